@@ -1,0 +1,172 @@
+"""Zip files: what is refused of a foreign one, and the snapshot that Raymond writes itself."""
+
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from raymond.errors import Diagnostic, WorkflowError
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
+
+MOST_FILES = 1000
+MOST_BYTES = 64 * 1024 * 1024
+MOST_RATIO = 100
+FOLDERS = ("lib", "tests")
+"""What may stand below the top."""
+_SMALL = 64
+_DRIVE = re.compile(r"[A-Za-z]:")
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def read(data: bytes, *, file: str) -> dict[str, bytes]:
+    """The files of a workflow's zip, without its top folder. Refuses whatever language.md refuses."""
+    with _open(data, file) as archive:
+        entries = list(_entries(archive, file))
+        names = _flatten([entry.filename for entry in entries], file)
+        _measure(entries, len(data), file)
+        return {name: _content(archive, entry, file) for name, entry in zip(names, entries, strict=True)}
+
+
+def read_snapshot(data: bytes, *, file: str) -> dict[str, bytes]:
+    """The files of a snapshot that `write` made."""
+    with _open(data, file) as archive:
+        entries = archive.infolist()
+        for entry in entries:
+            if reason := unsafe(entry.filename):
+                raise refusal("bad-zip", f"`{entry.filename}` {reason}", file)
+        return {entry.filename: _content(archive, entry, file) for entry in entries}
+
+
+def write(files: Mapping[str, bytes]) -> bytes:
+    """A zip of `files`; the same files give the same bytes."""
+    from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+    out = BytesIO()
+    with ZipFile(out, "w") as archive:
+        for name in sorted(files):
+            entry = ZipInfo(name, _DATE)
+            entry.create_system = 3
+            entry.external_attr = (stat.S_IFREG | 0o600) << 16
+            entry.compress_type = ZIP_STORED if len(files[name]) < _SMALL else ZIP_DEFLATED
+            archive.writestr(entry, files[name], compresslevel=6)
+    return out.getvalue()
+
+
+def refusal(id: str, message: str, file: str, hint: str = "") -> WorkflowError:
+    """An error about a whole file."""
+    return WorkflowError(Diagnostic(id=id, message=message, file=file, hint=hint))
+
+
+def too_large(message: str, file: str) -> WorkflowError:
+    """A workflow past the limits."""
+    return refusal("too-large", message, file, f"at most {MOST_FILES:,} files and {MOST_BYTES // 1024**2} MiB")
+
+
+def unsafe(name: str) -> str:
+    """Why a path must not be unpacked, or nothing."""
+    if not name or name.startswith("/") or _DRIVE.match(name):
+        return "is an absolute name"
+    if "\\" in name or "\0" in name:
+        return "has a character that names must not have"
+    if any(part in ("", ".", "..") for part in name.removesuffix("/").split("/")):
+        return "leads out of its folder"
+    return ""
+
+
+def _open(data: bytes, file: str) -> "ZipFile":
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        return ZipFile(BytesIO(data))
+    except (BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise _damaged(file, error) from None
+
+
+def _damaged(file: str, error: Exception) -> WorkflowError:
+    detail = str(error).rstrip(".") or type(error).__name__
+    return refusal("bad-zip", f"this zip cannot be read: {detail}", file, "make it again")
+
+
+def _entries(archive: "ZipFile", file: str) -> Iterator["ZipInfo"]:
+    seen: dict[str, str] = {}
+    number = 0
+    for entry in archive.infolist():
+        name = entry.orig_filename
+        if reason := unsafe(name):
+            raise refusal("bad-zip", f"`{name}` {reason}", file)
+        if not _is_plain(entry):
+            raise refusal("bad-zip", f"`{name}` is a link or a device", file, "put the file itself in the zip")
+        if entry.flag_bits & 1:
+            raise refusal("bad-zip", f"`{name}` is encrypted", file, "make the zip without a password")
+        if entry.is_dir() or _is_hidden(name):
+            continue
+        number += 1
+        if number > MOST_FILES:
+            raise too_large(f"there are more than {MOST_FILES:,} files in this zip", file)
+        if (first := seen.setdefault(name.casefold(), name)) != name:
+            raise refusal("bad-zip", f"`{first}` and `{name}` differ only in case", file, "rename one")
+        if len(seen) < number:
+            raise refusal("bad-zip", f"`{name}` is in this zip twice", file, "make it again")
+        yield entry
+
+
+def _is_plain(entry: "ZipInfo") -> bool:
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    return kind in (0, stat.S_IFREG, stat.S_IFDIR)
+
+
+def _is_hidden(name: str) -> bool:
+    # __MACOSX is what the Finder adds to every zip.
+    return name.startswith("__MACOSX/") or any(part.startswith(".") for part in name.split("/"))
+
+
+def _flatten(names: list[str], file: str) -> list[str]:
+    """The names without the one top folder that may hold everything."""
+    if not names:
+        raise refusal("empty-workflow", "there is nothing in this zip", file, "add START.md")
+    tops = {name.split("/")[0] for name in names if "/" in name} - set(FOLDERS)
+    flat = [name for name in names if "/" not in name or name.split("/")[0] in FOLDERS]
+    if len(tops) > 1:
+        message = f"this zip has several top folders: {', '.join(sorted(tops))}"
+        raise refusal("bad-zip", message, file, "put the files of one workflow in it, flat or in one folder")
+    if tops and flat:
+        message = f"this zip mixes files at the top (`{flat[0]}`) with the folder `{min(tops)}`"
+        raise refusal("bad-zip", message, file, "put all files at the top, or all in one folder")
+    if tops:
+        names = [name.partition("/")[2] for name in names]
+    for name in names:
+        folder = name.rpartition("/")[0]
+        if folder and folder not in FOLDERS:
+            message = f"`{name}` is nested too deeply"
+            raise refusal("bad-zip", message, file, "below the top there are only lib/ and tests/, without folders")
+    if clash := set(names) & {name.split("/")[0] for name in names if "/" in name}:
+        raise refusal("bad-zip", f"`{min(clash)}` is both a file and a folder", file)
+    return names
+
+
+def _measure(entries: "list[ZipInfo]", packed: int, file: str) -> None:
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > MOST_BYTES:
+        raise too_large(f"this zip unpacks to {unpacked / 1024**2:.0f} MiB", file)
+    if unpacked > MOST_RATIO * packed:
+        message = f"this zip unpacks to more than {MOST_RATIO} times its size"
+        raise refusal("too-large", message, file, "this looks like a zip bomb")
+
+
+def _content(archive: "ZipFile", entry: "ZipInfo", file: str) -> bytes:
+    import zlib
+    from lzma import LZMAError
+    from zipfile import BadZipFile
+
+    try:
+        # The header may lie: never read more than it says.
+        with archive.open(entry) as stream:
+            data = stream.read(entry.file_size + 1)
+    except (BadZipFile, RuntimeError, EOFError, OSError, ValueError, zlib.error, LZMAError) as error:
+        raise _damaged(file, error) from None
+    if len(data) != entry.file_size:
+        raise refusal("bad-zip", f"`{entry.filename}` is not as long as the zip says", file, "make it again")
+    return data

@@ -1,0 +1,245 @@
+"""The scripted backend: answers prompts from `replies.yaml`, with no account and no model.
+
+`scripted` answers in this process, for speed; `scripted-program` starts `python -m raymond.testing.agent` for every
+turn, which speaks Claude's stream-json, so that everything a real program can suffer is suffered for real.
+"""
+
+import os
+import sys
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from raymond import durations
+from raymond.backends import Command, Delayed, Observation, Reply, Trouble, Turn
+from raymond.backends.stream import StreamReader, tool_line
+from raymond.core import Spending
+from raymond.errors import Diagnostic, WorkflowError
+from raymond.limits import KINDS
+
+
+class Scripted(Struct, frozen=True, kw_only=True):
+    """One reply."""
+
+    text: str = ""
+    cost: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    delay: float = 0.0
+    writes: dict[str, str] = {}
+    tools: list[dict[str, Any]] = []
+    fail: str = ""
+    error: str = ""
+    retry_after: float = 0.0
+    silent: bool = False
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """One turn of a conversation; `base` is the turn before it."""
+
+    base: str = ""
+    prompt: str
+    reply: str
+    cost: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class Replies:
+    """The replies of a workflow: for each state one for all visits, or a list by visit.
+
+    A visit's entry may itself be a list: one reply for each turn of the visit that is refused or fails.
+    `AGENT/STATE` is looked up before `STATE`.
+    """
+
+    def __init__(self, text: str, file: str = "replies.yaml") -> None:
+        from raymond import frontmatter
+
+        self._file = file
+        document = frontmatter.load(text, file=file)
+        if document.diagnostics:
+            raise WorkflowError(*document.diagnostics)
+        self._states = document.values
+        for state, entry in self._states.items():
+            for visit in entry if isinstance(entry, list) else [entry]:
+                for one in visit if isinstance(visit, list) else [visit]:
+                    self._check(state, one)
+
+    def find(self, turn: Turn) -> Scripted | None:
+        """The reply to `turn`; None when there is none."""
+        bare = turn.state.rpartition(".")[0]
+        for key in (f"{turn.agent}/{turn.state}", f"{turn.agent}/{bare}", turn.state, bare):
+            if key in self._states:
+                return self._pick(self._states[key], turn)
+        return None
+
+    def _pick(self, entry: Any, turn: Turn) -> Scripted | None:
+        if isinstance(entry, list):
+            if turn.visit > len(entry):
+                return None
+            entry = entry[turn.visit - 1]
+        if isinstance(entry, list):
+            if turn.tries >= len(entry):
+                return None
+            entry = entry[turn.tries]
+        return self._check(turn.state, entry)
+
+    def _check(self, state: str, entry: Any) -> Scripted:
+        if isinstance(entry, str):
+            return Scripted(text=entry)
+        try:
+            fields = dict(entry)
+            for key in ("delay", "retry_after"):
+                if key in fields:
+                    fields[key] = _seconds(key, fields[key])
+            tokens = fields.pop("tokens", None) or {}
+            fields |= {"tokens_in": tokens.get("in", 0), "tokens_out": tokens.get("out", 0)}
+            unknown = set(fields) - set(Scripted.__struct_fields__)
+            if unknown:
+                raise ValueError(f"unknown key `{min(unknown)}`")
+            reply = msgspec.convert(fields, Scripted)
+            if reply.fail and reply.fail not in KINDS:
+                raise ValueError(f"fail is one of {', '.join(KINDS)}")
+        except (ValueError, TypeError, AttributeError) as error:
+            raise WorkflowError(
+                Diagnostic(
+                    id="bad-reply",
+                    message=f"the reply for {state} cannot be used: {error}",
+                    file=self._file,
+                    hint="a text, or a mapping of text, cost, tokens, delay, writes, tools, fail, error, retry_after, silent",
+                )
+            ) from None
+        return reply
+
+
+def _seconds(key: str, value: Any) -> float:
+    seconds = durations.parse(str(value))
+    if seconds is None:
+        raise ValueError(f"{key} is a time such as 200ms or 5s")
+    return seconds
+
+
+class ScriptedBackend:
+    """Answers in this process."""
+
+    name = "scripted"
+    paid = False
+
+    def __init__(self, replies: Replies | None, sessions: str) -> None:
+        self._replies = replies
+        self._sessions = sessions
+
+    def answer(self, turn: Turn) -> Delayed:
+        """What the replies say to this state, visit and try."""
+        reply = self._replies.find(turn) if self._replies else None
+        if reply is None:
+            return Delayed(ending=Trouble(kind="setup", error=_missing(turn, self._replies is None)))
+        tools = [Observation("tool", tool_line(str(tool.get("name", "?")), tool.get("input"))) for tool in reply.tools]
+        return Delayed(delay=reply.delay, observations=tools, writes=reply.writes, ending=_ending(reply, turn))
+
+    def finish(self, turn: Turn, answer: Delayed) -> None:
+        """Keep the conversation."""
+        if isinstance(answer.ending, Reply):
+            keep(self._sessions, turn.session, turn.base, turn.prompt, answer.ending)
+
+    def recall(self, turn: Turn) -> Reply | None:
+        """What stands in the session of this turn."""
+        return recall(self._sessions, turn.session)
+
+
+class ScriptedProgram:
+    """Starts a program for each turn, as a real backend does."""
+
+    name = "scripted-program"
+    paid = True
+
+    def __init__(self, replies: Replies | None, sessions: str) -> None:
+        self._replies = replies
+        self._sessions = sessions
+
+    def command(self, turn: Turn) -> Command:
+        """The program, with the reply it is to give beside its prompt."""
+        reply = self._replies.find(turn) if self._replies else None
+        if reply is None:
+            reply = Scripted(fail="setup", error=_missing(turn, self._replies is None))
+        path = os.path.join(turn.spool, "reply.json")
+        with open(path, "wb") as file:
+            file.write(msgspec.json.encode(reply))
+        os.makedirs(self._sessions, 0o700, exist_ok=True)
+        argv = [sys.executable, "-m", "raymond.testing.agent", "--sessions", self._sessions, "--reply", path]
+        argv += ["-p", "--output-format", "stream-json", "--verbose", "--session-id", turn.session]
+        if turn.base:
+            argv += ["--resume", turn.base, "--fork-session"]
+        return Command(argv)
+
+    def reader(self, turn: Turn) -> StreamReader:
+        """The lines are Claude's."""
+        return StreamReader(turn.session)
+
+    def recall(self, turn: Turn) -> Reply | None:
+        """What stands in the session of this turn."""
+        return recall(self._sessions, turn.session)
+
+
+def _ending(reply: Scripted, turn: Turn) -> Reply | Trouble | None:
+    spent = Spending(cost=reply.cost, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
+    if reply.silent:
+        return None
+    if reply.fail:
+        error = reply.error or f"acted out: {reply.fail}"
+        return Trouble(kind=reply.fail, error=error, retry_after=reply.retry_after, spent=spent)
+    return Reply(text=reply.text, session=turn.session, spent=spent)
+
+
+def _missing(turn: Turn, none_at_all: bool) -> str:
+    where = "there is no replies.yaml" if none_at_all else "replies.yaml has no reply"
+    tries = f", try {turn.tries + 1}" if turn.tries else ""
+    return f"{where} for {turn.state}, visit {turn.visit}{tries} (agent {turn.agent})"
+
+
+def keep(folder: str, session: str, base: str, prompt: str, reply: Reply) -> None:
+    """Write one turn of a conversation."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    spent = reply.spent
+    turn = Session(
+        base=base,
+        prompt=prompt,
+        reply=reply.text,
+        cost=spent.cost,
+        tokens_in=spent.tokens_in,
+        tokens_out=spent.tokens_out,
+    )
+    aside = os.path.join(folder, f".{session}")
+    with open(aside, "wb") as file:
+        file.write(msgspec.json.encode(turn))
+    os.replace(aside, os.path.join(folder, f"{session}.json"))
+
+
+def _load(folder: str, session: str) -> Session | None:
+    try:
+        with open(os.path.join(folder, f"{session}.json"), "rb") as file:
+            return msgspec.json.decode(file.read(), type=Session)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def recall(folder: str, session: str) -> Reply | None:
+    """The reply a session ends with."""
+    turn = _load(folder, session)
+    if not turn:
+        return None
+    spent = Spending(cost=turn.cost, tokens_in=turn.tokens_in, tokens_out=turn.tokens_out)
+    return Reply(text=turn.reply, session=session, spent=spent)
+
+
+def conversation(folder: str, session: str) -> list[Session]:
+    """Everything a session could see, the oldest turn first."""
+    turns: list[Session] = []
+    while session:
+        turn = _load(folder, session)
+        if not turn:
+            break
+        turns.append(turn)
+        session = turn.base
+    return turns[::-1]

@@ -1,0 +1,120 @@
+"""Claude's stream-json: lines -> observations, and at last a reply or a classified failure."""
+
+from typing import Any
+
+import msgspec
+
+from raymond.backends import Observation, Reply, Trouble
+from raymond.core import Spending
+from raymond.limits import KINDS, UNKNOWN_TURN_COST
+
+_BY_STATUS = {401: "auth", 403: "auth", 402: "billing", 413: "context", 429: "overload", 529: "overload"}
+
+
+class StreamReader:
+    """Reads one turn; judges by `is_error` and the presence of a result, never by words."""
+
+    def __init__(self, session: str) -> None:
+        self.ending: Reply | Trouble | None = None
+        self._session = session
+        self._spoke = False
+
+    def feed(self, line: bytes) -> list[Observation]:
+        """Take one line; what is no JSON is life and nothing more."""
+        self._spoke = True
+        try:
+            event = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            return [Observation("life")]
+        if not isinstance(event, dict):
+            return [Observation("life")]
+        match event.get("type"):
+            case "assistant":
+                return _observe(event)
+            case "result":
+                self.ending = self._end(event)
+        return [Observation("life")]
+
+    def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
+        """A process that ended without a result event is a crash."""
+        if self.ending:
+            return self.ending
+        last = errors.strip().rpartition("\n")[2][-300:]
+        how = "ended" if exit_code is None else f"ended with {_code(exit_code)}"
+        error = f"the program {how} without a result" + (f": {last}" if last else "")
+        return Trouble(kind="crash", error=error, spent=self.spent())
+
+    def spent(self) -> Spending:
+        """Until the result says what it cost, a turn that spoke is counted by an estimate."""
+        if self.ending:
+            return self.ending.spent
+        return Spending(cost=UNKNOWN_TURN_COST, estimated=True) if self._spoke else Spending()
+
+    def _end(self, event: dict[str, Any]) -> Reply | Trouble:
+        spent = _spent(event)
+        if not event.get("is_error"):
+            text = event.get("result")
+            return Reply(text=text if isinstance(text, str) else "", session=self._session, spent=spent)
+        return Trouble(kind=_kind(event), error=_error(event), retry_at=_number(event.get("retry_at")), spent=spent)
+
+
+def _observe(event: dict[str, Any]) -> list[Observation]:
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    seen: list[Observation] = []
+    for block in content if isinstance(content, list) else ():
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") == "text":
+            seen.append(Observation("text", str(block.get("text", ""))))
+        elif block.get("type") == "tool_use":
+            seen.append(Observation("tool", tool_line(str(block.get("name", "?")), block.get("input"))))
+    return seen
+
+
+def tool_line(name: str, given: object) -> str:
+    """A tool use in one line: its name and the file or command."""
+    if isinstance(given, dict):
+        for key in ("file_path", "path", "command", "pattern", "url", "query", "description"):
+            if isinstance(given.get(key), str):
+                return f"{name} {given[key]}"
+    return name
+
+
+def _kind(event: dict[str, Any]) -> str:
+    named = event.get("api_error")
+    if named == "usage_limit_reached":
+        return "limit"
+    if named in KINDS:
+        return str(named)
+    status = event.get("api_error_status")
+    if isinstance(status, int):
+        return _BY_STATUS.get(status, "overload" if status >= 500 else "crash")
+    return "crash"
+
+
+def _error(event: dict[str, Any]) -> str:
+    errors = event.get("errors")
+    if isinstance(errors, list) and errors:
+        return "; ".join(str(error) for error in errors)[:2000]
+    return str(event.get("result") or event.get("subtype") or "the program reported an error")[:2000]
+
+
+def _spent(event: dict[str, Any]) -> Spending:
+    usage = event.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    cost = event.get("total_cost_usd")
+    return Spending(
+        cost=_number(cost) if isinstance(cost, int | float) else UNKNOWN_TURN_COST,
+        estimated=not isinstance(cost, int | float),
+        tokens_in=int(_number(usage.get("input_tokens"))),
+        tokens_out=int(_number(usage.get("output_tokens"))),
+    )
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else 0.0
+
+
+def _code(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,94 @@
+"""The command line: one file per command, loaded on demand."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from raymond.errors import Error, UsageError
+
+COMMANDS = {
+    "run": "start a workflow (raymond PATH is the same)",
+    "resume": "take up a run that was stopped, parked or killed",
+    "list": "the runs of this project",
+    "status": "what a run is doing",
+    "stop": "stop a run",
+    "answer": "answer what an agent asks",
+    "demo": "see a whole workflow run, with no account",
+}
+
+
+class Commands(click.Group):
+    """Imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command in the file of its name."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"raymond.cli.{name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """An unknown word gets a suggestion."""
+        if args[0] not in COMMANDS:
+            raise UsageError(f"there is no command and no workflow `{args[0]}`", hint=_hint(args[0]))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="raymond-orchestrator", prog_name="raymond")
+def group() -> None:
+    """Run workflows of coding agents that can be killed at any moment and lose nothing."""
+
+
+def main(args: list[str]) -> int:
+    """Run one command; its exit code."""
+    if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
+        args = ["run", *args]
+    try:
+        done = group.main(args, "raymond", standalone_mode=False)
+        return done if isinstance(done, int) else 0
+    except Error as error:
+        from raymond import console
+
+        return _say(console.error(error), error.exit_code)
+    except click.UsageError as error:
+        hint = f"{error.ctx.command_path} --help" if error.ctx else "raymond --help"
+        return _say(f"error: {error.format_message()}\nhint: {hint}", 2)
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        return _say("error: this is a bug in Raymond; the run can be resumed\nhint: please report the lines above", 70)
+
+
+def _say(text: str, code: int) -> int:
+    print(text, file=sys.stderr)
+    return code
+
+
+def _is_path(word: str) -> bool:
+    return os.path.exists(word) or "/" in word or "." in word
+
+
+def _hint(word: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, COMMANDS, 1)
+    return f"did you mean `raymond {close[0]}`?" if close else "raymond --help lists the commands"

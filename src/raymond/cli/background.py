@@ -1,0 +1,61 @@
+"""Drive a run in the background: its log, and its early errors told before the terminal is let go."""
+
+import os
+import sys
+
+from raymond import console, launch
+from raymond.cli import run as run_command
+from raymond.errors import Error
+from raymond.loader import Loaded
+from raymond.project import Project
+
+
+def start(project: Project, id: str, *, loaded: Loaded | None = None, restart: bool = False, force: bool = False) -> int:
+    """Go on in a process of its own; print the id when it drives, or its error."""
+    project.folder("logs")
+    log = project.path("logs", f"{id}.log")
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.fork():
+        os.close(writer)
+        with os.fdopen(reader) as pipe:
+            trouble = pipe.read()
+        if trouble:
+            code, _, text = trouble.partition("\n")
+            print(text, file=sys.stderr)
+            return int(code)
+        print(f"in the background; its log is {log}", file=sys.stderr)
+        print(id)
+        return 0
+    os.close(reader)
+    os._exit(_child(project, id, log, writer, loaded, restart, force))
+
+
+def _child(
+    project: Project, id: str, log: str, writer: int, loaded: Loaded | None, restart: bool, force: bool
+) -> int:
+    try:
+        os.setsid()
+        held = launch.take_up(project, id, console.Lines(), loaded=loaded, force=force)
+        _redirect(log)
+        os.close(writer)
+    except (Error, OSError) as error:
+        known = error if isinstance(error, Error) else Error(f"{log}: {error.strerror}")
+        os.write(writer, f"{known.exit_code}\n{console.error(known)}".encode())
+        return 1
+    try:
+        code = run_command.drive(held, restart=restart)
+    except Error as error:
+        print(console.error(error), file=sys.stderr)
+        code = error.exit_code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def _redirect(log: str) -> None:
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for target, source in ((0, null), (1, fd), (2, fd)):
+        os.dup2(source, target)

@@ -1,0 +1,54 @@
+"""Which run a command means, and how a request reaches it."""
+
+import os
+
+from raymond import console, inbox, journal, launch, lock, requests
+from raymond.errors import RunBusy, RunNotFound, UsageError
+from raymond.events import Decision
+from raymond.project import Project, find
+from raymond.requests import Request
+
+
+def run(given: str, *, changes: bool = False) -> tuple[Project, str]:
+    """The run `given` names; without a name the latest one, which must be the only live one to be changed."""
+    project = find(os.getcwd())
+    if project is None:
+        raise RunNotFound("no run was started here yet", hint="raymond run PATH starts one")
+    if given:
+        return project, project.resolve(given)
+    ids = project.ids()
+    if not ids:
+        raise RunNotFound("no run was started here yet", hint="raymond run PATH starts one")
+    if changes and len(ids) > 1:
+        live = [id for id in ids if not journal.read(project, id).run.ended]
+        if len(live) > 1:
+            raise UsageError(f"{len(live)} runs are live", hint=f"say which: {', '.join(live[:5])}")
+        return project, live[0] if live else ids[0]
+    return project, ids[0]
+
+
+def hand_over(project: Project, id: str, request: Request, *, force: bool = False) -> str | None:
+    """Give `request` to whoever drives the run, or journal it here; why it was refused."""
+    reading = journal.read(project, id)
+    placed = launch.place(project, reading.run)
+    problem = requests.problem(reading.run, placed, request)
+    if problem:
+        raise UsageError(problem.reason, hint=problem.hint)
+    try:
+        held = lock.take(project.beside(id, "lock"), force=force)
+    except RunBusy as busy:
+        inbox.leave(project.beside(id, "inbox"), request)
+        return f"left for process {busy.pid}, which drives {id}"
+    try:
+        reading = journal.read(project, id)
+        book = journal.Journal(project, id, reading.size)
+        events = requests.take(reading.run, placed, request)
+        now = round(launch.time(), 3)
+        if events:
+            decision = Decision(seq=reading.run.seq + 1, time=now, events=events)
+            book.append(decision)
+            console.Lines().decided(reading.run, [decision])
+        book.close()
+    finally:
+        held.release()
+    return None

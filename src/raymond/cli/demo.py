@@ -1,0 +1,31 @@
+"""`raymond demo`: see a whole workflow run, with no account."""
+
+import os
+import sys
+
+import click
+
+from raymond import console, launch, loader, project
+from raymond.cli.run import drive
+from raymond.launch import Options
+
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
+
+
+@click.command("demo")
+def command() -> int:
+    """Run the workflow that ships with Raymond: forks, a call, a review that loops, scripted replies."""
+    home = project.make(os.getcwd())
+    loaded = loader.load(FOLDER)
+    id = launch.begin(home, loaded, Options(input="the next version"))
+    code = drive(launch.take_up(home, id, console.Lines(), loaded=loaded))
+    print(
+        f"""
+try next:
+  raymond status {id}      what it did
+  raymond list{" " * (len(id) + 8)}every run of this project
+  raymond run {os.path.relpath(FOLDER)} -d      the same in the background; kill -9 it, then: raymond resume
+  the workflow is a folder: {os.path.relpath(FOLDER)}""",
+        file=sys.stderr,
+    )
+    return code

@@ -1,0 +1,131 @@
+"""What a person reads: a line per event, the ending in five lines, errors with place and hint."""
+
+import sys
+from typing import TextIO
+
+from raymond import views
+from raymond.errors import Diagnostic, Error, WorkflowError
+from raymond.events import AgentEnded, AgentStarted, Decision, Event, Spent
+from raymond.run import Run
+
+
+class Lines:
+    """One line per event on stderr; what steps print, as they print it."""
+
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        self._stream = stream or sys.stderr
+        self._quiet = quiet
+        self._states: dict[str, str] = {}
+
+    def decided(self, run: Run, decisions: list[Decision]) -> None:
+        """Tell what now stands in the journal."""
+        if self._quiet:
+            return
+        text = "".join(self._line(run, decision, event) for decision in decisions for event in decision.events)
+        if text:
+            self._stream.write(text)
+            self._stream.flush()
+
+    def _line(self, run: Run, decision: Decision, event: Event) -> str:
+        agent = getattr(event, "agent", "")
+        was = self._states.get(agent, "")
+        if isinstance(event, AgentEnded):
+            self._states.pop(agent, None)
+        elif hasattr(event, "state"):
+            self._states[agent] = event.state
+        text = views.line(event)
+        if text is None:
+            return ""
+        if was and not isinstance(event, AgentStarted):
+            text = text.replace(f"{agent} -> ", f"{agent} {was} -> ", 1)
+        cost = sum(one.cost for one in decision.events if isinstance(one, Spent))
+        money = f" ${cost:.2f} total {views.money(run)}" if cost and hasattr(event, "state") else ""
+        return f"[{views.instant(decision.time)}] {text}{money}\n"
+
+    def shown(self, agent: str, kind: str, text: str) -> None:
+        """What a step prints, and the tools it uses."""
+        if kind == "text" or (self._quiet and kind != "print"):
+            return
+        mark = "|" if kind == "print" else "*"
+        self._stream.write("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
+        self._stream.flush()
+
+    def said(self, text: str) -> None:
+        """Something a person should know."""
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+
+def ending(run: Run) -> str:
+    """Five lines: how, why, cost, result or failed agents, the next command."""
+    id, status = run.start.workflow_id, views.status(run)
+    return "\n".join(
+        (
+            f"{status}: {id} after {views.lasted(run)}",
+            f"why:    {_why(run, status)}",
+            f"cost:   {views.money(run)} in {run.iterations} steps",
+            *_outcome(run),
+            f"next:   {_next(run, id, status)}",
+        )
+    )
+
+
+def _why(run: Run, status: str) -> str:
+    why = views.reason(run)
+    if why:
+        return why
+    if status == "failed":
+        return f"{run.failed} agent(s) failed"
+    return "every agent has ended" if status == "completed" else "nothing can move"
+
+
+def _outcome(run: Run) -> list[str]:
+    failed = views.failures(run)
+    if failed:
+        return [f"failed: {agent.id} in {agent.state}: {_one_line(agent.error)}" for agent in failed[:5]]
+    asking = [agent for agent in run.agents.values() if agent.status == "asking"]
+    if asking:
+        return [f"asks:   {agent.id}: {_one_line(agent.question)}" for agent in asking[:5]]
+    result = views.result(run)
+    return [f"result: {_one_line(result)}" if result is not None else "result: none yet"]
+
+
+def _one_line(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    return f"{first[:160]} ..." if rest or len(first) > 160 else first
+
+
+def _next(run: Run, id: str, status: str) -> str:
+    if status == "completed":
+        return f"raymond status {id}"
+    asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
+    if status == "waiting" and asking:
+        return f"raymond answer {id} {asking[0]} TEXT, then raymond resume {id}"
+    if run.stopped and run.stopped.kind == "limit":
+        flag = "--budget" if "budget" in run.stopped.reason else "--max-iterations"
+        return f"raymond resume {id} {flag} N"
+    return f"raymond resume {id}"
+
+
+def error(problem: Error) -> str:
+    """An error as people read it: what, where, and the way out."""
+    if isinstance(problem, WorkflowError):
+        return "\n".join(diagnostic(one) for one in problem.diagnostics)
+    return "\n".join((f"error: {problem}", *([f"hint: {problem.hint}"] if problem.hint else [])))
+
+
+def diagnostic(one: Diagnostic) -> str:
+    """One finding with its line and a caret under the place."""
+    lines = [f"{one.severity}: {one.message}"]
+    if one.line:
+        number = str(one.line)
+        lines.append(f" --> {one.file}:{one.line}:{one.column or 1}")
+        if one.source:
+            margin = " " * len(number)
+            caret = " " * max(0, one.column - 1) + "^" * max(1, one.length)
+            lines += [f"{margin} |", f"{number} | {one.source}", f"{margin} | {caret}"]
+    elif one.file:
+        lines.append(f" --> {one.file}")
+    if one.hint:
+        lines.append(f"hint: {one.hint}")
+    return "\n".join(lines)

@@ -1,0 +1,318 @@
+"""The state machine: facts in, facts out; no I/O, no clock, no randomness.
+
+    decide(run, placed, input)  -> [event]   what follows from what came in
+    evolve(run, event)                       what is then true (run.py)
+    owed(run)                   -> [agent]   whose step the driver must start next (run.py)
+
+The driver does four things: it starts the steps that are owed, hands what came of them to `decide`, appends the
+events to the journal as one decision, and lets them be true with `evolve`. Nothing follows from a decision before it
+stands in the journal. So recovery is not a case: read the journal, fold it, settle the steps that were running, and
+do what is owed.
+
+Every input carries its time. Ids are derived, so that the same inputs give the same events: a session is
+uuid5(key of the run, step and turn), a forked agent is named for its parent and a counter. Whatever an agent or a
+script says, `decide` does not raise: what it cannot take becomes a refusal that says what would be right.
+
+What an agent asks for passes, in this order: reading (tags.py), the policy of its state, the names of states and
+directories, then the transition itself (moves.py). A transition enters a state through `moves.land`, which counts
+visits and may lead to `then` instead. An agent that ends or fails may end the wait of its parent in the same decision.
+"""
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+from uuid import UUID, uuid5
+
+from msgspec import Struct
+
+from raymond import limits, moves, policy
+from raymond.events import (
+    AgentPaused,
+    AgentStarted,
+    AgentWoke,
+    BackendClosed,
+    BackendOpened,
+    Event,
+    RunEnded,
+    RunStarted,
+    RunStopped,
+    StepFailed,
+    StepFinished,
+    StepInterrupted,
+    StepRefused,
+    StepStarted,
+)
+from raymond.moves import Problem
+from raymond.policy import Policy
+from raymond.run import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, Run, pool_of
+from raymond.tags import Reading, Transition
+from raymond.variables import Placed
+
+
+class Spending(Struct, frozen=True, kw_only=True):
+    """What a step cost and where its words are."""
+
+    cost: float = 0.0
+    estimated: bool = False
+    tokens_in: int = 0
+    tokens_out: int = 0
+    offset: int = -1
+
+
+class Begin(Struct, frozen=True, kw_only=True):
+    """The driver is about to start a step of `agent`."""
+
+    time: float
+    agent: str
+
+
+class Output(Struct, frozen=True, kw_only=True):
+    """A step ended and said something."""
+
+    time: float
+    agent: str
+    reading: Reading
+    spent: Spending = Spending()
+    session: str = ""
+    directories: Mapping[str, str] = {}
+    """Every `cd` of the reading -> the absolute directory, or "!" and why it is refused."""
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """A step ended without saying anything to go by."""
+
+    time: float
+    agent: str
+    kind: str
+    error: str
+    spent: Spending = Spending()
+    exit_code: int | None = None
+    retry_at: float = 0.0
+
+
+class Interruption(Struct, frozen=True, kw_only=True):
+    """A step was cut off, with its driver or by a person."""
+
+    time: float
+    agent: str
+    spent: Spending = Spending()
+
+
+class Tick(Struct, frozen=True, kw_only=True):
+    """Time went by."""
+
+    time: float
+
+
+class Stop(Struct, frozen=True, kw_only=True):
+    """Nothing new may start."""
+
+    time: float
+    kind: str
+    reason: str
+
+
+Input = Begin | Output | Failure | Interruption | Tick | Stop
+
+
+def begin(start: RunStarted) -> list[Event]:
+    """The first decision of a run."""
+    return [start, AgentStarted(agent="main", state=start.entry, input=start.input)]
+
+
+def decide(run: Run, placed: Placed, input: Input) -> list[Event]:
+    """What follows from `input`."""
+    match input:
+        case Begin():
+            return [_begin_step(run, run.agents[input.agent])]
+        case Output():
+            return _with_limits(run, input.spent, _output(run, placed, input))
+        case Failure():
+            return _with_limits(run, input.spent, _failure(run, placed, input))
+        case Interruption():
+            agent = run.agents[input.agent]
+            return [StepInterrupted(agent=agent.id, step=agent.step, **_spent(input.spent))]
+        case Tick():
+            return _tick(run, placed, input.time)
+        case Stop():
+            return [] if run.stopped or run.ended else [RunStopped(kind=input.kind, reason=input.reason)]
+        case _:
+            assert_never(input)
+
+
+def session_of(run: Run, step: int, turn: int) -> str:
+    """The id of the conversation a turn writes; never the same twice."""
+    return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))
+
+
+def _begin_step(run: Run, agent: Agent) -> StepStarted:
+    again = agent.turn > 0  # a reminder is another turn of the same step
+    step = agent.step if again else run.steps + 1
+    turn = agent.turn + 1 if again else 1
+    attempt = agent.attempt if again else agent.attempt + 1
+    pool = pool_of(run, agent.state)
+    if pool == SCRIPTS:
+        return StepStarted(agent=agent.id, step=step, attempt=attempt)
+    base = agent.session if agent.backend == pool else ""
+    session = session_of(run, step, turn)
+    return StepStarted(
+        agent=agent.id, step=step, attempt=attempt, turn=turn, backend=pool, session=session, base=base
+    )
+
+
+def _spent(spent: Spending) -> dict[str, Any]:
+    return {
+        "cost": spent.cost,
+        "estimated": spent.estimated,
+        "tokens_in": spent.tokens_in,
+        "tokens_out": spent.tokens_out,
+        "offset": spent.offset,
+    }
+
+
+def _output(run: Run, placed: Placed, input: Output) -> list[Event]:
+    agent = run.agents[input.agent]
+    rules = policy_of(placed, agent.state)
+    asked = _asked(rules, input.reading)
+    if not isinstance(asked, Problem):
+        refusal = policy.permit(rules, asked)
+        asked = Problem(refusal) if refusal else asked
+    if not isinstance(asked, Problem):
+        follow = moves.follow(run, placed, agent, asked, time=input.time, directories=input.directories)
+        if not isinstance(follow, Problem):
+            done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **_spent(input.spent))
+            return [done, *_opened(run, agent), *follow]
+        asked = follow
+    return _refuse(run, placed, agent, input, asked)
+
+
+def _asked(rules: Policy, reading: Reading) -> tuple[Transition, ...] | Problem:
+    """The transitions the output stands for."""
+    silent = reading.refused is not None and reading.refused.kind == "none"
+    if rules.force_implicit or silent:
+        implied = policy.implicit(rules)
+        if implied:
+            return (implied,)
+    if reading.refused:
+        return Problem(reading.refused.reason, reading.refused.hint)
+    return reading.transitions
+
+
+def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Problem) -> list[Event]:
+    spent = _spent(input.spent)
+    if agent.pool != SCRIPTS and agent.reminders < limits.REMINDERS:
+        refused = StepRefused(
+            agent=agent.id,
+            step=agent.step,
+            reason=problem.reason,
+            hint=problem.hint,
+            session=input.session,
+            **spent,
+        )
+        return [refused, *_opened(run, agent)]
+    if agent.pool == SCRIPTS:
+        kind, error = "script", problem.reason
+    else:
+        kind, error = "unreadable", f"{problem.reason} (asked {limits.REMINDERS + 1} times)"
+    failed = StepFailed(agent=agent.id, step=agent.step, kind=kind, error=error, **spent)
+    return [failed, *_opened(run, agent), *moves.fail(run, placed, agent, kind, error)]
+
+
+def _opened(run: Run, agent: Agent) -> list[Event]:
+    """A backend that answers is open."""
+    return [BackendOpened(backend=agent.pool)] if agent.pool in run.closed else []
+
+
+def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
+    agent = run.agents[input.agent]
+    response = limits.respond(
+        input.kind,
+        failures=agent.failures,
+        retries=_retries(policy_of(placed, agent.state), agent),
+        freshened=agent.freshened,
+    )
+    failed = StepFailed(
+        agent=agent.id,
+        step=agent.step,
+        kind=input.kind,
+        error=input.error,
+        exit_code=input.exit_code,
+        charged=response.charged,
+        fresh=response.fresh,
+        again=response.again,
+        **_spent(input.spent),
+    )
+    if response.closes:
+        return [failed, *_close(run, agent, input)]
+    if response.again:
+        return [failed]
+    return [failed, *moves.fail(run, placed, agent, input.kind, input.error)]
+
+
+def _retries(rules: Policy, agent: Agent) -> int:
+    if rules.retries is not None:
+        return rules.retries
+    return limits.SCRIPT_RETRIES if agent.pool == SCRIPTS else limits.PROMPT_RETRIES
+
+
+def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
+    """The infrastructure failed, not the work: the backend rests, no attempt is charged."""
+    backend, now = agent.pool, input.time
+    closed = run.closed.get(backend)
+    if closed and closed.until > now:
+        return []  # another turn has already said so
+    since = closed.since if closed else now
+    tries = closed.tries + 1 if closed else 0
+    if input.kind in ("auth", "billing"):
+        shut = BackendClosed(backend=backend, kind=input.kind, error=input.error, since=since, tries=tries)
+        return [shut, AgentPaused(agent=agent.id, reason=input.error)]
+    wait = limits.LIMIT_UNKNOWN if input.kind == "limit" else limits.overload_wait(tries)
+    until = input.retry_at if input.retry_at > now else now + wait
+    shut = BackendClosed(
+        backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries
+    )
+    if input.kind == "limit" and until - now > run.start.max_wait:
+        return [shut, *_stop(run, f"{backend} is closed by its usage limit for longer than max_wait")]
+    if input.kind == "overload" and now - since > run.start.patience:
+        return [shut, AgentPaused(agent=agent.id, reason=f"{backend} was overloaded for too long: {input.error}")]
+    return [shut]
+
+
+def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
+    """`events`, and a stop when they reach a limit of the run."""
+    ended = sum(isinstance(event, StepFinished | StepFailed) for event in events)
+    if run.max_iterations and run.iterations + ended >= run.max_iterations:
+        return [*events, *_stop(run, f"max_iterations ({run.max_iterations}) was reached")]
+    if run.budget and run.cost + spent.cost >= run.budget:
+        return [*events, *_stop(run, f"the budget of ${run.budget:.2f} is spent")]
+    return events
+
+
+def _stop(run: Run, reason: str) -> list[Event]:
+    return [] if run.stopped else [RunStopped(kind="limit", reason=reason)]
+
+
+def _tick(run: Run, placed: Placed, now: float) -> list[Event]:
+    """What is due at `now`, one thing at a time; nothing when nothing is."""
+    for backend, closed in run.closed.items():
+        if closed.until and closed.until <= now:
+            return [BackendOpened(backend=backend, probing=True)]
+    if run.timers and run.timers[0][0] <= now:
+        agent = run.agents[run.timers[0][1]]
+        if agent.status == SLEEPING:
+            return [AgentWoke(agent=agent.id)]
+        if agent.status == ASKING:
+            return moves.end_ask(placed, run, agent, "", timed_out=True)
+        return moves.end_wait(placed, run, agent, timed_out=True)
+    if _over(run):
+        return [RunEnded(status="failed" if run.failed else "completed")]
+    return []
+
+
+def _over(run: Run) -> bool:
+    """No agent is left to move."""
+    return not run.ended and run.started is not None and len(run.agents) == run.statuses.get(FAILED, 0)
+
+
+def policy_of(placed: Placed, state: str) -> Policy:
+    """What `state` may do and needs."""
+    return placed.workflow.states[state].policy

@@ -1,0 +1,393 @@
+"""This machine: do what is owed, write down what happened.
+
+One thread on a selector. A round takes what came in, decides, writes every decision to the journal with one write,
+and only then starts what follows. Steps report into a list, so that nothing happens in the middle of anything else.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from raymond import core, inbox, requests, views
+from raymond.backends import Backend, Direct
+from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
+from raymond.errors import JournalError
+from raymond.events import Decision, Event
+from raymond.journal import Journal, replace
+from raymond.process import GRACE, Marks
+from raymond.project import Project
+from raymond.run import RUNNING, SCRIPTS, Agent, Run, apply, owed, wake_at
+from raymond.scripts import ScriptStep
+from raymond.steps import FAR, Ending, Host, Step
+from raymond.transcripts import Transcripts
+from raymond.turns import DirectTurn, ProgramTurn
+from raymond.variables import Placed
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks into the inbox."""
+LONGEST_SLEEP = 30.0
+SYNC_WITHIN = 0.1
+
+
+class Face(Protocol):
+    """Who is told what happens."""
+
+    def decided(self, run: Run, decisions: list[Decision]) -> None:
+        """These decisions stand in the journal."""
+
+    def shown(self, agent: str, kind: str, text: str) -> None:
+        """A step printed something, or used a tool."""
+
+    def said(self, text: str) -> None:
+        """Something a person should know."""
+
+
+class Driver:
+    """Drives one run whose lock is held."""
+
+    def __init__(
+        self,
+        project: Project,
+        run: Run,
+        placed: Placed,
+        journal: Journal,
+        backends: Mapping[str, Backend | Direct],
+        face: Face,
+        *,
+        strict: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.run = run
+        self.signal = 0
+        """The signal that ended the run, for the exit code."""
+        self._project = project
+        self._placed = placed
+        self._journal = journal
+        self._backends = backends
+        self._face = face
+        self._strict = strict
+        self._clock = clock
+        id = run.start.workflow_id
+        self._inbox = project.beside(id, "inbox")
+        self._state_file = project.beside(id, "json")
+        self._endings: list[tuple[Step, Ending]] = []
+        self._told: list[Decision] = []
+        self._steps: dict[str, Step] = {}
+        self._signals: list[int] = []
+        self._stop_now = ""
+        self._must_sync = strict
+        self._sync_at = FAR
+        self._look_at = 0.0
+        self._quiet_since = time.monotonic()
+        self._state_written_at = 0
+        self._state_size = 0
+        self._marks = Marks(run.start.key, project.path("spool", f"{id}.pids"))
+        self._host = Host(
+            marks=self._marks,
+            transcripts=Transcripts(project.path("transcripts", id)),
+            spool=project.path("spool", id),
+            clock=clock,
+            report=lambda step, ending: self._endings.append((step, ending)),
+            show=face.shown,
+        )
+
+    def drive(self, *, restart: bool = False) -> None:
+        """Run until nothing is left that this process could do."""
+        with self._listening():
+            try:
+                if self.run.seq > 1:
+                    self._settle(restart)
+                else:
+                    first = Decision(seq=1, time=self.run.started_at, events=core.begin(self.run.start))
+                    self._face.decided(self.run, [first])
+                while True:
+                    self._round()
+                    if self._done():
+                        break
+                    self._wait()
+                self._leave()
+            finally:
+                self._abandon()
+
+    # --- a round
+
+    def _round(self) -> None:
+        """Everything that follows from what has come in so far."""
+        self._take_signals()
+        self._look()
+        while True:
+            ended = self._take_endings()
+            while self._commit(Tick(time=self._clock())):
+                pass
+            if self._stop_now:
+                self._write()
+                return
+            started = [self._begin(name) for name in owed(self.run)]
+            self._write()
+            for step in ended:
+                step.close()
+            for agent in started:
+                self._start(agent)
+            if not self._endings:
+                break
+        self._keep_house()
+
+    def _take_endings(self) -> list[Step]:
+        ended: list[Step] = []
+        while self._endings:
+            step, ending = self._endings.pop(0)
+            if self._steps.get(step.agent) not in (step, None):
+                continue
+            self._steps.pop(step.agent, None)
+            ended.append(step)
+            self._must_sync = self._must_sync or self._paid(self.run.agents[step.agent].pool)
+            if self._stop_now and isinstance(ending, Failure):
+                # We ended it: that is no failure of the work.
+                ending = Interruption(time=ending.time, agent=ending.agent, spent=ending.spent)
+            self._commit(ending)
+        return ended
+
+    def _begin(self, name: str) -> Agent:
+        self._commit(Begin(time=self._clock(), agent=name))
+        agent = self.run.agents[name]
+        self._must_sync = self._must_sync or self._paid(agent.pool)
+        return agent
+
+    def _paid(self, pool: str) -> bool:
+        return pool != SCRIPTS and pool in self._backends and self._backends[pool].paid
+
+    def _start(self, agent: Agent) -> None:
+        step = self._make(agent)
+        self._steps[agent.id] = step
+        self._host.soonest = min(self._host.soonest, step.deadline())
+
+    def _make(self, agent: Agent) -> Step:
+        if agent.pool == SCRIPTS:
+            return ScriptStep(self._host, self.run, self._placed, agent)
+        backend = self._backends[agent.pool]
+        if hasattr(backend, "answer"):
+            return DirectTurn(self._host, self.run, self._placed, agent, backend)
+        return ProgramTurn(self._host, self.run, self._placed, agent, backend, found=False)
+
+    def _commit(self, input: Input) -> bool:
+        """Decide and let it be true; written with the next `_write`."""
+        return self._commit_events(input.time, decide(self.run, self._placed, input))
+
+    def _commit_events(self, at: float, events: list[Event]) -> bool:
+        if not events:
+            return False
+        decision = Decision(seq=self.run.seq + 1, time=at, events=events)
+        self._journal.append(decision)
+        apply(self.run, decision)
+        self._told.append(decision)
+        return True
+
+    def _write(self) -> None:
+        """Nothing follows from a decision before this."""
+        if not self._told:
+            return
+        self._journal.write()
+        if self._must_sync:
+            self._journal.sync()
+            self._must_sync = self._strict
+            self._sync_at = FAR
+        elif self._sync_at == FAR:
+            self._sync_at = time.monotonic() + SYNC_WITHIN
+        self._quiet_since = time.monotonic()
+        told, self._told = self._told, []
+        self._face.decided(self.run, told)
+
+    # --- waiting
+
+    def _done(self) -> bool:
+        if self._stop_now:
+            return True
+        if self._steps:
+            return False
+        if self.run.stopped or self.run.ended:
+            return True
+        return wake_at(self.run) is None
+
+    def _wait(self) -> None:
+        now = time.monotonic()
+        until = min(self._host.soonest, self._sync_at, self._look_at, now + LONGEST_SLEEP)
+        if self._state_written_at < self._journal.size:
+            until = min(until, self._quiet_since + 1.0)
+        if self._host.watcher.polls:
+            until = min(until, now + 0.05)
+        due = wake_at(self.run)
+        if due is not None and not self.run.stopped:
+            until = min(until, now + max(0.0, due - self._clock()))
+        for key, _ in self._host.selector.select(max(0.0, until - now)):
+            key.data(key.fd)
+        now = time.monotonic()
+        self._host.watcher.poll()
+        if now >= self._host.soonest:
+            self._check_steps(now)
+
+    def _check_steps(self, now: float) -> None:
+        for step in list(self._steps.values()):
+            step.check(now)
+        self._host.soonest = min((step.deadline() for step in self._steps.values()), default=FAR)
+
+    def _keep_house(self) -> None:
+        """Sync, the snapshot and the state file, each when it is time."""
+        now = time.monotonic()
+        if now >= self._sync_at:
+            self._journal.sync()
+            self._sync_at = FAR
+        self._journal.snapshot(self.run)
+        grown = self._journal.size - self._state_written_at
+        if grown and (grown >= max(self._state_size, 4096) or now - self._quiet_since >= 1.0):
+            self._write_state()
+
+    def _write_state(self) -> None:
+        self._state_written_at = self._journal.size
+        text = views.state_file(self.run)
+        self._state_size = len(text)
+        try:
+            replace(self._state_file, text)
+        except JournalError as error:
+            # Made from the journal, which holds: a run does not end for it.
+            self._face.said(f"the state file was not written: {error}")
+
+    # --- from outside
+
+    @contextlib.contextmanager
+    def _listening(self):  # type: ignore[no-untyped-def]
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._host.selector.register(reader, 1, self._hear)
+        before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(waker)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._host.selector.close()
+            os.close(reader)
+            os.close(writer)
+
+    def _note(self, number: int, _frame: object) -> None:
+        if number != signal.SIGCHLD:
+            self._signals.append(number)
+
+    def _hear(self, fd: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(fd, 4096)
+
+    def _take_signals(self) -> None:
+        while self._signals:
+            number = self._signals.pop(0)
+            first = number == signal.SIGINT and self.signal == 0
+            self.signal = number
+            if first:
+                self._commit(Stop(time=self._clock(), kind="parked", reason="parked with Ctrl-C"))
+                self._face.said(views.parked(self.run))
+            else:
+                self._stop("signal", f"stopped by {signal.Signals(number).name}")
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        for path, request in list(inbox.look(self._inbox)):
+            if request is None:
+                self._face.said(f"a request that cannot be read was put aside: {path}.broken")
+                os.rename(path, f"{path}.broken")
+                continue
+            self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
+            self._must_sync = True
+            self._write()
+            inbox.remove(path)
+            if request.kind == "stop" and request.now:
+                self._stop("stop", "stopped at once on request")
+
+    # --- the end
+
+    def _stop(self, kind: str, reason: str) -> None:
+        """Stop every step now; what it did not finish runs again."""
+        self._stop_now = kind
+        self._commit(Stop(time=self._clock(), kind=kind, reason=reason))
+        self._write()
+        for step in self._steps.values():
+            step.stop()
+        deadline = time.monotonic() + GRACE
+        while self._running() and time.monotonic() < deadline:
+            for key, _ in self._host.selector.select(max(0.0, min(deadline - time.monotonic(), 0.1))):
+                key.data(key.fd)
+            self._host.watcher.poll()
+            now = time.monotonic()
+            for step in list(self._steps.values()):
+                if now >= step.deadline():
+                    step.check(now)
+        for step in self._running():
+            step.kill()
+            self._endings.append((step, Interruption(time=self._clock(), agent=step.agent)))
+        self._take_endings()
+        self._write()
+
+    def _running(self) -> list[Step]:
+        ended = {id(step) for step, _ in self._endings}
+        return [step for step in self._steps.values() if id(step) not in ended]
+
+    def _leave(self) -> None:
+        """Nothing is left to do: end what was left running, and leave the record in order."""
+        self._marks.end()
+        self._write()
+        self._journal.sync()
+        self._write_state()
+
+    def _abandon(self) -> None:
+        """Also when something went wrong: no script outlives us unseen, no file stays open."""
+        for step in self._steps.values():
+            if isinstance(step, ScriptStep):
+                step.kill()
+        self._host.transcripts.close()
+
+    # --- after a restart
+
+    def _settle(self, restart: bool) -> None:
+        """Every step that was started and not ended, before anything else."""
+        from raymond import __version__
+
+        self._commit_events(self._clock(), requests.resume(self.run, __version__))
+        self._must_sync = True
+        self._write()
+        spare: list[int] = []
+        for agent in [one for one in self.run.agents.values() if one.status == RUNNING]:
+            step = self._found(agent, restart)
+            if step:
+                self._start_watching(step)
+                spare.append(step.number)
+        self._marks.end(spare=spare)
+
+    def _found(self, agent: Agent, restart: bool) -> Step | None:
+        """The step that goes on, when there is one; else its ending is on the list."""
+        backend = self._backends.get(agent.pool)
+        if backend is None:
+            step = Step(self._host, agent, core.policy_of(self._placed, agent.state))
+            self._endings.append((step, Interruption(time=self._clock(), agent=agent.id)))
+            return None
+        if hasattr(backend, "answer"):
+            turn = DirectTurn(self._host, self.run, self._placed, agent, backend)
+            recalled = backend.recall(turn.turn)
+            if recalled:
+                turn.conclude(recalled)
+            else:
+                turn.interrupted(core.Spending())
+            return None
+        found = ProgramTurn(self._host, self.run, self._placed, agent, backend, found=True)
+        return found if found.settle(restart=restart) else None
+
+    def _start_watching(self, step: Step) -> None:
+        self._steps[step.agent] = step
+        self._host.soonest = min(self._host.soonest, step.deadline())
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)

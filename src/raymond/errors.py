@@ -1,0 +1,88 @@
+"""Everything Raymond raises on purpose.
+
+Error                     str() is one sentence; .hint is what to do
+├── WorkflowError         the author's files are wrong          diagnostics   exit 6
+├── BackendError          the agent's program failed            backend       exit 5
+├── JournalError          the record cannot be read or written  path, line    exit 1
+│   ├── RunNotFound       no such run                                         exit 2
+│   └── RunBusy           another process drives it             pid, host     exit 1
+└── UsageError            the command makes no sense                          exit 2
+"""
+
+from msgspec import Struct
+
+
+class Diagnostic(Struct, frozen=True, kw_only=True):
+    """One finding in the author's files: what, where, and the way out."""
+
+    id: str
+    message: str
+    file: str
+    severity: str = "error"
+    line: int = 0
+    """Counted from 1; 0 when the whole file is meant."""
+    column: int = 0
+    source: str = ""
+    """The line itself, to be shown with a caret under it."""
+    length: int = 1
+    hint: str = ""
+
+
+class Error(Exception):
+    """Base of every deliberate error."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class WorkflowError(Error):
+    """The author's files are wrong."""
+
+    exit_code = 6
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__(diagnostics[0].message, hint=diagnostics[0].hint)
+        self.diagnostics = diagnostics
+
+
+class BackendError(Error):
+    """An agent's program cannot be used."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, *, backend: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.backend = backend
+
+
+class JournalError(Error):
+    """The record of a run cannot be read or written."""
+
+    def __init__(self, message: str, *, path: str = "", line: int = 0, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+        self.line = line
+
+
+class RunNotFound(JournalError):
+    """There is no such run."""
+
+    exit_code = 2
+
+
+class RunBusy(JournalError):
+    """Another process drives the run."""
+
+    def __init__(self, message: str, *, path: str, pid: int = 0, host: str = "", hint: str = "") -> None:
+        super().__init__(message, path=path, hint=hint)
+        self.pid = pid
+        self.host = host
+
+
+class UsageError(Error):
+    """The command makes no sense."""
+
+    exit_code = 2

@@ -1,0 +1,325 @@
+"""What happened: the facts a run is made of, in past tense.
+
+A journal is read by every later release. Fields are only added, always with a default; an event is never renamed,
+removed or given another meaning. Names of states are resolved, directories absolute, times UTC seconds: folding a
+journal asks nobody anything.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+
+class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
+    """What every event is."""
+
+
+class RunStarted(Fact, frozen=True, kw_only=True):
+    """A run came to life; everything it needs to be resumed stands here or in its source."""
+
+    workflow_id: str
+    key: str
+    """Random; ids of sessions and marks of processes are derived from it."""
+    name: str
+    scope_dir: str
+    source: str
+    """SHA-256 of the snapshot of the workflow."""
+    entry: str
+    cwd: str
+    input: str = ""
+    metadata: dict[str, str] = {}
+    backend: str = "scripted"
+    backends: dict[str, str] = {}
+    """The states whose policy names another backend."""
+    model: str = ""
+    effort: str = ""
+    budget: float = 0.0
+    """Dollars; 0 means none."""
+    max_iterations: int = 0
+    max_agents: int = 10_000
+    max_turns_at_once: int = 4
+    max_scripts_at_once: int = 4
+    max_wait: float = 86400.0
+    patience: float = 21600.0
+    roots: list[str] = []
+    overrides: dict[str, dict[str, object]] = {}
+    """`--set STATE.KEY=VALUE`."""
+    replies: str = ""
+    """The text of `--replies FILE`."""
+    version: str = ""
+
+
+class RunResumed(Fact, frozen=True, kw_only=True):
+    """A driver took the run up again."""
+
+    version: str = ""
+
+
+class RunStopped(Fact, frozen=True, kw_only=True):
+    """Nothing new starts any more; `kind` is parked, stop, signal or limit."""
+
+    kind: str
+    reason: str
+
+
+class RunEnded(Fact, frozen=True, kw_only=True):
+    """No agent is left to move; `status` is completed or failed."""
+
+    status: str
+
+
+class RequestTaken(Fact, frozen=True, kw_only=True):
+    """A request from outside was carried out, or refused for `problem`."""
+
+    request: str
+    kind: str
+    problem: str = ""
+
+
+class LimitsChanged(Fact, frozen=True, kw_only=True):
+    """A person set other limits; what is None stays."""
+
+    budget: float | None = None
+    max_iterations: int | None = None
+
+
+class AgentStarted(Fact, frozen=True, kw_only=True):
+    """An agent came to life at `state`."""
+
+    agent: str
+    state: str
+    parent: str = ""
+    cwd: str = ""
+    input: str = ""
+    variables: dict[str, str] = {}
+    wake_at: float = 0.0
+
+
+class StepStarted(Fact, frozen=True, kw_only=True):
+    """A script, or a turn of a backend, is about to start."""
+
+    agent: str
+    step: int
+    attempt: int = 1
+    turn: int = 1
+    backend: str = ""
+    """Empty for a script."""
+    session: str = ""
+    """The conversation this turn writes."""
+    base: str = ""
+    """The conversation it branches from; empty for a fresh one."""
+
+
+class Spent(Fact, frozen=True, kw_only=True):
+    """What every ending of a step says of its cost."""
+
+    agent: str
+    step: int
+    cost: float = 0.0
+    estimated: bool = False
+    tokens_in: int = 0
+    tokens_out: int = 0
+    offset: int = -1
+    """Where the transcript of the agent has this step; -1 when it has not."""
+
+
+class StepFinished(Spent, frozen=True, kw_only=True):
+    """The output was read and its transition allowed."""
+
+    session: str = ""
+
+
+class StepRefused(Spent, frozen=True, kw_only=True):
+    """The reply was unreadable or not allowed; the agent is asked again in the same conversation."""
+
+    reason: str
+    hint: str = ""
+    session: str = ""
+
+
+class StepFailed(Spent, frozen=True, kw_only=True):
+    """The step ended without a reply to go by."""
+
+    kind: str
+    error: str
+    exit_code: int | None = None
+    charged: bool = True
+    """Counts against `retries`."""
+    fresh: bool = False
+    """The next attempt starts without the conversation."""
+    again: bool = False
+    """The same visit is tried again."""
+
+
+class StepInterrupted(Spent, frozen=True, kw_only=True):
+    """The step was cut off with its driver or by a person; the visit runs again."""
+
+
+class AgentMoved(Fact, frozen=True, kw_only=True):
+    """The agent goes on at `state`."""
+
+    agent: str
+    tag: str
+    """goto, reset, fork, on_error, or moved when a person did it."""
+    state: str
+    input: str = ""
+    fresh: bool = False
+    cwd: str = ""
+    wake_at: float = 0.0
+    error: str = ""
+    instead_of: str = ""
+    """The state whose `max_visits` were used up."""
+
+
+class AgentCalled(Fact, frozen=True, kw_only=True):
+    """The agent went into a subtask; it returns to `then`."""
+
+    agent: str
+    tag: str
+    state: str
+    then: str
+    input: str = ""
+    model: str = ""
+    effort: str = ""
+
+
+class AgentReturned(Fact, frozen=True, kw_only=True):
+    """The subtask ended with `result`; the caller goes on at `state`."""
+
+    agent: str
+    state: str
+    result: str
+    instead_of: str = ""
+
+
+class AgentWoke(Fact, frozen=True, kw_only=True):
+    """The time it slept for has come."""
+
+    agent: str
+
+
+class WaitStarted(Fact, frozen=True, kw_only=True):
+    """The agent sleeps until those it forked have ended."""
+
+    agent: str
+    state: str
+    input: str | None = None
+    deadline: float = 0.0
+    timeout_state: str = ""
+
+
+class WaitEnded(Fact, frozen=True, kw_only=True):
+    """The agent goes on at `state` with the results of those that have ended."""
+
+    agent: str
+    state: str
+    timed_out: bool = False
+    instead_of: str = ""
+
+
+class AskStarted(Fact, frozen=True, kw_only=True):
+    """The agent sleeps until a person answers."""
+
+    agent: str
+    question: str
+    state: str
+    deadline: float = 0.0
+    timeout_state: str = ""
+
+
+class AskEnded(Fact, frozen=True, kw_only=True):
+    """A person answered, or nobody did in time."""
+
+    agent: str
+    state: str
+    answer: str = ""
+    timed_out: bool = False
+    instead_of: str = ""
+
+
+class AgentEnded(Fact, frozen=True, kw_only=True):
+    """The agent returned with an empty stack."""
+
+    agent: str
+    result: str
+
+
+class AgentFailed(Fact, frozen=True, kw_only=True):
+    """The agent's attempts are used up."""
+
+    agent: str
+    kind: str
+    error: str
+
+
+class AgentPaused(Fact, frozen=True, kw_only=True):
+    """The agent needs a person before it can go on."""
+
+    agent: str
+    reason: str
+
+
+class AgentRetried(Fact, frozen=True, kw_only=True):
+    """A failed or paused agent tries its visit again with new attempts."""
+
+    agent: str
+
+
+class BackendClosed(Fact, frozen=True, kw_only=True):
+    """No turn of `backend` starts before `until`; 0 means before a person resumes the run."""
+
+    backend: str
+    kind: str
+    error: str
+    until: float = 0.0
+    tries: int = 0
+    since: float = 0.0
+
+
+class BackendOpened(Fact, frozen=True, kw_only=True):
+    """Turns of `backend` may start again; one alone while `probing`."""
+
+    backend: str
+    probing: bool = False
+
+
+Event: TypeAlias = (
+    StepStarted
+    | StepFinished
+    | AgentMoved
+    | AgentStarted
+    | AgentEnded
+    | AgentCalled
+    | AgentReturned
+    | AgentWoke
+    | StepRefused
+    | StepFailed
+    | StepInterrupted
+    | WaitStarted
+    | WaitEnded
+    | AskStarted
+    | AskEnded
+    | AgentFailed
+    | AgentPaused
+    | AgentRetried
+    | RunStarted
+    | RunResumed
+    | RunStopped
+    | RunEnded
+    | RequestTaken
+    | LimitsChanged
+    | BackendClosed
+    | BackendOpened
+)
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What was decided at one moment: one line of the journal."""
+
+    seq: int
+    time: float
+    events: list[Event]
+
+
+encode = msgspec.json.Encoder().encode

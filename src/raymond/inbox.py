@@ -1,0 +1,52 @@
+"""Requests to a run that another process drives: one file each, written aside and renamed."""
+
+import os
+from collections.abc import Iterator
+
+import msgspec
+
+from raymond.requests import Request
+
+
+def leave(folder: str, request: Request) -> None:
+    """Put `request` where the holder of the lock looks once a second."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    aside = os.path.join(folder, f".{request.id}")
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, msgspec.json.encode(request))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(aside, os.path.join(folder, f"{request.id}.json"))
+
+
+def look(folder: str) -> Iterator[tuple[str, Request | None]]:
+    """Every request with its file, the oldest first; None for one that cannot be read."""
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".json")]
+    except FileNotFoundError:
+        return
+    for path in sorted((os.path.join(folder, name) for name in names), key=_age):
+        try:
+            with open(path, "rb") as file:
+                yield path, msgspec.json.decode(file.read(), type=Request)
+        except msgspec.DecodeError:
+            yield path, None
+        except FileNotFoundError:
+            continue
+
+
+def _age(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def remove(path: str) -> None:
+    """The request was journaled."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

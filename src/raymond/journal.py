@@ -1,0 +1,378 @@
+"""The journal: the truth about a run, one line per decision; its snapshot and its blobs.
+
+A line ends in a checksum of what stands before it. A torn end is dropped; a bad line with a good one after it is
+damage and stops the reader. Texts over 16 KiB are kept beside the journal by their hash.
+"""
+
+import hashlib
+import os
+import zlib
+from time import time as now
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from raymond.errors import JournalError
+from raymond.events import Decision, Event
+from raymond.project import Project
+from raymond.run import Run, apply
+
+_T = TypeVar("_T")
+
+FORMAT = 1
+SCHEMA = 1
+"""Of the snapshot: raised with every change of Run, Agent or Frame."""
+SNAPSHOT_EVERY = 8 << 20
+LONG = 16 << 10
+_MARK = "\0blob:"
+_TAIL = 18
+"""Length of `,"sum":"01234567"}`."""
+
+
+class _Line(Struct):
+    seq: int
+    time: str
+    events: list[Event]
+
+
+class _Header(Struct):
+    format: int
+    id: str = ""
+
+
+class _Snapshot(Struct):
+    schema: int
+    offset: int
+    last: bytes
+    """The end of the line before `offset`: it must be the same journal."""
+    run: Run
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Line).decode
+_pack = msgspec.msgpack.Encoder(enc_hook=list).encode
+_unpack = msgspec.msgpack.Decoder(_Snapshot, dec_hook=lambda kind, items: kind(items)).decode
+
+
+class Reading(Struct):
+    """A folded journal."""
+
+    run: Run
+    size: int
+    """Bytes of good lines; what stands after them is torn."""
+    torn: int = 0
+    folded_from: int = 0
+
+
+class Journal:
+    """The journal of one run, open for the holder of its lock."""
+
+    def __init__(self, project: Project, id: str, size: int) -> None:
+        self.path = project.journal(id)
+        self.size = size
+        self._project = project
+        self._snap = project.beside(id, "snap")
+        self._snapped_at = size
+        self._lines: list[bytes] = []
+        self._unsynced = False
+        self._fd = _guard(self.path, lambda: os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+        if os.fstat(self._fd).st_size > size:
+            os.ftruncate(self._fd, size)
+
+    def append(self, decision: Decision) -> None:
+        """Add a line; it is on its way to the disk with the next `write`."""
+        self._lines.append(_line(self._project, decision))
+
+    def write(self) -> None:
+        """Hand every added line to the system; nothing may follow from a decision before this."""
+        if not self._lines:
+            return
+        data = b"".join(self._lines)
+        _guard(self.path, lambda: self._put(data))
+        self._lines.clear()
+        self.size += len(data)
+        self._unsynced = True
+
+    def _put(self, data: bytes) -> None:
+        try:
+            put = 0
+            while put < len(data):
+                put += os.write(self._fd, data[put:] if put else data)
+        except OSError:
+            os.ftruncate(self._fd, self.size)
+            raise
+
+    @property
+    def unsynced(self) -> bool:
+        """Something was written that a loss of power could take."""
+        return self._unsynced
+
+    def sync(self) -> None:
+        """Wait until the disk has everything written."""
+        if self._unsynced:
+            _guard(self.path, lambda: sync(self._fd))
+            self._unsynced = False
+
+    def snapshot(self, run: Run, *, force: bool = False) -> None:
+        """Keep the folded run when the journal has grown enough since the last time."""
+        if self.size - self._snapped_at < SNAPSHOT_EVERY and not force:
+            return
+        self._snapped_at = self.size
+        with open(self.path, "rb") as file:
+            file.seek(self.size - _TAIL)
+            last = file.read(_TAIL)
+        replace(self._snap, _pack(_Snapshot(SCHEMA, self.size, last, run)))
+
+    def close(self) -> None:
+        """Write, sync and close."""
+        if self._fd >= 0:
+            self.write()
+            self.sync()
+            os.close(self._fd)
+            self._fd = -1
+
+
+def create(project: Project, id: str, decision: Decision) -> None:
+    """A new journal with its first decision, on disk when this returns; an id that exists is refused."""
+    path = project.journal(id)
+    data = _sum(_encode(_Header(FORMAT, id))) + _line(project, decision)
+
+    def put() -> None:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            done = 0
+            while done < len(data):
+                done += os.write(fd, data[done:])
+            sync(fd)
+        except OSError:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(fd)
+        sync_folder(os.path.dirname(path))
+
+    project.folder("workflows")
+    try:
+        _guard(path, put)
+    except FileExistsError:
+        raise JournalError(
+            f"there is a run `{id}` already", path=path, hint=f"`raymond status {id}` shows it; choose another --id"
+        ) from None
+
+
+def read(project: Project, id: str) -> Reading:
+    """Fold the journal of `id`, from its snapshot when that fits."""
+    path = project.journal(id)
+    data = _guard(path, lambda: _bytes(path))
+    _check_header(path, data)
+    snapshot = _read_snapshot(project, id, data)
+    start = snapshot.offset if snapshot else data.index(b"\n") + 1
+    run = snapshot.run if snapshot else Run()
+    end = _fold(project, path, data, start, run)
+    if run.started is None:
+        raise JournalError(f"{path} ends before its run begins", path=path, hint="nothing was run; delete the file")
+    return Reading(run, end, torn=len(data) - end, folded_from=start)
+
+
+def decisions(project: Project, id: str) -> list[Decision]:
+    """Every decision of a journal, for those who look at history."""
+    path = project.journal(id)
+    data = _guard(path, lambda: _bytes(path))
+    _check_header(path, data)
+    found: list[Decision] = []
+    _scan(project, path, data, data.index(b"\n") + 1, found.append)
+    return found
+
+
+def _fold(project: Project, path: str, data: bytes, start: int, run: Run) -> int:
+    return _scan(project, path, data, start, lambda decision: apply(run, decision))
+
+
+def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[Decision], object]) -> int:
+    """Hand every good line from `start` to `take`; where the good lines end."""
+    while start < len(data):
+        end = data.find(b"\n", start)
+        line = data[start:end] if end >= 0 else data[start:]
+        if end < 0 or not _whole(line):
+            _check_torn(path, data, start)
+            return start
+        take(_parse(project, path, data, start, line))
+        start = end + 1
+    return start
+
+
+def _parse(project: Project, path: str, data: bytes, start: int, line: bytes) -> Decision:
+    try:
+        if b"\\u0000blob:" in line:
+            fields = _unblob(project, path, msgspec.json.decode(line))
+            parsed = msgspec.convert(fields, _Line)
+        else:
+            parsed = _decode(line)
+        return Decision(seq=parsed.seq, time=datetime.fromisoformat(parsed.time).timestamp(), events=parsed.events)
+    except (msgspec.ValidationError, ValueError) as error:
+        number = data.count(b"\n", 0, start) + 1
+        raise JournalError(
+            f"line {number} of {path} says something this version does not know ({error})",
+            path=path,
+            line=number,
+            hint="it was written by a newer Raymond: use that one; nothing was changed",
+        ) from None
+
+
+def _check_header(path: str, data: bytes) -> None:
+    line = data[: data.find(b"\n")] if b"\n" in data else data
+    if not _whole(line):
+        raise JournalError(f"{path} is no journal of Raymond", path=path, line=1, hint="its first line is damaged")
+    header = msgspec.json.decode(line, type=_Header)
+    if header.format > FORMAT:
+        raise JournalError(
+            f"{path} has format {header.format}; this Raymond reads up to {FORMAT}",
+            path=path,
+            line=1,
+            hint="use the newer Raymond that wrote it; nothing was changed",
+        )
+
+
+def _check_torn(path: str, data: bytes, start: int) -> None:
+    """A bad line at the end is torn; with a good one after it, it is damage."""
+    rest = data[start:].split(b"\n")[1:]
+    if any(_whole(line) for line in rest):
+        number = data.count(b"\n", 0, start) + 1
+        raise JournalError(
+            f"line {number} of {path} is damaged and good lines follow it",
+            path=path,
+            line=number,
+            hint="`raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost",
+        )
+
+
+def _whole(line: bytes) -> bool:
+    return line[-_TAIL:-10] == b',"sum":"' and line[-10:-2] == b"%08x" % zlib.crc32(line[:-_TAIL])
+
+
+def _sum(body: bytes) -> bytes:
+    return b'%b,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body[:-1]))
+
+
+def _line(project: Project, decision: Decision) -> bytes:
+    line = _Line(decision.seq, instant(decision.time), decision.events)
+    body = _encode(line)
+    if len(body) > LONG or b"\\u0000" in body:
+        body = _encode(_blob(project, msgspec.to_builtins(line)))
+    return _sum(body)
+
+
+def _blob(project: Project, value: Any) -> Any:
+    """`value` with every long text put beside the journal."""
+    match value:
+        case str():
+            return _keep(project, value) if len(value) > LONG or value.startswith("\0") else value
+        case dict():
+            return {key: _blob(project, item) for key, item in value.items()}
+        case list() | tuple():
+            return [_blob(project, item) for item in value]
+        case _:
+            return value
+
+
+def _keep(project: Project, text: str) -> str:
+    data = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(data).hexdigest()
+    path = os.path.join(project.folder("blobs"), digest)
+    if not os.path.exists(path):
+        replace(path, data, durable=True)
+    return _MARK + digest
+
+
+def _unblob(project: Project, path: str, value: Any) -> Any:
+    match value:
+        case str() if value.startswith(_MARK):
+            digest = value.removeprefix(_MARK)
+            data = _guard(path, lambda: _bytes(project.path("blobs", digest)))
+            return data.decode("utf-8", "surrogatepass")
+        case dict():
+            return {key: _unblob(project, path, item) for key, item in value.items()}
+        case list():
+            return [_unblob(project, path, item) for item in value]
+        case _:
+            return value
+
+
+def _read_snapshot(project: Project, id: str, data: bytes) -> _Snapshot | None:
+    """A cache: whatever is wrong with it means folding from the start."""
+    try:
+        snapshot = _unpack(_bytes(project.beside(id, "snap")))
+    except (OSError, msgspec.DecodeError, ValueError, TypeError):
+        return None
+    here = data[snapshot.offset - _TAIL : snapshot.offset]
+    return snapshot if snapshot.schema == SCHEMA and snapshot.last == here else None
+
+
+def instant(time: float) -> str:
+    """`time` as people and tools read it: UTC, milliseconds."""
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def replace(path: str, data: bytes, *, durable: bool = False) -> None:
+    """Put `data` at `path` at once, or leave what was there."""
+    aside = f"{path}.{os.getpid()}.tmp"
+    try:
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            done = 0
+            while done < len(data):
+                done += os.write(fd, data[done:])
+            if durable:
+                sync(fd)
+        finally:
+            os.close(fd)
+        os.replace(aside, path)
+    except OSError as error:
+        if os.path.exists(aside):
+            os.unlink(aside)
+        raise _failed(path, error) from None
+
+
+def sync(fd: int) -> None:
+    """Wait until the disk has what was written to `fd`."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        import fcntl
+
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the disk knows the names in `path`."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _guard(path: str, work: Callable[[], _T]) -> _T:
+    """The door through which trouble of the file system comes in, named for the file."""
+    try:
+        return work()
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _failed(path, error) from None
+
+
+def _failed(path: str, error: OSError) -> JournalError:
+    return JournalError(
+        f"{path}: {(error.strerror or str(error)).lower()}",
+        path=path,
+        hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
+    )

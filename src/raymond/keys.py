@@ -1,0 +1,235 @@
+"""The keys of a policy: how the value of each is read."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from raymond import durations, frontmatter, tags
+from raymond.allowed import FIELDS, TIMES, Allowed
+from raymond.frontmatter import Document, Path
+
+PERMISSION_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+ON_DENIED = ("count", "pause")
+_VERDICTS = 'verdicts: {"yes": keep, "no": <goto>FIX.md</goto>}'
+_NO_VARIABLES = frozenset({"return", "payload", *tags.BUILT_IN})
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Evaluator(Struct, frozen=True, kw_only=True):
+    """A second opinion on a transition."""
+
+    pattern: str = ""
+    prompt: str = ""
+    model: str = ""
+    verdicts: dict[str, str] = {}
+    default: str = ""
+
+
+# Each reader returns the value of a key as the policy holds it, or None after it has said what is wrong.
+Reader: TypeAlias = Callable[[Document, Path, Any], Any]
+
+
+def _label(path: Path) -> str:
+    return next((str(part) for part in reversed(path) if isinstance(part, str)), "")
+
+
+def _bad(document: Document, path: Path, message: str, hint: str = "") -> None:
+    if _at(document.values, path) is None:
+        message, hint = f"`{_label(path)}` has no value", "give it one, or remove the line"
+    document.refuse(path, "bad-value", message, hint)
+
+
+def _at(value: Any, path: Path) -> Any:
+    for part in path:
+        value = value[part]
+    return value
+
+
+def text(document: Document, path: Path, value: Any) -> str | None:
+    """A text that is not empty."""
+    if isinstance(value, str) and value.strip():
+        return value
+    hint = "give it one, or remove the line"
+    if isinstance(value, bool | int | float):
+        hint = f'put it in quotes: "{str(value).lower()}"'
+    _bad(document, path, f"`{_label(path)}` must be text", hint)
+    return None
+
+
+def texts(document: Document, path: Path, value: Any) -> tuple[str, ...] | None:
+    """One text or a list of them."""
+    if isinstance(value, str) and value.strip():
+        return (value,)
+    if not isinstance(value, list):
+        _bad(document, path, f"`{_label(path)}` must be text or a list of texts")
+        return None
+    found = [text(document, (*path, index), item) for index, item in enumerate(value)]
+    return None if None in found else tuple(item for item in found if item)
+
+
+def flag(document: Document, path: Path, value: Any) -> bool | None:
+    """`true` or `false`, nothing else."""
+    if isinstance(value, bool):
+        return value
+    _bad(document, path, f"`{_label(path)}` must be true or false", "write true or false")
+    return None
+
+
+def count(least: int) -> Reader:
+    """A whole number, `least` or more."""
+
+    def read(document: Document, path: Path, value: Any) -> int | None:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+            return value
+        _bad(document, path, f"`{_label(path)}` must be a whole number, {least} or more", f"{_label(path)}: 3")
+        return None
+
+    return read
+
+
+def dollars(document: Document, path: Path, value: Any) -> float | None:
+    """An amount of money."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and math.isfinite(value):
+        return float(value)
+    _bad(document, path, f"`{_label(path)}` must be a number of dollars, 0 or more", f"{_label(path)}: 0.50")
+    return None
+
+
+def _duration(document: Document, path: Path, value: Any) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        hint = f"{value} what? write {value}s or {value}m"
+        _bad(document, path, f"`{_label(path)}` has no unit", hint)
+        return None
+    seconds = durations.parse(value) if isinstance(value, str) else None
+    if seconds:
+        return seconds
+    _bad(document, path, f"`{_label(path)}` must be a length of time", "write it like 90s, 10m or 2h")
+    return None
+
+
+def _choice(*choices: str) -> Reader:
+    def read(document: Document, path: Path, value: Any) -> str | None:
+        if isinstance(value, str) and value in choices:
+            return value
+        _bad(document, path, f"`{_label(path)}` cannot be `{value}`", f"one of: {', '.join(choices)}")
+        return None
+
+    return read
+
+
+def _tools(document: Document, path: Path, value: Any) -> tuple[str, ...] | None:
+    if isinstance(value, str) and "," in value:
+        _bad(document, path, f"several tools in `{_label(path)}` are a list", f"{_label(path)}: [{value}]")
+        return None
+    return texts(document, path, value)
+
+
+def _allowed(document: Document, path: Path, value: Any) -> tuple[Allowed, ...] | None:
+    if not isinstance(value, list) or not value:
+        hint = "allowed_transitions: [{tag: goto, target: NEXT.md}]"
+        _bad(document, path, "`allowed_transitions` must be a list of transitions", hint)
+        return None
+    found = [_allow(document, (*path, index), item) for index, item in enumerate(value)]
+    return None if None in found else tuple(item for item in found if item)
+
+
+def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
+    if not isinstance(value, dict) or "tag" not in value:
+        _bad(document, path, "an allowed transition needs a `tag`", "{tag: goto, target: NEXT.md}")
+        return None
+    tag = value["tag"]
+    if not isinstance(tag, str) or tag not in FIELDS:
+        _bad(document, (*path, "tag"), f"`{tag}` is no transition", f"one of: {', '.join(FIELDS)}")
+        return None
+    before = len(document.diagnostics)
+    fields = {key: text(document, (*path, key), item) for key, item in value.items() if key != "tag"}
+    for key in fields:
+        variable = tag == "fork" and key not in _NO_VARIABLES and _VARIABLE.fullmatch(key)
+        if key in FIELDS[tag] and key in TIMES and fields[key]:
+            _duration(document, (*path, key), fields[key])
+        elif key not in FIELDS[tag] and not variable:
+            hint = frontmatter.suggest(key, FIELDS[tag]) or f"one of: {', '.join(FIELDS[tag])}"
+            document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)
+    if len(document.diagnostics) > before:
+        return None
+    return Allowed(tag, {key: item for key, item in fields.items() if item is not None})
+
+
+def _evaluator(document: Document, path: Path, value: Any) -> Evaluator | None:
+    if not isinstance(value, dict) or ("pattern" in value) == ("prompt" in value):
+        hint = f"evaluator: {{prompt: JUDGE.md, {_VERDICTS}}}"
+        _bad(document, path, "`evaluator` needs either `pattern` or `prompt`", hint)
+        return None
+    before = len(document.diagnostics)
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        if key in ("pattern", "prompt", "model", "default"):
+            found[key] = text(document, (*path, key), item)
+        elif key != "verdicts":
+            hint = frontmatter.suggest(key, Evaluator.__struct_fields__)
+            document.refuse((*path, key), "unknown-key", f"`evaluator` has no `{key}`", hint, key=True)
+    found["verdicts"] = _verdicts(document, path, value)
+    if found.get("default"):
+        _verdict(document, (*path, "default"), found["default"])
+    if found.get("pattern"):
+        _regex(document, (*path, "pattern"), found["pattern"])
+    return None if len(document.diagnostics) > before else Evaluator(**found)
+
+
+def _verdicts(document: Document, path: Path, value: dict[str, Any]) -> dict[str, str | None]:
+    verdicts = value.get("verdicts")
+    if not isinstance(verdicts, dict) or not verdicts:
+        at = (*path, "verdicts") if "verdicts" in value else path
+        document.refuse(at, "bad-value", "`evaluator` needs `verdicts`", _VERDICTS)
+        return {}
+    found = {key: text(document, (*path, "verdicts", key), item) for key, item in verdicts.items()}
+    for key, item in found.items():
+        _verdict(document, (*path, "verdicts", key), item)
+    return found
+
+
+def _verdict(document: Document, path: Path, value: str | None) -> None:
+    if value is None or value == "keep":
+        return
+    found = tags.scan(value)
+    if len(found) != 1 or isinstance(tags.transition(found[0]), tags.Refused):
+        _bad(document, path, f"`{value}` is neither `keep` nor a transition", "write it like <goto>FIX.md</goto>")
+
+
+def _regex(document: Document, path: Path, value: str) -> None:
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        _bad(document, path, f"`{_label(path)}` is no regular expression: {error}")
+
+
+KEYS: dict[str, Reader] = {
+    "allowed_transitions": _allowed,
+    "backend": text,
+    "model": text,
+    "effort": text,
+    "permission_mode": _choice(*PERMISSION_MODES),
+    "allowed_tools": _tools,
+    "disallowed_tools": _tools,
+    "on_denied": _choice(*ON_DENIED),
+    "timeout": _duration,
+    "tool_timeout": _duration,
+    "max_time": _duration,
+    "retries": count(0),
+    "max_visits": count(1),
+    "then": text,
+    "budget": dollars,
+    "on_error": text,
+    "gate": texts,
+    "on_fail": text,
+    "gate_tries": count(0),
+    "gate_timeout": _duration,
+    "seal": texts,
+    "evaluator": _evaluator,
+    "force_implicit": flag,
+    "in_place": flag,
+    "description": text,
+}

@@ -1,0 +1,200 @@
+"""Begin a run and take one up: workflow, journal, lock and backends brought together."""
+
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from time import time
+from typing import Any
+
+from msgspec import Struct
+
+from raymond import __version__, core, journal, lint, loader, lock
+from raymond.backends import Backend, Direct
+from raymond.driver import Driver, Face
+from raymond.errors import BackendError, JournalError, UsageError, WorkflowError
+from raymond.events import Decision, RunStarted
+from raymond.loader import REPLIES_FILE, Loaded
+from raymond.lock import Lock
+from raymond.project import ID_FORM, Project
+from raymond.run import Run
+from raymond.variables import Placed
+from raymond.workflow import Workflow
+
+BACKENDS = ("scripted", "scripted-program")
+
+
+class Options(Struct, kw_only=True):
+    """What a person says at the start; None means: not said."""
+
+    id: str = ""
+    input: str = ""
+    variables: dict[str, str] = {}
+    overrides: dict[str, dict[str, Any]] = {}
+    backend: str = ""
+    model: str = ""
+    effort: str = ""
+    replies: str | None = None
+    """The text of `--replies FILE`."""
+    budget: float | None = None
+    max_iterations: int | None = None
+    max_parallel: int | None = None
+    roots: list[str] = []
+
+
+def begin(project: Project, loaded: Loaded, options: Options) -> str:
+    """Write the first decision of a new run; its id."""
+    workflow = loaded.workflow
+    problems = lint.errors(workflow)
+    if problems:
+        raise WorkflowError(*problems)
+    settings = workflow.settings
+    if settings.input_required and not options.input:
+        hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
+        raise UsageError(f"{workflow.name} needs an input", hint=hint)
+    start = _start(workflow, loaded, options)
+    _check_backends(workflow, start, loaded)
+    project.folder("sources")
+    source = project.source(loaded.digest)
+    if not os.path.exists(source):
+        journal.replace(source, loaded.source, durable=True)
+    decision = Decision(seq=1, time=round(time(), 3), events=core.begin(start))
+    journal.create(project, start.workflow_id, decision)
+    return start.workflow_id
+
+
+def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
+    settings = workflow.settings
+    name = workflow.name or "run"
+    id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
+    if not ID_FORM.fullmatch(id):
+        raise UsageError(f"`{id}` cannot be an id", hint="use up to 100 letters, digits, _ and -")
+    backend = options.backend or settings.defaults.get("backend") or BACKENDS[0]
+    parallel = options.max_parallel or settings.max_parallel
+    return RunStarted(
+        workflow_id=id,
+        key=str(uuid.uuid4()),
+        name=name,
+        scope_dir=loaded.scope_dir,
+        source=loaded.digest,
+        entry=workflow.entry,
+        cwd=os.getcwd(),
+        input=options.input,
+        metadata=options.variables,
+        backend=backend,
+        backends={
+            state.name: state.policy.backend
+            for state in workflow.states.values()
+            if state.policy.backend and state.policy.backend != backend
+        },
+        model=options.model,
+        effort=options.effort,
+        budget=_first(options.budget, settings.budget, 10.0),
+        max_iterations=_first(options.max_iterations, settings.max_iterations, 0),
+        max_agents=settings.max_agents or 10_000,
+        max_turns_at_once=parallel or 4,
+        max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
+        roots=[os.path.abspath(root) for root in (*settings.roots, *options.roots)],
+        overrides=options.overrides,
+        replies=options.replies or "",
+        version=__version__,
+    )
+
+
+def _first(*values: Any) -> Any:
+    return next(value for value in values if value is not None)
+
+
+def _check_backends(workflow: Workflow, start: RunStarted, loaded: Loaded) -> None:
+    """A backend that is not there is said before anything is written."""
+    for state, name in {"": start.backend, **start.backends}.items():
+        if name not in BACKENDS:
+            where = f" for {state}" if state else ""
+            raise BackendError(
+                f"there is no backend `{name}`{where}", backend=name, hint=f"there are: {', '.join(BACKENDS)}"
+            )
+    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    if prompts and not start.replies and REPLIES_FILE not in loaded.names:
+        raise UsageError(
+            f"nothing answers the prompt {prompts[0]}",
+            hint=f"put a {REPLIES_FILE} beside it or give --replies FILE: docs/language.md, Scripted replies",
+        )
+
+
+def take_up(
+    project: Project,
+    id: str,
+    face: Face,
+    *,
+    loaded: Loaded | None = None,
+    force: bool = False,
+    clock: Callable[[], float] = time,
+) -> "Held":
+    """Hold the lock of a run and make it ready to be driven."""
+    held = lock.take(project.beside(id, "lock"), force=force)
+    try:
+        reading = journal.read(project, id)
+        if reading.torn:
+            face.said(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
+        placed = place(project, reading.run, loaded)
+        book = journal.Journal(project, id, reading.size)
+        backends = _backends(project, reading.run, placed)
+        driver = Driver(project, reading.run, placed, book, backends, face, clock=clock)
+    except BaseException:
+        held.release()
+        raise
+    return Held(held, book, driver)
+
+
+class Held:
+    """A run this process may drive, until it is closed."""
+
+    def __init__(self, held: Lock, book: journal.Journal, driver: Driver) -> None:
+        self.lock = held
+        self.driver = driver
+        self._journal = book
+
+    def close(self) -> None:
+        """Close the journal, then let others drive."""
+        try:
+            self._journal.close()
+        finally:
+            self.lock.release()
+
+
+def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
+    """The workflow of a run from its snapshot, unpacked in a private folder."""
+    start = run.start
+    if loaded is None:
+        try:
+            with open(project.source(start.source), "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise JournalError(
+                f"the snapshot of the workflow cannot be read: {project.source(start.source)}: {error.strerror}",
+                path=project.source(start.source),
+                hint="the run cannot go on without it",
+            ) from None
+        workflow = loader.from_source(data, name=start.name, entry=start.entry, overrides=start.overrides)
+    else:
+        data, workflow = loaded.source, loaded.workflow
+    folder = project.path("work", start.workflow_id)
+    loader.unpack(data, folder)
+    uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
+    uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
+    return Placed(workflow, folder, project.path("tasks", start.workflow_id), uses)
+
+
+def _backends(project: Project, run: Run, placed: Placed) -> Mapping[str, Backend | Direct]:
+    if not any(state.kind == "prompt" for state in placed.workflow.states.values()):
+        return {}
+    from raymond.backends.scripted import Replies, ScriptedBackend, ScriptedProgram
+
+    text, file = run.start.replies, "--replies"
+    beside = os.path.join(placed.workflow_dir, REPLIES_FILE)
+    if not text and os.path.exists(beside):
+        file = REPLIES_FILE
+        with open(beside, encoding="utf-8") as opened:
+            text = opened.read()
+    replies = Replies(text, file) if text else None
+    sessions = project.path("sessions", run.start.workflow_id)
+    return {"scripted": ScriptedBackend(replies, sessions), "scripted-program": ScriptedProgram(replies, sessions)}

@@ -1,0 +1,68 @@
+"""Failure classes and what follows from each: the one table, as values."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Kind: TypeAlias = Literal[
+    "limit", "overload", "auth", "billing", "silent", "crash", "context", "refusal", "unreadable", "script", "time", "setup"
+]
+KINDS: tuple[Kind, ...] = (
+    "limit",
+    "overload",
+    "auth",
+    "billing",
+    "silent",
+    "crash",
+    "context",
+    "refusal",
+    "unreadable",
+    "script",
+    "time",
+    "setup",
+)
+REMINDERS = 3
+"""How often a visit is asked again for a readable reply."""
+PROMPT_RETRIES = 3
+SCRIPT_RETRIES = 0
+SILENCE = 600.0
+"""Seconds without output after which a step is stopped, unless its policy says otherwise."""
+OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
+OVERLOAD_REST = 300.0
+LIMIT_UNKNOWN = 900.0
+"""Seconds to wait for a usage limit that does not say when it ends."""
+UNKNOWN_TURN_COST = 0.50
+"""Dollars counted for a turn that was paid for and whose cost nobody reported."""
+
+
+class Response(Struct, frozen=True):
+    """What follows from a failed step."""
+
+    again: bool = False
+    """The visit is tried again."""
+    charged: bool = False
+    fresh: bool = False
+    closes: bool = False
+    """The backend takes no turns for a while."""
+    pauses: bool = False
+    """A person is needed."""
+
+
+def respond(kind: str, *, failures: int, retries: int, freshened: bool) -> Response:
+    """What follows from a step that failed with `kind` after `failures` charged ones."""
+    match kind:
+        case "limit" | "overload":
+            return Response(again=True, closes=True)
+        case "auth" | "billing":
+            return Response(closes=True, pauses=True)
+        case "silent" | "crash":
+            return Response(again=failures < retries, charged=True)
+        case "context" | "refusal":
+            return Response(again=not freshened, charged=True, fresh=not freshened)
+        case _:
+            return Response(charged=True)
+
+
+def overload_wait(tries: int) -> float:
+    """Seconds until the next try after `tries` of them failed."""
+    return OVERLOAD_WAITS[tries] if tries < len(OVERLOAD_WAITS) else OVERLOAD_REST

@@ -1,0 +1,296 @@
+"""Folder, zip or file -> Workflow, and the snapshot a run keeps of it."""
+
+import hashlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from raymond import archive, frontmatter
+from raymond.archive import MOST_BYTES, MOST_FILES, refusal, too_large
+from raymond.errors import Diagnostic, WorkflowError
+from raymond.workflow import SETTINGS_FILE, Workflow, bare, build, extension, is_state, read_settings
+
+_BOM = b"\xef\xbb\xbf"
+_HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
+_TEXTS = (".md", ".txt")
+
+
+REPLIES_FILE = "replies.yaml"
+
+
+class Loaded(Struct):
+    """A workflow, and what it was made from."""
+
+    workflow: Workflow
+    scope_dir: str
+    """The folder or zip, absolute."""
+    source: bytes
+    """The snapshot: a zip."""
+    digest: str
+    """SHA-256 of `source`."""
+    names: frozenset[str] = frozenset()
+    """Every file in the snapshot."""
+
+
+def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform: str = sys.platform) -> Loaded:
+    """Read a workflow. Raises WorkflowError for what cannot be read at all; what is wrong inside it is left to lint."""
+    full = os.path.abspath(path)
+    entry = None
+    try:
+        if os.path.isdir(full):
+            name, scope, files = os.path.basename(full), full, _folder(full)
+        elif not os.path.exists(full):
+            raise _not_found(path, full)
+        elif full.lower().endswith(".zip"):
+            name, scope, files = _zip_name(full), full, _zip(full, path)
+        elif extension(os.path.basename(full)) and os.path.isfile(full):
+            scope, entry = os.path.split(full)
+            name = os.path.basename(scope) if bare(entry) in ("START", "1_START") else bare(entry)
+            files = _around(scope, entry)
+        else:
+            hint = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
+            raise refusal("not-a-workflow", f"`{path}` is no workflow", path, hint)
+    except OSError as error:
+        file = os.fspath(error.filename) if isinstance(error.filename, str) else path
+        raise refusal("unreadable", f"`{file}` cannot be read: {error.strerror}", path) from None
+    if not files:
+        raise refusal("empty-workflow", f"there is nothing in `{path}`", path, "add START.md")
+    files = {inside: _clean(inside, data) for inside, data in files.items()}
+    source = archive.write(files)
+    workflow = _build(name, files, entry, overrides, platform)
+    return Loaded(workflow, scope, source, hashlib.sha256(source).hexdigest(), frozenset(files))
+
+
+def from_source(
+    data: bytes,
+    *,
+    name: str,
+    entry: str | None,
+    overrides: Mapping[str, Mapping[str, Any]] = {},
+    platform: str = sys.platform,
+) -> Workflow:
+    """The workflow a run began with, from its snapshot."""
+    return _build(name, archive.read_snapshot(data, file=name), entry, overrides, platform)
+
+
+def unpack(data: bytes, folder: str) -> None:
+    """Make `folder` hold exactly the files of a snapshot; what is there already is left as it is."""
+    files = archive.read_snapshot(data, file=folder)
+    folders = {name[:at] for name in files for at, letter in enumerate(name) if letter == "/"}
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    for inside in sorted(folders):
+        _make_folder(os.path.join(folder, inside))
+    for name, content in files.items():
+        _put(os.path.join(folder, name), content)
+    for root, below, names in os.walk(folder, topdown=False):
+        at = os.path.relpath(root, folder).replace(os.sep, "/")
+        prefix = "" if at == "." else at + "/"
+        for name in [*names, *below]:
+            if prefix + name not in files and prefix + name not in folders:
+                _remove(os.path.join(root, name))
+
+
+def _build(
+    name: str,
+    files: Mapping[str, bytes],
+    entry: str | None,
+    overrides: Mapping[str, Mapping[str, Any]],
+    platform: str,
+) -> Workflow:
+    texts = {}
+    wrong = []
+    for inside in sorted(files):
+        if not (is_state(inside) or inside == SETTINGS_FILE or inside.startswith("lib/")):
+            continue
+        try:
+            texts[inside] = files[inside].decode().removeprefix("\ufeff").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            # lib/ may hold pictures and programs too.
+            if not inside.startswith("lib/") or inside.endswith(_TEXTS):
+                wrong.append(_not_utf8(inside, files[inside], error.start))
+    if wrong:
+        raise WorkflowError(*wrong)
+    runnable = _runnable(texts, platform)
+    return build(name, texts, entry=entry, platform=platform, runnable=runnable, overrides=overrides)
+
+
+def _runnable(texts: Mapping[str, str], platform: str) -> frozenset[str]:
+    ends = {".md", ".py", ".bat"} if platform == "win32" else {".md", ".py", ".sh"}
+    if any(name.endswith(".ps1") for name in texts):
+        from shutil import which
+
+        if which("pwsh") or (platform == "win32" and which("powershell")):
+            ends.add(".ps1")
+    return frozenset(ends)
+
+
+def _not_utf8(file: str, data: bytes, start: int) -> Diagnostic:
+    hint = "save it as UTF-8"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        hint = "it looks like UTF-16: save it as UTF-8"
+    line = data.count(b"\n", 0, start) + 1
+    return Diagnostic(id="not-utf8", message=f"byte {start} of `{file}` is not UTF-8", file=file, line=line, hint=hint)
+
+
+def _clean(name: str, data: bytes) -> bytes:
+    # bash takes a carriage return and a byte order mark for parts of a command.
+    if name.endswith(".sh") and is_state(name):
+        return data.removeprefix(_BOM).replace(b"\r\n", b"\n")
+    return data
+
+
+def _not_found(path: str, full: str) -> WorkflowError:
+    parent, name = os.path.split(full)
+    if os.path.islink(full):
+        return refusal("not-found", f"`{path}` is a link that leads nowhere", path)
+    try:
+        siblings = [other for other in os.listdir(parent) if not other.startswith(".")]
+    except OSError:
+        siblings = []
+    return refusal("not-found", f"there is no `{path}`", path, frontmatter.suggest(name, siblings))
+
+
+def _zip_name(full: str) -> str:
+    return _HASH.sub("", os.path.basename(full)[:-4]).strip("-_. ") or "workflow"
+
+
+def _zip(full: str, path: str) -> dict[str, bytes]:
+    size = os.path.getsize(full)
+    if size > MOST_BYTES:
+        raise too_large(f"this zip has {size / 1024**2:.0f} MiB", path)
+    with open(full, "rb") as file:
+        data = file.read()
+    digest = hashlib.sha256(data).hexdigest()
+    wanted = _HASH.search(os.path.basename(full))
+    if wanted and wanted[0].lower() != digest:
+        message = "the SHA-256 in the name of this zip is not that of its content"
+        raise refusal("hash-mismatch", message, path, f"its SHA-256 is {digest}")
+    files = archive.read(data, file=path)
+    return {name: content for name, content in files.items() if not name.startswith("tests/")}
+
+
+def _folder(folder: str) -> dict[str, bytes]:
+    return _read(folder, _walk(folder, ""))
+
+
+def _around(folder: str, entry: str) -> dict[str, bytes]:
+    """What belongs to a single file: the states of its folder, workflow.yaml, lib/ and what `include` names."""
+    names = [name for name in sorted(os.listdir(folder)) if is_state(name) or name in (SETTINGS_FILE, REPLIES_FILE, entry)]
+    paths = [name for name in names if _is_file(folder, name)]
+    if os.path.isdir(os.path.join(folder, "lib")):
+        _stay(folder, "lib")
+        paths += _walk(folder, "lib")
+    settings = os.path.join(folder, SETTINGS_FILE)
+    if SETTINGS_FILE in paths:
+        with open(settings, "rb") as file:
+            source = file.read(MOST_BYTES).decode(errors="replace").removeprefix("\ufeff")
+        for pattern in read_settings(source)[0].include if "include" in source else ():
+            paths += _included(folder, pattern)
+    return _read(folder, iter(dict.fromkeys(paths)))
+
+
+def _included(folder: str, pattern: str) -> Iterator[str]:
+    import glob
+
+    wrong = archive.unsafe(pattern)
+    found = [] if wrong else sorted(glob.glob(pattern.removesuffix("/"), root_dir=folder, recursive=True))
+    if not found:
+        message = f"`include` names `{pattern}`, which {wrong or 'is not there'}"
+        raise refusal("not-found", message, SETTINGS_FILE, "paths are relative to the folder of workflow.yaml")
+    for path in found:
+        inside = path.replace(os.sep, "/")
+        _stay(folder, inside)
+        if os.path.isdir(os.path.join(folder, path)):
+            yield from _walk(folder, inside)
+        elif _is_file(folder, inside):
+            yield inside
+
+
+def _walk(top: str, inside: str) -> Iterator[str]:
+    """The files below `top`/`inside`, without hidden ones and tests/."""
+    at = os.path.join(top, inside) if inside else top
+    for name in sorted(os.listdir(at)):
+        path = f"{inside}/{name}" if inside else name
+        full = os.path.join(at, name)
+        if name.startswith(".") or name == "__pycache__" or path == "tests":
+            continue
+        if not os.path.isdir(full):
+            if _is_file(top, path):
+                yield path
+            continue
+        if os.path.islink(full):
+            _stay(top, path)
+            if (os.path.realpath(at) + os.sep).startswith(os.path.realpath(full) + os.sep):
+                raise refusal("unsafe-link", f"`{path}` is a link to a folder that holds it", path, "remove it")
+        yield from _walk(top, path)
+
+
+def _is_file(top: str, path: str) -> bool:
+    full = os.path.join(top, path)
+    if os.path.islink(full):
+        _stay(top, path)
+    mode = os.stat(full).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise refusal("unreadable", f"`{path}` is no regular file", path, "move it out of the workflow")
+    return stat.S_ISREG(mode)
+
+
+def _stay(top: str, path: str) -> None:
+    """Refuse links that lead out of the workflow."""
+    full = os.path.join(top, path)
+    real, root = os.path.realpath(full), os.path.realpath(top)
+    if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
+        message = f"`{path}` is a link that leads out of the workflow, to `{real}`"
+        raise refusal("unsafe-link", message, path, "put a copy of it in the workflow")
+    if not os.path.exists(full):
+        raise refusal("unsafe-link", f"`{path}` is a link that leads nowhere", path, "remove it")
+
+
+def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    room = MOST_BYTES
+    for path in paths:
+        if len(files) == MOST_FILES:
+            raise too_large(f"there are more than {MOST_FILES:,} files in `{folder}`", folder)
+        if not path.isprintable() or archive.unsafe(path):
+            raise refusal("unsafe-name", f"{path!r} cannot be the name of a file of a workflow", folder, "rename it")
+        with open(os.path.join(folder, path), "rb") as file:
+            files[path] = file.read(room + 1)
+        room -= len(files[path])
+        if room < 0:
+            raise too_large(f"there are more than {MOST_BYTES // 1024**2} MiB in `{folder}`", folder)
+    return files
+
+
+def _make_folder(path: str) -> None:
+    if os.path.islink(path) or (os.path.exists(path) and not os.path.isdir(path)):
+        os.unlink(path)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    os.chmod(path, 0o700)
+
+
+def _put(path: str, content: bytes) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        _remove(path)
+    if os.path.isfile(path) and not os.path.islink(path):
+        with open(path, "rb") as file:
+            if file.read(len(content) + 1) == content:
+                return
+    aside = f"{path}.{os.getpid()}.new"
+    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+    os.replace(aside, path)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        from shutil import rmtree
+
+        rmtree(path)
+    else:
+        os.unlink(path)

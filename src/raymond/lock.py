@@ -1,0 +1,124 @@
+"""The lock of a run: held while a process drives it."""
+
+import fcntl
+import os
+import socket
+
+import msgspec
+from msgspec import Struct
+
+from raymond.errors import JournalError, RunBusy
+
+
+class Holder(Struct):
+    """Who holds a lock."""
+
+    pid: int = 0
+    started: str = ""
+    """Start time of the process, as the kernel gives it."""
+    host: str = ""
+
+
+class Lock:
+    """A lock file held by this process until `release`."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        self.sign()
+
+    def sign(self) -> None:
+        """Write who holds it; again after a fork."""
+        holder = Holder(os.getpid(), start_time(os.getpid()), socket.gethostname())
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, msgspec.json.encode(holder), 0)
+
+    def release(self) -> None:
+        """Let others drive the run."""
+        if self._fd >= 0:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = -1
+
+
+def take(path: str, *, force: bool = False) -> Lock:
+    """Hold the lock, or say who does."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = _read(fd)
+        os.close(fd)
+        raise RunBusy(
+            f"process {holder.pid or '?'} drives this run" + _elsewhere(holder),
+            path=path,
+            pid=holder.pid,
+            host=holder.host,
+            hint="`raymond stop ID` stops it; `raymond status ID` shows what it does",
+        ) from None
+    except OSError as error:
+        os.close(fd)
+        if force:
+            return Lock(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        raise JournalError(
+            f"this file system cannot lock {path}: {error.strerror}",
+            path=path,
+            hint="make sure that no other process drives this run, then use --force",
+        ) from None
+    holder = _read(fd)
+    if holder.pid and holder.host not in ("", socket.gethostname()) and not force:
+        os.close(fd)
+        raise RunBusy(
+            f"process {holder.pid} on {holder.host} took this run and did not give it back",
+            path=path,
+            pid=holder.pid,
+            host=holder.host,
+            hint=f"make sure that it is gone from {holder.host}, then use --force",
+        )
+    return Lock(path, fd)
+
+
+def holder(path: str) -> Holder | None:
+    """Who holds the lock now; None when nobody does."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        return _read(fd)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def start_time(pid: int) -> str:
+    """When a process began, so that a pid used again is not taken for it; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return _start_time_portable(pid)
+
+
+def _start_time_portable(pid: int) -> str:
+    if os.path.isdir("/proc/self"):
+        return ""
+    import subprocess
+
+    done = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def _read(fd: int) -> Holder:
+    try:
+        return msgspec.json.decode(os.pread(fd, 4096, 0), type=Holder)
+    except (OSError, msgspec.DecodeError):
+        return Holder()
+
+
+def _elsewhere(holder: Holder) -> str:
+    return f" on {holder.host}" if holder.host not in ("", socket.gethostname()) else ""

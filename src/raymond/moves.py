@@ -1,0 +1,322 @@
+"""Transition -> events: what an agent's move means for it, its children and its parent."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raymond import prompts
+from raymond.events import (
+    AgentCalled,
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    AgentReturned,
+    AgentStarted,
+    AskEnded,
+    AskStarted,
+    Event,
+    WaitEnded,
+    WaitStarted,
+)
+from raymond.run import WAITING, Agent, Run
+from raymond.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
+from raymond.variables import Placed
+from raymond.workflow import Unresolved, resolve
+
+
+class Problem(Struct, frozen=True):
+    """Why something asked for is refused, and what would be right."""
+
+    reason: str
+    hint: str = ""
+
+
+class Landing(Struct, frozen=True):
+    """Where a move ends up; `instead_of` names the state whose visits were used up."""
+
+    state: str
+    instead_of: str = ""
+
+
+def follow(
+    run: Run,
+    placed: Placed,
+    agent: Agent,
+    asked: Sequence[Transition],
+    *,
+    time: float,
+    directories: Mapping[str, str],
+) -> list[Event] | Problem:
+    """The events of a permitted transition, or why it cannot be."""
+    asked = [_rendered(run, placed, agent, one) for one in asked]
+    problem = _misnamed(placed, asked) or _misplaced(directories) or _crowded(run, asked)
+    if problem:
+        return problem
+    forks = [one for one in asked if isinstance(one, Fork)]
+    events: list[Event] = list(_forked(placed, agent, forks, time, directories))
+    last = asked[-1]
+    if isinstance(last, Fork):
+        last, tag = Goto(target=last.next), "fork"
+    else:
+        tag = ""
+    return events + _move(run, placed, agent, last, tag, time, directories, len(forks))
+
+
+def fail(run: Run, placed: Placed, agent: Agent, kind: str, error: str) -> list[Event]:
+    """The visit failed: `on_error`, or the agent fails."""
+    state = placed.workflow.states.get(agent.state)
+    target = state.policy.on_error if state else ""
+    if target:
+        landing = land(placed, agent.visits or {}, target)
+        if isinstance(landing, Landing):
+            return [
+                AgentMoved(
+                    agent=agent.id,
+                    tag="on_error",
+                    state=landing.state,
+                    error=error,
+                    instead_of=landing.instead_of,
+                )
+            ]
+        error = f"{error}; then on_error: {landing.reason}"
+    return give_up(placed, run, agent, kind, error)
+
+
+def give_up(placed: Placed, run: Run, agent: Agent, kind: str, error: str) -> list[Event]:
+    """The agent fails, and the wait of its parent may be over."""
+    failed: Event = AgentFailed(agent=agent.id, kind=kind, error=error)
+    return [failed, *_parent(placed, run, agent)]
+
+
+def finish(placed: Placed, run: Run, agent: Agent, text: str) -> list[Event]:
+    """Return `text` to the caller; with an empty stack the agent ends."""
+    if not agent.stack:
+        ended: Event = AgentEnded(agent=agent.id, result=text)
+        return [ended, *_parent(placed, run, agent)]
+    frame = agent.stack[-1]
+    landing = land(placed, frame.visits, frame.state)
+    if isinstance(landing, Problem):
+        return fail(run, placed, agent, "visits", landing.reason)
+    return [AgentReturned(agent=agent.id, state=landing.state, result=text, instead_of=landing.instead_of)]
+
+
+def end_wait(placed: Placed, run: Run, agent: Agent, *, timed_out: bool = False) -> list[Event]:
+    """All children of `agent` have ended, or the time is over."""
+    target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
+    landing = land(placed, agent.visits or {}, target)
+    if isinstance(landing, Problem):
+        return give_up(placed, run, agent, "visits", landing.reason)
+    return [WaitEnded(agent=agent.id, state=landing.state, timed_out=timed_out, instead_of=landing.instead_of)]
+
+
+def end_ask(placed: Placed, run: Run, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
+    """A person answered, or nobody did in time."""
+    target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
+    landing = land(placed, agent.visits or {}, target)
+    if isinstance(landing, Problem):
+        return give_up(placed, run, agent, "visits", landing.reason)
+    return [
+        AskEnded(
+            agent=agent.id,
+            state=landing.state,
+            answer=answer,
+            timed_out=timed_out,
+            instead_of=landing.instead_of,
+        )
+    ]
+
+
+def land(placed: Placed, visits: Mapping[str, int], target: str) -> Landing | Problem:
+    """Where an agent that goes to `target` ends up, its visits counted."""
+    seen: list[str] = []
+    while True:
+        state = resolve(placed.workflow, target)
+        if isinstance(state, Unresolved):
+            return Problem(state.reason, state.hint)
+        rules = placed.workflow.states[state].policy
+        if not rules.max_visits or visits.get(state, 0) < rules.max_visits:
+            return Landing(state, seen[0] if seen else "")
+        if not rules.then:
+            return Problem(f"{state} was visited {rules.max_visits} times, which is its max_visits")
+        if state in seen:
+            return Problem(f"the max_visits of {', '.join(seen)} are used up and `then` leads in a circle")
+        seen.append(state)
+        target = rules.then
+
+
+def _move(
+    run: Run,
+    placed: Placed,
+    agent: Agent,
+    asked: Transition,
+    tag: str,
+    time: float,
+    directories: Mapping[str, str],
+    forked: int,
+) -> list[Event]:
+    match asked:
+        case Goto() | Reset():
+            return _go(run, placed, agent, asked, tag, time, directories)
+        case Call() | Function():
+            return _go_into(run, placed, agent, asked)
+        case Wait():
+            return _wait(placed, run, agent, asked, time, forked)
+        case Ask():
+            started = AskStarted(
+                agent=agent.id,
+                question=asked.question,
+                state=_name(placed, asked.next),
+                deadline=time + asked.timeout if asked.timeout else 0.0,
+                timeout_state=_name(placed, asked.timeout_next),
+            )
+            return [started]
+        case Result():
+            return finish(placed, run, agent, asked.text)
+        case Fork():
+            raise AssertionError("forks are followed by what comes after them")
+        case _:
+            assert_never(asked)
+
+
+def _go(
+    run: Run,
+    placed: Placed,
+    agent: Agent,
+    asked: Goto | Reset,
+    tag: str,
+    time: float,
+    directories: Mapping[str, str],
+) -> list[Event]:
+    landing = land(placed, agent.visits or {}, asked.target)
+    if isinstance(landing, Problem):
+        return fail(run, placed, agent, "visits", landing.reason)
+    fresh = isinstance(asked, Reset)
+    moved = AgentMoved(
+        agent=agent.id,
+        tag=tag or ("reset" if fresh else "goto"),
+        state=landing.state,
+        input=asked.input or "",
+        fresh=fresh,
+        cwd=directories.get(asked.cd, "") if isinstance(asked, Reset) else "",
+        wake_at=time + asked.after if asked.after else 0.0,
+        instead_of=landing.instead_of,
+    )
+    return [moved]
+
+
+def _go_into(run: Run, placed: Placed, agent: Agent, asked: Call | Function) -> list[Event]:
+    landing = land(placed, {}, asked.target)
+    if isinstance(landing, Problem):
+        return fail(run, placed, agent, "visits", landing.reason)
+    called = AgentCalled(
+        agent=agent.id,
+        tag="function" if isinstance(asked, Function) else "call",
+        state=landing.state,
+        then=_name(placed, asked.then),
+        input=asked.input or "",
+        model=asked.model if isinstance(asked, Function) else "",
+        effort=asked.effort if isinstance(asked, Function) else "",
+    )
+    return [called]
+
+
+def _wait(placed: Placed, run: Run, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
+    started = WaitStarted(
+        agent=agent.id,
+        state=_name(placed, asked.target),
+        input=asked.input,
+        deadline=time + asked.timeout if asked.timeout else 0.0,
+        timeout_state=_name(placed, asked.timeout_next),
+    )
+    if agent.alive + forked:
+        return [started]
+    landing = land(placed, agent.visits or {}, asked.target)
+    if isinstance(landing, Problem):
+        return fail(run, placed, agent, "visits", landing.reason)
+    return [started, WaitEnded(agent=agent.id, state=landing.state, instead_of=landing.instead_of)]
+
+
+def _forked(
+    placed: Placed, agent: Agent, forks: Iterable[Fork], time: float, directories: Mapping[str, str]
+) -> Iterable[AgentStarted]:
+    for number, fork in enumerate(forks, agent.forks + 1):
+        state = _name(placed, fork.target)
+        letters = "".join(c for c in state.rpartition(".")[0].lower() if c.isascii() and c.isalpha())[:6]
+        yield AgentStarted(
+            agent=f"{agent.id}_{letters or 'agent'}{number}",
+            state=state,
+            parent=agent.id,
+            cwd=directories[fork.cd] if fork.cd else agent.cwd,
+            input=fork.input or "",
+            variables=fork.variables,
+            wake_at=time + fork.after if fork.after else 0.0,
+        )
+
+
+def _parent(placed: Placed, run: Run, agent: Agent) -> list[Event]:
+    """The end of the parent's wait, when `agent` was the last it waited for."""
+    parent = run.agents.get(agent.parent)
+    if not parent or parent.status != WAITING or parent.alive != 1 or agent.id not in (parent.children or ()):
+        return []
+    return end_wait(placed, run, parent)
+
+
+def _name(placed: Placed, target: str) -> str:
+    """The full name of a target that is known to resolve."""
+    if not target:
+        return ""
+    state = resolve(placed.workflow, target)
+    assert isinstance(state, str)
+    return state
+
+
+def _rendered(run: Run, placed: Placed, agent: Agent, asked: Transition) -> Transition:
+    if isinstance(asked, Ask | Result) or not asked.input:
+        return asked
+    text = prompts.render(run, placed, agent, asked.input)
+    return asked if text == asked.input else replace(asked, input=text)
+
+
+def _misnamed(placed: Placed, asked: Iterable[Transition]) -> Problem | None:
+    for one in asked:
+        for target in _targets(one):
+            state = resolve(placed.workflow, target)
+            if isinstance(state, Unresolved):
+                return Problem(state.reason, state.hint)
+    return None
+
+
+def _targets(asked: Transition) -> list[str]:
+    match asked:
+        case Goto() | Reset():
+            return [asked.target]
+        case Call() | Function():
+            return [asked.target, asked.then]
+        case Fork():
+            return [asked.target, asked.next] if asked.next else [asked.target]
+        case Wait():
+            return [asked.target, asked.timeout_next] if asked.timeout_next else [asked.target]
+        case Ask():
+            return [asked.next, asked.timeout_next] if asked.timeout_next else [asked.next]
+        case Result():
+            return []
+        case _:
+            assert_never(asked)
+
+
+def _misplaced(directories: Mapping[str, str]) -> Problem | None:
+    for found in directories.values():
+        if found.startswith("!"):
+            return Problem(found[1:])
+    return None
+
+
+def _crowded(run: Run, asked: Iterable[Transition]) -> Problem | None:
+    more = sum(isinstance(one, Fork) for one in asked)
+    most = run.start.max_agents
+    alive = len(run.agents) - ("main" in run.agents)
+    if more and alive + more > most:
+        return Problem(f"{more} more agents would be more than max_agents ({most})")
+    return None

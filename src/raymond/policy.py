@@ -1,0 +1,181 @@
+"""Frontmatter -> what a state may do and needs."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from raymond import frontmatter, tags
+from raymond.allowed import NEEDED, Allowed, bare, make, matches, show, write
+from raymond.errors import Diagnostic
+from raymond.frontmatter import Document, Mark, Path
+from raymond.keys import KEYS, Evaluator
+from raymond.tags import Transition
+
+__all__ = ["Allowed", "Evaluator", "Parsed", "Policy", "bare", "check", "implicit", "instructions", "parse", "permit"]
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What a state may do and needs. A default means: not set."""
+
+    allowed_transitions: tuple[Allowed, ...] = ()
+    backend: str = ""
+    model: str = ""
+    effort: str = ""
+    permission_mode: str = ""
+    allowed_tools: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
+    on_denied: str = ""
+    timeout: float | None = None
+    tool_timeout: float | None = None
+    max_time: float | None = None
+    retries: int | None = None
+    max_visits: int | None = None
+    then: str = ""
+    budget: float | None = None
+    on_error: str = ""
+    gate: tuple[str, ...] = ()
+    on_fail: str = ""
+    gate_tries: int | None = None
+    gate_timeout: float | None = None
+    seal: tuple[str, ...] = ()
+    evaluator: Evaluator | None = None
+    force_implicit: bool = False
+    in_place: bool = False
+    description: str = ""
+
+
+class Parsed(Struct):
+    """A state file, read."""
+
+    policy: Policy
+    body: str
+    line: int
+    """Where the body begins in the file."""
+    diagnostics: list[Diagnostic]
+    marks: dict[Path, Mark] = {}
+    """Where the values of the policy stand."""
+
+
+def parse(
+    text: str, *, file: str, script: bool, defaults: Mapping[str, Any] = {}, overrides: Mapping[str, Any] = {}
+) -> Parsed:
+    """Read a state file. `defaults` as `check` returns them, `overrides` as written. Never raises."""
+    document, body, line = _block(text, file) if script else _head(text, file)
+    fields = {**defaults, **check(document)}
+    marks = {**document.keys, **document.marks}
+    if overrides:
+        above = frontmatter.given(overrides, file="--set", state=bare(file))
+        fields |= check(above)
+        marks = {path: mark for path, mark in marks.items() if path and path[0] not in overrides} | above.marks
+        document.diagnostics += above.diagnostics
+    policy = Policy(**fields)
+    if not document.diagnostics:
+        document.diagnostics += _contradictions(policy, marks, file)
+    return Parsed(policy, body, line, document.diagnostics, marks)
+
+
+def check(document: Document, *, known: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of a Policy that `document` sets. What is wrong goes to its diagnostics; `known` keys are left out."""
+    fields: dict[str, Any] = {}
+    for key, value in document.values.items():
+        if key in known:
+            continue
+        read = KEYS.get(key)
+        if read is None:
+            hint = frontmatter.suggest(key, [*KEYS, *known])
+            document.refuse((key,), "unknown-key", f"there is no key `{key}`", hint, key=True)
+            continue
+        found = read(document, (key,), value)
+        if found is not None:
+            fields[key] = found
+    return fields
+
+
+def permit(policy: Policy, transitions: Sequence[Transition]) -> str | None:
+    """None when the policy allows these; else one sentence that says what was asked and what is allowed."""
+    if not policy.allowed_transitions:
+        return None
+    forks = [one for one in transitions if isinstance(one, tags.Fork)]
+    after = next((one.target for one in transitions if isinstance(one, tags.Goto | tags.Wait)), "")
+    after = next((one.next for one in forks if one.next), after)
+    for one in transitions:
+        # Forks followed by a plain goto say the same as forks with `next`.
+        if forks and isinstance(one, tags.Goto) and one == tags.Goto(target=one.target):
+            continue
+        if not any(matches(allowed, one, after) for allowed in policy.allowed_transitions):
+            allowed = ", ".join(f"`{line}`" for line in instructions(policy).splitlines())
+            return f"`{show(one)}` is not allowed here; allowed: {allowed}"
+    return None
+
+
+def implicit(policy: Policy) -> Transition | None:
+    """The one allowed transition, when it needs nothing from the agent."""
+    return make(policy.allowed_transitions[0]) if len(policy.allowed_transitions) == 1 else None
+
+
+def instructions(policy: Policy) -> str:
+    """The allowed transitions as tags, one per line; `...` stands for what the agent chooses."""
+    follows = any(allowed.tag in ("goto", "wait") for allowed in policy.allowed_transitions)
+    lines = []
+    for allowed in policy.allowed_transitions:
+        needed = () if allowed.tag == "fork" and follows else NEEDED[allowed.tag]
+        lines.append(write(allowed.tag, dict.fromkeys(needed, "...") | allowed.fields))
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _head(text: str, file: str) -> tuple[Document, str, int]:
+    if not text.startswith(("---\n", "---\r\n")) and text != "---":
+        return Document(file), text, 1
+    text = text.replace("\r\n", "\n")
+    closing = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE).search(text, 4)
+    if not closing:
+        return _unclosed(Mark(file, 1, 1, "---", 3), "end it with a line `---`"), "", 1
+    yaml = "\n" + text[4 : closing.start()]
+    document = frontmatter.load(yaml, file=file, source=text[: closing.end()])
+    return document, text[closing.end() :], text.count("\n", 0, closing.end()) + 1
+
+
+def _block(text: str, file: str) -> tuple[Document, str, int]:
+    if "/// raymond" not in text:
+        return Document(file), text, 1
+    # A batch file has no `#`.
+    comment = "::" if file.endswith(".bat") else "#"
+    lines = text.replace("\r\n", "\n").split("\n")
+    opening = [number for number, line in enumerate(lines) if line.rstrip() == f"{comment} /// raymond"]
+    if not opening:
+        return Document(file), text, 1
+    first = opening[0]
+    last = first + 1
+    while last < len(lines) and lines[last].startswith(comment) and lines[last].rstrip() != f"{comment} ///":
+        last += 1
+    mark = Mark(file, first + 1, 1, lines[first], len(lines[first]))
+    if last == len(lines) or lines[last].rstrip() != f"{comment} ///":
+        return _unclosed(mark, f"every line of it starts with `{comment}`; end it with `{comment} ///`"), text, 1
+    # Blanks in place of the comment signs: lines and columns stay those of the file.
+    blank = " " * len(comment)
+    yaml = "\n" * (first + 1) + "\n".join(blank + line[len(comment) :] for line in lines[first + 1 : last])
+    document = frontmatter.load(yaml, file=file, source="\n".join(lines[: last + 1]))
+    for number in opening[1:]:
+        again = Mark(file, number + 1, 1, lines[number], len(lines[number]))
+        message = "there is a second `/// raymond` block"
+        document.diagnostics.append(frontmatter.diagnose(again, "bad-frontmatter", message, "put all keys in one"))
+    return document, text, 1
+
+
+def _unclosed(mark: Mark, hint: str) -> Document:
+    wrong = frontmatter.diagnose(mark, "bad-frontmatter", f"`{mark.source}` opens a block that is never closed", hint)
+    return Document(mark.file, diagnostics=[wrong])
+
+
+def _contradictions(policy: Policy, marks: Mapping[Path, Mark], file: str) -> Iterator[Diagnostic]:
+    def at(key: str) -> Mark:
+        return marks.get((key,)) or Mark(file)
+
+    if policy.then and policy.max_visits is None:
+        yield frontmatter.diagnose(at("then"), "bad-value", "`then` needs `max_visits`", "max_visits: 3")
+    if policy.force_implicit and implicit(policy) is None:
+        message = "`force_implicit` needs exactly one allowed transition, with everything it needs given"
+        hint = "allowed_transitions: [{tag: goto, target: NEXT.md}]"
+        yield frontmatter.diagnose(at("force_implicit"), "force-implicit-invalid", message, hint)

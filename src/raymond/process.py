@@ -1,0 +1,220 @@
+"""Start, watch and end processes; find those that carry a mark.
+
+Every child is the leader of a session of its own and carries `RAYMOND_STEP`, a path of marks: a Raymond started inside
+a step of another appends to it. Where there are no pidfds or no /proc the portable way is taken: SIGCHLD and waitpid
+of known pids, and a file of started pids.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from raymond.lock import start_time
+
+MARK = "RAYMOND_STEP"
+GRACE = 2.0
+"""Seconds between asking a process to end and ending it."""
+DEV_NULL = "/dev/null"
+PORTABLE = bool(os.environ.get("RAYMOND_PORTABLE"))
+HAS_PIDFD = hasattr(os, "pidfd_open") and not PORTABLE
+HAS_PROC = os.path.isdir("/proc/self") and not PORTABLE
+
+_RESET = [signal.SIGPIPE, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
+
+
+def spawn(
+    argv: list[str],
+    env: Mapping[bytes, bytes],
+    cwd: str,
+    *,
+    stdin: str = DEV_NULL,
+    stdout: int,
+    stderr: int,
+) -> int:
+    """Start `argv` in a session of its own; its pid."""
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, stdout, 1),
+        (os.POSIX_SPAWN_DUP2, stderr, 2),
+    ]
+    # posix_spawn cannot change the directory, so the driver, which has one thread, stands in it for the moment.
+    os.chdir(cwd)
+    return os.posix_spawnp(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
+
+
+class Watcher:
+    """Tells when processes end. Children are reaped; others are only watched."""
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        self._selector = selector
+        self._polled: dict[int, tuple[str, Callable[[int | None], None]]] = {}
+
+    def watch(self, pid: int, ended: Callable[[int | None], None]) -> None:
+        """Call `ended` with the exit code when `pid` is gone; with None when it is nobody's child of ours."""
+        if HAS_PIDFD:
+            try:
+                fd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                ended(_reap(pid))
+                return
+
+            def gone(_: int) -> None:
+                self._selector.unregister(fd)
+                os.close(fd)
+                ended(_reap(pid))
+
+            self._selector.register(fd, selectors.EVENT_READ, gone)
+        else:
+            self._polled[pid] = (start_time(pid), ended)
+
+    def poll(self) -> None:
+        """Look at the processes that have no pidfd: after SIGCHLD, and now and then."""
+        for pid, (began, ended) in list(self._polled.items()):
+            done, code = _try_reap(pid)
+            if done or (code is None and not alive(pid, began)):
+                del self._polled[pid]
+                ended(code)
+
+    @property
+    def polls(self) -> bool:
+        """Some process has to be looked at now and then."""
+        return bool(self._polled)
+
+
+def _reap(pid: int) -> int | None:
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:
+        return None
+
+
+def _try_reap(pid: int) -> tuple[bool, int | None]:
+    try:
+        done, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return False, None
+    return (True, os.waitstatus_to_exitcode(status)) if done else (False, 0)
+
+
+def alive(pid: int, began: str) -> bool:
+    """The process that began then is still there and not a zombie."""
+    if not began or start_time(pid) != began:
+        return False
+    if not HAS_PROC:
+        return True
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to everything in the session's first group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+class Marks:
+    """Finds what a run left running."""
+
+    def __init__(self, key: str, pids: str) -> None:
+        self._key = key
+        self._outer = os.environ.get(MARK, "")
+        self._pids = pids
+        """Where pids are written down when there is no /proc."""
+
+    def of(self, step: int) -> str:
+        """The path of marks for a step."""
+        mine = f"{self._key}/{step}"
+        return f"{self._outer}:{mine}" if self._outer else mine
+
+    def note(self, pid: int, step: int) -> None:
+        """Remember a started process, where processes cannot be searched."""
+        if not HAS_PROC:
+            with open(self._pids, "a", encoding="ascii") as file:
+                file.write(f"{pid} {step} {start_time(pid)}\n")
+
+    def leader(self, step: int) -> int:
+        """The process a step was started as, when only its mark knows it; 0 when it is gone."""
+        for pid in self._find(step, set()):
+            with contextlib.suppress(OSError):
+                if os.getsid(pid) == pid:
+                    return pid
+        return 0
+
+    def end(self, *, step: int = 0, spare: Iterable[int] = ()) -> int:
+        """End every process that carries the run's mark (or a step's), but those of spared steps; how many."""
+        kept = set(spare)
+        found = self._find(step, kept)
+        if not found:
+            return 0
+        for pid in found:
+            _kill(pid, signal.SIGTERM)
+        if _gone_by(found, time.monotonic() + GRACE):
+            found = self._find(step, kept) or found
+        for pid in self._find(step, kept):
+            _kill(pid, signal.SIGKILL)
+        return len(found)
+
+    def _find(self, step: int, kept: set[int]) -> list[int]:
+        found = self._search() if HAS_PROC else self._noted()
+        return [pid for pid, number in found if number not in kept and (not step or number == step)]
+
+    def _search(self) -> Iterator[tuple[int, int]]:
+        needle = f"{self._key}/".encode()
+        me = os.getpid()
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == me:
+                continue
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    environ = file.read()
+            except OSError:
+                continue
+            at = environ.find(needle)
+            if at >= 0:
+                yield int(name), _number(environ[at + len(needle) : at + len(needle) + 20])
+
+    def _noted(self) -> Iterator[tuple[int, int]]:
+        try:
+            with open(self._pids, encoding="ascii") as file:
+                lines = file.read().splitlines()
+        except FileNotFoundError:
+            return
+        for line in lines:
+            pid, step, began = line.split(" ", 2)
+            if alive(int(pid), began):
+                yield int(pid), int(step)
+
+
+def _number(text: bytes) -> int:
+    digits = bytearray()
+    for byte in text:
+        if not 48 <= byte <= 57:
+            break
+        digits.append(byte)
+    return int(digits or b"0")
+
+
+def _kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+    if not HAS_PROC:
+        signal_group(pid, number)
+
+
+def _gone_by(pids: list[int], deadline: float) -> bool:
+    """Wait until all are gone or the time is over; whether all are gone."""
+    began = {pid: start_time(pid) for pid in pids}
+    while True:
+        for pid in pids:
+            _try_reap(pid)
+        if not any(alive(pid, began[pid]) for pid in pids):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.01)

@@ -1,0 +1,46 @@
+"""What a turn is sent: the rendered prompt, or a reminder of what was wrong with the last reply."""
+
+from raymond import policy, tags, template, variables
+from raymond.run import Agent, Run
+from raymond.variables import Placed
+from raymond.workflow import State, Workflow
+
+INTERRUPTED = "(Your last attempt at this was interrupted. What it changed may already be in the working tree.)"
+
+
+def prompt(run: Run, placed: Placed, agent: Agent) -> str:
+    """The text of the agent's next turn."""
+    state = placed.workflow.states[agent.state]
+    if agent.reminder and agent.session:
+        text = remind(placed.workflow, state, agent.reminder)
+    else:
+        text = render(run, placed, agent, state.body)
+    return f"{INTERRUPTED}\n\n{text}" if agent.interrupted else text
+
+
+def render(run: Run, placed: Placed, agent: Agent, text: str) -> str:
+    """`text` with the names bound in this visit replaced."""
+    if "{{" not in text:
+        return text
+    return template.render(text, variables.values(run, placed, agent), placed.workflow.lib)
+
+
+def remind(workflow: Workflow, state: State, reason: str) -> str:
+    """What was wrong and what would be right, without the prompt."""
+    return (
+        f"Your reply could not be used: {reason}\n"
+        f"Nothing else is asked: end your reply with exactly one of these.\n{choices(workflow, state)}"
+    )
+
+
+def choices(workflow: Workflow, state: State) -> str:
+    """The transitions open to `state`: by its policy, else by its text, else every form with the names there are."""
+    if state.policy.allowed_transitions:
+        return policy.instructions(state.policy)
+    mentioned = [tag for tag in tags.scan(state.body) if tag.name != "print"]
+    if mentioned:
+        written = dict.fromkeys(state.body[tag.start : tag.end] for tag in mentioned)
+        return "\n".join(written)
+    names = sorted(workflow.states)
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"<goto>STATE</goto>\n<result>your result</result>\nwhere STATE is one of: {shown}"

@@ -1,0 +1,115 @@
+"""What a person asks of a run from outside, and what follows from it."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from raymond import moves
+from raymond.events import (
+    AgentMoved,
+    AgentRetried,
+    BackendOpened,
+    Event,
+    LimitsChanged,
+    RequestTaken,
+    RunResumed,
+    RunStopped,
+)
+from raymond.moves import Problem
+from raymond.run import ASKING, FAILED, PAUSED, RUNNING, Agent, Run
+from raymond.variables import Placed
+
+
+class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing asked; its `id` makes a second delivery harmless."""
+
+    id: str
+    kind: Literal["answer", "stop", "retry", "move", "result", "give_up", "limits"]
+    agent: str = ""
+    text: str = ""
+    state: str = ""
+    now: bool = False
+    budget: float | None = None
+    max_iterations: int | None = None
+
+
+def take(run: Run, placed: Placed, request: Request) -> list[Event]:
+    """The events of `request`; none when it was taken before."""
+    if request.id in run.requests:
+        return []
+    follow = _follow(run, placed, request)
+    if isinstance(follow, Problem):
+        return [RequestTaken(request=request.id, kind=request.kind, problem=follow.reason)]
+    return [RequestTaken(request=request.id, kind=request.kind), *follow]
+
+
+def problem(run: Run, placed: Placed, request: Request) -> Problem | None:
+    """Why `request` would be refused now."""
+    follow = _follow(run, placed, request)
+    return follow if isinstance(follow, Problem) else None
+
+
+def resume(run: Run, version: str) -> list[Event]:
+    """A driver takes the run up: what failed or paused tries again, a backend closed for a person is open."""
+    events: list[Event] = [RunResumed(version=version)]
+    events += [BackendOpened(backend=name) for name, closed in run.closed.items() if not closed.until]
+    if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
+        stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
+        events += [AgentRetried(agent=agent.id) for agent in stuck]
+    return events
+
+
+def asking(run: Run) -> list[Agent]:
+    """The agents that wait for a person's answer."""
+    return [agent for agent in run.agents.values() if agent.status == ASKING]
+
+
+def _follow(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
+    match request.kind:
+        case "stop":
+            if run.ended:
+                return Problem(f"{run.start.workflow_id} has ended")
+            return [] if run.stopped else [RunStopped(kind="stop", reason="stop was asked for")]
+        case "limits":
+            return [LimitsChanged(budget=request.budget, max_iterations=request.max_iterations)]
+        case "answer":
+            return _answer(run, placed, request)
+        case _:
+            return _agent(run, placed, request)
+
+
+def _answer(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
+    open_ones = asking(run)
+    if request.agent:
+        open_ones = [agent for agent in open_ones if agent.id == request.agent]
+    if not open_ones:
+        who = request.agent or "nobody"
+        return Problem(f"{who} is not asking anything" if request.agent else "no agent asks anything")
+    if len(open_ones) > 1:
+        names = ", ".join(agent.id for agent in open_ones)
+        return Problem(f"several agents ask: {names}", "say which one: raymond answer ID AGENT TEXT")
+    return moves.end_ask(placed, run, open_ones[0], request.text)
+
+
+def _agent(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
+    agent = run.agents.get(request.agent)
+    if not agent:
+        return Problem(f"there is no agent {request.agent} left in {run.start.workflow_id}")
+    if agent.status == RUNNING:
+        return Problem(f"{agent.id} is running", "stop the run first")
+    match request.kind:
+        case "retry":
+            if agent.status not in (FAILED, PAUSED):
+                return Problem(f"{agent.id} is {agent.status}, not failed or paused")
+            return [AgentRetried(agent=agent.id)]
+        case "move":
+            landing = moves.land(placed, {}, request.state)
+            if isinstance(landing, Problem):
+                return landing
+            return [AgentMoved(agent=agent.id, tag="moved", state=landing.state, input=request.text)]
+        case "result":
+            return moves.finish(placed, run, agent, request.text)
+        case _:
+            if agent.status == FAILED:
+                return Problem(f"{agent.id} has failed already")
+            return moves.give_up(placed, run, agent, "given up", request.text or "given up by a person")

@@ -1,0 +1,242 @@
+"""One script state: its environment, its process, its output."""
+
+import codecs
+import os
+import selectors
+import sys
+import time
+from uuid import UUID, uuid5
+
+import msgspec
+
+from raymond import tags, variables
+from raymond.core import Output, Spending
+from raymond.directories import directories
+from raymond.process import DEV_NULL, MARK, spawn
+from raymond.run import Agent, Run
+from raymond.steps import FAR, Host, Step
+from raymond.variables import Placed
+
+DRAIN = 0.2
+"""Seconds the pipes of an ended script stay open for what it left running."""
+LARGEST_VALUE = 32 << 10
+LARGEST_TOGETHER = 128 << 10
+_CHUNK = 1 << 16
+_BUILT_IN = (
+    "input",
+    "result",
+    "workflow_id",
+    "agent_id",
+    "state",
+    "visit",
+    "attempt",
+    "task_folder",
+    "workflow_dir",
+)
+
+
+class ScriptStep(Step):
+    """A script that runs; its pipes are read as it speaks."""
+
+    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent) -> None:
+        state = placed.workflow.states[agent.state]
+        super().__init__(host, agent, state.policy)
+        self._run = run
+        self._cwd = agent.cwd or run.start.cwd
+        self._reader = tags.Reader(script=True)
+        self._record = host.transcripts.step(
+            agent.id, step=agent.step, state=agent.state, attempt=agent.attempt, time=host.clock()
+        )
+        self._errors = ""
+        self._open: dict[int, str] = {}
+        self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        self._exit: int | None = None
+        self._ended_at = FAR
+        self._files: list[str] = []
+        self._start(placed, run, agent)
+
+    def _start(self, placed: Placed, run: Run, agent: Agent) -> None:
+        env = self._environment(run, placed, agent)
+        argv = interpreter(placed, agent.state) + [os.path.join(placed.workflow_dir, agent.state)]
+        out, write_out = os.pipe2(os.O_CLOEXEC)
+        err, write_err = os.pipe2(os.O_CLOEXEC)
+        try:
+            self.pid = spawn(argv, env, self._cwd, stdout=write_out, stderr=write_err)
+        except OSError as error:
+            os.close(out)
+            os.close(err)
+            self._end_early(error, argv[0])
+            return
+        finally:
+            os.close(write_out)
+            os.close(write_err)
+        self.host.marks.note(self.pid, self.number)
+        for fd, name in ((out, "out"), (err, "err")):
+            os.set_blocking(fd, False)
+            self._open[fd] = name
+            self.host.selector.register(fd, selectors.EVENT_READ, self._readable)
+        self.host.watcher.watch(self.pid, self._gone)
+
+    def _end_early(self, error: OSError, program: str) -> None:
+        what = f"the directory {self._cwd} is gone" if not os.path.isdir(self._cwd) else f"cannot start {program}"
+        message = f"{what}: {(error.strerror or '').lower()}"
+        self.fail("script", message, Spending(offset=self._record.end(error=message)))
+
+    def _environment(self, run: Run, placed: Placed, agent: Agent) -> dict[bytes, bytes]:
+        values = variables.values(run, placed, agent)
+        env = dict(self.host.environment)
+        budget = LARGEST_TOGETHER
+        left_out = False
+        given = values["input"]
+        for name, value in values.items():
+            raw = value.encode("utf-8", "surrogateescape")
+            if len(raw) > LARGEST_VALUE or len(raw) > budget or b"\0" in raw:
+                left_out = True
+                continue
+            budget -= len(raw)
+            key = f"RAYMOND_{name.upper()}" if name in _BUILT_IN else f"RAYMOND_VAR_{name}"
+            env[key.encode()] = raw
+        env[b"RAYMOND_INPUT_FILE"] = self._file("input", given).encode() if given else DEV_NULL.encode()
+        if left_out:
+            env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
+        env[b"RAYMOND_STEP_KEY"] = str(uuid5(UUID(run.start.key), f"{agent.id} {agent.entered}")).encode()
+        env[MARK.encode()] = self.host.marks.of(agent.step).encode()
+        if placed.uses_task_folder:
+            os.makedirs(values["task_folder"], 0o700, exist_ok=True)
+        return env
+
+    def _file(self, name: str, text: str) -> str:
+        path = os.path.join(self.host.spool, f"{self.number}.{name}")
+        os.makedirs(self.host.spool, 0o700, exist_ok=True)
+        with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(text)
+        self._files.append(path)
+        return path
+
+    def deadline(self) -> float:
+        """The end of draining comes first once the process is gone."""
+        return super().deadline() if self._ended_at == FAR else self._ended_at + DRAIN
+
+    def check(self, now: float) -> None:
+        """A pipe that something else keeps open is closed after a moment."""
+        if self._ended_at == FAR:
+            super().check(now)
+        elif now >= self._ended_at + DRAIN:
+            self._finish()
+
+    def _readable(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return
+        if data:
+            self.heard = time.monotonic()
+            self._take(self._open[fd], data)
+        else:
+            self._shut(fd)
+            if not self._open and self._ended_at != FAR:
+                self._finish()
+
+    def _take(self, name: str, data: bytes, final: bool = False) -> None:
+        try:
+            text = data.decode() if name not in self._decoders else self._decode(name, data, final)
+        except UnicodeDecodeError:
+            self._decoders[name] = codecs.getincrementaldecoder("utf-8")("replace")
+            text = self._decode(name, data, final)
+        if not text:
+            return
+        self._record.add(name, text)
+        if name == "err":
+            self._errors = (self._errors + text)[-4096:]
+            return
+        for shown in self._reader.feed(text):
+            self.host.show(self.agent, "print", shown)
+
+    def _decode(self, name: str, data: bytes, final: bool) -> str:
+        text = self._decoders[name].decode(data, final)
+        if "\ufffd" in text:
+            self._record.add("note", f"invalid UTF-8 in std{name} was replaced\n")
+        return text
+
+    def _shut(self, fd: int) -> None:
+        self.host.selector.unregister(fd)
+        os.close(fd)
+        name = self._open.pop(fd)
+        if name in self._decoders:
+            self._take(name, b"", final=True)
+
+    def _gone(self, code: int | None) -> None:
+        self._exit = code
+        self._ended_at = time.monotonic()
+        for fd in list(self._open):
+            self._drain(fd)
+        if not self._open:
+            self._finish()
+        else:
+            self.host.soonest = min(self.host.soonest, self.deadline())
+
+    def _drain(self, fd: int) -> None:
+        """Read what is there; the end of the pipe closes it."""
+        while fd in self._open:
+            try:
+                data = os.read(fd, _CHUNK)
+            except BlockingIOError:
+                return
+            if data:
+                self._take(self._open[fd], data)
+            else:
+                self._shut(fd)
+
+    def _finish(self) -> None:
+        for fd in list(self._open):
+            self._drain(fd)
+        self.close()
+        reading = self._reader.close()
+        for shown in reading.prints:
+            self.host.show(self.agent, "print", shown)
+        spent = Spending(offset=self._record.end(exit=self._exit))
+        if self._verdict:
+            self.host.marks.end(step=self.number)
+            self.fail(*self._verdict, spent, self._exit)
+        elif self._exit:
+            self.fail(*_what_failed(self._exit, self._errors), spent, self._exit)
+        else:
+            base = self._cwd
+            output = Output(
+                time=self.host.clock(),
+                agent=self.agent,
+                reading=reading,
+                spent=spent,
+                directories=directories(self._run, base, reading.transitions),
+            )
+            self.host.report(self, output)
+
+    def close(self) -> None:
+        """Close the pipes, remove the files."""
+        for fd in list(self._open):
+            self.host.selector.unregister(fd)
+            os.close(fd)
+            del self._open[fd]
+        while self._files:
+            os.unlink(self._files.pop())
+
+
+def _what_failed(code: int, errors: str) -> tuple[str, str]:
+    last = errors.strip().rpartition("\n")[2].strip()
+    tail = f": {last[-300:]}" if last else ""
+    if code < 0:
+        return "crash", f"was ended by signal {-code}{tail}"
+    return "script", f"ended with exit code {code}{tail}"
+
+
+def interpreter(placed: Placed, state: str) -> list[str]:
+    """The program that runs a script, by its ending."""
+    match state.rpartition(".")[2]:
+        case "py":
+            return [placed.workflow.settings.python or sys.executable]
+        case "ps1":
+            return ["pwsh", "-NoProfile", "-File"]
+        case "bat":
+            return ["cmd", "/c"]
+        case _:
+            return ["bash"]

@@ -1,0 +1,111 @@
+"""A step while it runs: a process, its limits of time, and how it is stopped."""
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from raymond import limits
+from raymond.core import Failure, Interruption, Output, Spending
+from raymond.policy import Policy
+from raymond.process import GRACE, Marks, Watcher, signal_group
+from raymond.run import Agent
+from raymond.transcripts import Transcripts
+
+Ending: TypeAlias = Output | Failure | Interruption
+FAR = float("inf")
+
+
+class Host:
+    """What every step needs of this machine."""
+
+    def __init__(
+        self,
+        *,
+        marks: Marks,
+        transcripts: Transcripts,
+        spool: str,
+        clock: Callable[[], float],
+        report: Callable[["Step", Ending], None],
+        show: Callable[[str, str, str], None],
+    ) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.watcher = Watcher(self.selector)
+        self.marks = marks
+        self.transcripts = transcripts
+        self.spool = spool
+        self.clock = clock
+        self.report = report
+        self.soonest = FAR
+        """When, by the monotonic clock, a step has to be looked at."""
+        self.show = show
+        """Called with agent, kind (print, tool, text, note) and text while a step runs."""
+        inner = (b"RAYMOND_", b"RAYMOND=")
+        self.environment = {k: v for k, v in os.environb.items() if not k.startswith(inner)}
+        if b"RAYMOND_PORTABLE" in os.environb:
+            self.environment[b"RAYMOND_PORTABLE"] = b"1"
+
+
+class Step:
+    """One step in flight. A subclass knows what the process says."""
+
+    def __init__(self, host: Host, agent: Agent, policy: Policy) -> None:
+        self.host = host
+        self.agent = agent.id
+        self.state = agent.state
+        self.number = agent.step
+        self.pid = 0
+        self.began = self.heard = time.monotonic()
+        self._silence = limits.SILENCE if policy.timeout is None else policy.timeout
+        self._longest = policy.max_time or FAR
+        self._kill_at = FAR
+        self._verdict: tuple[str, str] | None = None
+        """The failure class and error of a step that was stopped for its time."""
+
+    def deadline(self) -> float:
+        """When, by the monotonic clock, `check` has something to do."""
+        if self._verdict:
+            return self._kill_at
+        return min(self.heard + self._silence, self.began + self._longest)
+
+    def check(self, now: float) -> None:
+        """Stop what is silent or takes too long; end what does not stop."""
+        if self._verdict:
+            if now >= self._kill_at:
+                self._kill_at = FAR
+                self.kill()
+        elif now >= self.began + self._longest:
+            self._stop_for("time", f"took longer than max_time ({self._longest:g}s)", now)
+        elif now >= self.heard + self._silence:
+            self._stop_for("silent", f"said nothing for {self._silence:g}s", now)
+
+    def _stop_for(self, kind: str, error: str, now: float) -> None:
+        self._verdict = (kind, error)
+        self._kill_at = now + GRACE
+        self.stop()
+
+    def stop(self) -> None:
+        """Ask the process to end."""
+        signal_group(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process."""
+        signal_group(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go of everything held for a step that is not waited for any more."""
+
+    def fail(self, kind: str, error: str, spent: Spending, exit_code: int | None = None, retry_at: float = 0.0) -> None:
+        """Report a failure."""
+        failure = Failure(
+            time=self.host.clock(),
+            agent=self.agent,
+            kind=kind,
+            error=error,
+            spent=spent,
+            exit_code=exit_code,
+            retry_at=retry_at,
+        )
+        self.host.report(self, failure)

@@ -1,0 +1,1 @@
+"""For workflow authors and backend writers: programs and tools to test with."""

@@ -1,0 +1,70 @@
+"""A program that acts like Claude Code: prompt on stdin, stream-json on stdout, sessions on disk.
+
+`python -m raymond.testing.agent --reply FILE --sessions DIR --session-id ID [--resume ID --fork-session] < prompt`
+It imports little, so that many of them start fast.
+"""
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+
+def main(argv: list[str]) -> int:
+    """Give the reply that FILE says, in the ways a real program has."""
+    given = _flags(argv)
+    prompt = sys.stdin.read()
+    with open(given["--reply"], encoding="utf-8") as file:
+        reply = json.load(file)
+    session, base = given["--session-id"], given.get("--resume", "")
+    _say({"type": "system", "subtype": "init", "session_id": session, "cwd": os.getcwd()})
+    for tool in reply.get("tools", []):
+        content = [{"type": "tool_use", "name": tool.get("name"), "input": tool.get("input")}]
+        _say({"type": "assistant", "message": {"content": content}})
+    for path, text in reply.get("writes", {}).items():
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    if reply.get("silent"):
+        time.sleep(86400)
+    time.sleep(reply.get("delay", 0))
+    return _end(reply, session, base, prompt, given["--sessions"])
+
+
+def _end(reply: dict[str, Any], session: str, base: str, prompt: str, sessions: str) -> int:
+    usage = {"input_tokens": reply.get("tokens_in", 0), "output_tokens": reply.get("tokens_out", 0)}
+    result = {"type": "result", "session_id": session, "total_cost_usd": reply.get("cost", 0.0), "usage": usage}
+    kind = reply.get("fail", "")
+    if kind == "crash":
+        sys.stderr.write(reply.get("error") or "acted out: crash")
+        return 1
+    if kind:
+        after = reply.get("retry_after", 0.0)
+        error = reply.get("error") or f"acted out: {kind}"
+        retry_at = time.time() + after if after else 0.0
+        _say({**result, "is_error": True, "api_error": kind, "result": error, "retry_at": retry_at})
+        return 1
+    text = reply.get("text", "")
+    turn = {"base": base, "prompt": prompt, "reply": text, "cost": reply.get("cost", 0.0)}
+    turn |= {"tokens_in": usage["input_tokens"], "tokens_out": usage["output_tokens"]}
+    aside = os.path.join(sessions, f".{session}")
+    with open(aside, "w", encoding="utf-8") as file:
+        json.dump(turn, file)
+    os.replace(aside, os.path.join(sessions, f"{session}.json"))
+    _say({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}})
+    _say({**result, "is_error": False, "result": text})
+    return 0
+
+
+def _flags(argv: list[str]) -> dict[str, str]:
+    with_value = {"--reply", "--sessions", "--session-id", "--resume", "--output-format"}
+    return {flag: argv[at + 1] for at, flag in enumerate(argv) if flag in with_value}
+
+
+def _say(event: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

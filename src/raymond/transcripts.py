@@ -1,0 +1,157 @@
+"""What each step was sent and what it said: one append-only file per agent.
+
+A step is one or more JSON lines; the first carries its number. Long output is written as it comes, never held whole.
+"""
+
+import contextlib
+import os
+from collections import OrderedDict
+
+import msgspec
+
+from raymond.errors import JournalError
+
+ROLL_AT = 64 << 20
+PIECE = 64 << 10
+_OPEN = 32
+"""Files kept open; with more agents the one used longest ago is closed."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Transcripts:
+    """The transcripts of one run."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._files: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._made = False
+
+    def step(self, agent: str, **fields: object) -> "Record":
+        """Begin the record of a step."""
+        return Record(self, agent, fields)
+
+    def append(self, agent: str, data: bytes) -> int:
+        """Add lines; where they begin, counted over all files of the agent."""
+        try:
+            fd, base = self._file(agent)
+            at = os.lseek(fd, 0, os.SEEK_END)
+            done = 0
+            while done < len(data):
+                done += os.write(fd, data[done:] if done else data)
+        except OSError as error:
+            raise JournalError(
+                f"{self._folder}: {(error.strerror or '').lower()}",
+                path=self._folder,
+                hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
+            ) from None
+        if at + len(data) > ROLL_AT:
+            self._roll(agent, base)
+        return base + at
+
+    def _file(self, agent: str) -> tuple[int, int]:
+        if agent in self._files:
+            self._files.move_to_end(agent)
+            return self._files[agent]
+        if not self._made:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            self._made = True
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        fd = os.open(os.path.join(self._folder, f"{agent}.jsonl"), flags, 0o600)
+        self._files[agent] = (fd, _rolled(self._folder, agent))
+        if len(self._files) > _OPEN:
+            os.close(self._files.popitem(last=False)[1][0])
+        return self._files[agent]
+
+    def _roll(self, agent: str, base: int) -> None:
+        os.close(self._files.pop(agent)[0])
+        current = os.path.join(self._folder, f"{agent}.jsonl")
+        os.rename(current, os.path.join(self._folder, f"{agent}.{base:012d}.jsonl"))
+
+    def close(self) -> None:
+        """Close every file."""
+        while self._files:
+            os.close(self._files.popitem()[1][0])
+
+
+def _rolled(folder: str, agent: str) -> int:
+    """Bytes in the files that were rolled before."""
+    first = os.path.join(folder, f"{agent}.{0:012d}.jsonl")
+    if not os.path.exists(first):
+        return 0
+    sizes = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name, _, rest = entry.name.partition(".")
+            if name == agent and rest.removesuffix(".jsonl").isdigit():
+                sizes += entry.stat().st_size
+    return sizes
+
+
+class Record:
+    """The record of one step while it runs."""
+
+    def __init__(self, transcripts: Transcripts, agent: str, fields: dict[str, object]) -> None:
+        self._transcripts = transcripts
+        self._agent = agent
+        self._fields = fields
+        self._pieces: dict[str, list[str]] = {}
+        self._held = 0
+        self.offset = -1
+
+    def add(self, name: str, text: str) -> None:
+        """Add output: `out`, `err` or another name."""
+        self._pieces.setdefault(name, []).append(text)
+        self._held += len(text)
+        if self._held > PIECE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        if self._held:
+            self._write({})
+
+    def end(self, **fields: object) -> int:
+        """Write the rest; where the record begins."""
+        self._write(fields)
+        return self.offset
+
+    def _write(self, more: dict[str, object]) -> None:
+        texts = {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        line = _encode({**self._fields, **texts, **more}) + b"\n"
+        self._fields = {"step": self._fields["step"]}
+        self._pieces.clear()
+        self._held = 0
+        at = self._transcripts.append(self._agent, line)
+        if self.offset < 0:
+            self.offset = at
+
+
+def read(folder: str, agent: str, offset: int) -> list[dict[str, object]]:
+    """The lines of the step whose record begins at `offset`."""
+    lines: list[dict[str, object]] = []
+    path, at = _locate(folder, agent, offset)
+    with contextlib.suppress(OSError, msgspec.DecodeError), open(path, "rb") as file:
+        file.seek(at)
+        for raw in file:
+            line = msgspec.json.decode(raw, type=dict[str, object])
+            if lines and line.get("step") != lines[0].get("step"):
+                break
+            lines.append(line)
+    return lines
+
+
+def _locate(folder: str, agent: str, offset: int) -> tuple[str, int]:
+    starts = [0]
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            who, _, rest = name.partition(".")
+            number = rest.removesuffix(".jsonl")
+            if who == agent and number.isdigit():
+                starts.append(int(number))
+    rolled = [start for start in starts if start <= offset]
+    last = max(rolled)
+    path = os.path.join(folder, f"{agent}.{last:012d}.jsonl")
+    if os.path.exists(path) and offset < last + os.path.getsize(path):
+        return path, offset - last
+    return os.path.join(folder, f"{agent}.jsonl"), offset - _rolled(folder, agent)

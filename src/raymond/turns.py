@@ -1,0 +1,292 @@
+"""One turn of a backend: started, read along, followed after a restart, settled."""
+
+import contextlib
+import os
+import shutil
+import time
+
+from raymond import prompts, tags
+from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
+from raymond.core import Interruption, Output, Spending
+from raymond.directories import directories
+from raymond.lock import start_time
+from raymond.process import MARK, alive, signal_group, spawn
+from raymond.run import Agent, Run
+from raymond.steps import FAR, Host, Step
+from raymond.variables import Placed
+
+READ_EVERY = 0.1
+LINGER = 2.0
+"""Seconds a program may live on after it has said its result."""
+_CHUNK = 1 << 20
+
+
+class TurnStep(Step):
+    """What every turn has, in this process or in another."""
+
+    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, text: str | None = None) -> None:
+        state = placed.workflow.states[agent.state]
+        super().__init__(host, agent, state.policy)
+        self._run = run
+        self.turn = Turn(
+            agent=agent.id,
+            state=agent.state,
+            visit=(agent.prompted or {}).get(agent.state, 1),
+            tries=agent.tries,
+            prompt=prompts.prompt(run, placed, agent) if text is None else text,
+            session=agent.turn_session,
+            base=agent.turn_base,
+            cwd=agent.cwd or run.start.cwd,
+            spool=os.path.join(host.spool, f"{agent.step}.{agent.turn}"),
+            model=state.policy.model or agent.model or run.start.model,
+            effort=state.policy.effort or agent.effort or run.start.effort,
+        )
+        self._record = host.transcripts.step(
+            agent.id,
+            step=agent.step,
+            turn=agent.turn,
+            state=agent.state,
+            attempt=agent.attempt,
+            time=host.clock(),
+            session=agent.turn_session,
+            base=agent.turn_base,
+            sent=self.turn.prompt,
+        )
+        if placed.uses_task_folder:
+            os.makedirs(placed.task_folder(agent.id), 0o700, exist_ok=True)
+
+    def see(self, observations: list[Observation]) -> None:
+        """Show what the program does as it happens."""
+        for seen in observations:
+            if seen.kind in ("tool", "text"):
+                self.host.show(self.agent, seen.kind, seen.text)
+            if seen.kind == "tool":
+                self._record.add("tools", seen.text + "\n")
+
+    def conclude(self, ending: Reply | Trouble) -> None:
+        """Report how the turn ended."""
+        if isinstance(ending, Trouble):
+            offset = self._record.end(failed=ending.kind, error=ending.error)
+            retry_at = ending.retry_at or (self.host.clock() + ending.retry_after if ending.retry_after else 0.0)
+            self.fail(ending.kind, ending.error, _at(ending.spent, offset), retry_at=retry_at)
+            return
+        self._record.add("said", ending.text)
+        offset = self._record.end(cost=ending.spent.cost)
+        reading = tags.read(ending.text)
+        for shown in reading.prints:
+            self.host.show(self.agent, "print", shown)
+        output = Output(
+            time=self.host.clock(),
+            agent=self.agent,
+            reading=reading,
+            spent=_at(ending.spent, offset),
+            session=ending.session,
+            directories=directories(self._run, self.turn.cwd, reading.transitions),
+        )
+        self.host.report(self, output)
+
+    def interrupted(self, spent: Spending) -> None:
+        """Report that the turn was cut off."""
+        offset = self._record.end(interrupted=True)
+        cut = Interruption(time=self.host.clock(), agent=self.agent, spent=_at(spent, offset))
+        self.host.report(self, cut)
+
+
+def _at(spent: Spending, offset: int) -> Spending:
+    return Spending(
+        cost=spent.cost,
+        estimated=spent.estimated,
+        tokens_in=spent.tokens_in,
+        tokens_out=spent.tokens_out,
+        offset=offset,
+    )
+
+
+class DirectTurn(TurnStep):
+    """A turn answered in this process."""
+
+    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, backend: Direct) -> None:
+        super().__init__(host, run, placed, agent)
+        self._backend = backend
+        self._answer: Delayed = backend.answer(self.turn)
+        self._due = self.began + self._answer.delay if self._answer.ending else FAR
+        self.see(self._answer.observations)
+
+    def deadline(self) -> float:
+        """The answer, or the end of patience."""
+        return min(self._due, super().deadline())
+
+    def check(self, now: float) -> None:
+        """Answer when it is time."""
+        ending = self._answer.ending
+        if self._verdict or now < self._due or not ending:
+            super().check(now)
+            return
+        for path, text in self._answer.writes.items():
+            with open(os.path.join(self.turn.cwd, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        self._backend.finish(self.turn, self._answer)
+        self.conclude(ending)
+
+    def stop(self) -> None:
+        """There is no process to wait for."""
+        if self._verdict:
+            kind, error = self._verdict
+            self.conclude(Trouble(kind=kind, error=error))
+
+
+class ProgramTurn(TurnStep):
+    """A turn of a program that reads its prompt from the spool and writes its output there, so it outlives us."""
+
+    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, backend: Backend, *, found: bool) -> None:
+        """With `found`, the turn was started by an earlier driver and is settled, not started."""
+        super().__init__(host, run, placed, agent, text="" if found else None)
+        self._backend = backend
+        self.reader = backend.reader(self.turn)
+        self._rest = b""
+        self._read_to = 0
+        self._out = -1
+        self._began = ""
+        self._gone = False
+        self._ended_at = FAR
+        if not found:
+            self._launch()
+
+    def _launch(self) -> None:
+        spool = self.turn.spool
+        shutil.rmtree(spool, ignore_errors=True)
+        os.makedirs(spool, 0o700)
+        with open(os.path.join(spool, "prompt"), "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(self.turn.prompt)
+        command = self._backend.command(self.turn)
+        env = dict(self.host.environment)
+        env |= {key.encode(): value.encode() for key, value in command.environment.items()}
+        env[MARK.encode()] = self.host.marks.of(self.number).encode()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        out = os.open(os.path.join(spool, "out"), flags, 0o600)
+        err = os.open(os.path.join(spool, "err"), flags, 0o600)
+        try:
+            self.pid = spawn(
+                command.argv, env, self.turn.cwd, stdin=os.path.join(spool, "prompt"), stdout=out, stderr=err
+            )
+        except OSError as error:
+            self._gone = True
+            what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"
+            self.conclude(Trouble(kind="setup", error=f"{what}: {(error.strerror or '').lower()}"))
+            return
+        finally:
+            os.close(out)
+            os.close(err)
+        self._began = start_time(self.pid)
+        self.host.marks.note(self.pid, self.number)
+        with open(os.path.join(spool, "pid"), "w", encoding="ascii") as file:
+            file.write(f"{self.pid} {self._began}")
+        self.host.watcher.watch(self.pid, self._end)
+
+    def settle(self, *, restart: bool = False) -> bool:
+        """Take up a turn of an earlier driver; whether it goes on and must be watched.
+
+        The order: the spool holds a result; the process lives; the session holds the reply; it runs again.
+        """
+        self.read()
+        lives = self._find()
+        if self.reader.ending:
+            if lives:
+                self._end_process()
+            self.conclude(self.reader.ending)
+            return False
+        if lives and not restart:
+            self.host.watcher.watch(self.pid, self._end)
+            return True
+        if lives:
+            self._end_process()
+        self._take_up_lost()
+        return False
+
+    def _take_up_lost(self) -> None:
+        recalled = self._backend.recall(self.turn)
+        if recalled:
+            self.conclude(recalled)
+        else:
+            self.interrupted(self.reader.spent())
+
+    def _find(self) -> bool:
+        with contextlib.suppress(OSError, ValueError), open(os.path.join(self.turn.spool, "pid")) as file:
+            pid, self._began = file.read().split(" ", 1)
+            self.pid = int(pid)
+        if not self.pid:
+            # Killed between the start of the program and the note of its pid: only the mark knows it.
+            self.pid = self.host.marks.leader(self.number)
+            self._began = start_time(self.pid) if self.pid else ""
+        return bool(self.pid) and alive(self.pid, self._began)
+
+    def _end_process(self) -> None:
+        self.host.marks.end(step=self.number)
+
+    def deadline(self) -> float:
+        """Reading along comes every 100 ms."""
+        return min(self._read_at(), super().deadline(), self._ended_at + LINGER)
+
+    def _read_at(self) -> float:
+        return self._last_read + READ_EVERY
+
+    _last_read = 0.0
+
+    def check(self, now: float) -> None:
+        """Read what was written; stop a program that lives on after its result."""
+        if now >= self._read_at():
+            self.read()
+        if self.reader.ending:
+            if self._ended_at == FAR:
+                self._ended_at = now
+                self.heard = FAR
+            elif now >= self._ended_at + LINGER:
+                self._ended_at = FAR
+                self._stop_for("", "", now)
+        super().check(now)
+
+    def read(self) -> None:
+        """Feed the reader what the program has written since."""
+        self._last_read = time.monotonic()
+        if self._out < 0:
+            try:
+                self._out = os.open(os.path.join(self.turn.spool, "out"), os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return
+        while data := os.pread(self._out, _CHUNK, self._read_to):
+            self._read_to += len(data)
+            self.heard = self._last_read
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self.see(self.reader.feed(line))
+
+    def _end(self, code: int | None) -> None:
+        self._gone = True
+        self.read()
+        if self._rest and not self.reader.ending:
+            self.see(self.reader.feed(self._rest))
+        if self.reader.ending:
+            self.conclude(self.reader.ending)
+        elif self._verdict and self._verdict[0]:
+            self.host.marks.end(step=self.number)
+            kind, error = self._verdict
+            self.conclude(Trouble(kind=kind, error=error, spent=self.reader.spent()))
+        elif code is None:
+            self._take_up_lost()
+        else:
+            self.conclude(self.reader.close(code, self._errors()))
+
+    def _errors(self) -> str:
+        try:
+            with open(os.path.join(self.turn.spool, "err"), "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+                return file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def close(self) -> None:
+        """The end is journaled: the spool is not needed any more."""
+        if self._out >= 0:
+            os.close(self._out)
+            self._out = -1
+        shutil.rmtree(self.turn.spool, ignore_errors=True)

@@ -1,0 +1,54 @@
+"""What `{{name}}` and the environment of a script can say about a visit."""
+
+import msgspec
+from msgspec import Struct
+
+from raymond import policy
+from raymond.run import Agent, Run
+from raymond.workflow import Workflow
+
+
+class Placed(Struct, frozen=True):
+    """A workflow with its folders on this machine."""
+
+    workflow: Workflow
+    workflow_dir: str
+    tasks_dir: str
+    uses_task_folder: bool = True
+    """Some text of the workflow speaks of it, so it has to be there."""
+
+    def task_folder(self, agent: str) -> str:
+        """Where the agent may keep files of its own."""
+        return f"{self.tasks_dir}/{agent}"
+
+
+def values(run: Run, placed: Placed, agent: Agent) -> dict[str, str]:
+    """Every name bound in this visit; built-in names win over variables, variables over metadata."""
+    start = run.start
+    bound = {**start.metadata, **(agent.variables or {})}
+    given = results(agent) if agent.results_are_input else agent.input
+    bound |= {
+        "input": given,
+        "result": given,
+        "run_input": start.input,
+        "workflow_id": start.workflow_id,
+        "agent_id": agent.id,
+        "state": agent.state,
+        "visit": str((agent.visits or {}).get(agent.state, 1)),
+        "attempt": str(agent.attempt),
+        "task_folder": placed.task_folder(agent.id),
+        "workflow_dir": placed.workflow_dir,
+    }
+    if agent.results is not None:
+        bound["results"] = results(agent)
+    if agent.error:
+        bound["error"] = agent.error
+    state = placed.workflow.states.get(agent.state)
+    if state and state.policy.allowed_transitions:
+        bound["transitions"] = policy.instructions(state.policy)
+    return bound
+
+
+def results(agent: Agent) -> str:
+    """What a wait collected, as JSON in the order of forking."""
+    return msgspec.json.encode(agent.results or []).decode()

@@ -1,0 +1,232 @@
+"""What people look at, made from a run: the state file, the status, a line per event."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from raymond import durations
+from raymond.events import (
+    AgentCalled,
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    AgentPaused,
+    AgentRetried,
+    AgentReturned,
+    AgentStarted,
+    AgentWoke,
+    AskEnded,
+    AskStarted,
+    BackendClosed,
+    BackendOpened,
+    Event,
+    RequestTaken,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    RunStopped,
+    StepFailed,
+    StepInterrupted,
+    StepRefused,
+    WaitEnded,
+    WaitStarted,
+)
+from raymond.run import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Run
+
+RESULTS_SHOWN = 1000
+
+
+def instant(time: float) -> str | None:
+    """UTC with seconds, as in logs; None for no time."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
+
+
+def status(run: Run) -> str:
+    """running, paused, waiting, completed, failed or stopped."""
+    if run.ended:
+        return run.ended
+    if run.stopped:
+        return "paused" if run.stopped.kind in ("parked", "signal") else "stopped"
+    counts = run.statuses
+    if counts.get(READY) or counts.get(RUNNING) or counts.get(SLEEPING):
+        return "running"
+    if counts.get(PAUSED):
+        return "paused"
+    return "waiting" if counts.get(ASKING) or counts.get(WAITING) else "running"
+
+
+def reason(run: Run) -> str | None:
+    """Why a run does not go on."""
+    if run.stopped:
+        return run.stopped.reason
+    for backend, closed in run.closed.items():
+        until = f" until {instant(closed.until)}" if closed.until else ""
+        return f"{backend} is closed{until}: {closed.error}"
+    if status(run) == "waiting" and run.statuses.get(ASKING):
+        return f"{run.statuses[ASKING]} agent(s) wait for an answer"
+    return None
+
+
+def document(run: Run) -> dict[str, Any]:
+    """The state file's content."""
+    start = run.start
+    outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
+    return {
+        "workflow_id": start.workflow_id,
+        "scope_dir": start.scope_dir,
+        "source": f"sources/{start.source}.zip",
+        "status": status(run),
+        "reason": reason(run),
+        "started_at": instant(run.started_at),
+        "updated_at": instant(run.now),
+        "journal_seq": run.seq,
+        "iteration_count": run.iterations,
+        "max_iterations": run.max_iterations or None,
+        "total_cost_usd": round(run.cost, 6),
+        "cost_is_estimated": run.estimated,
+        "budget_usd": run.budget or None,
+        "agents": [_agent(run, agent) for agent in run.agents.values()],
+        "fork_counters": run.fork_counters,
+        "results": {one.agent: one.result for one in outcomes if one.status == "done"},
+        "metadata": start.metadata,
+    }
+
+
+def _agent(run: Run, agent: Agent) -> dict[str, Any]:
+    stack = [
+        {"session": frame.session or None, "state": frame.state, "cwd": frame.cwd or run.start.cwd}
+        for frame in agent.stack or ()
+    ]
+    return {
+        "id": agent.id,
+        "current_state": agent.state,
+        "status": agent.status,
+        "session_id": agent.session or None,
+        "cwd": agent.cwd or run.start.cwd,
+        "stack": stack,
+        "variables": agent.variables or {},
+        "pending_result": agent.input or None,
+        "retry_count": agent.failures,
+        "error": agent.error or None,
+        "wake_at": instant(agent.wake_at),
+        "question": agent.question or None,
+        "since": instant(agent.since),
+    }
+
+
+def state_file(run: Run) -> bytes:
+    """The state file's bytes."""
+    return msgspec.json.encode(document(run)) + b"\n"
+
+
+def parked(run: Run) -> str:
+    """What the first Ctrl-C waits for, and what a second one loses."""
+    names = [agent.id for agent in run.agents.values() if agent.status == RUNNING]
+    if not names:
+        return "parked: nothing is running"
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return (
+        f"parked: waiting for {len(names)} running step(s) of {shown}; nothing new starts. "
+        "Ctrl-C again stops them now: what they have not finished runs again, and is paid again, on resume"
+    )
+
+
+def result(run: Run) -> str | None:
+    """What the main agent returned."""
+    outcome = run.outcomes.get("main")
+    return outcome.result if outcome and outcome.status == "done" else None
+
+
+def money(run: Run) -> str:
+    """The run's cost as people read it."""
+    return f"{'~' if run.estimated else ''}${run.cost:.2f}"
+
+
+def exit_code(run: Run, signal: int = 0) -> int:
+    """The first that holds: closed backend 5, limit 4, failed agent 1, waits for a person 3, done 0."""
+    if signal:
+        return 128 + signal
+    if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
+        return 5
+    if run.stopped and run.stopped.kind == "limit":
+        return 4
+    if run.failed:
+        return 1
+    return 0 if run.ended == "completed" else 3
+
+
+def failures(run: Run) -> list[Agent]:
+    """The agents that failed and that nobody collected."""
+    return [agent for agent in run.agents.values() if agent.status == "failed"]
+
+
+def line(event: Event) -> str | None:
+    """`event` in one line; None when it says nothing to a person."""
+    match event:
+        case RunStarted():
+            return f"run {event.workflow_id} started: {event.name} at {event.entry}"
+        case RunResumed():
+            return "run resumed"
+        case RunStopped():
+            return f"run stops: {event.reason}"
+        case RunEnded():
+            return f"run {event.status}"
+        case BackendClosed():
+            until = f" until {instant(event.until)}" if event.until else ""
+            return f"{event.backend} closed{until} ({event.kind}): {event.error}"
+        case BackendOpened():
+            return f"{event.backend} is tried again" if event.probing else f"{event.backend} answers again"
+        case RequestTaken():
+            return f"request {event.kind} refused: {event.problem}" if event.problem else f"request {event.kind} taken"
+        case StepRefused():
+            return f"{event.agent} asked again: {event.reason}"
+        case StepFailed():
+            return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}"
+        case StepInterrupted():
+            return f"{event.agent} step {event.step} interrupted"
+        case _:
+            return _agent_line(event)
+
+
+def _agent_line(event: Event) -> str | None:
+    match event:
+        case AgentStarted():
+            by = f" forked by {event.parent}" if event.parent else ""
+            return f"{event.agent} starts at {event.state}{by}{_until(event.wake_at)}"
+        case AgentMoved():
+            instead = f" instead of {event.instead_of}, whose visits are used up" if event.instead_of else ""
+            return f"{event.agent} -> {event.state} ({event.tag}){instead}{_until(event.wake_at)}"
+        case AgentCalled():
+            return f"{event.agent} -> {event.state} ({event.tag}, then {event.then})"
+        case AgentReturned():
+            return f"{event.agent} -> {event.state} (result)"
+        case AgentWoke():
+            return f"{event.agent} wakes"
+        case WaitStarted():
+            return f"{event.agent} waits for those it forked, then {event.state}"
+        case WaitEnded():
+            return f"{event.agent} -> {event.state} (wait{', timed out' if event.timed_out else ''})"
+        case AskStarted():
+            return f"{event.agent} asks: {event.question}"
+        case AskEnded():
+            return f"{event.agent} -> {event.state} ({'nobody answered' if event.timed_out else 'answered'})"
+        case AgentEnded():
+            return f"{event.agent} done"
+        case AgentFailed():
+            return f"{event.agent} failed ({event.kind}): {event.error}"
+        case AgentPaused():
+            return f"{event.agent} paused: {event.reason}"
+        case AgentRetried():
+            return f"{event.agent} tries again"
+        case _:
+            return None
+
+
+def _until(wake_at: float) -> str:
+    return f", sleeps until {instant(wake_at)}" if wake_at else ""
+
+
+def lasted(run: Run) -> str:
+    """How long the run took so far."""
+    return durations.show(max(0.0, run.now - run.started_at))

@@ -1,0 +1,299 @@
+"""Workflow, State: a definition as values; names, entry point."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from raymond import frontmatter, policy
+from raymond.allowed import EXTENSIONS, bare
+from raymond.errors import Diagnostic
+from raymond.frontmatter import Document, Mark, Path
+from raymond.keys import count, dollars, flag, text, texts
+from raymond.policy import Policy
+
+__all__ = ["Settings", "State", "Unresolved", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
+
+SETTINGS_FILE = "workflow.yaml"
+_NOT_STATES = frozenset({"readme.md", "changelog.md", "claude.md", "agents.md"})
+_UNSAFE = re.compile(r"\A\.|[/\\\0]|\A[A-Za-z]:")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_ENTRIES = ("1_START", "START")
+_MOST_LISTED = 8
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What workflow.yaml says. A default means: not set."""
+
+    name: str = ""
+    description: str = ""
+    input_hint: str = ""
+    input_required: bool = False
+    budget: float | None = None
+    max_iterations: int | None = None
+    max_parallel: int | None = None
+    max_agents: int | None = None
+    roots: tuple[str, ...] = ()
+    python: str = ""
+    include: tuple[str, ...] = ()
+    lint_ignore: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    """Fields of the policy of every state that does not set them."""
+
+
+class State(Struct):
+    """One file of a workflow that an agent can be in."""
+
+    name: str
+    kind: Literal["prompt", "script"]
+    body: str
+    line: int
+    """Where the body begins in the file."""
+    policy: Policy
+    marks: dict[Path, Mark] = {}
+    """Where the values of the policy stand."""
+
+
+class Workflow(Struct):
+    """A definition."""
+
+    name: str
+    entry: str
+    """Empty when there is none; `diagnostics` then says why."""
+    states: dict[str, State]
+    lib: dict[str, str]
+    settings: Settings
+    diagnostics: list[Diagnostic]
+    platform: str
+    runnable: frozenset[str]
+    """Extensions of the states that this machine can run."""
+    marks: dict[Path, Mark] = {}
+    """Where the values of workflow.yaml stand."""
+
+
+class Unresolved(Struct, frozen=True):
+    """A name that leads to no state."""
+
+    id: str
+    reason: str
+    hint: str
+
+
+def build(
+    name: str,
+    files: Mapping[str, str],
+    *,
+    entry: str | None = None,
+    platform: str = "linux",
+    runnable: frozenset[str] | None = None,
+    overrides: Mapping[str, Mapping[str, Any]] = {},
+) -> Workflow:
+    """A workflow from its texts. Never raises: what is wrong stands in `diagnostics`."""
+    settings, document = read_settings(files.get(SETTINGS_FILE, ""))
+    workflow = Workflow(
+        name=settings.name or slug(name),
+        entry="",
+        states={},
+        lib={path[4:]: files[path] for path in sorted(files) if path.startswith("lib/")},
+        settings=settings,
+        diagnostics=document.diagnostics,
+        platform=platform,
+        runnable=_runnable(platform) if runnable is None else runnable,
+        marks=document.marks,
+    )
+    _add_states(workflow, files, overrides)
+    workflow.entry = _entry(workflow, entry)
+    return workflow
+
+
+def resolve(workflow: Workflow, target: str) -> str | Unresolved:
+    """The state that `target` names, with its extension."""
+    if _UNSAFE.search(target):
+        return Unresolved("unsafe-target", f"`{target}` is no name of a state", "name a state of this workflow")
+    if target in workflow.states:
+        return target if extension(target) in workflow.runnable else _foreign(workflow, [target])
+    found = [] if extension(target) else [target + end for end in EXTENSIONS if target + end in workflow.states]
+    here = [name for name in found if extension(name) in workflow.runnable]
+    if len(here) == 1:
+        return here[0]
+    if here:
+        hint = f"write the extension: {_either(here)}"
+        return Unresolved("ambiguous-target", f"`{target}` could be {_either(here)}", hint)
+    if found:
+        return _foreign(workflow, found)
+    return Unresolved("missing-target", f"there is no state `{target}`", _meant(target, workflow.states))
+
+
+def is_state(path: str) -> bool:
+    """Whether the file at `path` in a workflow is a state."""
+    return extension(path) != "" and "/" not in path and path[0] != "." and path.lower() not in _NOT_STATES
+
+
+def extension(name: str) -> str:
+    """The known extension of `name`, or nothing."""
+    return name[len(bare(name)) :]
+
+
+def slug(name: str) -> str:
+    """`name` as it can stand in the id of a run."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "workflow"
+
+
+def read_settings(source: str) -> tuple[Settings, Document]:
+    """workflow.yaml, and where everything in it stands."""
+    document = frontmatter.load(source, file=SETTINGS_FILE) if source.strip() else Document(SETTINGS_FILE)
+    found: dict[str, Any] = {}
+    for key, read in _KEYS.items():
+        if key in document.values:
+            value = read(document, (key,), document.values[key])
+            if value is not None:
+                found[key] = value
+    found |= found.pop("input", {})
+    found["lint_ignore"] = found.pop("lint", {})
+    defaults = policy.check(document, known=tuple(_KEYS))
+    return Settings(**found, defaults=defaults), document
+
+
+def _add_states(workflow: Workflow, files: Mapping[str, str], overrides: Mapping[str, Mapping[str, Any]]) -> None:
+    names = [name for name in sorted(files) if is_state(name)]
+    unused = set(overrides)
+    for name in names:
+        if _UNSAFE.search(name):
+            message = f"`{name}` cannot be the name of a state"
+            wrong = frontmatter.diagnose(Mark(name), "unsafe-target", message, "rename the file")
+            workflow.diagnostics.append(wrong)
+            continue
+        unused -= {name, bare(name)}
+        above = {**overrides.get(bare(name), {}), **overrides.get(name, {})} if overrides else {}
+        script = not name.endswith(".md")
+        source = files[name].removeprefix("\ufeff")
+        parsed = policy.parse(source, file=name, script=script, defaults=workflow.settings.defaults, overrides=above)
+        kind: Literal["prompt", "script"] = "script" if script else "prompt"
+        workflow.states[name] = State(name, kind, parsed.body, parsed.line, parsed.policy, parsed.marks)
+        workflow.diagnostics += parsed.diagnostics
+    for name in sorted(unused):
+        mark, hint = Mark("--set", source=name), _meant(name, workflow.states)
+        workflow.diagnostics.append(frontmatter.diagnose(mark, "missing-target", f"there is no state `{name}`", hint))
+
+
+def _entry(workflow: Workflow, entry: str | None) -> str:
+    if entry is not None:
+        found = resolve(workflow, entry)
+        if isinstance(found, str):
+            return found
+        return _no_entry(workflow, "no-entry" if found.id == "missing-target" else found.id, found.reason, found.hint)
+    starts = [name for name in workflow.states if bare(name) in _ENTRIES]
+    candidates = starts or list(workflow.states)
+    here = [name for name in candidates if extension(name) in workflow.runnable]
+    if len(here) == 1:
+        return here[0]
+    if candidates and not here and (starts or len(candidates) == 1):
+        foreign = _foreign(workflow, candidates)
+        return _no_entry(workflow, foreign.id, foreign.reason, foreign.hint)
+    if starts:
+        reason = f"{_join(here, 'and')} could all start" if len(here) > 2 else f"both {_join(here, 'and')} could start"
+        return _no_entry(workflow, "ambiguous-entry", reason, f"keep one, or start one: {workflow.name}/{here[0]}")
+    if not candidates:
+        hint = f"add START.md; a state is a file that ends in {' '.join(EXTENSIONS)}"
+        return _no_entry(workflow, "no-entry", "there is no state in this workflow", hint)
+    message = "there is no `1_START` or `START`, and more than one state"
+    return _no_entry(workflow, "no-entry", message, _list(workflow.states))
+
+
+def _no_entry(workflow: Workflow, id: str, message: str, hint: str) -> str:
+    workflow.diagnostics.append(frontmatter.diagnose(Mark(workflow.name), id, message, hint))
+    return ""
+
+
+def _foreign(workflow: Workflow, names: list[str]) -> Unresolved:
+    needs = {".bat": "Windows", ".sh": "bash", ".ps1": "PowerShell (pwsh)"}
+    what = _join(sorted({needs.get(extension(name), extension(name)) for name in names}), "or")
+    reason = f"{_join(names, 'and')} cannot run on this machine ({workflow.platform})"
+    return Unresolved("wrong-platform", reason, f"it needs {what}; or add `{bare(names[0])}.py`, which runs everywhere")
+
+
+def _runnable(platform: str) -> frozenset[str]:
+    return frozenset(EXTENSIONS) - ({".sh"} if platform == "win32" else {".bat"})
+
+
+def _meant(target: str, names: Iterable[str]) -> str:
+    same = [name for name in names if bare(name).casefold() == bare(target).casefold()]
+    if same:
+        return f"did you mean {_either(same)}?"
+    whole = {bare(name): name for name in names}
+    return frontmatter.suggest(bare(target), whole) or _list(names)
+
+
+def _either(names: list[str]) -> str:
+    return _join(names, "or")
+
+
+def _join(names: Iterable[str], word: str) -> str:
+    quoted = [f"`{name}`" if "." in name else name for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
+
+
+def _list(names: Iterable[str]) -> str:
+    all_names = sorted(names)
+    if not all_names:
+        return ""
+    more = f" and {len(all_names) - _MOST_LISTED} more" if len(all_names) > _MOST_LISTED else ""
+    return f"the states are: {', '.join(all_names[:_MOST_LISTED])}{more}"
+
+
+def _name(document: Document, path: Path, value: Any) -> str | None:
+    found = text(document, path, value)
+    if found is None or _NAME.fullmatch(found):
+        return found
+    document.refuse(path, "bad-value", "`name` may hold letters, digits, `_` and `-`", f"name: {slug(found)}")
+    return None
+
+
+def _input(document: Document, path: Path, value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, dict):
+        hint = text(document, path, value)
+        return None if hint is None else {"input_hint": hint}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        if key == "description":
+            found["input_hint"] = text(document, (*path, key), item) or ""
+        elif key == "required":
+            found["input_required"] = flag(document, (*path, key), item) or False
+        else:
+            hint = frontmatter.suggest(key, ["description", "required"]) or "one of: description, required"
+            document.refuse((*path, key), "unknown-key", f"`input` has no `{key}`", hint, key=True)
+    return found
+
+
+def _lint(document: Document, path: Path, value: Any) -> dict[str, str] | None:
+    ignore = value.get("ignore") if isinstance(value, dict) else None
+    if not isinstance(ignore, dict) or len(value) != 1:
+        hint = "lint: {ignore: {missing-target: it is made by a script}}"
+        document.refuse(path, "bad-value", "`lint` holds `ignore`, a reason for each id", hint)
+        return None
+    found: dict[str, str] = {}
+    for id, reason in ignore.items():
+        if isinstance(reason, str) and reason.strip():
+            found[id] = reason
+        else:
+            mark, hint = document.marks[*path, "ignore", id], f"{id}: why it is no mistake here"
+            message = f"ignoring `{id}` needs a reason"
+            wrong = frontmatter.diagnose(mark, "bad-ignore", message, hint, severity="warning")
+            document.diagnostics.append(wrong)
+    return found
+
+
+_KEYS = {
+    "name": _name,
+    "description": text,
+    "input": _input,
+    "budget": dollars,
+    "max_iterations": count(1),
+    "max_parallel": count(1),
+    "max_agents": count(1),
+    "roots": texts,
+    "python": text,
+    "include": texts,
+    "lint": _lint,
+}

@@ -1,0 +1,229 @@
+"""The house keeps its own rules: sizes, names, doors, pages, and what is imported when."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from raymond import errors, events, lint, policy
+
+ROOT = Path(__file__).resolve().parent.parent
+HOUSE = ROOT / "src" / "raymond"
+
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 60
+LONG_FUNCTIONS: dict[str, str] = {}
+"""`file.py:function` -> why it is better whole."""
+
+DRAWERS = {
+    *("base", "common", "context", "data", "handler", "helper", "helpers"),
+    *("info", "manager", "misc", "processor", "util", "utils", "wrapper"),
+}
+"""Words that say nothing about what is inside."""
+
+DOORS = {"driver.py", "cli/__init__.py"}
+"""Where anything may be caught: the driver turns it into a fact, the command line says it is our bug."""
+
+EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 70, 129, 130, 143}
+
+
+def modules() -> list[Path]:
+    """Files that can be imported; states of shipped workflows are no modules."""
+    return sorted(
+        path
+        for path in HOUSE.rglob("*.py")
+        if all((folder / "__init__.py").exists() for folder in path.parents if folder.is_relative_to(HOUSE))
+    )
+
+
+def place(path: Path) -> str:
+    return path.relative_to(HOUSE).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"), str(path))
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def section(name: str, heading: str) -> str:
+    """The part of a page under one heading of the second level."""
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page(name), re.DOTALL | re.MULTILINE)
+    assert found, f"{name} has no section {heading!r}"
+    return found[1]
+
+
+every_module = pytest.mark.parametrize("path", modules(), ids=place)
+
+
+# Files, functions, names
+
+
+@every_module
+def test_a_module_opens_with_one_sentence(path: Path) -> None:
+    docstring = ast.get_docstring(tree(path))
+    assert docstring, "no docstring"
+    first, *rest = docstring.split("\n\n")[0].splitlines()
+    assert first.endswith("."), first
+    assert not rest, "the sentence takes one line; what else there is to say follows an empty one"
+
+
+@every_module
+def test_a_file_is_split_before_it_is_too_long(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= LONGEST_FILE
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno
+            yield f"{place(path)}:{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_a_long_function_has_a_reason_and_a_reason_has_a_long_function() -> None:
+    long = {name: size for path in modules() for name, size in functions(path) if size > LONGEST_FUNCTION}
+    assert set(long) == set(LONG_FUNCTIONS), long
+
+
+@every_module
+def test_modules_and_classes_are_named_for_what_they_are(path: Path) -> None:
+    named = path.parent.name if path.name == "__init__.py" else path.stem
+    assert re.fullmatch(r"[a-z][a-z0-9_]*|__main__", named), f"{named} is hidden or not lower case"
+    classes = [node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+    words = {word.lower() for name in [named, *classes] for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)}
+    assert not words & DRAWERS
+
+
+@every_module
+def test_anything_is_caught_at_two_doors_only(path: Path) -> None:
+    caught = [node.lineno for node in ast.walk(tree(path)) if isinstance(node, ast.ExceptHandler) and catches_all(node)]
+    assert not caught or place(path) in DOORS, f"lines {caught}"
+
+
+def catches_all(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(kind, ast.Name) and kind.id == "Exception" for kind in caught)
+
+
+def test_every_file_below_the_shell_is_pure() -> None:
+    contracts = {
+        contract["id"]: contract
+        for contract in tomllib.loads(page("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    }
+    layers = contracts["layers"]["layers"]
+    last_of_the_shell = next(number for number, layer in enumerate(layers) if "project" in layer)
+    below = {f"raymond.{name}" for layer in layers[last_of_the_shell + 1 :] for name in re.findall(r"\w+", layer)}
+    there = {name for name in below if (HOUSE / f"{name.removeprefix('raymond.')}.py").exists()}
+    assert set(contracts["pure"]["source_modules"]) == there
+
+
+# Pages
+
+
+def test_every_event_is_documented() -> None:
+    journal = page("docs/journal.md")
+    assert [kind.__name__ for kind in get_args(events.Event) if not re.search(rf"\b{kind.__name__}\b", journal)] == []
+
+
+def test_every_policy_key_is_documented() -> None:
+    written = section("docs/language.md", "Policy")
+    keys = [field.encode_name for field in msgspec.structs.fields(policy.Policy)]
+    assert [key for key in keys if f"`{key}`" not in written] == []
+
+
+def test_every_finding_is_documented() -> None:
+    written = section("docs/language.md", "Lint")
+    assert sorted(id for id in lint.ERRORS | lint.WARNINGS if f"| `{id}` |" not in written) == []
+
+
+def commands() -> list[str]:
+    return [
+        path.stem.strip("_").replace("_", "-") for path in sorted(HOUSE.glob("cli/*.py")) if path.name != "__init__.py"
+    ]
+
+
+def test_every_command_is_in_the_readme() -> None:
+    readme = page("README.md")
+    assert commands()
+    assert [name for name in commands() if not re.search(rf"raymond {name}\b|`{name}\b", readme)] == []
+
+
+def test_every_exit_code_is_documented() -> None:
+    raised = {
+        kind.exit_code for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.Error)
+    }
+    first_cells = re.findall(r"^\| ([\d, ]+) \|", section("docs/language.md", "Exit codes"), re.MULTILINE)
+    assert {int(code) for cell in first_cells for code in cell.split(",")} == EXIT_CODES
+    assert raised <= EXIT_CODES
+
+
+def test_the_readme_shows_how_to_begin() -> None:
+    assert "make demo" in page("README.md")
+    assert "make test" in page("README.md")
+
+
+# Tools
+
+
+def test_constraints_are_pins_without_addresses() -> None:
+    lines = page("constraints.txt").splitlines()
+    assert "://" not in page("constraints.txt")
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line)] == []
+
+
+def test_the_makefile_has_every_target_and_explains_it() -> None:
+    targets = re.findall(r"^([a-z0-9]+):.*## \S", page("Makefile"), re.MULTILINE)
+    assert set(targets) == {"help", "demo", "test", "check", "bench", "torture", "e2e", "clean"}
+
+
+def test_what_has_to_pass_can_be_run() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert re.findall(r"^make (\w+)$", page(".ci/run"), re.MULTILINE) == ["test", "check", "e2e", "demo"]
+
+
+# Start-up
+
+
+def test_the_version_is_told_before_anything_is_imported(tmp_path: Path) -> None:
+    """`re` alone is a third of the time a bare Python takes to start."""
+    program = (
+        "import sys; before = set(sys.modules); sys.argv = ['raymond', '--version']\n"
+        "from raymond.__main__ import main\n"
+        "try: code = main()\n"
+        "except SystemExit as end: code = end.code\n"
+        "print(*sorted(set(sys.modules) - before), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search(r"\d+\.\d+\.\d+", done.stdout)
+    assert not set(done.stderr.split()) & {"msgspec", "click", "re", "enum", "typing", "pathlib", "subprocess"}
+
+
+def test_a_reading_command_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
+    """In a folder without runs, so that only the way there is looked at."""
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "raymond", "list"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    imported = set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", done.stderr, re.MULTILINE))
+    assert "raymond" in imported
+    assert "raymond.cli" in imported
+    assert not imported & {"rich", "asyncio", "subprocess", "yaml"}
+    assert list(tmp_path.iterdir()) == [], "a reading command wrote something"
