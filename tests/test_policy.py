@@ -306,7 +306,7 @@ def test_a_bad_value_is_refused_with_what_would_be_right(head: str, message: str
         ("allowed_transitions: [{tag: call, retrun: A}]", "`<call>` has no `retrun`", "did you mean `return`?", 35),
         ("allowed_transitions: [{tag: goto, payload: A}]", "`<goto>` has no `payload`", "one of: target, input, after", 35),
         ("allowed_transitions: [{tag: fork, return: A}]", "`<fork>` has no `return`", "one of: target, next, input, after, cd", 35),
-        ("allowed_transitions: [{tag: fork, state: A}]", "`<fork>` has no `state`", "one of: target, next, input, after, cd", 35),
+        ("allowed_transitions: [{tag: fork, visit: A}]", "`<fork>` has no `visit`", "one of: target, next, input, after, cd", 35),
         ("allowed_transitions: [{tag: fork, a-b: A}]", "`<fork>` has no `a-b`", "one of: target, next, input, after, cd", 35),
         ("evaluator: {prompt: J, verdict: {}, verdicts: {a: keep}}", "`evaluator` has no `verdict`", "did you mean `verdicts`?", 24),
     ],

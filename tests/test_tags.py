@@ -3,7 +3,7 @@
 import pytest
 
 from raymond import tags
-from raymond.tags import Ask, Call, Fork, Function, Goto, Reading, Refused, Reset, Result, Tag, Transition, Wait
+from raymond.tags import Ask, Call, Fork, Function, Goto, Reading, Refused, Reset, Result, Transition, Wait
 
 ONE = "end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>"
 A = Goto(target="A.md")
@@ -585,14 +585,19 @@ def test_the_transitions_together_keep_to_the_limit() -> None:
 
 @table(
     ("comment", f"<!--{'x' * 40}<goto>A.md</goto>-->", ""),
-    ("fence", f"```\n{'x' * 40}\n<goto>A.md</goto>\n```", ""),
+    ("fence", f"```\n{'x' * 40}\n<goto>A.md</goto>\n```\n", ""),
+    (
+        "fence with another after it",
+        f"```\n{'x' * 30}\n<print>\n```\n</print>\n```\n<wait>W</wait>\n```\n<goto>A.md</goto>",
+        "",
+    ),
     ("inline code", f"`{'x' * 40}<goto>A.md</goto>`", ""),
     ("opening", f"<result a='{'x' * 40}'><goto>A.md</goto></result>", ""),
 )
 def test_a_quotation_over_the_limit_quotes_nothing(text: str, expected: str) -> None:
     reader = tags.Reader(limit=40)
     reader.feed(text)
-    assert reader.close() == Reading((A,))
+    assert reader.close().transitions == (A,)
 
 
 # Scanning
@@ -600,11 +605,18 @@ def test_a_quotation_over_the_limit_quotes_nothing(text: str, expected: str) -> 
 
 def test_scan_finds_every_tag_with_its_place() -> None:
     text = "<goto>A</goto> `<print>b</print>`\n<!-- <call return='N'>X</call> -->\n~~~\n<ask>q</ask>\n~~~\n"
-    assert tags.scan(text) == [
-        Tag("goto", {}, "A", 0, ""),
-        Tag("print", {}, "b", 16, "code"),
-        Tag("call", {"return": "N"}, "X", text.index("<call"), "comment"),
-        Tag("ask", {}, "q", text.index("<ask"), "fence"),
+    found = tags.scan(text)
+    assert [(tag.name, tag.attributes, tag.body, tag.quoted) for tag in found] == [
+        ("goto", {}, "A", ""),
+        ("print", {}, "b", "code"),
+        ("call", {"return": "N"}, "X", "comment"),
+        ("ask", {}, "q", "fence"),
+    ]
+    assert [text[tag.start : tag.stop] for tag in found] == [
+        "<goto>A</goto>",
+        "<print>b</print>",
+        "<call return='N'>X</call>",
+        "<ask>q</ask>",
     ]
 
 

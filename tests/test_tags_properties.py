@@ -79,7 +79,7 @@ def test_no_composition_of_fragments_raises(text: str, script: bool) -> None:
 
 @settings(max_examples=400)
 @given(TEXTS, CUTS)
-@example("`" * 7 + "x" + "`" * 3, [5])
+@example("x" * 18 + "\n``" + "x" * 16 + "\n`<print>p</print>`\n", [19, 38])  # lines that end at the same offset
 def test_cutting_the_text_changes_nothing(text: str, cuts: list[int]) -> None:
     whole = tags.read(text)
     assert read_cut(text, cuts) == whole
@@ -88,7 +88,7 @@ def test_cutting_the_text_changes_nothing(text: str, cuts: list[int]) -> None:
 
 @settings(max_examples=400)
 @given(TEXTS, CUTS, st.sampled_from([12, 20, 40, 80]))
-@example("`" * 30 + " <goto>A</goto> " + "`" * 18 + "\n", [13, 20], 12)
+@example("`" * 22 + "<print>p</print>`\n", [21], 20)  # a run that is given up before it ends
 @example("<result>" + "x" * 20 + "</result>", [21, 27, 29], 20)
 def test_cutting_changes_nothing_where_limits_bite(text: str, cuts: list[int], limit: int) -> None:
     whole = read_cut(text, [], limit=limit)
@@ -264,7 +264,7 @@ def falling(mark: str, size: int, rest: str) -> str:
     """Runs of falling length, so that none closes another, then `rest`: in all about `size` characters."""
     longest = int(size**0.5)
     runs = rest.join(mark * length for length in range(longest, 2, -1))
-    return f"{runs}{rest}{f'{mark * 3}x{rest}' * ((size - len(runs)) // (4 + len(rest)))}"
+    return f"{runs}{rest}{(mark * 3 + rest) * ((size - len(runs)) // (3 + len(rest)))}"
 
 
 HOSTILE: dict[str, Callable[[int], str]] = {
@@ -301,7 +301,8 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 def test_twice_the_text_is_twice_the_work(name: str, chunk: int) -> None:
     size = 8_000
     once, twice = work_for(HOSTILE[name](size), chunk), work_for(HOSTILE[name](2 * size), chunk)
-    assert twice <= 2.5 * once
+    # In chunks the next look is due when the text has grown by a quarter, so the last one may be near the end or far.
+    assert twice <= (2.2 if chunk == sys.maxsize else 2.7) * once
     # A ratio alone would pass for text that is looked at hundreds of times over.
     assert twice <= 30 * 2 * size
 

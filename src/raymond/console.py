@@ -5,8 +5,10 @@ from typing import TextIO
 
 from raymond import views
 from raymond.errors import Diagnostic, Error, WorkflowError
-from raymond.events import AgentEnded, AgentStarted, Decision, Event, Spent
+from raymond.events import AgentEnded, AgentStarted, Decision, Event, Spent, StepFinished, StepStarted
 from raymond.run import Run
+
+_UNTOLD = (StepStarted, StepFinished)
 
 
 class Lines:
@@ -21,7 +23,12 @@ class Lines:
         """Tell what now stands in the journal."""
         if self._quiet:
             return
-        text = "".join(self._line(run, decision, event) for decision in decisions for event in decision.events)
+        text = "".join(
+            self._line(run, decision, event)
+            for decision in decisions
+            for event in decision.events
+            if type(event) not in _UNTOLD
+        )
         if text:
             self._stream.write(text)
             self._stream.flush()

@@ -25,7 +25,9 @@ from uuid import UUID, uuid5
 from msgspec import Struct
 
 from raymond import limits, moves, policy
+from raymond.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
 from raymond.events import (
+    ZERO,
     AgentPaused,
     AgentStarted,
     AgentWoke,
@@ -43,7 +45,7 @@ from raymond.events import (
 )
 from raymond.moves import Problem
 from raymond.policy import Policy
-from raymond.run import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, Run, pool_of
+from raymond.run import Run, pool_of
 from raymond.tags import Reading, Transition
 from raymond.variables import Placed
 
@@ -51,7 +53,7 @@ from raymond.variables import Placed
 class Spending(Struct, frozen=True, kw_only=True):
     """What a step cost and where its words are."""
 
-    cost: float = 0.0
+    cost: float = ZERO
     estimated: bool = False
     tokens_in: int = 0
     tokens_out: int = 0
@@ -86,7 +88,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     error: str
     spent: Spending = Spending()
     exit_code: int | None = None
-    retry_at: float = 0.0
+    retry_at: float = ZERO
 
 
 class Interruption(Struct, frozen=True, kw_only=True):
@@ -154,9 +156,7 @@ def _begin_step(run: Run, agent: Agent) -> StepStarted:
         return StepStarted(agent=agent.id, step=step, attempt=attempt)
     base = agent.session if agent.backend == pool else ""
     session = session_of(run, step, turn)
-    return StepStarted(
-        agent=agent.id, step=step, attempt=attempt, turn=turn, backend=pool, session=session, base=base
-    )
+    return StepStarted(agent=agent.id, step=step, attempt=attempt, turn=turn, backend=pool, session=session, base=base)
 
 
 def _spent(spent: Spending) -> dict[str, Any]:
@@ -267,9 +267,7 @@ def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
         return [shut, AgentPaused(agent=agent.id, reason=input.error)]
     wait = limits.LIMIT_UNKNOWN if input.kind == "limit" else limits.overload_wait(tries)
     until = input.retry_at if input.retry_at > now else now + wait
-    shut = BackendClosed(
-        backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries
-    )
+    shut = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
     if input.kind == "limit" and until - now > run.start.max_wait:
         return [shut, *_stop(run, f"{backend} is closed by its usage limit for longer than max_wait")]
     if input.kind == "overload" and now - since > run.start.patience:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from raymond import core, inbox, requests, views
+from raymond.agent import RUNNING, SCRIPTS, Agent
 from raymond.backends import Backend, Direct
 from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
 from raymond.errors import JournalError
@@ -19,7 +20,7 @@ from raymond.events import Decision, Event
 from raymond.journal import Journal, replace
 from raymond.process import GRACE, Marks
 from raymond.project import Project
-from raymond.run import RUNNING, SCRIPTS, Agent, Run, apply, owed, wake_at
+from raymond.run import Run, apply, due, owed, wake_at
 from raymond.scripts import ScriptStep
 from raymond.steps import FAR, Ending, Host, Step
 from raymond.transcripts import Transcripts
@@ -107,7 +108,8 @@ class Driver:
                     self._round()
                     if self._done():
                         break
-                    self._wait()
+                    while not self._wait():
+                        pass
                 self._leave()
             finally:
                 self._abandon()
@@ -120,17 +122,20 @@ class Driver:
         self._look()
         while True:
             ended = self._take_endings()
-            while self._commit(Tick(time=self._clock())):
+            while due(self.run, now := self._clock()) and self._commit(Tick(time=now)):
                 pass
             if self._stop_now:
                 self._write()
+                self._tell()
                 return
             started = [self._begin(name) for name in owed(self.run)]
             self._write()
-            for step in ended:
-                step.close()
             for agent in started:
                 self._start(agent)
+            # What nothing waits for comes after what a process can begin with.
+            for step in ended:
+                step.close()
+            self._tell()
             if not self._endings:
                 break
         self._keep_house()
@@ -168,7 +173,7 @@ class Driver:
         if agent.pool == SCRIPTS:
             return ScriptStep(self._host, self.run, self._placed, agent)
         backend = self._backends[agent.pool]
-        if hasattr(backend, "answer"):
+        if isinstance(backend, Direct):
             return DirectTurn(self._host, self.run, self._placed, agent, backend)
         return ProgramTurn(self._host, self.run, self._placed, agent, backend, found=False)
 
@@ -187,9 +192,8 @@ class Driver:
 
     def _write(self) -> None:
         """Nothing follows from a decision before this."""
-        if not self._told:
+        if not self._journal.write():
             return
-        self._journal.write()
         if self._must_sync:
             self._journal.sync()
             self._must_sync = self._strict
@@ -197,8 +201,11 @@ class Driver:
         elif self._sync_at == FAR:
             self._sync_at = time.monotonic() + SYNC_WITHIN
         self._quiet_since = time.monotonic()
-        told, self._told = self._told, []
-        self._face.decided(self.run, told)
+
+    def _tell(self) -> None:
+        if self._told:
+            told, self._told = self._told, []
+            self._face.decided(self.run, told)
 
     # --- waiting
 
@@ -211,7 +218,8 @@ class Driver:
             return True
         return wake_at(self.run) is None
 
-    def _wait(self) -> None:
+    def _wait(self) -> bool:
+        """Until something happens, or is due; whether it has to be decided on."""
         now = time.monotonic()
         until = min(self._host.soonest, self._sync_at, self._look_at, now + LONGEST_SLEEP)
         if self._state_written_at < self._journal.size:
@@ -227,6 +235,7 @@ class Driver:
         self._host.watcher.poll()
         if now >= self._host.soonest:
             self._check_steps(now)
+        return bool(self._endings or self._signals) or now >= until
 
     def _check_steps(self, now: float) -> None:
         for step in list(self._steps.values()):
@@ -304,6 +313,7 @@ class Driver:
             self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
             self._must_sync = True
             self._write()
+            self._tell()
             inbox.remove(path)
             if request.kind == "stop" and request.now:
                 self._stop("stop", "stopped at once on request")
@@ -329,8 +339,11 @@ class Driver:
         for step in self._running():
             step.kill()
             self._endings.append((step, Interruption(time=self._clock(), agent=step.agent)))
-        self._take_endings()
+        for step in self._take_endings():
+            self._write()
+            step.close()
         self._write()
+        self._tell()
 
     def _running(self) -> list[Step]:
         ended = {id(step) for step, _ in self._endings}
@@ -340,6 +353,7 @@ class Driver:
         """Nothing is left to do: end what was left running, and leave the record in order."""
         self._marks.end()
         self._write()
+        self._tell()
         self._journal.sync()
         self._write_state()
 
@@ -359,6 +373,7 @@ class Driver:
         self._commit_events(self._clock(), requests.resume(self.run, __version__))
         self._must_sync = True
         self._write()
+        self._tell()
         spare: list[int] = []
         for agent in [one for one in self.run.agents.values() if one.status == RUNNING]:
             step = self._found(agent, restart)
@@ -374,7 +389,7 @@ class Driver:
             step = Step(self._host, agent, core.policy_of(self._placed, agent.state))
             self._endings.append((step, Interruption(time=self._clock(), agent=agent.id)))
             return None
-        if hasattr(backend, "answer"):
+        if isinstance(backend, Direct):
             turn = DirectTurn(self._host, self.run, self._placed, agent, backend)
             recalled = backend.recall(turn.turn)
             if recalled:

@@ -10,6 +10,9 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+ZERO = 0.0
+"""One object, so that a field that has it is seen to be the default and left out of the line."""
+
 
 class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
     """What every event is."""
@@ -34,7 +37,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """The states whose policy names another backend."""
     model: str = ""
     effort: str = ""
-    budget: float = 0.0
+    budget: float = ZERO
     """Dollars; 0 means none."""
     max_iterations: int = 0
     max_agents: int = 10_000
@@ -93,7 +96,7 @@ class AgentStarted(Fact, frozen=True, kw_only=True):
     cwd: str = ""
     input: str = ""
     variables: dict[str, str] = {}
-    wake_at: float = 0.0
+    wake_at: float = ZERO
 
 
 class StepStarted(Fact, frozen=True, kw_only=True):
@@ -116,7 +119,7 @@ class Spent(Fact, frozen=True, kw_only=True):
 
     agent: str
     step: int
-    cost: float = 0.0
+    cost: float = ZERO
     estimated: bool = False
     tokens_in: int = 0
     tokens_out: int = 0
@@ -166,7 +169,7 @@ class AgentMoved(Fact, frozen=True, kw_only=True):
     input: str = ""
     fresh: bool = False
     cwd: str = ""
-    wake_at: float = 0.0
+    wake_at: float = ZERO
     error: str = ""
     instead_of: str = ""
     """The state whose `max_visits` were used up."""
@@ -205,7 +208,7 @@ class WaitStarted(Fact, frozen=True, kw_only=True):
     agent: str
     state: str
     input: str | None = None
-    deadline: float = 0.0
+    deadline: float = ZERO
     timeout_state: str = ""
 
 
@@ -224,7 +227,7 @@ class AskStarted(Fact, frozen=True, kw_only=True):
     agent: str
     question: str
     state: str
-    deadline: float = 0.0
+    deadline: float = ZERO
     timeout_state: str = ""
 
 
@@ -272,9 +275,9 @@ class BackendClosed(Fact, frozen=True, kw_only=True):
     backend: str
     kind: str
     error: str
-    until: float = 0.0
+    until: float = ZERO
     tries: int = 0
-    since: float = 0.0
+    since: float = ZERO
 
 
 class BackendOpened(Fact, frozen=True, kw_only=True):

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = tuple[str | int, ...]
 
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Compiled at first use: most runs read no YAML, and the compiler takes longer than all the rest of the start.
+_UNPRINTABLE = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _DEEPEST = 20
 _SUSPICIOUS = 200
 _SCALARS = (
@@ -23,7 +24,7 @@ _SCALARS = (
     ("int", r"[-+]?[0-9]{1,18}", "-+0123456789"),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
 )
-_FORMS = {name: re.compile(form, re.ASCII) for name, form, _ in _SCALARS}
+_FORMS = {name: form for name, form, _ in _SCALARS}
 _READ: dict[str, Callable[[str], Any]] = {"bool": "true".__eq__, "null": lambda _: None, "int": int, "float": float}
 
 
@@ -116,7 +117,7 @@ def suggest(word: str, known: Iterable[str] | Mapping[str, str]) -> str:
 def _read(text: str, document: Document, source: str) -> None:
     import yaml
 
-    if bad := _UNPRINTABLE.search(text):
+    if bad := re.search(_UNPRINTABLE, text):
         line, column = position(text, bad.start())
         raise _Wrong(f"the character U+{ord(bad[0]):04X} cannot stand in YAML", line, column)
     try:
@@ -203,7 +204,7 @@ def _scalar(node: Any) -> Any:
     kind, value = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
     if kind == "str":
         return value
-    if kind in _FORMS and _FORMS[kind].fullmatch(value):
+    if kind in _FORMS and re.fullmatch(_FORMS[kind], value, re.ASCII):
         return _READ[kind](value)
     raise _wrong_at(node, f"the type `{node.tag}` is not read here", "remove the `!`")
 

@@ -4,10 +4,8 @@ A line ends in a checksum of what stands before it. A torn end is dropped; a bad
 damage and stops the reader. Texts over 16 KiB are kept beside the journal by their hash.
 """
 
-import hashlib
 import os
 import zlib
-from time import time as now
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -86,15 +84,16 @@ class Journal:
         """Add a line; it is on its way to the disk with the next `write`."""
         self._lines.append(_line(self._project, decision))
 
-    def write(self) -> None:
+    def write(self) -> bool:
         """Hand every added line to the system; nothing may follow from a decision before this."""
         if not self._lines:
-            return
+            return False
         data = b"".join(self._lines)
         _guard(self.path, lambda: self._put(data))
         self._lines.clear()
         self.size += len(data)
         self._unsynced = True
+        return True
 
     def _put(self, data: bytes) -> None:
         try:
@@ -223,7 +222,10 @@ def _parse(project: Project, path: str, data: bytes, start: int, line: bytes) ->
 
 
 def _check_header(path: str, data: bytes) -> None:
-    line = data[: data.find(b"\n")] if b"\n" in data else data
+    end = data.find(b"\n")
+    if end < 0:
+        raise JournalError(f"{path} ends before its run begins", path=path, hint="nothing was run; delete the file")
+    line = data[:end]
     if not _whole(line):
         raise JournalError(f"{path} is no journal of Raymond", path=path, line=1, hint="its first line is damaged")
     header = msgspec.json.decode(line, type=_Header)
@@ -279,6 +281,8 @@ def _blob(project: Project, value: Any) -> Any:
 
 
 def _keep(project: Project, text: str) -> str:
+    import hashlib
+
     data = text.encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(data).hexdigest()
     path = os.path.join(project.folder("blobs"), digest)
@@ -343,7 +347,7 @@ def sync(fd: int) -> None:
     else:
         import fcntl
 
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        fcntl.fcntl(fd, getattr(fcntl, "F_FULLFSYNC"))  # noqa: B009 - macOS has it, the type stubs do not
 
 
 def sync_folder(path: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond import __version__, core, journal, lint, loader, lock
+from raymond import __version__, config, core, journal, lint, loader, lock
 from raymond.backends import Backend, Direct
 from raymond.driver import Driver, Face
 from raymond.errors import BackendError, JournalError, UsageError, WorkflowError
@@ -113,7 +113,7 @@ def _check_backends(workflow: Workflow, start: RunStarted, loaded: Loaded) -> No
                 f"there is no backend `{name}`{where}", backend=name, hint=f"there are: {', '.join(BACKENDS)}"
             )
     prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
-    if prompts and not start.replies and REPLIES_FILE not in loaded.names:
+    if prompts and not start.replies and REPLIES_FILE not in loaded.files:
         raise UsageError(
             f"nothing answers the prompt {prompts[0]}",
             hint=f"put a {REPLIES_FILE} beside it or give --replies FILE: docs/language.md, Scripted replies",
@@ -138,7 +138,8 @@ def take_up(
         placed = place(project, reading.run, loaded)
         book = journal.Journal(project, id, reading.size)
         backends = _backends(project, reading.run, placed)
-        driver = Driver(project, reading.run, placed, book, backends, face, clock=clock)
+        strict = config.load(project).durability == "strict"
+        driver = Driver(project, reading.run, placed, book, backends, face, strict=strict, clock=clock)
     except BaseException:
         held.release()
         raise
@@ -176,9 +177,16 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
             ) from None
         workflow = loader.from_source(data, name=start.name, entry=start.entry, overrides=start.overrides)
     else:
-        data, workflow = loaded.source, loaded.workflow
+        workflow = loaded.workflow
     folder = project.path("work", start.workflow_id)
-    loader.unpack(data, folder)
+    try:
+        loader.lay_out(loaded.files, folder) if loaded else loader.unpack(data, folder)
+    except OSError as error:
+        raise JournalError(
+            f"{folder}: {(error.strerror or '').lower()}",
+            path=folder,
+            hint="scripts run from there; mend this, then `raymond resume ID`",
+        ) from None
     uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
     uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
     return Placed(workflow, folder, project.path("tasks", start.workflow_id), uses)

@@ -5,7 +5,18 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 Kind: TypeAlias = Literal[
-    "limit", "overload", "auth", "billing", "silent", "crash", "context", "refusal", "unreadable", "script", "time", "setup"
+    "limit",
+    "overload",
+    "auth",
+    "billing",
+    "silent",
+    "crash",
+    "context",
+    "refusal",
+    "unreadable",
+    "script",
+    "time",
+    "setup",
 ]
 KINDS: tuple[Kind, ...] = (
     "limit",

@@ -33,8 +33,8 @@ class Loaded(Struct):
     """The snapshot: a zip."""
     digest: str
     """SHA-256 of `source`."""
-    names: frozenset[str] = frozenset()
-    """Every file in the snapshot."""
+    files: dict[str, bytes]
+    """What is in the snapshot."""
 
 
 def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform: str = sys.platform) -> Loaded:
@@ -63,7 +63,7 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
     files = {inside: _clean(inside, data) for inside, data in files.items()}
     source = archive.write(files)
     workflow = _build(name, files, entry, overrides, platform)
-    return Loaded(workflow, scope, source, hashlib.sha256(source).hexdigest(), frozenset(files))
+    return Loaded(workflow, scope, source, hashlib.sha256(source).hexdigest(), files)
 
 
 def from_source(
@@ -80,7 +80,24 @@ def from_source(
 
 def unpack(data: bytes, folder: str) -> None:
     """Make `folder` hold exactly the files of a snapshot; what is there already is left as it is."""
-    files = archive.read_snapshot(data, file=folder)
+    lay_out(archive.read_snapshot(data, file=folder), folder)
+
+
+def lay_out(files: Mapping[str, bytes], folder: str) -> None:
+    """Make `folder` hold exactly `files`; a new folder appears whole, in an old one only what differs changes."""
+    if os.path.lexists(folder):
+        _mend(files, folder)
+        return
+    aside = f"{folder}.{os.getpid()}.new"
+    os.makedirs(aside, mode=0o700)
+    for name, content in files.items():
+        if "/" in name:
+            os.makedirs(os.path.dirname(os.path.join(aside, name)), mode=0o700, exist_ok=True)
+        _write(f"{aside}/{name}", content)
+    os.rename(aside, folder)
+
+
+def _mend(files: Mapping[str, bytes], folder: str) -> None:
     folders = {name[:at] for name in files for at, letter in enumerate(name) if letter == "/"}
     os.makedirs(folder, mode=0o700, exist_ok=True)
     for inside in sorted(folders):
@@ -180,7 +197,9 @@ def _folder(folder: str) -> dict[str, bytes]:
 
 def _around(folder: str, entry: str) -> dict[str, bytes]:
     """What belongs to a single file: the states of its folder, workflow.yaml, lib/ and what `include` names."""
-    names = [name for name in sorted(os.listdir(folder)) if is_state(name) or name in (SETTINGS_FILE, REPLIES_FILE, entry)]
+    names = [
+        name for name in sorted(os.listdir(folder)) if is_state(name) or name in (SETTINGS_FILE, REPLIES_FILE, entry)
+    ]
     paths = [name for name in names if _is_file(folder, name)]
     if os.path.isdir(os.path.join(folder, "lib")):
         _stay(folder, "lib")
@@ -282,9 +301,18 @@ def _put(path: str, content: bytes) -> None:
             if file.read(len(content) + 1) == content:
                 return
     aside = f"{path}.{os.getpid()}.new"
-    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
+    _write(aside, content)
     os.replace(aside, path)
+
+
+def _write(path: str, content: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        done = 0
+        while done < len(content):
+            done += os.write(fd, content[done:])
+    finally:
+        os.close(fd)
 
 
 def _remove(path: str) -> None:

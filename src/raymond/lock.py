@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import socket
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +28,7 @@ class Lock:
 
     def sign(self) -> None:
         """Write who holds it; again after a fork."""
-        holder = Holder(os.getpid(), start_time(os.getpid()), socket.gethostname())
+        holder = Holder(os.getpid(), start_time(os.getpid()), os.uname().nodename)
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, msgspec.json.encode(holder), 0)
 
@@ -66,7 +65,7 @@ def take(path: str, *, force: bool = False) -> Lock:
             hint="make sure that no other process drives this run, then use --force",
         ) from None
     holder = _read(fd)
-    if holder.pid and holder.host not in ("", socket.gethostname()) and not force:
+    if holder.pid and holder.host not in ("", os.uname().nodename) and not force:
         os.close(fd)
         raise RunBusy(
             f"process {holder.pid} on {holder.host} took this run and did not give it back",
@@ -121,4 +120,4 @@ def _read(fd: int) -> Holder:
 
 
 def _elsewhere(holder: Holder) -> str:
-    return f" on {holder.host}" if holder.host not in ("", socket.gethostname()) else ""
+    return f" on {holder.host}" if holder.host not in ("", os.uname().nodename) else ""

@@ -7,7 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import prompts
+from raymond.agent import WAITING, Agent
 from raymond.events import (
+    ZERO,
     AgentCalled,
     AgentEnded,
     AgentFailed,
@@ -20,7 +22,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.run import WAITING, Agent, Run
+from raymond.run import Run
 from raymond.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
 from raymond.variables import Placed
 from raymond.workflow import Unresolved, resolve
@@ -168,7 +170,7 @@ def _move(
                 agent=agent.id,
                 question=asked.question,
                 state=_name(placed, asked.next),
-                deadline=time + asked.timeout if asked.timeout else 0.0,
+                deadline=time + asked.timeout if asked.timeout else ZERO,
                 timeout_state=_name(placed, asked.timeout_next),
             )
             return [started]
@@ -200,7 +202,7 @@ def _go(
         input=asked.input or "",
         fresh=fresh,
         cwd=directories.get(asked.cd, "") if isinstance(asked, Reset) else "",
-        wake_at=time + asked.after if asked.after else 0.0,
+        wake_at=time + asked.after if asked.after else ZERO,
         instead_of=landing.instead_of,
     )
     return [moved]
@@ -227,7 +229,7 @@ def _wait(placed: Placed, run: Run, agent: Agent, asked: Wait, time: float, fork
         agent=agent.id,
         state=_name(placed, asked.target),
         input=asked.input,
-        deadline=time + asked.timeout if asked.timeout else 0.0,
+        deadline=time + asked.timeout if asked.timeout else ZERO,
         timeout_state=_name(placed, asked.timeout_next),
     )
     if agent.alive + forked:
@@ -251,7 +253,7 @@ def _forked(
             cwd=directories[fork.cd] if fork.cd else agent.cwd,
             input=fork.input or "",
             variables=fork.variables,
-            wake_at=time + fork.after if fork.after else 0.0,
+            wake_at=time + fork.after if fork.after else ZERO,
         )
 
 

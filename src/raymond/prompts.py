@@ -1,7 +1,8 @@
 """What a turn is sent: the rendered prompt, or a reminder of what was wrong with the last reply."""
 
 from raymond import policy, tags, template, variables
-from raymond.run import Agent, Run
+from raymond.agent import Agent
+from raymond.run import Run
 from raymond.variables import Placed
 from raymond.workflow import State, Workflow
 
@@ -39,7 +40,7 @@ def choices(workflow: Workflow, state: State) -> str:
         return policy.instructions(state.policy)
     mentioned = [tag for tag in tags.scan(state.body) if tag.name != "print"]
     if mentioned:
-        written = dict.fromkeys(state.body[tag.start : tag.end] for tag in mentioned)
+        written = dict.fromkeys(state.body[tag.start : tag.stop] for tag in mentioned)
         return "\n".join(written)
     names = sorted(workflow.states)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from raymond import moves
+from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, Agent
 from raymond.events import (
     AgentMoved,
     AgentRetried,
@@ -16,7 +17,7 @@ from raymond.events import (
     RunStopped,
 )
 from raymond.moves import Problem
-from raymond.run import ASKING, FAILED, PAUSED, RUNNING, Agent, Run
+from raymond.run import Run
 from raymond.variables import Placed
 
 

@@ -1,4 +1,4 @@
-"""Run, Agent, Frame: what is true, and how an event changes it.
+"""Run: what is true, and how an event changes it.
 
 `evolve` is the only function that changes a run. Its cost does not grow with the number of agents: a run keeps a
 first-come queue of ready agents for each pool (the scripts, and every backend), counts of what runs and of children
@@ -13,6 +13,21 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
+from raymond.agent import (
+    ASKING,
+    DECIDING,
+    FAILED,
+    PAUSED,
+    READY,
+    RUNNING,
+    SCRIPTS,
+    SLEEPING,
+    WAITING,
+    Agent,
+    Closed,
+    Frame,
+    Outcome,
+)
 from raymond.events import (
     AgentCalled,
     AgentEnded,
@@ -44,107 +59,6 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-
-READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
-    "ready",
-    "running",
-    "sleeping",
-    "waiting",
-    "asking",
-    "paused",
-    "failed",
-)
-DECIDING = "deciding"
-"""Between the end of a step and what follows from it; never outlasts a decision."""
-SCRIPTS = "scripts"
-"""The pool of script steps; every other pool is named for its backend."""
-
-
-class Frame(Struct):
-    """Where a call returns to, and with what."""
-
-    state: str
-    session: str = ""
-    backend: str = ""
-    cwd: str = ""
-    visits: dict[str, int] = field(default_factory=dict)
-    model: str = ""
-    effort: str = ""
-
-
-class Outcome(Struct, frozen=True):
-    """How an agent ended."""
-
-    agent: str
-    state: str
-    status: str
-    result: str = ""
-    error: str = ""
-
-
-class Agent(Struct):
-    """One thread of control."""
-
-    id: str
-    state: str
-    status: str = DECIDING
-    pool: str = ""
-    parent: str = ""
-    cwd: str = ""
-    since: float = 0.0
-    """When it came into its state."""
-
-    session: str = ""
-    """The conversation its next turn branches from."""
-    backend: str = ""
-    stack: list[Frame] | None = None
-    variables: dict[str, str] | None = None
-    visits: dict[str, int] | None = None
-    """How often it came into each state within its frame."""
-    model: str = ""
-    effort: str = ""
-    entered: int = 0
-    """How many visits it made in its life; names the visit it is in."""
-    prompted: dict[str, int] | None = None
-    """How often it came into each prompt in its life."""
-
-    input: str = ""
-    results: list[Outcome] | None = None
-    """What a wait collected for this visit."""
-    results_are_input: bool = False
-    error: str = ""
-    step: int = 0
-    attempt: int = 0
-    turn: int = 0
-    failures: int = 0
-    tries: int = 0
-    """Steps and turns of this visit that ended in a refusal or a failure."""
-    reminders: int = 0
-    reminder: str = ""
-    freshened: bool = False
-    interrupted: bool = False
-    turn_session: str = ""
-    turn_base: str = ""
-
-    wake_at: float = 0.0
-    question: str = ""
-    next_state: str = ""
-    next_input: str | None = None
-    timeout_state: str = ""
-    children: dict[str, None] | None = None
-    """Those it forked and has not collected, in the order of forking."""
-    alive: int = 0
-    forks: int = 0
-
-
-class Closed(Struct, frozen=True):
-    """Why no turn of a backend starts, and until when."""
-
-    kind: str
-    error: str
-    until: float
-    tries: int
-    since: float
 
 
 class Run(Struct):
@@ -215,10 +129,17 @@ def owed(run: Run) -> list[str]:
 
 def wake_at(run: Run) -> float | None:
     """The next moment at which something is due."""
+    first = run.timers[0][0] if run.timers else None
+    if not run.closed:
+        return first
     times = [closed.until for closed in run.closed.values() if closed.until]
-    if run.timers:
-        times.append(run.timers[0][0])
-    return min(times, default=None)
+    return min([*times, first] if first is not None else times, default=None)
+
+
+def due(run: Run, now: float) -> bool:
+    """Whether time alone makes something happen at `now`: a cheap look before `decide` is asked."""
+    at = wake_at(run)
+    return (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0)
 
 
 def pool_of(run: Run, state: str) -> str:
@@ -238,7 +159,13 @@ def evolve(run: Run, event: Event) -> list[str]:
         case AgentEnded():
             _end(run, event)
         case (
-            AgentMoved() | AgentCalled() | AgentReturned() | AgentWoke() | AgentRetried() | AgentFailed() | AgentPaused()
+            AgentMoved()
+            | AgentCalled()
+            | AgentReturned()
+            | AgentWoke()
+            | AgentRetried()
+            | AgentFailed()
+            | AgentPaused()
         ):
             _agent(run, run.agents[event.agent], event)
         case WaitStarted() | WaitEnded() | AskStarted() | AskEnded():
@@ -258,9 +185,7 @@ def evolve(run: Run, event: Event) -> list[str]:
     return [event.agent]
 
 
-def _run(
-    run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | RequestTaken | LimitsChanged
-) -> None:
+def _run(run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | RequestTaken | LimitsChanged) -> None:
     match event:
         case RunStarted():
             run.started, run.started_at = event, run.now

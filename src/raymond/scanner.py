@@ -49,6 +49,8 @@ class Tag(Struct, frozen=True):
     """Empty, or where it stands: `fence`, `code`, `comment`."""
     twice: str = ""
     """An attribute that was given more than once."""
+    stop: int = 0
+    """Where the text goes on after it."""
 
 
 class Opening(Struct, frozen=True):
@@ -256,7 +258,8 @@ class Scanner:
 
     def _emit(self, name: str, opening: Opening, start: int, at: int, quoted: str = "") -> None:
         body = self._text[opening.stop : at]
-        self._take(Tag(name, opening.attributes, body, self._base + start, quoted, opening.twice))
+        stop = self._base + at + len(name) + 3
+        self._take(Tag(name, opening.attributes, body, self._base + start, quoted, opening.twice, stop))
 
     def _comment(self, start: int, stop: int) -> int:
         at = self._seek("-->", stop)
@@ -301,12 +304,13 @@ class Scanner:
         return _STALL if self._open(start) else stop
 
     def _code(self, start: int, stop: int, end: int) -> int:
-        if self._last_in_line(stop - start, start, end) > start:
-            for run in _RUN.finditer(self._text, stop, end):
-                if run.end() - run.start() == stop - start:
-                    self._quote(stop, run.start(), "code")
-                    return run.end()
-        return stop
+        size = stop - start
+        if self._last_in_line(size, start, end) <= start:
+            return stop
+        runs = _RUN.finditer(self._text, stop, end)
+        close = next(run for run in runs if run.end() - run.start() == size)
+        self._quote(stop, close.start(), "code")
+        return close.end()
 
     def _last_in_line(self, size: int, start: int, end: int) -> int:
         if self._runs[0] != end:

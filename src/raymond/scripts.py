@@ -5,15 +5,15 @@ import os
 import selectors
 import sys
 import time
-from uuid import UUID, uuid5
 
 import msgspec
 
 from raymond import tags, variables
+from raymond.agent import Agent
 from raymond.core import Output, Spending
 from raymond.directories import directories
 from raymond.process import DEV_NULL, MARK, spawn
-from raymond.run import Agent, Run
+from raymond.run import Run
 from raymond.steps import FAR, Host, Step
 from raymond.variables import Placed
 
@@ -22,17 +22,24 @@ DRAIN = 0.2
 LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
 _CHUNK = 1 << 16
-_BUILT_IN = (
-    "input",
-    "result",
-    "workflow_id",
-    "agent_id",
-    "state",
-    "visit",
-    "attempt",
-    "task_folder",
-    "workflow_dir",
-)
+_BUILT_IN = {
+    name: f"RAYMOND_{name.upper()}".encode()
+    for name in (
+        "input",
+        "result",
+        "results",
+        "error",
+        "run_input",
+        "transitions",
+        "workflow_id",
+        "agent_id",
+        "state",
+        "visit",
+        "attempt",
+        "task_folder",
+        "workflow_dir",
+    )
+}
 
 
 class ScriptStep(Step):
@@ -84,22 +91,22 @@ class ScriptStep(Step):
 
     def _environment(self, run: Run, placed: Placed, agent: Agent) -> dict[bytes, bytes]:
         values = variables.values(run, placed, agent)
-        env = dict(self.host.environment)
-        budget = LARGEST_TOGETHER
+        env = self.host.environment.copy()
+        room = LARGEST_TOGETHER
         left_out = False
         given = values["input"]
         for name, value in values.items():
             raw = value.encode("utf-8", "surrogateescape")
-            if len(raw) > LARGEST_VALUE or len(raw) > budget or b"\0" in raw:
+            size = len(raw)
+            if size > LARGEST_VALUE or size > room or b"\0" in raw:
                 left_out = True
                 continue
-            budget -= len(raw)
-            key = f"RAYMOND_{name.upper()}" if name in _BUILT_IN else f"RAYMOND_VAR_{name}"
-            env[key.encode()] = raw
+            room -= size
+            env[_BUILT_IN.get(name) or f"RAYMOND_VAR_{name}".encode()] = raw
         env[b"RAYMOND_INPUT_FILE"] = self._file("input", given).encode() if given else DEV_NULL.encode()
         if left_out:
             env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
-        env[b"RAYMOND_STEP_KEY"] = str(uuid5(UUID(run.start.key), f"{agent.id} {agent.entered}")).encode()
+        env[b"RAYMOND_STEP_KEY"] = f"{run.start.key}-{agent.id}-{agent.entered}".encode()
         env[MARK.encode()] = self.host.marks.of(agent.step).encode()
         if placed.uses_task_folder:
             os.makedirs(values["task_folder"], 0o700, exist_ok=True)
@@ -125,6 +132,8 @@ class ScriptStep(Step):
             self._finish()
 
     def _readable(self, fd: int) -> None:
+        if fd not in self._open:
+            return  # closed by the end of the process, which was heard of in the same moment
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from raymond import limits
+from raymond.agent import Agent
 from raymond.core import Failure, Interruption, Output, Spending
 from raymond.policy import Policy
 from raymond.process import GRACE, Marks, Watcher, signal_group
-from raymond.run import Agent
 from raymond.transcripts import Transcripts
 
 Ending: TypeAlias = Output | Failure | Interruption

@@ -2,16 +2,16 @@
 
 import contextlib
 import os
-import shutil
 import time
 
 from raymond import prompts, tags
+from raymond.agent import Agent
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
 from raymond.core import Interruption, Output, Spending
 from raymond.directories import directories
 from raymond.lock import start_time
-from raymond.process import MARK, alive, signal_group, spawn
-from raymond.run import Agent, Run
+from raymond.process import MARK, alive, spawn
+from raymond.run import Run
 from raymond.steps import FAR, Host, Step
 from raymond.variables import Placed
 
@@ -154,7 +154,7 @@ class ProgramTurn(TurnStep):
 
     def _launch(self) -> None:
         spool = self.turn.spool
-        shutil.rmtree(spool, ignore_errors=True)
+        remove(spool)
         os.makedirs(spool, 0o700)
         with open(os.path.join(spool, "prompt"), "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(self.turn.prompt)
@@ -289,4 +289,12 @@ class ProgramTurn(TurnStep):
         if self._out >= 0:
             os.close(self._out)
             self._out = -1
-        shutil.rmtree(self.turn.spool, ignore_errors=True)
+        remove(self.turn.spool)
+
+
+def remove(spool: str) -> None:
+    """Delete the folder of a turn."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(spool):
+            os.unlink(os.path.join(spool, name))
+        os.rmdir(spool)

@@ -4,7 +4,8 @@ import msgspec
 from msgspec import Struct
 
 from raymond import policy
-from raymond.run import Agent, Run
+from raymond.agent import Agent
+from raymond.run import Run
 from raymond.workflow import Workflow
 
 

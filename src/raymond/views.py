@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from raymond import durations
+from raymond.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.events import (
     AgentCalled,
     AgentEnded,
@@ -32,7 +33,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.run import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Run
+from raymond.run import Run
 
 RESULTS_SHOWN = 1000
 

@@ -4,7 +4,7 @@ A backend says what to start for a turn and gives a reader that is fed the lines
 itself, so it can be tested by feeding it a recording.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -109,6 +109,7 @@ class Delayed(Struct, frozen=True, kw_only=True):
     """None: silence for ever."""
 
 
+@runtime_checkable
 class Direct(Protocol):
     """A backend that answers in this process, for speed."""
 

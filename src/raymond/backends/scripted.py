@@ -18,6 +18,8 @@ from raymond.core import Spending
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.limits import KINDS
 
+KEYS = ("text", "cost", "tokens", "delay", "writes", "tools", "fail", "error", "retry_after", "silent")
+
 
 class Scripted(Struct, frozen=True, kw_only=True):
     """One reply."""
@@ -107,7 +109,7 @@ class Replies:
                     id="bad-reply",
                     message=f"the reply for {state} cannot be used: {error}",
                     file=self._file,
-                    hint="a text, or a mapping of text, cost, tokens, delay, writes, tools, fail, error, retry_after, silent",
+                    hint="a text, or a mapping of " + ", ".join(KEYS),
                 )
             ) from None
         return reply

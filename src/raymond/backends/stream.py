@@ -28,11 +28,10 @@ class StreamReader:
             return [Observation("life")]
         if not isinstance(event, dict):
             return [Observation("life")]
-        match event.get("type"):
-            case "assistant":
-                return _observe(event)
-            case "result":
-                self.ending = self._end(event)
+        if event.get("type") == "assistant":
+            return _observe(event)
+        if event.get("type") == "result":
+            self.ending = self._end(event)
         return [Observation("life")]
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:

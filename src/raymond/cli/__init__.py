@@ -1,5 +1,6 @@
 """The command line: one file per command, loaded on demand."""
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -54,6 +55,8 @@ def group() -> None:
 
 def main(args: list[str]) -> int:
     """Run one command; its exit code."""
+    # Almost nothing here is garbage in a circle, and a collection walks over every agent of a large run.
+    gc.set_threshold(50_000, 20, 100)
     if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
         args = ["run", *args]
     try:

@@ -10,7 +10,9 @@ from raymond.loader import Loaded
 from raymond.project import Project
 
 
-def start(project: Project, id: str, *, loaded: Loaded | None = None, restart: bool = False, force: bool = False) -> int:
+def start(
+    project: Project, id: str, *, loaded: Loaded | None = None, restart: bool = False, force: bool = False
+) -> int:
     """Go on in a process of its own; print the id when it drives, or its error."""
     project.folder("logs")
     log = project.path("logs", f"{id}.log")
@@ -32,9 +34,7 @@ def start(project: Project, id: str, *, loaded: Loaded | None = None, restart: b
     os._exit(_child(project, id, log, writer, loaded, restart, force))
 
 
-def _child(
-    project: Project, id: str, log: str, writer: int, loaded: Loaded | None, restart: bool, force: bool
-) -> int:
+def _child(project: Project, id: str, log: str, writer: int, loaded: Loaded | None, restart: bool, force: bool) -> int:
     try:
         os.setsid()
         held = launch.take_up(project, id, console.Lines(), loaded=loaded, force=force)

@@ -1,12 +1,16 @@
 """Which run a command means, and how a request reaches it."""
 
 import os
+from time import time
+from typing import TYPE_CHECKING
 
-from raymond import console, inbox, journal, launch, lock, requests
+from raymond import journal
 from raymond.errors import RunBusy, RunNotFound, UsageError
 from raymond.events import Decision
 from raymond.project import Project, find
-from raymond.requests import Request
+
+if TYPE_CHECKING:
+    from raymond.requests import Request
 
 
 def run(given: str, *, changes: bool = False) -> tuple[Project, str]:
@@ -27,8 +31,10 @@ def run(given: str, *, changes: bool = False) -> tuple[Project, str]:
     return project, ids[0]
 
 
-def hand_over(project: Project, id: str, request: Request, *, force: bool = False) -> str | None:
+def hand_over(project: Project, id: str, request: "Request", *, force: bool = False) -> str | None:
     """Give `request` to whoever drives the run, or journal it here; why it was refused."""
+    from raymond import console, inbox, launch, lock, requests
+
     reading = journal.read(project, id)
     placed = launch.place(project, reading.run)
     problem = requests.problem(reading.run, placed, request)
@@ -43,7 +49,7 @@ def hand_over(project: Project, id: str, request: Request, *, force: bool = Fals
         reading = journal.read(project, id)
         book = journal.Journal(project, id, reading.size)
         events = requests.take(reading.run, placed, request)
-        now = round(launch.time(), 3)
+        now = round(time(), 3)
         if events:
             decision = Decision(seq=reading.run.seq + 1, time=now, events=events)
             book.append(decision)

@@ -2,13 +2,13 @@
 
 import os
 import sys
+from time import time as now
 
 import click
 import msgspec
 
 from raymond import durations, journal, views
 from raymond.errors import JournalError
-from raymond.journal import now
 from raymond.project import Project, find
 
 
@@ -26,7 +26,9 @@ def command(as_json: bool) -> int:
     else:
         width = max(len(str(row["workflow_id"])) for row in rows)
         for row in rows:
-            print(f"{row['workflow_id']:<{width}}  {row['status']:<10} {row['age']:>8}  {row['agents']:>5}  {row['cost']}")
+            print(
+                f"{row['workflow_id']:<{width}}  {row['status']:<10} {row['age']:>8}  {row['agents']:>5}  {row['cost']}"
+            )
     return 0
 
 

@@ -36,5 +36,3 @@ def command(
         return background.start(project, id, restart=restart, force=force)
     held = launch.take_up(project, id, console.Lines(quiet=quiet), force=force)
     return drive(held, restart=restart)
-
-

@@ -1,12 +1,12 @@
 """`raymond status`: what a run is doing."""
 
 import sys
+from time import time as now
 
 import click
 
 from raymond import durations, journal, lock, views
 from raymond.cli import choose
-from raymond.journal import now
 from raymond.run import Run
 
 

@@ -1,0 +1,104 @@
+"""Agent, Frame, Outcome: one thread of control, where it returns to, how it ended."""
+
+from msgspec import Struct, field
+
+READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
+    "ready",
+    "running",
+    "sleeping",
+    "waiting",
+    "asking",
+    "paused",
+    "failed",
+)
+DECIDING = "deciding"
+"""Between the end of a step and what follows from it; never outlasts a decision."""
+SCRIPTS = "scripts"
+"""The pool of script steps; every other pool is named for its backend."""
+
+
+class Frame(Struct):
+    """Where a call returns to, and with what."""
+
+    state: str
+    session: str = ""
+    backend: str = ""
+    cwd: str = ""
+    visits: dict[str, int] = field(default_factory=dict)
+    model: str = ""
+    effort: str = ""
+
+
+class Outcome(Struct, frozen=True):
+    """How an agent ended."""
+
+    agent: str
+    state: str
+    status: str
+    result: str = ""
+    error: str = ""
+
+
+class Agent(Struct):
+    """One thread of control."""
+
+    id: str
+    state: str
+    status: str = DECIDING
+    pool: str = ""
+    parent: str = ""
+    cwd: str = ""
+    since: float = 0.0
+    """When it came into its state."""
+
+    session: str = ""
+    """The conversation its next turn branches from."""
+    backend: str = ""
+    stack: list[Frame] | None = None
+    variables: dict[str, str] | None = None
+    visits: dict[str, int] | None = None
+    """How often it came into each state within its frame."""
+    model: str = ""
+    effort: str = ""
+    entered: int = 0
+    """How many visits it made in its life; names the visit it is in."""
+    prompted: dict[str, int] | None = None
+    """How often it came into each prompt in its life."""
+
+    input: str = ""
+    results: list[Outcome] | None = None
+    """What a wait collected for this visit."""
+    results_are_input: bool = False
+    error: str = ""
+    step: int = 0
+    attempt: int = 0
+    turn: int = 0
+    failures: int = 0
+    tries: int = 0
+    """Steps and turns of this visit that ended in a refusal or a failure."""
+    reminders: int = 0
+    reminder: str = ""
+    freshened: bool = False
+    interrupted: bool = False
+    turn_session: str = ""
+    turn_base: str = ""
+
+    wake_at: float = 0.0
+    question: str = ""
+    next_state: str = ""
+    next_input: str | None = None
+    timeout_state: str = ""
+    children: dict[str, None] | None = None
+    """Those it forked and has not collected, in the order of forking."""
+    alive: int = 0
+    forks: int = 0
+
+
+class Closed(Struct, frozen=True):
+    """Why no turn of a backend starts, and until when."""
+
+    kind: str
+    error: str
+    until: float
+    tries: int
+    since: float

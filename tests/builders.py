@@ -1,0 +1,165 @@
+"""Little builders for tests of the pure machine: a workflow from texts, a run moved by hand."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from raymond import core, requests, run, tags, workflow
+from raymond.agent import SCRIPTS, Agent
+from raymond.core import Begin, Failure, Input, Interruption, Output, Spending, Stop, Tick
+from raymond.events import Decision, Event, RequestTaken, RunStarted
+from raymond.requests import Request
+from raymond.run import Run
+from raymond.variables import Placed
+from raymond.workflow import Workflow
+
+KEY = "6b9f0f5e-4a4b-4d0c-9f1e-0d8f6d6c2a11"
+START = 1_000_000.0
+"""When every run moved by hand begins."""
+
+
+def head(policy: str, body: str = "") -> str:
+    """The text of a prompt with frontmatter."""
+    return f"---\n{policy}\n---\n{body}"
+
+
+def block(policy: str) -> str:
+    """The text of a script with a policy."""
+    lines = "\n".join(f"# {line}" for line in policy.splitlines())
+    return f"# /// raymond\n{lines}\n# ///\n"
+
+
+def build(files: Mapping[str, str], entry: str = "START.md") -> Workflow:
+    """A workflow without mistakes."""
+    made = workflow.build("test", files, entry=entry)
+    assert made.diagnostics == []
+    return made
+
+
+def place(files: Mapping[str, str], entry: str = "START.md") -> Placed:
+    """A workflow with its folders."""
+    return Placed(build(files, entry), "/snap", "/tasks")
+
+
+def start(placed: Placed, **given: Any) -> RunStarted:
+    """The first event of a run of `placed`."""
+    backends = {one.name: one.policy.backend for one in placed.workflow.states.values() if one.policy.backend}
+    known: dict[str, Any] = {
+        "workflow_id": "test-1",
+        "key": KEY,
+        "name": "test",
+        "scope_dir": "/scope",
+        "source": "0" * 64,
+        "entry": placed.workflow.entry,
+        "cwd": "/work",
+        "backend": "claude",
+        "backends": backends,
+    }
+    return RunStarted(**known | given)
+
+
+class Play:
+    """A run moved by hand: what a driver does, without a machine under it."""
+
+    def __init__(self, files: Mapping[str, str], *, entry: str = "START.md", **given: Any) -> None:
+        self.placed = place(files, entry)
+        self.run = Run()
+        self.now = START
+        self.decisions: list[Decision] = []
+        self.commit(core.begin(start(self.placed, **given)))
+
+    # what a run is made of
+
+    @property
+    def main(self) -> Agent:
+        return self.run.agents["main"]
+
+    def agent(self, name: str) -> Agent:
+        return self.run.agents[name]
+
+    @property
+    def events(self) -> list[Event]:
+        """All that happened."""
+        return [event for decision in self.decisions for event in decision.events]
+
+    @property
+    def last(self) -> list[Event]:
+        """What the last decision said."""
+        return self.decisions[-1].events
+
+    def kinds(self) -> list[str]:
+        """The names of the events of the last decision."""
+        return [type(event).__name__ for event in self.last]
+
+    def statuses(self) -> dict[str, str]:
+        return {agent.id: agent.status for agent in self.run.agents.values()}
+
+    # what comes in
+
+    def commit(self, events: list[Event]) -> list[Event]:
+        """Let events be true as one decision."""
+        if events:
+            self.decisions.append(Decision(seq=self.run.seq + 1, time=self.now, events=events))
+            run.apply(self.run, self.decisions[-1])
+        return events
+
+    def put(self, input: Input) -> list[Event]:
+        return self.commit(core.decide(self.run, self.placed, input))
+
+    def begin(self, agent: str = "main") -> Event:
+        """Start the step of an agent that is owed."""
+        assert agent in run.owed(self.run), f"{agent} is not owed: {self.statuses()}"
+        [started] = self.put(Begin(time=self.now, agent=agent))
+        return started
+
+    def say(self, text: str, agent: str = "main", *, cds: Mapping[str, str] | None = None, **spent: Any) -> list[Event]:
+        """A step of `agent` begins, unless it runs, and ends with this output."""
+        if self.agent(agent).status != "running":
+            self.begin(agent)
+        one = self.agent(agent)
+        output = Output(
+            time=self.now,
+            agent=agent,
+            reading=tags.read(text, script=one.pool == SCRIPTS),
+            spent=Spending(**spent),
+            session=one.turn_session,
+            directories=cds or {},
+        )
+        return self.put(output)
+
+    def fail(self, kind: str, agent: str = "main", error: str = "boom", **given: Any) -> list[Event]:
+        """A step of `agent` begins, unless it runs, and fails."""
+        if self.agent(agent).status != "running":
+            self.begin(agent)
+        return self.put(Failure(time=self.now, agent=agent, kind=kind, error=error, **given))
+
+    def interrupt(self, agent: str = "main", **spent: Any) -> list[Event]:
+        """A step of `agent` begins, unless it runs, and is cut off."""
+        if self.agent(agent).status != "running":
+            self.begin(agent)
+        return self.put(Interruption(time=self.now, agent=agent, spent=Spending(**spent)))
+
+    def pass_time(self, seconds: float = 0.0) -> list[Event]:
+        """Time goes by; all that is due happens."""
+        self.now += seconds
+        happened: list[Event] = []
+        while events := self.put(Tick(time=self.now)):
+            happened += events
+            assert len(happened) < 1000, f"time does not end: {events}"
+        return happened
+
+    def stop(self, kind: str = "parked", reason: str = "parked with Ctrl-C") -> list[Event]:
+        return self.put(Stop(time=self.now, kind=kind, reason=reason))
+
+    def ask(self, kind: Any, id: str = "", **given: Any) -> list[Event]:
+        """A request from outside."""
+        request = Request(id=id or f"r{self.run.seq}", kind=kind, **given)
+        return self.commit(requests.take(self.run, self.placed, request))
+
+    def refused(self, kind: Any, **given: Any) -> str:
+        """Why a request is refused; nothing else follows from it."""
+        [taken] = self.ask(kind, **given)
+        assert isinstance(taken, RequestTaken)
+        return taken.problem
+
+    def resume(self) -> list[Event]:
+        return self.commit(requests.resume(self.run, "1.0"))

@@ -1,0 +1,752 @@
+"""Script states, run for real: what they are given, how their output is read, how they fail and how they are stopped."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from running import GO, Ran, Room, alive, until, zombie
+
+from raymond import scripts
+from raymond.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+@pytest.fixture(params=["here", "portable"])
+def either(request, tmp_path):
+    """Runs a workflow in this process, and as a command without pidfds and /proc."""
+    room = Room(tmp_path, **({"RAYMOND_PORTABLE": "1"} if request.param == "portable" else {}))
+    yield room, room.drive if request.param == "here" else room.command
+    room.clear()
+
+
+def failure(ran: Ran) -> str:
+    """The error of the only agent that failed."""
+    [failed] = ran.all(AgentFailed)
+    return f"{failed.kind}: {failed.error}"
+
+
+# Interpreters
+
+
+def test_a_shell_script_runs_with_bash_and_hands_on_its_result(either):
+    _, run = either
+    ran = run({"START.sh": 'list=(a b c); echo "<result>${#list[@]} in $BASH</result>"'})
+    assert (ran.code, ran.result) == (0, f"3 in {shutil.which('bash')}")
+
+
+def test_a_python_script_runs_with_the_python_that_runs_raymond(either):
+    _, run = either
+    ran = run({"START.py": "import sys\nprint(f'<result>{sys.executable}</result>')"})
+    assert ran.result == sys.executable
+
+
+def test_workflow_yaml_names_another_python(room):
+    other = room.path / "other-python"
+    other.write_text(f'#!/bin/sh\nSTARTED_BY=other exec {sys.executable} "$@"\n')
+    other.chmod(0o755)
+    script = "import os\nprint(f'<result>{os.environ[\"STARTED_BY\"]}</result>')"
+    ran = room.drive({"START.py": script, "workflow.yaml": f"python: {other}"})
+    assert ran.result == "other"
+
+
+def test_an_interpreter_that_is_not_there_fails_the_script_and_says_so(room):
+    ran = room.drive({"START.py": "print()", "workflow.yaml": "python: /nowhere/python"})
+    assert failure(ran) == "script: cannot start /nowhere/python: no such file or directory"
+
+
+@pytest.mark.skipif(not shutil.which("pwsh"), reason="pwsh is not installed on this machine")
+def test_a_powershell_script_runs_with_pwsh(room):
+    ran = room.drive({"START.ps1": 'Write-Output "<result>$($PSVersionTable.PSEdition)</result>"'})
+    assert ran.result == "Core"
+
+
+@pytest.mark.skipif(bool(shutil.which("pwsh")), reason="pwsh is installed on this machine")
+def test_a_powershell_script_without_pwsh_is_refused_before_the_run(room):
+    ran = room.command({"START.ps1": "Write-Output hello"})
+    assert ran.code == 6
+    assert ran.err == (
+        "error: `START.ps1` cannot run on this machine (linux)\n"
+        " --> flow\n"
+        "hint: it needs PowerShell (pwsh); or add `START.py`, which runs everywhere\n"
+    )
+
+
+def test_a_script_with_windows_line_ends_runs(room):
+    (room.path.parent / "flow").mkdir()
+    (room.path.parent / "flow" / "START.sh").write_bytes(b"\xef\xbb\xbfif true; then\r\n echo '<result>ok</result>'\r\nfi\r\n")
+    assert room.drive({}).result == "ok"
+
+
+# What a script is given
+
+ENVIRONMENT = """
+import json, os
+print("<result>" + json.dumps({k: v for k, v in os.environ.items() if k.startswith("RAYMOND")}) + "</result>")
+"""
+
+
+def given(ran: Ran, agent: str = "main") -> dict[str, str]:
+    return json.loads(ran.run.outcomes[agent].result)
+
+
+def test_a_script_is_given_everything_there_is_to_know(room):
+    ran = room.drive({"START.py": ENVIRONMENT}, input="hello", variables={"colour": "red"})
+    env = given(ran)
+    assert Path(env.pop("RAYMOND_INPUT_FILE")).parent == Path(room.project.path("spool", "r"))
+    assert len(env.pop("RAYMOND_STEP_KEY")) == 36
+    assert env.pop("RAYMOND_STEP") == f"{ran.run.start.key}/1"
+    assert env == {
+        "RAYMOND_WORKFLOW_ID": "r",
+        "RAYMOND_AGENT_ID": "main",
+        "RAYMOND_STATE": "START.py",
+        "RAYMOND_VISIT": "1",
+        "RAYMOND_ATTEMPT": "1",
+        "RAYMOND_TASK_FOLDER": room.project.path("tasks", "r", "main"),
+        "RAYMOND_WORKFLOW_DIR": room.project.path("work", "r"),
+        "RAYMOND_INPUT": "hello",
+        "RAYMOND_RESULT": "hello",
+        "RAYMOND_VAR_colour": "red",
+        "RAYMOND_VAR_run_input": "hello",
+    }
+
+
+def test_a_script_without_input_reads_nothing_from_its_input_file(room):
+    env = given(room.drive({"START.py": ENVIRONMENT}))
+    assert (env["RAYMOND_INPUT_FILE"], env["RAYMOND_INPUT"], env["RAYMOND_RESULT"]) == ("/dev/null", "", "")
+    assert "RAYMOND_VARS_FILE" not in env
+
+
+def test_the_input_stands_in_a_file_that_is_gone_after_the_step(room):
+    ran = room.drive(
+        {
+            "START.sh": "echo '<goto input=\"two\nlines é\">NEXT</goto>'",
+            "NEXT.sh": 'echo "<result>$RAYMOND_INPUT_FILE $(cat $RAYMOND_INPUT_FILE)</result>"',
+        }
+    )
+    file, _, text = ran.result.partition(" ")
+    assert text == "two\nlines é"
+    assert not os.path.exists(file)
+
+
+def test_a_script_may_remove_its_input_file(room):
+    ran = room.drive({"START.sh": 'rm "$RAYMOND_INPUT_FILE"; echo "<result>removed</result>"'}, input="x")
+    assert (ran.code, ran.result) == (0, "removed")
+
+
+def test_variables_of_a_fork_and_of_the_run_reach_the_scripts_of_the_fork(room):
+    ran = room.drive(
+        {
+            "START.sh": """echo '<fork next="END" item="a &quot;b&quot; &gt; c" colour="blue">WORK</fork>'""",
+            "WORK.py": ENVIRONMENT,
+            "END.sh": 'echo "<result>$RAYMOND_VAR_colour ${RAYMOND_VAR_item-none}</result>"',
+        },
+        variables={"colour": "red"},
+    )
+    env = given(ran, "main_work1")
+    assert (env["RAYMOND_VAR_item"], env["RAYMOND_VAR_colour"]) == ('a "b" > c', "blue")
+    assert (env["RAYMOND_AGENT_ID"], env["RAYMOND_STATE"]) == ("main_work1", "WORK.py")
+    assert ran.result == "red none"
+
+
+def test_results_of_a_wait_reach_a_script(room):
+    ran = room.drive(
+        {
+            "START.sh": 'echo "<fork>WORK</fork><fork>FAIL</fork><wait>END</wait>"',
+            "WORK.sh": "echo '<result>7</result>'",
+            "FAIL.sh": "exit 3",
+            "END.sh": 'echo "<result>$RAYMOND_VAR_results</result>"; test "$RAYMOND_VAR_results" = "$RAYMOND_INPUT"',
+        }
+    )
+    assert json.loads(ran.result) == [
+        {"agent": "main_work1", "state": "WORK.sh", "status": "done", "result": "7", "error": ""},
+        {"agent": "main_fail2", "state": "FAIL.sh", "status": "failed", "result": "", "error": "ended with exit code 3"},
+    ]
+    assert ran.code == 0, "a failure that was collected is no failure of the run"
+
+
+def test_the_task_folder_is_there_when_a_script_speaks_of_it(room):
+    script = 'echo kept > "$RAYMOND_TASK_FOLDER/note"; echo "<goto>NEXT</goto>"'
+    ran = room.drive({"START.sh": script, "NEXT.sh": 'echo "<result>$(cat "$RAYMOND_TASK_FOLDER/note")</result>"'})
+    assert ran.result == "kept"
+
+
+def test_no_task_folder_is_made_when_no_state_speaks_of_it(room):
+    room.drive({"START.sh": "echo '<result></result>'"})
+    assert not os.path.exists(room.project.path("tasks"))
+
+
+def test_what_a_model_writes_can_never_set_a_variable_of_the_system(room):
+    """`PATH` as a variable of a fork, as metadata and as input stays behind a prefix."""
+    script = 'echo "<result>$PATH|$RAYMOND_VAR_PATH|$RAYMOND_VAR_LD_PRELOAD|${LD_PRELOAD-}</result>"'
+    forks = """echo '<fork next="END" PATH="/evil" LD_PRELOAD="/evil.so">WORK</fork>'"""
+    ran = room.drive({"START.sh": forks, "WORK.sh": script, "END.sh": "echo '<result></result>'"})
+    assert ran.run.outcomes["main_work1"].result == f"{room.environment['PATH']}|/evil|/evil.so|"
+
+
+def test_a_variable_of_an_outer_raymond_does_not_reach_a_script(tmp_path):
+    room = Room(tmp_path, RAYMOND_VAR_secret="outer", RAYMOND_INPUT="outer", RAYMOND="outer")
+    env = given(room.drive({"START.py": ENVIRONMENT}))
+    assert "RAYMOND_VAR_secret" not in env
+    assert "RAYMOND" not in env
+    assert env["RAYMOND_INPUT"] == ""
+
+
+SIZES = """
+import json, os
+vars_file = os.environ.get("RAYMOND_VARS_FILE")
+found = {
+    "input": len(os.environ.get("RAYMOND_INPUT", "")),
+    "file": os.stat(os.environ["RAYMOND_INPUT_FILE"]).st_size,
+    "names": sorted(k for k in os.environ if k.startswith("RAYMOND")),
+    "vars": {k: len(v) for k, v in json.load(open(vars_file)).items()} if vars_file else None,
+}
+print("<result>" + json.dumps(found) + "</result>")
+"""
+LARGEST = scripts.LARGEST_VALUE
+
+
+def test_a_value_of_32_kib_still_stands_in_the_environment(room):
+    found = given(room.drive({"START.py": SIZES}, input="x" * LARGEST))
+    assert (found["input"], found["file"], found["vars"]) == (LARGEST, LARGEST, None)
+
+
+def test_a_value_over_32_kib_stands_only_in_files(room):
+    """Counted in bytes: as many characters that take two bytes are too long."""
+    found = given(room.drive({"START.py": SIZES}, input="é" * (LARGEST // 2) + "x", variables={"small": "1"}))
+    assert "RAYMOND_INPUT" not in found["names"]
+    assert "RAYMOND_RESULT" not in found["names"]
+    assert "RAYMOND_VAR_small" in found["names"]
+    assert found["file"] == LARGEST + 1
+    assert found["vars"]["input"] == LARGEST // 2 + 1
+    assert found["vars"]["small"] == 1
+
+
+def test_a_value_with_nul_stands_only_in_files(room):
+    nul = """
+    import json, os
+    assert "RAYMOND_INPUT" not in os.environ
+    read = open(os.environ["RAYMOND_INPUT_FILE"]).read()
+    assert json.load(open(os.environ["RAYMOND_VARS_FILE"]))["input"] == read
+    print(f"<result>{read!r}</result>")
+    """
+    ran = room.drive({"START.sh": r"""printf '<goto input="a\0b">NEXT</goto>'""", "NEXT.py": nul})
+    assert ran.result == "'a\\x00b'"
+
+
+def test_values_that_are_together_over_128_kib_stand_only_in_the_file(room):
+    variables = {f"v{number}": "x" * 30_000 for number in range(6)}
+    found = given(room.drive({"START.py": SIZES}, variables=variables))
+    names = [name for name in found["names"] if name.startswith("RAYMOND_VAR_v")]
+    assert len(names) == 4
+    assert [found["vars"][f"v{number}"] for number in range(6)] == [30_000] * 6
+
+
+def test_however_long_the_variables_are_the_names_of_run_agent_and_state_are_there(room):
+    """Four variables of 32 KiB are exactly what may stand in the environment together."""
+    variables = {f"v{number}": "x" * LARGEST for number in range(4)}
+    found = given(room.drive({"START.py": SIZES}, variables=variables))
+    assert {
+        "RAYMOND_WORKFLOW_ID",
+        "RAYMOND_AGENT_ID",
+        "RAYMOND_STATE",
+        "RAYMOND_VISIT",
+        "RAYMOND_ATTEMPT",
+        "RAYMOND_TASK_FOLDER",
+        "RAYMOND_WORKFLOW_DIR",
+    } <= set(found["names"])
+
+
+def test_an_input_of_200_kb_goes_through_command_tag_and_script(room):
+    big = room.path / "big.txt"
+    big.write_text("line of text\n" * 16_000)
+    pass_on = 'printf \'<goto input="\'; cat "$RAYMOND_INPUT_FILE"; printf \'">NEXT</goto>\''
+    ran = room.command(
+        {"START.sh": pass_on, "NEXT.sh": 'echo "<result>$(wc -c < $RAYMOND_INPUT_FILE)</result>"'}, "--input", f"@{big}"
+    )
+    assert (ran.code, ran.out) == (0, "208000\n")
+
+
+def test_a_script_works_where_raymond_was_started_not_in_the_folder_of_its_states(either):
+    room, run = either
+    ran = run({"START.sh": 'echo "<result>$PWD $(ls "$RAYMOND_WORKFLOW_DIR")</result>"'})
+    assert ran.result == f"{room.path} START.sh"
+
+
+def test_a_script_works_where_cd_brought_its_agent(room):
+    (room.path / "sub").mkdir()
+    ran = room.drive({"START.sh": "echo '<reset cd=\"sub\">NEXT</reset>'", "NEXT.sh": 'echo "<result>$PWD</result>"'})
+    assert ran.result == str(room.path / "sub")
+
+
+def test_a_directory_that_is_gone_fails_the_step_and_names_it(room):
+    (room.path / "sub").mkdir()
+    ran = room.drive(
+        {
+            "START.sh": "echo '<reset cd=\"sub\">GONE</reset>'",
+            "GONE.sh": "cd ..; rmdir sub; echo '<goto>NEXT</goto>'",
+            "NEXT.sh": "echo '<result></result>'",
+        }
+    )
+    assert failure(ran) == f"script: the directory {room.path}/sub is gone: no such file or directory"
+
+
+def test_a_script_has_an_empty_standard_input_and_a_session_of_its_own(either):
+    _, run = either
+    script = """
+    import os, sys
+    print(f"<result>{sys.stdin.read()!r} {os.getsid(0) == os.getpid()}</result>")
+    """
+    assert run({"START.py": script}).result == "'' True"
+
+
+def test_a_script_keeps_nothing_open_of_raymonds(room):
+    script = 'echo "<result>$(ls /proc/self/fd | wc -l) $(readlink /proc/$$/fd/* | grep -c raymond)</result>"'
+    ran = room.command({"START.sh": script})
+    assert ran.result.split()[1] == "1", "its own script, and nothing else"
+
+
+# Attempts and visits
+
+
+def test_the_step_key_is_the_same_in_every_attempt_and_another_in_every_visit(room):
+    script = """
+    # /// raymond
+    # timeout: 200ms
+    # retries: 2
+    # ///
+    echo "$RAYMOND_VISIT $RAYMOND_ATTEMPT $RAYMOND_STEP_KEY" >> keys
+    if [ "$RAYMOND_ATTEMPT" -lt 3 ] && [ "$RAYMOND_VISIT" = 1 ]; then exec sleep 100; fi
+    if [ "$RAYMOND_VISIT" = 1 ]; then echo "<goto>START</goto>"; else echo "<result></result>"; fi
+    """
+    ran = room.drive({"START.sh": script})
+    assert ran.code == 0
+    lines = [line.split() for line in (room.path / "keys").read_text().splitlines()]
+    assert [(visit, attempt) for visit, attempt, _ in lines] == [("1", "1"), ("1", "2"), ("1", "3"), ("2", "1")]
+    assert len({key for _, _, key in lines[:3]}) == 1
+    assert len({key for _, _, key in lines}) == 2
+
+
+def test_a_silent_script_is_not_run_again_by_itself(room):
+    ran = room.drive({"START.sh": "# /// raymond\n# timeout: 200ms\n# ///\nsleep 100"})
+    assert failure(ran) == "silent: said nothing for 0.2s"
+    assert len(ran.all(StepStarted)) == 1
+    assert ran.code == 1
+
+
+def test_a_silent_script_with_retries_is_run_again_as_often_as_they_say(room):
+    ran = room.drive({"START.sh": "# /// raymond\n# timeout: 100ms\n# retries: 2\n# ///\nsleep 100"})
+    assert [(event.attempt, event.step) for event in ran.all(StepStarted)] == [(1, 1), (2, 2), (3, 3)]
+    assert [event.again for event in ran.all(StepFailed)] == [True, True, False]
+    room.nothing_runs()
+
+
+def test_a_script_that_speaks_is_not_silent(room):
+    """On either of its outputs; together it takes much longer than its timeout."""
+    script = """
+    # /// raymond
+    # timeout: 1500ms
+    # ///
+    import sys, time
+    for number in range(6):
+        time.sleep(0.4)
+        print(".", file=sys.stderr if number % 2 else sys.stdout, flush=True)
+    print("<result>spoke</result>")
+    """
+    assert room.drive({"START.py": script}).result == "spoke"
+
+
+def test_a_script_that_talks_for_ever_is_stopped_by_max_time(either):
+    room, run = either
+    ran = run({"START.sh": "# /// raymond\n# max_time: 300ms\n# ///\nwhile true; do echo .; sleep 0.02; done"})
+    assert failure(ran) == "time: took longer than max_time (0.3s)"
+    room.nothing_runs()
+
+
+def test_a_script_stopped_for_its_time_has_failed_whatever_it_says_then(room):
+    script = """
+    # /// raymond
+    # timeout: 200ms
+    # ///
+    trap 'echo "<result>late</result>"; exit 0' TERM
+    while true; do sleep 0.02; done
+    """
+    assert failure(room.drive({"START.sh": script})) == "silent: said nothing for 0.2s"
+
+
+def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(either):
+    room, run = either
+    script = """
+    # /// raymond
+    # timeout: 200ms
+    # ///
+    trap '' TERM
+    (trap '' TERM; while true; do sleep 0.05; done) &
+    while true; do sleep 0.05; done
+    """
+    ran = run({"START.sh": script})
+    assert failure(ran) == "silent: said nothing for 0.2s"
+    room.nothing_runs()
+
+
+def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room):
+    """A child in a session of its own is not reached through the group, but it carries the mark."""
+    script = """
+    # /// raymond
+    # timeout: 300ms
+    # on_error: NEXT
+    # ///
+    setsid sleep 1000 &
+    sleep 1000
+    """
+    left = 'echo "<result>$(pgrep -f "slee[p] 1000" -u $(id -u) --pgroup 0 | wc -l)</result>"'
+    ran = room.drive({"START.sh": script, "NEXT.sh": left})
+    assert ran.code == 0
+    room.nothing_runs()
+
+
+# How a script fails
+
+
+def test_an_exit_code_fails_the_script_even_with_a_tag(either):
+    _, run = either
+    ran = run({"START.sh": "echo '<result>fine</result>'; echo 'warming up' >&2; echo 'cannot reach it' >&2; exit 7"})
+    assert (ran.code, ran.result) == (1, None)
+    assert failure(ran) == "script: ended with exit code 7: cannot reach it"
+    assert ran.all(StepFailed)[0].exit_code == 7
+
+
+def test_a_script_that_says_nothing_on_stderr_fails_with_its_exit_code(room):
+    assert failure(room.drive({"START.sh": "exit 2"})) == "script: ended with exit code 2"
+
+
+def test_a_script_killed_by_a_signal_says_which(either):
+    _, run = either
+    ran = run({"START.sh": "echo '<result>fine</result>'; kill -SEGV $$"})
+    assert failure(ran) == "crash: was ended by signal 11"
+
+
+def test_a_script_without_a_tag_fails_with_the_reason(either):
+    _, run = either
+    ran = run({"START.sh": "echo all done"})
+    assert (ran.code, failure(ran)) == (1, "script: the output has no transition")
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("<goto>A</goto> <goto>B</goto>", "the output has two transitions: <goto>A</goto> and <goto>B</goto>"),
+        ("<goto>NOWHERE</goto>", "there is no state `NOWHERE`"),
+        ("<goto>../../etc/passwd</goto>", "`../../etc/passwd` is no name of a state"),
+        ("<call>START</call>", "<call> needs `return`"),
+        ("<goto inptu=\"x\">START</goto>", "<goto> has no attribute `inptu`"),
+        ("<result>never closed", "the output has no transition; its <result> is never closed"),
+        ("<fork>START</fork>", "a <fork> needs `next`, or one <goto> or <wait> beside it"),
+    ],
+)
+def test_a_script_is_not_reminded_but_fails_with_what_was_wrong(room, output, error):
+    ran = room.drive({"START.sh": f"cat <<'END'\n{output}\nEND\n"})
+    assert failure(ran) == f"script: {error}"
+    assert len(ran.all(StepStarted)) == 1
+
+
+def test_what_a_policy_does_not_allow_fails_the_script(room):
+    script = "# /// raymond\n# allowed_transitions: [{tag: goto, target: NEXT}]\n# ///\necho '<result>done</result>'"
+    ran = room.drive({"START.sh": script, "NEXT.sh": "echo '<result></result>'"})
+    assert failure(ran) == "script: `<result>done</result>` is not allowed here; allowed: `<goto>NEXT</goto>`"
+
+
+def test_a_script_with_one_allowed_transition_may_leave_it_out(room):
+    script = "# /// raymond\n# allowed_transitions: [{tag: goto, target: NEXT}]\n# ///\necho working"
+    ran = room.drive({"START.sh": script, "NEXT.sh": "echo '<result>there</result>'"})
+    assert ran.result == "there"
+
+
+def test_on_error_is_handed_the_error(room):
+    ran = room.drive(
+        {
+            "START.sh": "# /// raymond\n# on_error: MEND\n# ///\necho 'no such table' >&2; exit 5",
+            "MEND.sh": 'echo "<goto>NEXT</goto><print>$RAYMOND_VAR_error</print>"',
+            "NEXT.sh": 'echo "<result>${RAYMOND_VAR_error-gone}</result>"',
+        }
+    )
+    assert (ran.code, ran.result) == (0, "gone")
+    assert "main | ended with exit code 5: no such table" in ran.lines
+    assert ran.all(AgentMoved)[0].tag == "on_error"
+
+
+def test_the_siblings_of_a_script_that_failed_go_on(room):
+    ran = room.drive(
+        {
+            "START.sh": 'echo "<fork>BAD</fork><fork>GOOD</fork><goto>END</goto>"',
+            "BAD.sh": "exit 1",
+            "GOOD.sh": "echo '<result>good</result>'",
+            "END.sh": "echo '<result>end</result>'",
+        }
+    )
+    assert ran.code == 1
+    assert (ran.run.outcomes["main"].result, ran.run.outcomes["main_good2"].result) == ("end", "good")
+    assert ran.lines[-3:-1] == ["main_bad1 failed (script): ended with exit code 1", "run failed"] or "run failed" in ran.lines
+
+
+# Output
+
+
+def test_a_print_is_shown_before_the_script_ends(room):
+    """The script blocks on a fifo until the test has seen what it printed."""
+    os.mkfifo(room.path / "fifo")
+    script = 'echo "<print>half way</print>"; read answer < fifo; echo "<result>$answer</result>"'
+    with room.start("run", room.flow({"START.sh": script}), "--id", "r") as live:
+        live.sees("main | half way")
+        fifo = os.open(room.path / "fifo", os.O_RDWR)
+        os.write(fifo, b"seen\n")
+        ran = live.wait()
+        os.close(fifo)
+    assert (ran.code, ran.out) == (0, "seen\n")
+
+
+def test_every_line_of_a_print_is_shown_with_its_agent(room):
+    ran = room.drive({"START.sh": 'printf "<print>\\none\\ntwo\\n</print><print></print><result></result>"'})
+    assert [line for line in ran.lines if line.startswith("main |")] == ["main | one", "main | two", "main | "]
+
+
+def test_tags_on_standard_error_do_not_count(room):
+    ran = room.drive({"START.sh": "echo '<goto>NEXT</goto>' >&2; echo '<result>out</result>'", "NEXT.sh": ""})
+    assert ran.result == "out"
+    assert ran.transcript()[0]["err"] == "<goto>NEXT</goto>\n"
+
+
+def test_the_result_of_a_script_loses_one_line_end_on_either_side(room):
+    ran = room.drive({"START.sh": 'printf "<result>\\n\\n  text \\n\\n</result>"'})
+    assert ran.result == "\n  text \n"
+
+
+def test_invalid_utf_8_is_replaced_and_noted_in_the_transcript(room):
+    ran = room.drive({"START.sh": r"""printf '<result>a\xff\xfeb</result>'; printf 'caf\xe9\n' >&2"""})
+    assert ran.result == "a\ufffd\ufffdb"
+    [step] = ran.transcript()
+    assert (step["out"], step["err"]) == ("<result>a\ufffd\ufffdb</result>", "caf\ufffd\n")
+    assert "invalid UTF-8 in stdout was replaced\n" in step["note"]
+    assert "invalid UTF-8 in stderr was replaced\n" in step["note"]
+
+
+def test_a_character_cut_off_by_the_end_of_the_output_is_replaced(room):
+    ran = room.drive({"START.sh": r"""printf '<result>ok</result>\xe2\x82'"""})
+    assert ran.result == "ok"
+    assert ran.transcript()[0]["out"] == "<result>ok</result>\ufffd"
+
+
+def test_a_character_split_over_two_writes_is_whole(room):
+    """The second half is written when the first has been read: the print between them was shown."""
+    script = r"""
+    printf '<print>first</print><result>\xe2\x82'
+    %s
+    printf '\xac and \xf0\x9f\xa6'; printf '\x8a</result>'
+    """
+    with room.start("run", room.flow({"START.sh": script % GO}), "--id", "r") as live:
+        live.sees("main | first")
+        room.go()
+        ran = live.wait()
+    assert ran.out == "€ and 🦊\n"
+    assert "note" not in ran.transcript()[0]
+
+
+def test_a_character_split_over_every_chunk_of_a_long_output_is_whole(room):
+    """An odd first byte puts each chunk's end into the middle of a character."""
+    script = "import sys\nsys.stdout.buffer.write(('<result>x' + 'é' * 300_000 + '</result>').encode())"
+    ran = room.drive({"START.py": script})
+    assert ran.result == "x" + "é" * 300_000
+    assert "note" not in ran.transcript()[0]
+
+
+def test_a_line_of_two_mib_is_no_trouble(room):
+    ran = room.drive({"START.sh": "head -c 2097152 /dev/zero | tr '\\0' a; echo '<result>read</result>'"})
+    assert ran.result == "read"
+    assert len(ran.transcript()[0]["out"]) == 2097152 + len("<result>read</result>\n")
+
+
+def test_a_result_of_two_mib_arrives_whole(room):
+    script = "printf '<result>'; head -c 2097152 /dev/zero | tr '\\0' a; echo '</result>'"
+    ran = room.command({"START.sh": script})
+    assert (ran.code, ran.out) == (0, "a" * 2097152 + "\n")
+
+
+def test_a_payload_over_8_mib_is_refused(room):
+    ran = room.drive({"START.sh": "printf '<result>'; head -c 9000000 /dev/zero | tr '\\0' a; echo '</result>'"})
+    assert failure(ran) == "script: the text of <result> is longer than 8 MiB"
+
+
+def peak(room: Room, script: str) -> int:
+    """Bytes the driver needed at most."""
+    args = [sys.executable, "-m", "raymond", "run", room.flow({"START.sh": script}), "--quiet"]
+    pid = os.posix_spawn(args[0], args, room.environment, file_actions=[(os.POSIX_SPAWN_OPEN, 2, "/dev/null", 1, 0)])
+    _, status, usage = os.wait4(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return usage.ru_maxrss * 1024
+
+
+def test_50_mb_of_output_need_no_memory(room, monkeypatch):
+    monkeypatch.chdir(room.path)
+    long = "yes 'one more line of output, and <another> `one`' | head -c 50000000; echo; echo '<result></result>'"
+    assert peak(room, long) - peak(room, "echo '<result></result>'") < 60_000_000
+
+
+def test_several_forks_from_one_script_are_started_in_the_order_written(room):
+    ran = room.drive(
+        {
+            "START.sh": 'for n in 1 2 3; do echo "<fork number=\\"$n\\">WORK</fork>"; done; echo "<wait>END</wait>"',
+            "WORK.sh": 'echo "<result>$RAYMOND_VAR_number</result>"',
+            "END.py": "import json, os\nprint('<result>', *(one['result'] for one in json.loads(os.environ['RAYMOND_INPUT'])), '</result>')",
+        }
+    )
+    assert [event.agent for event in ran.all(AgentStarted)] == ["main", "main_work1", "main_work2", "main_work3"]
+    assert ran.result == " 1 2 3 "
+
+
+def test_a_print_of_a_script_that_fails_is_shown_too(room):
+    ran = room.drive({"START.sh": "echo '<print>tried</print>'; exit 1"})
+    assert "main | tried" in ran.lines
+
+
+# What a script leaves behind
+
+
+def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_the_step_up(either):
+    """The step ends with its process; the grandchild would hold its output for 1000 seconds."""
+    room, run = either
+    ran = run({"START.sh": "sleep 1000 & echo '<goto>NEXT</goto>'", "NEXT.sh": "echo '<result>next</result>'"})
+    assert (ran.code, ran.result) == (0, "next")
+    room.nothing_runs()
+
+
+def test_what_a_grandchild_says_right_after_the_end_still_counts(room):
+    ran = room.drive({"START.sh": "(sleep 0.02; echo '<result>late</result>') & exit 0"})
+    assert ran.result == "late"
+
+
+def test_a_pipe_that_speaks_and_ends_while_the_driver_looks_away_is_read(room):
+    """The end of the process, more output and the end of the pipe come to the driver at once, in this order."""
+    script = f"""
+    (exec 3>&1 1>&-; echo $BASHPID > grandchild; while [ ! -e go2 ]; do sleep 0.02; done; echo '<result>all</result>' >&3) &
+    echo $$ > pid
+    {GO}
+    """
+    with room.start("run", room.flow({"START.sh": script}), "--id", "r") as live:
+        pid, grandchild = (int(until(lambda f=file: f.exists() and f.read_text(), file.name)) for file in (room.path / "pid", room.path / "grandchild"))
+        live.signal(signal.SIGSTOP)
+        room.go()
+        until(lambda: zombie(pid), "the end of the script")
+        (room.path / "go2").touch()
+        until(lambda: not alive(grandchild), "the end of the grandchild")
+        live.signal(signal.SIGCONT)
+        ran = live.wait()
+    assert (ran.code, ran.out) == (0, "all\n"), ran.err
+
+
+DAEMON = """
+setsid bash -c 'echo $$ > daemon; exec sleep 1000' < /dev/null > /dev/null 2>&1 &
+while [ ! -s daemon ]; do sleep 0.02; done
+echo "<goto>LATER</goto>"
+"""
+
+
+def test_a_daemon_stays_for_later_steps_and_is_gone_when_the_run_ends(room):
+    later = 'if kill -0 $(cat daemon); then echo "<result>serves</result>"; fi'
+    ran = room.drive({"START.sh": DAEMON, "LATER.sh": later})
+    assert (ran.code, ran.result) == (0, "serves")
+    assert not alive(int((room.path / "daemon").read_text()))
+    room.nothing_runs()
+
+
+def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room):
+    daemon = DAEMON.replace("echo $$ > daemon;", 'trap "" TERM; echo $$ > daemon;')
+    ran = room.drive({"START.sh": daemon, "LATER.sh": "echo '<result></result>'"})
+    assert ran.code == 0
+    assert not alive(int((room.path / "daemon").read_text()))
+
+
+def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_when_the_run_ends(tmp_path):
+    """Its leader is gone and only the group is left."""
+    room = Room(tmp_path, RAYMOND_PORTABLE="1")
+    background = "sleep 1000 < /dev/null > /dev/null 2>&1 & echo $! > daemon; echo '<goto>LATER</goto>'"
+    later = 'if kill -0 $(cat daemon); then echo "<result>serves</result>"; fi'
+    ran = room.command({"START.sh": background, "LATER.sh": later})
+    assert (ran.code, ran.result) == (0, "serves")
+    assert not alive(int((room.path / "daemon").read_text()))
+    room.clear()
+
+
+def test_a_daemon_is_gone_when_the_run_is_parked(room):
+    with room.start("run", room.flow({"START.sh": DAEMON, "LATER.sh": GO + "; echo '<goto>END</goto>'", "END.sh": ""}), "--id", "r") as live:
+        live.sees("main START.sh -> LATER.sh (goto)")
+        daemon = int((room.path / "daemon").read_text())
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        assert alive(daemon)
+        room.go()
+        assert live.wait().code == 130
+        assert not alive(daemon)
+
+
+# A Raymond inside a script
+
+
+def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path_of_marks(room):
+    inner = room.flow({"START.sh": 'echo "<result>$RAYMOND_STEP $RAYMOND_WORKFLOW_ID ${RAYMOND_VAR_colour-none}</result>"'}, "inner")
+    outer = f"""
+    mkdir -p nested/.raymond; cd nested
+    echo "<result>$({sys.executable} -m raymond run {inner} --id inner)</result>"
+    """
+    ran = room.drive({"START.sh": outer}, variables={"colour": "red"})
+    marks, id, colour = ran.result.split()
+    first, second = marks.split(":")
+    assert first == f"{ran.run.start.key}/1"
+    assert second.endswith("/1")
+    assert second != first
+    assert (id, colour) == ("inner", "none")
+    assert (room.path / "nested/.raymond/workflows/inner.jsonl").exists()
+    assert not os.path.exists(room.project.journal("inner"))
+
+
+def test_the_end_of_the_outer_run_ends_what_the_inner_one_started(room):
+    inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
+    outer = f"mkdir -p nested/.raymond; cd nested; exec {sys.executable} -m raymond run {inner} --id inner >&2"
+    with room.start("run", room.flow({"START.sh": outer}), "--id", "r") as live:
+        file = room.path / "nested" / "inner"
+        pid = int(until(lambda: file.exists() and file.read_text(), "the script of the inner run"))
+        live.signal(signal.SIGTERM)
+        assert live.wait().code == 143
+        assert not alive(pid)
+        room.nothing_runs()
+
+
+def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(room):
+    """It is nobody's child any more, and its script is in yet another session; both carry the outer mark."""
+    inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
+    outer = f"""
+    mkdir -p nested/.raymond; cd nested
+    {sys.executable} -m raymond run {inner} --id inner -d
+    while [ ! -s inner ]; do sleep 0.02; done
+    echo "<result></result>"
+    """
+    ran = room.drive({"START.sh": outer})
+    assert ran.code == 0
+    assert not alive(int((room.path / "nested" / "inner").read_text()))
+    room.nothing_runs()
+
+
+def test_a_finished_step_has_its_place_in_the_transcript(room):
+    ran = room.drive({"START.sh": "echo said; echo '<goto>NEXT</goto>'", "NEXT.sh": "echo '<result></result>'"})
+    first, second = ran.transcript()
+    assert (first["step"], first["state"], first["attempt"], first["exit"]) == (1, "START.sh", 1, 0)
+    assert (second["step"], second["state"], second["out"]) == (2, "NEXT.sh", "<result></result>\n")
+    assert [event.offset for event in ran.all(StepFinished)][0] == 0
