@@ -86,7 +86,12 @@ def test_nothing_is_an_empty_mapping(text: str) -> None:
             "remove the `!`",
         ),
         ("a: !!int x", "the type `tag:yaml.org,2002:int` is not read here", (1, 4, 7, "a: !!int x"), "remove the `!`"),
-        ("a: !!set {x}", "the type `tag:yaml.org,2002:set` is not read here", (1, 4, 9, "a: !!set {x}"), "remove the `!`"),
+        (
+            "a: !!set {x}",
+            "the type `tag:yaml.org,2002:set` is not read here",
+            (1, 4, 9, "a: !!set {x}"),
+            "remove the `!`",
+        ),
         ("a: !x [b]", "the type `!x` is not read here", (1, 4, 6, "a: !x [b]"), "remove the `!`"),
         (
             "a: b: c",

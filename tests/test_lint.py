@@ -72,39 +72,51 @@ def test_what_an_author_may_write_is_not_found(body: str) -> None:
         (
             "text\n<call>NEXT.md</call>",
             "missing-return",
-            "error: `<call>` needs a `return` attribute\n --> START.md:2:1\n<call>NEXT.md</call>\n^^^^^^\n"
-            'hint: <call return="NEXT.md">NEXT.md</call>',
+            (
+                "error: `<call>` needs a `return` attribute\n --> START.md:2:1\n<call>NEXT.md</call>\n^^^^^^\n"
+                'hint: <call return="NEXT.md">NEXT.md</call>'
+            ),
         ),
         (
             '<function model="m" return="">B</function>',
             "missing-return",
-            "error: `<function>` needs a `return` attribute\n --> START.md:1:1\n"
-            '<function model="m" return="">B</function>\n^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n'
-            'hint: <function return="NEXT.md" model="m">B</function>',
+            (
+                "error: `<function>` needs a `return` attribute\n --> START.md:1:1\n"
+                '<function model="m" return="">B</function>\n^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n'
+                'hint: <function return="NEXT.md" model="m">B</function>'
+            ),
         ),
         (
             "Say <fork>B</fork>.",
             "missing-next",
-            "error: `<fork>` needs a `next` attribute\n --> START.md:1:5\nSay <fork>B</fork>.\n    ^^^^^^\n"
-            'hint: <fork next="NEXT.md">B</fork>',
+            (
+                "error: `<fork>` needs a `next` attribute\n --> START.md:1:5\nSay <fork>B</fork>.\n    ^^^^^^\n"
+                'hint: <fork next="NEXT.md">B</fork>'
+            ),
         ),
         (
             "<ask>Why?</ask>",
             "missing-next",
-            "error: `<ask>` needs a `next` attribute\n --> START.md:1:1\n<ask>Why?</ask>\n^^^^^\n"
-            'hint: <ask next="NEXT.md">Why?</ask>',
+            (
+                "error: `<ask>` needs a `next` attribute\n --> START.md:1:1\n<ask>Why?</ask>\n^^^^^\n"
+                'hint: <ask next="NEXT.md">Why?</ask>'
+            ),
         ),
         (
             "<goto>NXET.md</goto>",
             "missing-target",
-            "error: there is no state `NXET.md`\n --> START.md:1:7\n<goto>NXET.md</goto>\n      ^^^^^^^\n"
-            "hint: did you mean `NEXT.md`?",
+            (
+                "error: there is no state `NXET.md`\n --> START.md:1:7\n<goto>NXET.md</goto>\n      ^^^^^^^\n"
+                "hint: did you mean `NEXT.md`?"
+            ),
         ),
         (
             "Use `<goto>ZZZ.md</goto>`",
             "missing-target",
-            "error: there is no state `ZZZ.md`\n --> START.md:1:12\nUse `<goto>ZZZ.md</goto>`\n           ^^^^^^\n"
-            "hint: the states are: B.sh, NEXT.md, START.md",
+            (
+                "error: there is no state `ZZZ.md`\n --> START.md:1:12\nUse `<goto>ZZZ.md</goto>`\n           ^^^^^^\n"
+                "hint: the states are: B.sh, NEXT.md, START.md"
+            ),
         ),
         (
             "---\nmodel: opus\n---\n\n<goto>\n ZZZ\n</goto>",
@@ -114,56 +126,74 @@ def test_what_an_author_may_write_is_not_found(body: str) -> None:
         (
             "<call return='ZZZ'>B</call>",
             "missing-target",
-            "error: there is no state `ZZZ`\n --> START.md:1:7\n<call return='ZZZ'>B</call>\n      ^^^^^^^^^^^^\n"
-            "hint: the states are: B.sh, NEXT.md, START.md",
+            (
+                "error: there is no state `ZZZ`\n --> START.md:1:7\n<call return='ZZZ'>B</call>\n      ^^^^^^^^^^^^\n"
+                "hint: the states are: B.sh, NEXT.md, START.md"
+            ),
         ),
         (
             '<wait timeout="5m" timeout_next="ZZZ">B</wait>',
             "missing-target",
-            'error: there is no state `ZZZ`\n --> START.md:1:20\n<wait timeout="5m" timeout_next="ZZZ">B</wait>\n'
-            "                   ^^^^^^^^^^^^^^^^^^\nhint: the states are: B.sh, NEXT.md, START.md",
+            (
+                'error: there is no state `ZZZ`\n --> START.md:1:20\n<wait timeout="5m" timeout_next="ZZZ">B</wait>\n'
+                "                   ^^^^^^^^^^^^^^^^^^\nhint: the states are: B.sh, NEXT.md, START.md"
+            ),
         ),
         (
             "<goto>lib/x.md</goto>",
             "unsafe-target",
-            "error: `lib/x.md` is no name of a state\n --> START.md:1:7\n<goto>lib/x.md</goto>\n      ^^^^^^^^\n"
-            "hint: name a state of this workflow",
+            (
+                "error: `lib/x.md` is no name of a state\n --> START.md:1:7\n<goto>lib/x.md</goto>\n      ^^^^^^^^\n"
+                "hint: name a state of this workflow"
+            ),
         ),
         (
             '<goto after="5x">B</goto>',
             "bad-value",
-            'error: `5x` is no length of time\n --> START.md:1:7\n<goto after="5x">B</goto>\n      ^^^^^^^^^^\n'
-            "hint: write it like 90s, 10m or 2h",
+            (
+                'error: `5x` is no length of time\n --> START.md:1:7\n<goto after="5x">B</goto>\n      ^^^^^^^^^^\n'
+                "hint: write it like 90s, 10m or 2h"
+            ),
         ),
         (
             '<call retrun="B" return="B">B</call>',
             "unknown-attribute",
-            'error: `<call>` has no attribute `retrun`\n --> START.md:1:7\n<call retrun="B" return="B">B</call>\n'
-            "      ^^^^^^^^^^\nhint: did you mean `return`?",
+            (
+                'error: `<call>` has no attribute `retrun`\n --> START.md:1:7\n<call retrun="B" return="B">B</call>\n'
+                "      ^^^^^^^^^^\nhint: did you mean `return`?"
+            ),
         ),
         (
             '<reset zzz="1">B</reset>',
             "unknown-attribute",
-            'error: `<reset>` has no attribute `zzz`\n --> START.md:1:8\n<reset zzz="1">B</reset>\n       ^^^^^^^\n'
-            "hint: it takes: input, after, cd",
+            (
+                'error: `<reset>` has no attribute `zzz`\n --> START.md:1:8\n<reset zzz="1">B</reset>\n       ^^^^^^^\n'
+                "hint: it takes: input, after, cd"
+            ),
         ),
         (
             '<result a="1">B</result>',
             "unknown-attribute",
-            'error: `<result>` has no attribute `a`\n --> START.md:1:9\n<result a="1">B</result>\n        ^^^^^\n'
-            "hint: it takes none",
+            (
+                'error: `<result>` has no attribute `a`\n --> START.md:1:9\n<result a="1">B</result>\n        ^^^^^\n'
+                "hint: it takes none"
+            ),
         ),
         (
             '<fork next="B" a-b="1">B</fork>',
             "unknown-attribute",
-            'error: `<fork>` has no attribute `a-b`\n --> START.md:1:16\n<fork next="B" a-b="1">B</fork>\n'
-            "               ^^^^^^^\nhint: it takes: next, input, after, cd",
+            (
+                'error: `<fork>` has no attribute `a-b`\n --> START.md:1:16\n<fork next="B" a-b="1">B</fork>\n'
+                "               ^^^^^^^\nhint: it takes: next, input, after, cd"
+            ),
         ),
         (
             '<fork next="NEXT">B</fork>\n- <fork next="B">B</fork>',
             "next-mismatch",
-            "error: forks of one output must agree on `next`: `NEXT` here is followed by `B`\n --> START.md:2:9\n"
-            '- <fork next="B">B</fork>\n        ^^^^^^^^\nhint: <fork next="NEXT">B</fork>',
+            (
+                "error: forks of one output must agree on `next`: `NEXT` here is followed by `B`\n --> START.md:2:9\n"
+                '- <fork next="B">B</fork>\n        ^^^^^^^^\nhint: <fork next="NEXT">B</fork>'
+            ),
         ),
     ],
 )
@@ -173,7 +203,9 @@ def test_a_mistake_in_a_tag_is_shown_at_its_place_with_the_way_out(body: str, id
     assert picture(found) == expected
 
 
-@pytest.mark.parametrize("body", ["<goto></goto>", '<fork next="B" state="x">B</fork>', '<wait timeout_next="B">B</wait>'])
+@pytest.mark.parametrize(
+    "body", ["<goto></goto>", '<fork next="B" state="x">B</fork>', '<wait timeout_next="B">B</wait>']
+)
 def test_a_tag_that_would_be_refused_at_run_time_is_found(body: str) -> None:
     found = one(body)
     assert (found.id, found.line, found.column) == ("bad-value", 1, 1)
@@ -218,7 +250,12 @@ def test_several_mistakes_come_in_the_order_of_the_text() -> None:
 )
 def test_a_name_in_a_policy_must_lead_to_a_state(head: str, column: int) -> None:
     found = one(f"---\n{head}\n---\n")
-    assert (found.id, found.message, found.line, found.column) == ("missing-target", "there is no state `ZZZ`", 2, column)
+    assert (found.id, found.message, found.line, found.column) == (
+        "missing-target",
+        "there is no state `ZZZ`",
+        2,
+        column,
+    )
     assert found.source == head
 
 
@@ -265,15 +302,15 @@ def test_the_text_of_a_script_is_no_error() -> None:
 def test_a_python_script_must_be_python() -> None:
     found = one("", A_py="x = 1\nif x\n    pass\n")
     assert found.id == "script-syntax"
-    assert picture(found) == (
-        "error: this is no Python: expected ':'\n --> A.py:2:5\nif x\n    ^\nhint: "
-    )
+    assert picture(found) == ("error: this is no Python: expected ':'\n --> A.py:2:5\nif x\n    ^\nhint: ")
 
 
 @pytest.mark.parametrize("text", ["return 1", "x = '\\d'", "import nowhere_at_all", "# coding: utf-8\nx = 1"])
 def test_python_is_compiled_and_not_run(text: str) -> None:
     found = check("", A_py=text)
-    assert [one.message for one in found] == (["this is no Python: 'return' outside function"] if "return" in text else [])
+    assert [one.message for one in found] == (
+        ["this is no Python: 'return' outside function"] if "return" in text else []
+    )
 
 
 def test_python_with_a_nul_is_found() -> None:

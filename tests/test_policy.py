@@ -248,7 +248,11 @@ NO_VALUE = "give it one, or remove the line"
             "one of: goto, reset, call, function, fork, wait, ask, result",
         ),
         ("allowed_transitions: [{tag: result, payload: 5}]", "`payload` must be text", 'put it in quotes: "5"'),
-        ("allowed_transitions: [{tag: goto, after: 5x}]", "`after` must be a length of time", "write it like 90s, 10m or 2h"),
+        (
+            "allowed_transitions: [{tag: goto, after: 5x}]",
+            "`after` must be a length of time",
+            "write it like 90s, 10m or 2h",
+        ),
         (
             "evaluator: {verdicts: {a: keep}}",
             "`evaluator` needs either `pattern` or `prompt`",
@@ -304,11 +308,36 @@ def test_a_bad_value_is_refused_with_what_would_be_right(head: str, message: str
         ("modle: opus", "there is no key `modle`", "did you mean `model`?", 1),
         ("zzz: 1", "there is no key `zzz`", "", 1),
         ("allowed_transitions: [{tag: call, retrun: A}]", "`<call>` has no `retrun`", "did you mean `return`?", 35),
-        ("allowed_transitions: [{tag: goto, payload: A}]", "`<goto>` has no `payload`", "one of: target, input, after", 35),
-        ("allowed_transitions: [{tag: fork, return: A}]", "`<fork>` has no `return`", "one of: target, next, input, after, cd", 35),
-        ("allowed_transitions: [{tag: fork, visit: A}]", "`<fork>` has no `visit`", "one of: target, next, input, after, cd", 35),
-        ("allowed_transitions: [{tag: fork, a-b: A}]", "`<fork>` has no `a-b`", "one of: target, next, input, after, cd", 35),
-        ("evaluator: {prompt: J, verdict: {}, verdicts: {a: keep}}", "`evaluator` has no `verdict`", "did you mean `verdicts`?", 24),
+        (
+            "allowed_transitions: [{tag: goto, payload: A}]",
+            "`<goto>` has no `payload`",
+            "one of: target, input, after",
+            35,
+        ),
+        (
+            "allowed_transitions: [{tag: fork, return: A}]",
+            "`<fork>` has no `return`",
+            "one of: target, next, input, after, cd",
+            35,
+        ),
+        (
+            "allowed_transitions: [{tag: fork, visit: A}]",
+            "`<fork>` has no `visit`",
+            "one of: target, next, input, after, cd",
+            35,
+        ),
+        (
+            "allowed_transitions: [{tag: fork, a-b: A}]",
+            "`<fork>` has no `a-b`",
+            "one of: target, next, input, after, cd",
+            35,
+        ),
+        (
+            "evaluator: {prompt: J, verdict: {}, verdicts: {a: keep}}",
+            "`evaluator` has no `verdict`",
+            "did you mean `verdicts`?",
+            24,
+        ),
     ],
 )
 def test_an_unknown_key_is_refused_with_a_suggestion(head: str, message: str, hint: str, column: int) -> None:
@@ -428,7 +457,10 @@ FORK = "{tag: fork, target: W.md, next: N}"
         ([CALL], [Call(target="A.md", then="B.md")]),
         (["{tag: call, target: A}"], [Call(target="A", then="Z")]),
         (["{tag: function, model: haiku, effort: low}"], [Function(target="A", then="B", model="haiku", effort="low")]),
-        (["{tag: wait, target: A, timeout: 1h, timeout_next: B}"], [Wait(target="A", timeout=3600.0, timeout_next="B.md")]),
+        (
+            ["{tag: wait, target: A, timeout: 1h, timeout_next: B}"],
+            [Wait(target="A", timeout=3600.0, timeout_next="B.md")],
+        ),
         (["{tag: ask, payload: 'Go on?', next: A}"], [Ask(question=" Go on?\n", next="A")]),
         (["{tag: ask}"], [Ask(question="any", next="A")]),
         (["{tag: result}"], [Result(text="any")]),
@@ -453,8 +485,10 @@ def test_what_matches_is_permitted(allowed: list[str], asked: list[Transition]) 
         (
             [GOTO, "{tag: result}"],
             [Reset(target="A.md", cd="x", after=90.0)],
-            '`<reset after="1m 30s" cd="x">A.md</reset>` is not allowed here; '
-            "allowed: `<goto>A.md</goto>`, `<result>...</result>`",
+            (
+                '`<reset after="1m 30s" cd="x">A.md</reset>` is not allowed here; '
+                "allowed: `<goto>A.md</goto>`, `<result>...</result>`"
+            ),
         ),
         (
             [CALL],

@@ -103,7 +103,7 @@ def test_a_script_is_given_everything_there_is_to_know(room):
     ran = room.drive({"START.py": ENVIRONMENT}, input="hello", variables={"colour": "red"})
     env = given(ran)
     assert Path(env.pop("RAYMOND_INPUT_FILE")).parent == Path(room.project.path("spool", "r"))
-    assert len(env.pop("RAYMOND_STEP_KEY")) == 36
+    assert env.pop("RAYMOND_STEP_KEY") == f"{ran.run.start.key}-main-1"
     assert env.pop("RAYMOND_STEP") == f"{ran.run.start.key}/1"
     assert env == {
         "RAYMOND_WORKFLOW_ID": "r",
@@ -116,7 +116,7 @@ def test_a_script_is_given_everything_there_is_to_know(room):
         "RAYMOND_INPUT": "hello",
         "RAYMOND_RESULT": "hello",
         "RAYMOND_VAR_colour": "red",
-        "RAYMOND_VAR_run_input": "hello",
+        "RAYMOND_RUN_INPUT": "hello",
     }
 
 
@@ -164,7 +164,7 @@ def test_results_of_a_wait_reach_a_script(room):
             "START.sh": 'echo "<fork>WORK</fork><fork>FAIL</fork><wait>END</wait>"',
             "WORK.sh": "echo '<result>7</result>'",
             "FAIL.sh": "exit 3",
-            "END.sh": 'echo "<result>$RAYMOND_VAR_results</result>"; test "$RAYMOND_VAR_results" = "$RAYMOND_INPUT"',
+            "END.sh": 'echo "<result>$RAYMOND_RESULTS</result>"; test "$RAYMOND_RESULTS" = "$RAYMOND_INPUT"',
         }
     )
     assert json.loads(ran.result) == [
@@ -194,10 +194,9 @@ def test_what_a_model_writes_can_never_set_a_variable_of_the_system(room):
 
 
 def test_a_variable_of_an_outer_raymond_does_not_reach_a_script(tmp_path):
-    room = Room(tmp_path, RAYMOND_VAR_secret="outer", RAYMOND_INPUT="outer", RAYMOND="outer")
+    room = Room(tmp_path, RAYMOND_VAR_secret="outer", RAYMOND_INPUT="outer")
     env = given(room.drive({"START.py": ENVIRONMENT}))
     assert "RAYMOND_VAR_secret" not in env
-    assert "RAYMOND" not in env
     assert env["RAYMOND_INPUT"] == ""
 
 
@@ -475,8 +474,8 @@ def test_on_error_is_handed_the_error(room):
     ran = room.drive(
         {
             "START.sh": "# /// raymond\n# on_error: MEND\n# ///\necho 'no such table' >&2; exit 5",
-            "MEND.sh": 'echo "<goto>NEXT</goto><print>$RAYMOND_VAR_error</print>"',
-            "NEXT.sh": 'echo "<result>${RAYMOND_VAR_error-gone}</result>"',
+            "MEND.sh": 'echo "<goto>NEXT</goto><print>$RAYMOND_ERROR</print>"',
+            "NEXT.sh": 'echo "<result>${RAYMOND_ERROR-gone}</result>"',
         }
     )
     assert (ran.code, ran.result) == (0, "gone")
@@ -596,7 +595,7 @@ def peak(room: Room, script: str) -> int:
 
 def test_50_mb_of_output_need_no_memory(room, monkeypatch):
     monkeypatch.chdir(room.path)
-    long = "yes 'one more line of output, and <another> `one`' | head -c 50000000; echo; echo '<result></result>'"
+    long = "yes 'one more line of output' | head -c 50000000; echo; echo '<result></result>'"
     assert peak(room, long) - peak(room, "echo '<result></result>'") < 60_000_000
 
 
@@ -671,7 +670,7 @@ def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room):
     daemon = DAEMON.replace("echo $$ > daemon;", 'trap "" TERM; echo $$ > daemon;')
     ran = room.drive({"START.sh": daemon, "LATER.sh": "echo '<result></result>'"})
     assert ran.code == 0
-    assert not alive(int((room.path / "daemon").read_text()))
+    room.nothing_runs()
 
 
 def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_when_the_run_ends(tmp_path):

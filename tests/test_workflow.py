@@ -13,7 +13,7 @@ from raymond.workflow import Settings, Unresolved, Workflow
 
 
 def build(*names: str, **more: Any) -> Workflow:
-    return workflow.build("review", {name: "text" for name in names}, **more)
+    return workflow.build("review", dict.fromkeys(names, "text"), **more)
 
 
 def settings(text: str) -> Settings:
@@ -165,6 +165,7 @@ def test_the_entry_is_what_was_given_or_start_or_the_only_state(
             "there is no `1_START` or `START`, and more than one state",
             "the states are: S0.md, S1.md, S2.md, S3.md, S4.md, S5.md, S6.md, S7.md and 2 more",
         ),
+        ([], "START.md", "no-entry", "there is no state `START.md`", ""),
         (["START.md"], "STRAT.md", "no-entry", "there is no state `STRAT.md`", "did you mean `START.md`?"),
         (["START.md"], "../x.md", "unsafe-target", "`../x.md` is no name of a state", "name a state of this workflow"),
         (
@@ -239,11 +240,27 @@ def test_a_target_may_leave_out_the_extension(names: list[str], target: str, pla
             ),
         ),
         (["A.sh"], "A.md", Unresolved("missing-target", "there is no state `A.md`", "did you mean `A.sh`?")),
-        (["A.md.sh"], "A.md", Unresolved("missing-target", "there is no state `A.md`", "the states are: A.md.sh, START.py")),
-        (["REVIEW.md"], "revew", Unresolved("missing-target", "there is no state `revew`", "did you mean `REVIEW.md`?")),
-        (["REVIEW.md"], "review.md", Unresolved("missing-target", "there is no state `review.md`", "did you mean `REVIEW.md`?")),
+        (
+            ["A.md.sh"],
+            "A.md",
+            Unresolved("missing-target", "there is no state `A.md`", "the states are: A.md.sh, START.py"),
+        ),
+        (
+            ["REVIEW.md"],
+            "revew",
+            Unresolved("missing-target", "there is no state `revew`", "did you mean `REVIEW.md`?"),
+        ),
+        (
+            ["REVIEW.md"],
+            "review.md",
+            Unresolved("missing-target", "there is no state `review.md`", "did you mean `REVIEW.md`?"),
+        ),
         (["A.md"], "zzz", Unresolved("missing-target", "there is no state `zzz`", "the states are: A.md, START.py")),
-        (["README.md"], "README.md", Unresolved("missing-target", "there is no state `README.md`", "the states are: START.py")),
+        (
+            ["README.md"],
+            "README.md",
+            Unresolved("missing-target", "there is no state `README.md`", "the states are: START.py"),
+        ),
     ],
 )
 def test_a_target_that_leads_nowhere_says_why(names: list[str], target: str, expected: Unresolved) -> None:
@@ -339,7 +356,12 @@ def test_policy_keys_of_the_settings_are_defaults_of_every_state() -> None:
             "ignoring `missing-target` needs a reason",
             "missing-target: why it is no mistake here",
         ),
-        ("a: b: c", "bad-frontmatter", "YAML: mapping values are not allowed in this context", "put a value that contains `: ` in quotes"),
+        (
+            "a: b: c",
+            "bad-frontmatter",
+            "YAML: mapping values are not allowed in this context",
+            "put a value that contains `: ` in quotes",
+        ),
     ],
 )
 def test_a_bad_setting_is_refused_once_and_at_its_place(text: str, id: str, message: str, hint: str) -> None:

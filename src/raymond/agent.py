@@ -69,7 +69,10 @@ class Agent(Struct):
     results: list[Outcome] | None = None
     """What a wait collected for this visit."""
     results_are_input: bool = False
+    cause: str = ""
+    """The failure of the visit before, when `on_error` led here."""
     error: str = ""
+    """Why it failed or is paused."""
     step: int = 0
     attempt: int = 0
     turn: int = 0

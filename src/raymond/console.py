@@ -5,10 +5,24 @@ from typing import TextIO
 
 from raymond import views
 from raymond.errors import Diagnostic, Error, WorkflowError
-from raymond.events import AgentEnded, AgentStarted, Decision, Event, Spent, StepFinished, StepStarted
+from raymond.events import (
+    AgentCalled,
+    AgentEnded,
+    AgentMoved,
+    AgentReturned,
+    AgentStarted,
+    AskEnded,
+    Decision,
+    Event,
+    Spent,
+    StepFinished,
+    StepStarted,
+    WaitEnded,
+)
 from raymond.run import Run
 
 _UNTOLD = (StepStarted, StepFinished)
+_MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
 
 
 class Lines:
@@ -34,19 +48,19 @@ class Lines:
             self._stream.flush()
 
     def _line(self, run: Run, decision: Decision, event: Event) -> str:
-        agent = getattr(event, "agent", "")
-        was = self._states.get(agent, "")
-        if isinstance(event, AgentEnded):
-            self._states.pop(agent, None)
-        elif hasattr(event, "state"):
-            self._states[agent] = event.state
         text = views.line(event)
         if text is None:
             return ""
-        if was and not isinstance(event, AgentStarted):
-            text = text.replace(f"{agent} -> ", f"{agent} {was} -> ", 1)
-        cost = sum(one.cost for one in decision.events if isinstance(one, Spent))
-        money = f" ${cost:.2f} total {views.money(run)}" if cost and hasattr(event, "state") else ""
+        agent = getattr(event, "agent", "")
+        if isinstance(event, _MOVES):
+            was = self._states.get(agent)
+            self._states[agent] = event.state
+            if was:
+                text = text.replace(f"{agent} -> ", f"{agent} {was} -> ", 1)
+        elif isinstance(event, AgentEnded):
+            self._states.pop(agent, None)
+        spent = [one.cost for one in decision.events if isinstance(one, Spent) and one.agent == agent]
+        money = f" ${sum(spent):.2f} total {views.money(run)}" if any(spent) else ""
         return f"[{views.instant(decision.time)}] {text}{money}\n"
 
     def shown(self, agent: str, kind: str, text: str) -> None:

@@ -45,7 +45,7 @@ from raymond.events import (
 )
 from raymond.moves import Problem
 from raymond.policy import Policy
-from raymond.run import Run, pool_of
+from raymond.run import Run, pool_of, reached, shut
 from raymond.tags import Reading, Transition
 from raymond.variables import Placed
 
@@ -76,7 +76,7 @@ class Output(Struct, frozen=True, kw_only=True):
     spent: Spending = Spending()
     session: str = ""
     directories: Mapping[str, str] = {}
-    """Every `cd` of the reading -> the absolute directory, or "!" and why it is refused."""
+    """Every `cd` that is `meant` -> the absolute directory, or "!" and why it is refused."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -132,7 +132,8 @@ def decide(run: Run, placed: Placed, input: Input) -> list[Event]:
             return _with_limits(run, input.spent, _failure(run, placed, input))
         case Interruption():
             agent = run.agents[input.agent]
-            return [StepInterrupted(agent=agent.id, step=agent.step, **_spent(input.spent))]
+            cut = StepInterrupted(agent=agent.id, step=agent.step, **_spent(input.spent))
+            return _with_limits(run, input.spent, [cut])
         case Tick():
             return _tick(run, placed, input.time)
         case Stop():
@@ -172,29 +173,32 @@ def _spent(spent: Spending) -> dict[str, Any]:
 def _output(run: Run, placed: Placed, input: Output) -> list[Event]:
     agent = run.agents[input.agent]
     rules = policy_of(placed, agent.state)
-    asked = _asked(rules, input.reading)
-    if not isinstance(asked, Problem):
-        refusal = policy.permit(rules, asked)
-        asked = Problem(refusal) if refusal else asked
-    if not isinstance(asked, Problem):
+    asked = meant(rules, input.reading)
+    problem = _forbidden(rules, input.reading, asked)
+    if not problem:
         follow = moves.follow(run, placed, agent, asked, time=input.time, directories=input.directories)
         if not isinstance(follow, Problem):
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **_spent(input.spent))
             return [done, *_opened(run, agent), *follow]
-        asked = follow
-    return _refuse(run, placed, agent, input, asked)
+        problem = follow
+    return _refuse(run, placed, agent, input, problem)
 
 
-def _asked(rules: Policy, reading: Reading) -> tuple[Transition, ...] | Problem:
-    """The transitions the output stands for."""
+def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:
+    """The transitions the output stands for: what it says, or what its policy implies; none when it is refused."""
     silent = reading.refused is not None and reading.refused.kind == "none"
     if rules.force_implicit or silent:
         implied = policy.implicit(rules)
         if implied:
             return (implied,)
-    if reading.refused:
-        return Problem(reading.refused.reason, reading.refused.hint)
     return reading.transitions
+
+
+def _forbidden(rules: Policy, reading: Reading, asked: tuple[Transition, ...]) -> Problem | None:
+    if reading.refused and not asked:
+        return Problem(reading.refused.reason, reading.refused.hint)
+    refusal = policy.permit(rules, asked)
+    return Problem(refusal) if refusal else None
 
 
 def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Problem) -> list[Event]:
@@ -257,32 +261,32 @@ def _retries(rules: Policy, agent: Agent) -> int:
 def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
     """The infrastructure failed, not the work: the backend rests, no attempt is charged."""
     backend, now = agent.pool, input.time
-    closed = run.closed.get(backend)
-    if closed and closed.until > now:
-        return []  # another turn has already said so
-    since = closed.since if closed else now
-    tries = closed.tries + 1 if closed else 0
     if input.kind in ("auth", "billing"):
-        shut = BackendClosed(backend=backend, kind=input.kind, error=input.error, since=since, tries=tries)
-        return [shut, AgentPaused(agent=agent.id, reason=input.error)]
+        closing = BackendClosed(backend=backend, kind=input.kind, error=input.error, since=now)
+        return [closing, AgentPaused(agent=agent.id, reason=input.error)]
+    closed = run.closed.get(backend)
+    if closed and (closed.until > now or shut(run, backend)):
+        return []  # another turn has already said so, or a person has to open it
+    before = closed if closed and closed.kind == input.kind else None
+    since = before.since if before else now
+    tries = before.tries + 1 if before else 0
     wait = limits.LIMIT_UNKNOWN if input.kind == "limit" else limits.overload_wait(tries)
     until = input.retry_at if input.retry_at > now else now + wait
-    shut = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
+    closing = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
     if input.kind == "limit" and until - now > run.start.max_wait:
-        return [shut, *_stop(run, f"{backend} is closed by its usage limit for longer than max_wait")]
+        return [closing, *_stop(run, f"{backend} is closed by its usage limit for longer than max_wait")]
     if input.kind == "overload" and now - since > run.start.patience:
-        return [shut, AgentPaused(agent=agent.id, reason=f"{backend} was overloaded for too long: {input.error}")]
-    return [shut]
+        return [closing, AgentPaused(agent=agent.id, reason=f"{backend} was overloaded for too long: {input.error}")]
+    return [closing]
 
 
 def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     """`events`, and a stop when they reach a limit of the run."""
     ended = sum(isinstance(event, StepFinished | StepFailed) for event in events)
-    if run.max_iterations and run.iterations + ended >= run.max_iterations:
-        return [*events, *_stop(run, f"max_iterations ({run.max_iterations}) was reached")]
-    if run.budget and run.cost + spent.cost >= run.budget:
-        return [*events, *_stop(run, f"the budget of ${run.budget:.2f} is spent")]
-    return events
+    reason = reached(run, iterations=ended, cost=spent.cost)
+    if not reason or any(isinstance(event, RunStopped) for event in events):
+        return events
+    return [*events, *_stop(run, reason)]
 
 
 def _stop(run: Run, reason: str) -> list[Event]:

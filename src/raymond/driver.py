@@ -31,6 +31,8 @@ LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
 LONGEST_SLEEP = 30.0
 SYNC_WITHIN = 0.1
+STATE_EVERY = 1.0
+"""Seconds between two writes of the state file while decisions keep coming."""
 
 
 class Face(Protocol):
@@ -85,6 +87,7 @@ class Driver:
         self._quiet_since = time.monotonic()
         self._state_written_at = 0
         self._state_size = 0
+        self._state_due = 0.0
         self._marks = Marks(run.start.key, project.path("spool", f"{id}.pids"))
         self._host = Host(
             marks=self._marks,
@@ -92,7 +95,7 @@ class Driver:
             spool=project.path("spool", id),
             clock=clock,
             report=lambda step, ending: self._endings.append((step, ending)),
-            show=face.shown,
+            show=self._show,
         )
 
     def drive(self, *, restart: bool = False) -> None:
@@ -165,7 +168,14 @@ class Driver:
         return pool != SCRIPTS and pool in self._backends and self._backends[pool].paid
 
     def _start(self, agent: Agent) -> None:
-        step = self._make(agent)
+        try:
+            step = self._make(agent)
+        except OSError as error:
+            raise JournalError(
+                f"step {agent.step} of {agent.id} cannot be started: {error.strerror} ({error.filename or 'no file'})",
+                path=self._journal.path,
+                hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
+            ) from None
         self._steps[agent.id] = step
         self._host.soonest = min(self._host.soonest, step.deadline())
 
@@ -201,6 +211,10 @@ class Driver:
         elif self._sync_at == FAR:
             self._sync_at = time.monotonic() + SYNC_WITHIN
         self._quiet_since = time.monotonic()
+
+    def _show(self, agent: str, kind: str, text: str) -> None:
+        self._tell()
+        self._face.shown(agent, kind, text)
 
     def _tell(self) -> None:
         if self._told:
@@ -250,13 +264,14 @@ class Driver:
             self._sync_at = FAR
         self._journal.snapshot(self.run)
         grown = self._journal.size - self._state_written_at
-        if grown and (grown >= max(self._state_size, 4096) or now - self._quiet_since >= 1.0):
+        if grown and (now - self._quiet_since >= 1.0 or (grown >= self._state_size and now >= self._state_due)):
             self._write_state()
 
     def _write_state(self) -> None:
         self._state_written_at = self._journal.size
         text = views.state_file(self.run)
         self._state_size = len(text)
+        self._state_due = time.monotonic() + STATE_EVERY
         try:
             replace(self._state_file, text)
         except JournalError as error:
@@ -267,7 +282,9 @@ class Driver:
 
     @contextlib.contextmanager
     def _listening(self):  # type: ignore[no-untyped-def]
-        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
         self._host.selector.register(reader, 1, self._hear)
         before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -310,12 +327,12 @@ class Driver:
                 self._face.said(f"a request that cannot be read was put aside: {path}.broken")
                 os.rename(path, f"{path}.broken")
                 continue
-            self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
+            new = self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
             self._must_sync = True
             self._write()
             self._tell()
             inbox.remove(path)
-            if request.kind == "stop" and request.now:
+            if new and request.kind == "stop" and request.now:
                 self._stop("stop", "stopped at once on request")
 
     # --- the end

@@ -4,7 +4,7 @@ import os
 import uuid
 from collections.abc import Callable, Mapping
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -19,6 +19,9 @@ from raymond.project import ID_FORM, Project
 from raymond.run import Run
 from raymond.variables import Placed
 from raymond.workflow import Workflow
+
+if TYPE_CHECKING:
+    from raymond.backends.scripted import Replies
 
 BACKENDS = ("scripted", "scripted-program")
 
@@ -118,6 +121,8 @@ def _check_backends(workflow: Workflow, start: RunStarted, loaded: Loaded) -> No
             f"nothing answers the prompt {prompts[0]}",
             hint=f"put a {REPLIES_FILE} beside it or give --replies FILE: docs/language.md, Scripted replies",
         )
+    if prompts:
+        _replies(start, loaded.files.get(REPLIES_FILE, b"").decode())
 
 
 def take_up(
@@ -195,14 +200,20 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
 def _backends(project: Project, run: Run, placed: Placed) -> Mapping[str, Backend | Direct]:
     if not any(state.kind == "prompt" for state in placed.workflow.states.values()):
         return {}
-    from raymond.backends.scripted import Replies, ScriptedBackend, ScriptedProgram
+    from raymond.backends.scripted import ScriptedBackend, ScriptedProgram
 
-    text, file = run.start.replies, "--replies"
-    beside = os.path.join(placed.workflow_dir, REPLIES_FILE)
-    if not text and os.path.exists(beside):
-        file = REPLIES_FILE
+    beside, text = os.path.join(placed.workflow_dir, REPLIES_FILE), ""
+    if os.path.exists(beside):
         with open(beside, encoding="utf-8") as opened:
             text = opened.read()
-    replies = Replies(text, file) if text else None
+    replies = _replies(run.start, text)
     sessions = project.path("sessions", run.start.workflow_id)
     return {"scripted": ScriptedBackend(replies, sessions), "scripted-program": ScriptedProgram(replies, sessions)}
+
+
+def _replies(start: RunStarted, beside: str) -> "Replies | None":
+    from raymond.backends.scripted import Replies
+
+    if start.replies:
+        return Replies(start.replies, "--replies")
+    return Replies(beside, REPLIES_FILE) if beside else None

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -89,18 +89,26 @@ def lay_out(files: Mapping[str, bytes], folder: str) -> None:
         _mend(files, folder)
         return
     aside = f"{folder}.{os.getpid()}.new"
+    # Left by a process that was killed and had the same id, as happens in containers.
+    if os.path.lexists(aside):
+        _remove(aside)
     os.makedirs(aside, mode=0o700)
+    for inside in _folders(files):
+        os.mkdir(f"{aside}/{inside}", mode=0o700)
     for name, content in files.items():
-        if "/" in name:
-            os.makedirs(os.path.dirname(os.path.join(aside, name)), mode=0o700, exist_ok=True)
         _write(f"{aside}/{name}", content)
     os.rename(aside, folder)
 
 
+def _folders(files: Iterable[str]) -> list[str]:
+    """The folders that hold `files`, each after the one around it."""
+    return sorted({name[:at] for name in files for at, letter in enumerate(name) if letter == "/"})
+
+
 def _mend(files: Mapping[str, bytes], folder: str) -> None:
-    folders = {name[:at] for name in files for at, letter in enumerate(name) if letter == "/"}
+    folders = _folders(files)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    for inside in sorted(folders):
+    for inside in folders:
         _make_folder(os.path.join(folder, inside))
     for name, content in files.items():
         _put(os.path.join(folder, name), content)
@@ -122,7 +130,7 @@ def _build(
     texts = {}
     wrong = []
     for inside in sorted(files):
-        if not (is_state(inside) or inside == SETTINGS_FILE or inside.startswith("lib/")):
+        if not (is_state(inside) or inside in (SETTINGS_FILE, REPLIES_FILE) or inside.startswith("lib/")):
             continue
         try:
             texts[inside] = files[inside].decode().removeprefix("\ufeff").replace("\r\n", "\n")

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import prompts
-from raymond.agent import WAITING, Agent
+from raymond.agent import FAILED, WAITING, Agent
 from raymond.events import (
     ZERO,
     AgentCalled,
@@ -53,7 +53,7 @@ def follow(
 ) -> list[Event] | Problem:
     """The events of a permitted transition, or why it cannot be."""
     asked = [_rendered(run, placed, agent, one) for one in asked]
-    problem = _misnamed(placed, asked) or _misplaced(directories) or _crowded(run, asked)
+    problem = _misnamed(placed, asked) or _misplaced(asked, directories) or _crowded(run, asked)
     if problem:
         return problem
     forks = [one for one in asked if isinstance(one, Fork)]
@@ -109,7 +109,7 @@ def end_wait(placed: Placed, run: Run, agent: Agent, *, timed_out: bool = False)
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
     landing = land(placed, agent.visits or {}, target)
     if isinstance(landing, Problem):
-        return give_up(placed, run, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     return [WaitEnded(agent=agent.id, state=landing.state, timed_out=timed_out, instead_of=landing.instead_of)]
 
 
@@ -118,7 +118,7 @@ def end_ask(placed: Placed, run: Run, agent: Agent, answer: str, *, timed_out: b
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
     landing = land(placed, agent.visits or {}, target)
     if isinstance(landing, Problem):
-        return give_up(placed, run, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     return [
         AskEnded(
             agent=agent.id,
@@ -260,7 +260,9 @@ def _forked(
 def _parent(placed: Placed, run: Run, agent: Agent) -> list[Event]:
     """The end of the parent's wait, when `agent` was the last it waited for."""
     parent = run.agents.get(agent.parent)
-    if not parent or parent.status != WAITING or parent.alive != 1 or agent.id not in (parent.children or ()):
+    if agent.status == FAILED or not parent or agent.id not in (parent.children or ()):
+        return []  # nobody counts on it
+    if parent.status != WAITING or parent.alive != 1:
         return []
     return end_wait(placed, run, parent)
 
@@ -308,8 +310,10 @@ def _targets(asked: Transition) -> list[str]:
             assert_never(asked)
 
 
-def _misplaced(directories: Mapping[str, str]) -> Problem | None:
-    for found in directories.values():
+def _misplaced(asked: Iterable[Transition], directories: Mapping[str, str]) -> Problem | None:
+    for one in asked:
+        cd = one.cd if isinstance(one, Fork | Reset) else ""
+        found = directories.get(cd, f'!cd="{cd}": nobody looked for it') if cd else ""
         if found.startswith("!"):
             return Problem(found[1:])
     return None

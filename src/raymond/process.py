@@ -135,6 +135,7 @@ class Marks:
     def note(self, pid: int, step: int) -> None:
         """Remember a started process, where processes cannot be searched."""
         if not HAS_PROC:
+            os.makedirs(os.path.dirname(self._pids), 0o700, exist_ok=True)
             with open(self._pids, "a", encoding="ascii") as file:
                 file.write(f"{pid} {step} {start_time(pid)}\n")
 
@@ -187,8 +188,17 @@ class Marks:
             return
         for line in lines:
             pid, step, began = line.split(" ", 2)
-            if alive(int(pid), began):
+            if alive(int(pid), began) or _group_without_leader(int(pid)):
                 yield int(pid), int(step)
+
+
+def _group_without_leader(pid: int) -> bool:
+    """What a script left in its group: no other group can have this number while it lives."""
+    try:
+        os.killpg(pid, 0)
+    except OSError:
+        return False
+    return not start_time(pid)
 
 
 def _number(text: bytes) -> int:
@@ -213,7 +223,7 @@ def _gone_by(pids: list[int], deadline: float) -> bool:
     while True:
         for pid in pids:
             _try_reap(pid)
-        if not any(alive(pid, began[pid]) for pid in pids):
+        if not any(alive(pid, began[pid]) or (not HAS_PROC and _group_without_leader(pid)) for pid in pids):
             return True
         if time.monotonic() >= deadline:
             return False

@@ -65,6 +65,11 @@ class Project:
             return
 
 
+def private(path: str, flags: int) -> int:
+    """An opener for files nobody else may read."""
+    return os.open(path, flags, 0o600)
+
+
 def find(cwd: str) -> Project | None:
     """The nearest `.raymond` from `cwd` upward; the folder with `.git` is the last one looked at."""
     for folder in _upward(cwd):

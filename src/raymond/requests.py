@@ -17,7 +17,7 @@ from raymond.events import (
     RunStopped,
 )
 from raymond.moves import Problem
-from raymond.run import Run
+from raymond.run import Run, reached, shut
 from raymond.variables import Placed
 
 
@@ -53,10 +53,13 @@ def problem(run: Run, placed: Placed, request: Request) -> Problem | None:
 def resume(run: Run, version: str) -> list[Event]:
     """A driver takes the run up: what failed or paused tries again, a backend closed for a person is open."""
     events: list[Event] = [RunResumed(version=version)]
-    events += [BackendOpened(backend=name) for name, closed in run.closed.items() if not closed.until]
+    events += [BackendOpened(backend=name) for name in run.closed if shut(run, name)]
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
         events += [AgentRetried(agent=agent.id) for agent in stuck]
+    reason = reached(run)
+    if reason:
+        events.append(RunStopped(kind="limit", reason=reason))
     return events
 
 
@@ -84,8 +87,7 @@ def _answer(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
     if request.agent:
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
     if not open_ones:
-        who = request.agent or "nobody"
-        return Problem(f"{who} is not asking anything" if request.agent else "no agent asks anything")
+        return Problem(f"{request.agent} is not asking anything" if request.agent else "no agent asks anything")
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
         return Problem(f"several agents ask: {names}", "say which one: raymond answer ID AGENT TEXT")

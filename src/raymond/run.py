@@ -142,6 +142,20 @@ def due(run: Run, now: float) -> bool:
     return (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0)
 
 
+def shut(run: Run, pool: str) -> bool:
+    """Whether `pool` takes no turns before a person resumes the run."""
+    return pool in run.closed and not run.closed[pool].until and pool not in run.probing
+
+
+def reached(run: Run, *, iterations: int = 0, cost: float = 0.0) -> str:
+    """Which limit of the run is used up, with what is about to be added; nothing when none is."""
+    if run.max_iterations and run.iterations + iterations >= run.max_iterations:
+        return f"max_iterations ({run.max_iterations}) was reached"
+    if run.budget and run.cost + cost >= run.budget:
+        return f"the budget of ${run.budget:.2f} is spent"
+    return ""
+
+
 def pool_of(run: Run, state: str) -> str:
     """Who runs `state`: the scripts, or a backend."""
     if not state.endswith(".md"):
@@ -291,6 +305,7 @@ def _end(run: Run, event: AgentEnded) -> None:
     _set(run, agent, "")
     run.outcomes[agent.id] = Outcome(agent.id, agent.state, "done", event.result)
     _count_child(run, agent, -1)
+    _drop_timers(run)
 
 
 def _agent(
@@ -304,7 +319,7 @@ def _agent(
                 agent.session = agent.backend = ""
             agent.cwd = event.cwd or agent.cwd
             _enter(run, agent, event.state, event.input)
-            agent.error = event.error
+            agent.cause = event.error
             _sleep_or_go(run, agent, event.wake_at)
         case AgentCalled():
             _call(run, agent, event)
@@ -318,7 +333,7 @@ def _agent(
             agent.error, agent.freshened = "", False
             _set(run, agent, READY)
         case AgentFailed():
-            agent.error = event.error
+            agent.error, agent.wake_at, agent.question = event.error, 0.0, ""
             _set(run, agent, FAILED)
         case AgentPaused():
             agent.error = event.reason
@@ -398,7 +413,7 @@ def _enter(run: Run, agent: Agent, state: str, text: str) -> None:
     if state.endswith(".md"):
         agent.prompted = agent.prompted or {}
         agent.prompted[state] = agent.prompted.get(state, 0) + 1
-    agent.results, agent.results_are_input, agent.error = None, False, ""
+    agent.results, agent.results_are_input, agent.error, agent.cause = None, False, "", ""
     agent.attempt = agent.turn = agent.failures = agent.reminders = agent.tries = 0
     agent.reminder, agent.freshened, agent.interrupted = "", False, False
     agent.wake_at, agent.question, agent.next_state, agent.timeout_state = 0.0, "", "", ""

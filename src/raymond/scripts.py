@@ -1,6 +1,7 @@
 """One script state: its environment, its process, its output."""
 
 import codecs
+import contextlib
 import os
 import selectors
 import sys
@@ -10,9 +11,10 @@ import msgspec
 
 from raymond import tags, variables
 from raymond.agent import Agent
-from raymond.core import Output, Spending
+from raymond.core import Output, Spending, meant
 from raymond.directories import directories
 from raymond.process import DEV_NULL, MARK, spawn
+from raymond.project import private
 from raymond.run import Run
 from raymond.steps import FAR, Host, Step
 from raymond.variables import Placed
@@ -48,6 +50,7 @@ class ScriptStep(Step):
     def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent) -> None:
         state = placed.workflow.states[agent.state]
         super().__init__(host, agent, state.policy)
+        self._rules = state.policy
         self._run = run
         self._cwd = agent.cwd or run.start.cwd
         self._reader = tags.Reader(script=True)
@@ -65,8 +68,8 @@ class ScriptStep(Step):
     def _start(self, placed: Placed, run: Run, agent: Agent) -> None:
         env = self._environment(run, placed, agent)
         argv = interpreter(placed, agent.state) + [os.path.join(placed.workflow_dir, agent.state)]
-        out, write_out = os.pipe2(os.O_CLOEXEC)
-        err, write_err = os.pipe2(os.O_CLOEXEC)
+        out, write_out = os.pipe()
+        err, write_err = os.pipe()
         try:
             self.pid = spawn(argv, env, self._cwd, stdout=write_out, stderr=write_err)
         except OSError as error:
@@ -95,6 +98,7 @@ class ScriptStep(Step):
         room = LARGEST_TOGETHER
         left_out = False
         given = values["input"]
+        # Built-in names come first: whatever a model handed on, a script can tell which run, agent and state it is.
         for name, value in values.items():
             raw = value.encode("utf-8", "surrogateescape")
             size = len(raw)
@@ -115,7 +119,7 @@ class ScriptStep(Step):
     def _file(self, name: str, text: str) -> str:
         path = os.path.join(self.host.spool, f"{self.number}.{name}")
         os.makedirs(self.host.spool, 0o700, exist_ok=True)
-        with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(text)
         self._files.append(path)
         return path
@@ -216,7 +220,7 @@ class ScriptStep(Step):
                 agent=self.agent,
                 reading=reading,
                 spent=spent,
-                directories=directories(self._run, base, reading.transitions),
+                directories=directories(self._run, base, meant(self._rules, reading)),
             )
             self.host.report(self, output)
 
@@ -227,7 +231,8 @@ class ScriptStep(Step):
             os.close(fd)
             del self._open[fd]
         while self._files:
-            os.unlink(self._files.pop())
+            with contextlib.suppress(FileNotFoundError):  # the script may have removed it
+                os.unlink(self._files.pop())
 
 
 def _what_failed(code: int, errors: str) -> tuple[str, str]:

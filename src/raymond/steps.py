@@ -42,8 +42,7 @@ class Host:
         """When, by the monotonic clock, a step has to be looked at."""
         self.show = show
         """Called with agent, kind (print, tool, text, note) and text while a step runs."""
-        inner = (b"RAYMOND_", b"RAYMOND=")
-        self.environment = {k: v for k, v in os.environb.items() if not k.startswith(inner)}
+        self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
         if b"RAYMOND_PORTABLE" in os.environb:
             self.environment[b"RAYMOND_PORTABLE"] = b"1"
 

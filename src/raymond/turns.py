@@ -7,10 +7,11 @@ import time
 from raymond import prompts, tags
 from raymond.agent import Agent
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
-from raymond.core import Interruption, Output, Spending
+from raymond.core import Interruption, Output, Spending, meant
 from raymond.directories import directories
 from raymond.lock import start_time
 from raymond.process import MARK, alive, spawn
+from raymond.project import private
 from raymond.run import Run
 from raymond.steps import FAR, Host, Step
 from raymond.variables import Placed
@@ -27,6 +28,7 @@ class TurnStep(Step):
     def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, text: str | None = None) -> None:
         state = placed.workflow.states[agent.state]
         super().__init__(host, agent, state.policy)
+        self._rules = state.policy
         self._run = run
         self.turn = Turn(
             agent=agent.id,
@@ -81,7 +83,7 @@ class TurnStep(Step):
             reading=reading,
             spent=_at(ending.spent, offset),
             session=ending.session,
-            directories=directories(self._run, self.turn.cwd, reading.transitions),
+            directories=directories(self._run, self.turn.cwd, meant(self._rules, reading)),
         )
         self.host.report(self, output)
 
@@ -156,7 +158,8 @@ class ProgramTurn(TurnStep):
         spool = self.turn.spool
         remove(spool)
         os.makedirs(spool, 0o700)
-        with open(os.path.join(spool, "prompt"), "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        path = os.path.join(spool, "prompt")
+        with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(self.turn.prompt)
         command = self._backend.command(self.turn)
         env = dict(self.host.environment)
@@ -166,9 +169,7 @@ class ProgramTurn(TurnStep):
         out = os.open(os.path.join(spool, "out"), flags, 0o600)
         err = os.open(os.path.join(spool, "err"), flags, 0o600)
         try:
-            self.pid = spawn(
-                command.argv, env, self.turn.cwd, stdin=os.path.join(spool, "prompt"), stdout=out, stderr=err
-            )
+            self.pid = spawn(command.argv, env, self.turn.cwd, stdin=path, stdout=out, stderr=err)
         except OSError as error:
             self._gone = True
             what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"
@@ -179,7 +180,7 @@ class ProgramTurn(TurnStep):
             os.close(err)
         self._began = start_time(self.pid)
         self.host.marks.note(self.pid, self.number)
-        with open(os.path.join(spool, "pid"), "w", encoding="ascii") as file:
+        with open(os.path.join(spool, "pid"), "w", encoding="ascii", opener=private) as file:
             file.write(f"{self.pid} {self._began}")
         self.host.watcher.watch(self.pid, self._end)
 

@@ -24,11 +24,10 @@ class Placed(Struct, frozen=True):
 
 
 def values(run: Run, placed: Placed, agent: Agent) -> dict[str, str]:
-    """Every name bound in this visit; built-in names win over variables, variables over metadata."""
+    """Every name bound in this visit, built-in names first; those win over variables, variables over metadata."""
     start = run.start
-    bound = {**start.metadata, **(agent.variables or {})}
     given = results(agent) if agent.results_are_input else agent.input
-    bound |= {
+    bound = {
         "input": given,
         "result": given,
         "run_input": start.input,
@@ -42,11 +41,14 @@ def values(run: Run, placed: Placed, agent: Agent) -> dict[str, str]:
     }
     if agent.results is not None:
         bound["results"] = results(agent)
-    if agent.error:
-        bound["error"] = agent.error
+    if agent.cause:
+        bound["error"] = agent.cause
     state = placed.workflow.states.get(agent.state)
     if state and state.policy.allowed_transitions:
         bound["transitions"] = policy.instructions(state.policy)
+    for given_by in (agent.variables, start.metadata):
+        for name, value in (given_by or {}).items():
+            bound.setdefault(name, value)
     return bound
 
 

@@ -33,7 +33,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.run import Run
+from raymond.run import Run, shut
 
 RESULTS_SHOWN = 1000
 
@@ -50,9 +50,10 @@ def status(run: Run) -> str:
     if run.stopped:
         return "paused" if run.stopped.kind in ("parked", "signal") else "stopped"
     counts = run.statuses
-    if counts.get(READY) or counts.get(RUNNING) or counts.get(SLEEPING):
+    could_start = any(queue and not shut(run, pool) for pool, queue in run.ready.items())
+    if could_start or counts.get(RUNNING) or counts.get(SLEEPING):
         return "running"
-    if counts.get(PAUSED):
+    if counts.get(PAUSED) or counts.get(READY):
         return "paused"
     return "waiting" if counts.get(ASKING) or counts.get(WAITING) else "running"
 
@@ -150,7 +151,7 @@ def exit_code(run: Run, signal: int = 0) -> int:
         return 128 + signal
     if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
         return 5
-    if run.stopped and run.stopped.kind == "limit":
+    if run.stopped and run.stopped.kind == "limit" and not run.ended:
         return 4
     if run.failed:
         return 1

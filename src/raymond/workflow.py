@@ -70,6 +70,8 @@ class Workflow(Struct):
     """Extensions of the states that this machine can run."""
     marks: dict[Path, Mark] = {}
     """Where the values of workflow.yaml stand."""
+    names: dict[str, str] = {}
+    """Every target that has led to a state -> that state."""
 
 
 class Unresolved(Struct, frozen=True):
@@ -109,6 +111,16 @@ def build(
 
 def resolve(workflow: Workflow, target: str) -> str | Unresolved:
     """The state that `target` names, with its extension."""
+    state = workflow.names.get(target)
+    if state:
+        return state
+    found = _resolve(workflow, target)
+    if isinstance(found, str):
+        workflow.names[target] = found
+    return found
+
+
+def _resolve(workflow: Workflow, target: str) -> str | Unresolved:
     if _UNSAFE.search(target):
         return Unresolved("unsafe-target", f"`{target}` is no name of a state", "name a state of this workflow")
     if target in workflow.states:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond import inbox, journal, launch, loader, requests, views
+from raymond.agent import ASKING, FAILED, RUNNING
 from raymond.backends import scripted
 from raymond.cli import choose
 from raymond.driver import Driver
@@ -20,7 +21,7 @@ from raymond.launch import Options
 from raymond.project import Project
 from raymond.prompts import INTERRUPTED
 from raymond.requests import Request
-from raymond.run import ASKING, FAILED, RUNNING, Run, evolve
+from raymond.run import Run, evolve
 
 RICH = Path(__file__).resolve().parent.parent / "scenarios" / "rich"
 FULL = bool(os.environ.get("RAYMOND_FULL"))

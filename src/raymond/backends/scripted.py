@@ -17,6 +17,7 @@ from raymond.backends.stream import StreamReader, tool_line
 from raymond.core import Spending
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.limits import KINDS
+from raymond.project import private
 
 KEYS = ("text", "cost", "tokens", "delay", "writes", "tools", "fail", "error", "retry_after", "silent")
 
@@ -91,11 +92,15 @@ class Replies:
         if isinstance(entry, str):
             return Scripted(text=entry)
         try:
+            if not isinstance(entry, dict):
+                raise ValueError("it is neither a text nor a mapping")
             fields = dict(entry)
             for key in ("delay", "retry_after"):
                 if key in fields:
                     fields[key] = _seconds(key, fields[key])
             tokens = fields.pop("tokens", None) or {}
+            if not isinstance(tokens, dict):
+                raise ValueError("tokens is a mapping such as {in: 1000, out: 20}")
             fields |= {"tokens_in": tokens.get("in", 0), "tokens_out": tokens.get("out", 0)}
             unknown = set(fields) - set(Scripted.__struct_fields__)
             if unknown:
@@ -103,7 +108,7 @@ class Replies:
             reply = msgspec.convert(fields, Scripted)
             if reply.fail and reply.fail not in KINDS:
                 raise ValueError(f"fail is one of {', '.join(KINDS)}")
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError) as error:
             raise WorkflowError(
                 Diagnostic(
                     id="bad-reply",
@@ -166,7 +171,7 @@ class ScriptedProgram:
         if reply is None:
             reply = Scripted(fail="setup", error=_missing(turn, self._replies is None))
         path = os.path.join(turn.spool, "reply.json")
-        with open(path, "wb") as file:
+        with open(path, "wb", opener=private) as file:
             file.write(msgspec.json.encode(reply))
         os.makedirs(self._sessions, 0o700, exist_ok=True)
         argv = [sys.executable, "-m", "raymond.testing.agent", "--sessions", self._sessions, "--reply", path]
@@ -213,7 +218,7 @@ def keep(folder: str, session: str, base: str, prompt: str, reply: Reply) -> Non
         tokens_out=spent.tokens_out,
     )
     aside = os.path.join(folder, f".{session}")
-    with open(aside, "wb") as file:
+    with open(aside, "wb", opener=private) as file:
         file.write(msgspec.json.encode(turn))
     os.replace(aside, os.path.join(folder, f"{session}.json"))
 

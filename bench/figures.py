@@ -1,0 +1,341 @@
+"""The figures: each is measured beside its floor, in turns, and is the median of its rounds."""
+
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import workflows
+from measure import Child, Failed, interrupted, run
+from report import Goal, Reading
+from workflows import ID, PYTHON, RAYMOND, Folder
+
+Readings = dict[str, Reading]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done. Figures of different sizes cannot be compared."""
+
+    chain: int = 1000
+    chain_rounds: int = 7
+    fan: tuple[int, int, int] = (100, 1000, 10_000)
+    fan_rounds: tuple[int, int, int] = (9, 3, 1)
+    endings: int = 1000
+    live: int = 10_000
+    resume_rounds: int = 5
+    memory_rounds: int = 3
+    start_rounds: int = 15
+
+
+FULL = Size()
+QUICK = Size(
+    chain_rounds=2,
+    fan=(100, 300, 1000),
+    fan_rounds=(3, 1, 1),
+    endings=300,
+    live=1000,
+    resume_rounds=2,
+    memory_rounds=1,
+    start_rounds=5,
+)
+
+
+def goals(size: Size) -> dict[str, list[Goal]]:
+    """Every figure there is, by the group it is measured with."""
+    few, _, many = size.fan
+    times, more_ms, more_mb = "{:.2f}x", "+{:.0f} ms", "+{:.0f} MB"
+    return {
+        "chain": [
+            Goal("chain", f"chain of {size.chain:,} `.sh` steps, wall", 1.30, 1.10, times),
+            Goal("chain-cpu", "own CPU per step of that chain", 0.9, 0.3, "{:.2f} ms"),
+        ],
+        "fan-out": [
+            Goal("fan-out", f"fan-out, own CPU per step with {many:,} agents against {few:,}", 1.2, 1.0, times),
+        ],
+        "endings": [
+            Goal("endings", f"bytes written while {size.endings:,} agents end one by one", 3.0, 1.5, times),
+        ],
+        "resume": [
+            Goal("resume", f"resume with {size.live:,} live agents to the first step, wall", 300, 100, more_ms),
+        ],
+        "memory": [Goal("memory", f"peak memory with {size.live:,} live agents", 60, 20, more_mb)],
+        "start": [
+            Goal("version", "CPU of `raymond --version`", 15, 5, more_ms),
+            Goal("status", "CPU of `raymond status --json`", 100, 60, more_ms),
+            Goal("one-step", "own CPU of a one-step run", 150, 80, more_ms),
+        ],
+    }
+
+
+# --- chain
+
+
+def chain(home: Path, size: Size) -> Readings:
+    """A chain of scripts against the same scripts in a loop; and what the runtime itself computes meanwhile."""
+    states = workflows.chain(size.chain)
+    last = list(states)[-1]
+    floors, walls, cpus, starts = [], [], [], []
+    for number in _rounds("chain", size.chain_rounds):
+        ours, alone = (Folder(home / f"chain-{kind}{number}", states) for kind in ("run", "one"))
+        floors.append(run(workflows.loop(ours.path), ours.path).wall)
+        cost = ours.run(result="done", steps=size.chain)
+        walls.append(cost.wall)
+        cpus.append(cost.cpu)
+        starts.append(alone.run(last, result="done", steps=1).cpu)
+        _tell(f"  floor {floors[-1]:.2f} s, ours {walls[-1]:.2f} s, own CPU {cpus[-1]:.2f} s")
+    floor, wall = median(floors), median(walls)
+    each = 1000 * median(cpus) / size.chain
+    without = _without_start(cpus, starts, size.chain)
+    return {
+        "chain": Reading(
+            f"{floor:.2f} s (bash loop)",
+            f"{wall:.2f} s",
+            f"{wall / floor:.2f}x",
+            wall / floor,
+            {"floors": _short(floors), "walls": _short(walls)},
+        ),
+        "chain-cpu": Reading(
+            "-",
+            f"{each:.2f} ms",
+            f"{each:.2f} ms ({without:.2f} without start-up)",
+            each,
+            {"without_start": round(without, 4), "cpus": _short(cpus), "start_cpus": _short(starts)},
+        ),
+    }
+
+
+# --- fan-out
+
+
+def fan_out(home: Path, size: Size) -> Readings:
+    """What a step costs must not depend on the number of agents, with and without the start-up."""
+    cpus: dict[int, list[float]] = {agents: [] for agents in size.fan}
+    starts = []
+    for number, agents in enumerate(_in_turns(size)):
+        states = workflows.fan_out(agents)
+        cost = Folder(home / f"fan-{number}", states).run(result="done", steps=2 * agents + 2)
+        starts.append(Folder(home / f"fan-one{number}", states).run("B.sh", result="ok", steps=1).cpu)
+        cpus[agents].append(cost.cpu)
+        _tell(f"fan-out of {agents:,}: {cost.wall:.2f} s, own CPU {cost.cpu:.2f} s")
+    few, some, many = size.fan
+    each = {agents: 1000 * median(cpus[agents]) / (2 * agents + 2) for agents in size.fan}
+    without = {agents: _without_start(cpus[agents], starts, 2 * agents + 2) for agents in size.fan}
+    ratio, honest = each[many] / each[few], without[many] / without[few]
+    return {
+        "fan-out": Reading(
+            f"{each[few]:.2f} ms ({without[few]:.2f} without start-up)",
+            f"{each[many]:.2f} ms ({without[many]:.2f}); {some:,}: {each[some]:.2f} ({without[some]:.2f})",
+            f"{ratio:.2f}x ({honest:.2f}x without start-up)",
+            max(ratio, honest),
+            {
+                "ratio": round(ratio, 4),
+                "ratio_without_start": round(honest, 4),
+                "ms_per_step": {agents: round(each[agents], 4) for agents in size.fan},
+                "ms_per_step_without_start": {agents: round(without[agents], 4) for agents in size.fan},
+                "cpus": {agents: _short(cpus[agents]) for agents in size.fan},
+                "start_cpus": _short(starts),
+            },
+        )
+    }
+
+
+def _in_turns(size: Size) -> Iterator[int]:
+    """The sizes one after another, until each has had its rounds."""
+    for number in range(max(size.fan_rounds)):
+        yield from (agents for agents, rounds in zip(size.fan, size.fan_rounds, strict=True) if number < rounds)
+
+
+# --- endings
+
+
+def endings(home: Path, size: Size) -> Readings:
+    """What is written while agents end, against what has to be remembered of it."""
+    folder = Folder(home / "endings", workflows.endings(size.endings))
+    _tell(f"endings: {size.endings:,} agents end {workflows.APART} ms after each other")
+    with folder.start() as child:
+        child.wait_until(lambda: folder.count("sleeping") == size.endings, "every agent sleeps")
+        if folder.state()["iteration_count"] > 2:
+            raise Failed("agents ended before all of them were alive; forking took too long")
+        before = _written(child, folder)
+        began = time.monotonic()
+        cost = child.end(within=60 + size.endings * workflows.APART / 1000)
+        lasted = time.monotonic() - began
+        after = _sizes(child, folder, cost.wrote)
+    folder.check(size.endings + 2)
+    if lasted < size.endings * workflows.APART / 1000:
+        raise Failed(f"the agents ended within {lasted:.1f} s, all at once")
+    floor, ours = after[0] - before[0], after[1] - before[1]
+    return {
+        "endings": Reading(
+            f"{floor / 1000:.0f} kB (journal)",
+            f"{ours / 1000:.0f} kB",
+            f"{ours / floor:.2f}x",
+            ours / floor,
+            {"journal_bytes": floor, "written_bytes": ours, "seconds": round(lasted, 2)},
+        )
+    }
+
+
+def _written(child: Child, folder: Folder) -> tuple[int, int]:
+    return _sizes(child, folder, child.wrote())
+
+
+def _sizes(child: Child, folder: Folder, wrote: int) -> tuple[int, int]:
+    """Bytes of the journal, and bytes written but not to the terminal."""
+    said = child.out.stat().st_size + child.err.stat().st_size
+    return folder.journal.stat().st_size, wrote - said
+
+
+# --- resume
+
+
+def resume(home: Path, size: Size) -> Readings:
+    """From the command to the first step of a run whose driver was killed, against an empty Python."""
+    folder = Folder(home / "resume", workflows.held(size.live))
+    os.mkfifo(folder.path / "first")
+    _tell(f"resume: forking {size.live:,} agents, then kill -9")
+    _kill_after_forks(folder, size.live)
+    (folder.path / "go").touch()
+    kept = home / "resume-kept"
+    (folder.path / ".raymond").rename(kept)
+    floors, walls = [], []
+    for _ in _rounds("resume", size.resume_rounds):
+        shutil.rmtree(folder.path / ".raymond", ignore_errors=True)
+        shutil.copytree(kept, folder.path / ".raymond")
+        floors.append(run([PYTHON, "-c", "pass"], home).wall)
+        walls.append(_first_step(folder))
+        _tell(f"  floor {1000 * floors[-1]:.0f} ms, ours {1000 * walls[-1]:.0f} ms")
+    return {"resume": _more(floors, walls, 1000, "ms", "`python -c pass`")}
+
+
+def _kill_after_forks(folder: Folder, agents: int) -> None:
+    with folder.start() as child:
+        child.wait_until(lambda: _forked(folder, agents), "every agent is forked")
+        child.end(signal.SIGKILL)
+    # The steps see that their driver is gone; their end must not fall into the measurement.
+    time.sleep(0.5)
+
+
+def _forked(folder: Folder, agents: int) -> bool:
+    return len(folder.state().get("agents", ())) == agents + 1 and folder.count("running") > 0
+
+
+def _first_step(folder: Folder) -> float:
+    """Seconds from the command to the first word of a step; then the run is stopped."""
+    os.sync()
+    # Open for writing too, so that a reader without a writer is no end of file.
+    pipe = os.open(folder.path / "first", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        with Child([RAYMOND, "resume", ID], folder.path) as child:
+            if not select.select([pipe], [], [], 60)[0]:
+                raise Failed(f"no step began within 60 s: {child.last_words()}")
+            wall = time.monotonic() - child.began
+            cost = child.end(signal.SIGTERM)
+            if not interrupted(cost.code):
+                raise Failed(f"a stopped resume ended with {cost.code}: {child.last_words()}")
+    finally:
+        os.close(pipe)
+    return wall
+
+
+# --- memory
+
+
+def memory(home: Path, size: Size) -> Readings:
+    """The peak of a run with many sleeping agents, against that of a run with one."""
+    floors, peaks = [], []
+    for number in _rounds("memory", size.memory_rounds):
+        floors.append(_peak(home / f"memory-one{number}", 0))
+        peaks.append(_peak(home / f"memory-all{number}", size.live))
+        _tell(f"  floor {floors[-1] / 1e6:.1f} MB, ours {peaks[-1] / 1e6:.1f} MB")
+    return {"memory": _more(floors, peaks, 1e-6, "MB", "run with one agent")}
+
+
+def _peak(path: Path, agents: int) -> float:
+    folder = Folder(path, workflows.asleep(agents))
+    with folder.start() as child:
+        child.wait_until(lambda: folder.count("sleeping") == max(agents, 1), "every agent sleeps")
+        # A quiet second later the state file may be written once more.
+        time.sleep(1.5)
+        cost = child.end_watched(signal.SIGTERM)
+        if not interrupted(cost.code):
+            raise Failed(f"a stopped run ended with {cost.code}: {child.last_words()}")
+    return float(cost.peak)
+
+
+# --- start
+
+
+def start(home: Path, size: Size) -> Readings:
+    """What every command costs before it does anything, against an empty Python."""
+    done = Folder(home / "status", workflows.one_step())
+    done.run(result="done", steps=1)
+    commands: dict[str, Callable[[int], float]] = {
+        "floor": lambda _: run([PYTHON, "-c", "pass"], home).cpu,
+        "version": lambda _: run([RAYMOND, "--version"], home).cpu,
+        "status": lambda _: _status(done),
+        "one-step": lambda number: (
+            Folder(home / f"start-{number}", workflows.one_step()).run(result="done", steps=1).cpu
+        ),
+    }
+    cpus: dict[str, list[float]] = {name: [] for name in commands}
+    for number in _rounds("start", size.start_rounds):
+        for name, measured in commands.items():
+            cpus[name].append(measured(number))
+    floors = cpus.pop("floor")
+    return {name: _more(floors, values, 1000, "ms", "`python -c pass`") for name, values in cpus.items()}
+
+
+def _status(folder: Folder) -> float:
+    cpu = run([RAYMOND, "status", "--json", ID], folder.path).cpu
+    if '"status":"completed"' not in (folder.path / "child.out").read_text():
+        raise Failed("`raymond status --json` does not say that the run is completed")
+    return cpu
+
+
+# --- all of them
+
+
+MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
+    "chain": chain,
+    "fan-out": fan_out,
+    "endings": endings,
+    "resume": resume,
+    "memory": memory,
+    "start": start,
+}
+
+
+def _without_start(cpus: list[float], starts: list[float], steps: int) -> float:
+    """Milliseconds per step after the first, which the start-up has made."""
+    return 1000 * (median(cpus) - median(starts)) / (steps - 1)
+
+
+def _more(floors: list[float], values: list[float], scale: float, unit: str, name: str) -> Reading:
+    """How much more the median of the values is than that of the floors."""
+    floor, ours = scale * median(floors), scale * median(values)
+    numbers: dict[str, object] = {"floors": _short(floors), "values": _short(values)}
+    return Reading(
+        f"{floor:.1f} {unit} ({name})", f"{ours:.1f} {unit}", f"+{ours - floor:.1f} {unit}", ours - floor, numbers
+    )
+
+
+def _rounds(name: str, number: int) -> Iterator[int]:
+    for at in range(number):
+        _tell(f"{name}: round {at + 1} of {number}")
+        yield at
+
+
+def _short(values: list[float]) -> list[float]:
+    return [round(value, 4) for value in values]
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,111 @@
+"""What was measured, beside what was to be reached: a table for people and a line for programs."""
+
+import os
+import platform
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+FAILED, MISSED, REACH, AIM = "FAILED", "MISSED", "reach", "aim"
+_HEAD = ("figure", "floor", "ours", "compared", "reach", "aim", "verdict")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One figure, how far it must come and where it should be."""
+
+    key: str
+    title: str
+    reach: float
+    aim: float
+    form: str
+    """How a compared value is written: `{:.2f}x`."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was measured for a goal; `value` is what is judged."""
+
+    floor: str
+    ours: str
+    compared: str
+    value: float
+    numbers: dict[str, object] = field(default_factory=dict)
+    """Everything it was made from, in seconds and bytes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A goal with its reading, or with the reason why there is none."""
+
+    goal: Goal
+    reading: Reading | None
+    problem: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """aim, reach, MISSED or FAILED."""
+        if self.reading is None:
+            return FAILED
+        if self.reading.value <= self.goal.aim:
+            return AIM
+        return REACH if self.reading.value <= self.goal.reach else MISSED
+
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        seen = self.reading or Reading("-", "-", "-", 0.0)
+        limits = [f"<= {self.goal.form.format(limit)}" for limit in (self.goal.reach, self.goal.aim)]
+        return [self.goal.title, seen.floor, seen.ours, seen.compared, *limits, self.verdict]
+
+    def document(self) -> dict[str, object]:
+        """The row for programs."""
+        fixed = {"key": self.goal.key, "title": self.goal.title, "verdict": self.verdict}
+        limits = {"reach": self.goal.reach, "aim": self.goal.aim}
+        if self.reading is None:
+            return {**fixed, **limits, "value": None, "problem": self.problem}
+        return {**fixed, **limits, "value": round(self.reading.value, 4), **self.reading.numbers}
+
+
+def table(rows: list[Row]) -> str:
+    """Markdown, aligned for those who read it as text."""
+    lines = [list(_HEAD), *(row.cells() for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(_HEAD))]
+    text = [f"| {' | '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} |" for line in lines]
+    text.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
+    return "\n".join(text)
+
+
+def machine(folder: Path) -> dict[str, object]:
+    """Where and when the figures were taken."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": _processor(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "file_system": _file_system(folder),
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def heading(where: dict[str, object], note: str) -> str:
+    """The lines above the table."""
+    return (
+        f"## Measured on {where['date']}{note}\n\n"
+        f"{where['cores']} cores ({where['processor']}), Python {where['python']}, {where['system']}, "
+        f"{where['file_system']}. Load before the start: {where['load_before']}."
+    )
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _file_system(folder: Path) -> str:
+    """The type of the mount that holds `folder`: the longest one that is above it."""
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    above = [(len(at), kind) for at, kind in mounts if folder.is_relative_to(at)]
+    return max(above)[1] if above else "unknown file system"

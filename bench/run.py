@@ -1,0 +1,107 @@
+"""Measure the runtime beside a floor taken in the same minutes: `make bench`.
+
+Prints a table and one line of JSON. The exit code is 1 when a figure misses its reach or could not be measured.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import workflows
+from figures import FULL, MEASURES, QUICK, Readings, Size, goals
+from measure import Failed, environment, run
+from report import FAILED, MISSED, Goal, Row, heading, machine, table
+from workflows import ID, PYTHON, RAYMOND, Folder
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "bench"
+
+
+def main() -> int:
+    """The exit code."""
+    options = _options()
+    size = QUICK if options.quick else FULL
+    groups = list(dict.fromkeys(options.only or MEASURES))
+    began = time.monotonic()
+    where = machine(ROOT)
+    rows = _measure(groups, size)
+    seconds = round(time.monotonic() - began)
+    print(heading(where, _note(options)))
+    print(f"\n{table(rows)}\n")
+    for row in rows:
+        if row.problem:
+            print(f"{FAILED}: {row.goal.key}: {row.problem}")
+    print(f"It took {seconds} s.\n")
+    document = {**where, "quick": options.quick, "only": options.only, "seconds": seconds}
+    print(json.dumps({**document, "figures": [row.document() for row in rows]}))
+    return int(any(row.verdict in (FAILED, MISSED) for row in rows))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure the runtime against a plain shell loop and an empty Python.")
+    parser.add_argument("--only", action="append", choices=list(MEASURES), help="one group of figures; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="smaller and rougher: to see whether it works at all")
+    return parser.parse_args()
+
+
+def _note(options: argparse.Namespace) -> str:
+    only = f", only {', '.join(options.only)}" if options.only else ""
+    return (", QUICK: smaller sizes, not for the record" if options.quick else "") + only
+
+
+def _measure(groups: list[str], size: Size) -> list[Row]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    home = Path(tempfile.mkdtemp(dir=CACHE))
+    try:
+        problem = _try(lambda: _warm(home))[1]
+        return [row for group in groups for row in _rows(group, home, size, problem)]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+        if not any(CACHE.iterdir()):
+            CACHE.rmdir()
+
+
+def _rows(group: str, home: Path, size: Size, problem: str) -> list[Row]:
+    """A row for every goal of the group: what was not measured has failed."""
+    readings: Readings = {}
+    if not problem:
+        folder = home / group
+        folder.mkdir()
+        readings, problem = _try(lambda: MEASURES[group](folder, size))
+    return [_row(goal, readings, problem) for goal in goals(size)[group]]
+
+
+def _row(goal: Goal, readings: Readings, problem: str) -> Row:
+    reading = readings.get(goal.key)
+    return Row(goal, reading, "" if reading else problem or "it was not measured")
+
+
+def _try(measured: Callable[[], Readings | None]) -> tuple[Readings, str]:
+    """What was measured, or why it was not."""
+    try:
+        return measured() or {}, ""
+    except Failed as failure:
+        return {}, str(failure)
+    except Exception as error:  # the other figures are still worth having
+        return {}, f"{type(error).__name__}: {error}"
+
+
+def _warm(home: Path) -> None:
+    """Compiled files are there, and everything read at a start is in memory."""
+    compiling = [PYTHON, "-m", "compileall", "-q", str(ROOT / "src")]
+    subprocess.run(compiling, env=environment(), stdout=subprocess.DEVNULL, check=True)
+    run([PYTHON, "-c", "pass"], home)
+    run([RAYMOND, "--version"], home)
+    folder = Folder(home / "warm", workflows.one_step())
+    folder.run(result="done", steps=1)
+    run([RAYMOND, "status", "--json", ID], folder.path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The folders that are run: scripts as small as they can be, so that what is left is the runtime."""
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from measure import Child, Cost, Failed, run
+
+PYTHON = sys.executable
+RAYMOND = str(Path(PYTHON).parent / "raymond")
+ID = "bench"
+START = 3000
+"""Milliseconds after which the first of the agents that end one by one is due: forking is over by then."""
+APART = 10
+"""Milliseconds between two of them."""
+
+_RESULT = "echo '<result>ok</result>'\n"
+_DONE = "echo '<result>done</result>'\n"
+
+
+class Folder:
+    """A project of its own with one workflow in it, for one run."""
+
+    def __init__(self, path: Path, states: dict[str, str]) -> None:
+        self.path = path
+        (path / ".git").mkdir(parents=True)
+        (path / "flow").mkdir()
+        for name, text in states.items():
+            (path / "flow" / name).write_text(text)
+
+    @property
+    def journal(self) -> Path:
+        """The journal of the run."""
+        return self.path / ".raymond" / "workflows" / f"{ID}.jsonl"
+
+    def start(self, state: str = "") -> Child:
+        """Start the run, at a state if one is named, and do not wait."""
+        return Child([RAYMOND, "run", f"flow/{state}", "--id", ID], self.path)
+
+    def run(self, state: str = "", *, result: str, steps: int) -> Cost:
+        """The whole run, which must end as it should."""
+        cost = run([RAYMOND, "run", f"flow/{state}", "--id", ID], self.path)
+        said = (self.path / "child.out").read_text()
+        if said != f"{result}\n":
+            raise Failed(f"the result of the run is {said[:60]!r}, not {result!r}")
+        self.check(steps)
+        return cost
+
+    def check(self, steps: int) -> None:
+        """The run is over, nobody is left, and as many steps were made as it has."""
+        state = self.state()
+        found = (state["status"], len(state["agents"]), state["iteration_count"])
+        if found != ("completed", 0, steps):
+            raise Failed(f"the run is {found[0]}, {found[1]} agents are left after {found[2]} of {steps} steps")
+
+    def state(self) -> dict[str, Any]:
+        """The state file; empty before there is one."""
+        try:
+            document: dict[str, Any] = json.loads(self.journal.with_suffix(".json").read_bytes())
+        except FileNotFoundError:
+            return {}
+        return document
+
+    def count(self, status: str) -> int:
+        """How many agents have this status, as the state file says."""
+        return sum(agent["status"] == status for agent in self.state().get("agents", ()))
+
+
+def one_step() -> dict[str, str]:
+    """A workflow of a single state."""
+    return {"START.sh": _DONE}
+
+
+def chain(steps: int) -> dict[str, str]:
+    """`steps` different scripts, each leading to the next."""
+    names = ["START", *(f"S{number:04}" for number in range(1, steps))]
+    states = {f"{name}.sh": f"echo '<goto>{then}</goto>'\n" for name, then in pairwise(names)}
+    return {**states, f"{names[-1]}.sh": _DONE}
+
+
+def loop(folder: Path) -> list[str]:
+    """The same scripts one after another in a plain bash, which keeps no state."""
+    text = "for f in flow/START.sh flow/S*.sh; do bash $f >/dev/null || exit 1; done"
+    script = folder / "loop.sh"
+    script.write_text(text + "\n")
+    return ["bash", str(script)]
+
+
+def fan_out(agents: int) -> dict[str, str]:
+    """`agents` forks of two steps each, and one agent that waits for them."""
+    return {
+        "START.sh": f"printf '<fork>A</fork>\\n%.0s' {{1..{agents}}}\necho '<wait>END</wait>'\n",
+        "A.sh": "echo '<goto>B</goto>'\n",
+        "B.sh": _RESULT,
+        "END.sh": _DONE,
+    }
+
+
+def endings(agents: int) -> dict[str, str]:
+    """`agents` forks that sleep, wake up and end one after another; nobody waits for them."""
+    fork = f'<fork next=\\"END\\" after=\\"$(({START} + {APART} * i))ms\\">A</fork>'
+    return {
+        "START.sh": f'for ((i = 0; i < {agents}; i++)); do echo "{fork}"; done\n',
+        "A.sh": _RESULT,
+        "END.sh": _DONE,
+    }
+
+
+def asleep(agents: int) -> dict[str, str]:
+    """`agents` forks that sleep for an hour; with none of them it is the first agent that does."""
+    forks = f"printf '<fork after=\"1h\">A</fork>\\n%.0s' {{1..{agents}}}\necho '<wait>END</wait>'\n"
+    return {
+        "START.sh": forks if agents else "echo '<goto after=\"1h\">END</goto>'\n",
+        "A.sh": _RESULT,
+        "END.sh": _DONE,
+    }
+
+
+def held(agents: int) -> dict[str, str]:
+    """`agents` forks whose steps do not end before their driver does, unless the file `go` exists; then the first
+    of them writes to the pipe `first`."""
+    # A pipe that is opened for both reading and writing holds nobody up when its reader is gone.
+    wait = "while kill -0 $PPID 2>/dev/null; do sleep 0.05; done"
+    return {
+        "START.sh": f"printf '<fork>A</fork>\\n%.0s' {{1..{agents}}}\necho '<wait>END</wait>'\n",
+        "A.sh": f"if [ ! -e go ]; then {wait}; exit 1; fi\necho 1<>first\n{_RESULT}",
+        "END.sh": _DONE,
+    }

@@ -1,0 +1,8 @@
+note() { echo "$1 $RAYMOND_AGENT_ID $RAYMOND_STATE $RAYMOND_ATTEMPT $RAYMOND_STEP_KEY" >> "$LEDGER"; }
+note begin
+sleep 0.02
+note end
+echo '<fork n="one" cd="sub">WORK.md</fork>'
+echo '<fork n="two">WORK.md</fork>'
+echo '<fork n="three" after="20ms" input="late">TOOL.sh</fork>'
+echo '<wait>JOIN.md</wait>'

@@ -1,0 +1,304 @@
+"""Kill a real run at chance moments, take it up again, and look for anything lost, doubled or left running.
+
+A round is named by its seed, which decides how often, when and whom to kill:
+    driver    the driver alone: turns outlive it, so nothing is paid twice and the cost is exact
+    program   one agent program alone: the driver notices and tries again
+    all       the driver, then everything it started, as when a machine is switched off
+    mixed     now this, now that
+"""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from msgspec import Struct
+
+from crash import runs
+from crash.runs import Story, Visit
+from raymond import journal
+from raymond.events import Spent, StepStarted
+from raymond.limits import UNKNOWN_TURN_COST
+from raymond.project import Project
+
+FLOW = Path(__file__).resolve().parent / "flow"
+PATIENCE = 60.0
+"""Seconds until something that does not come is called missing; nothing is measured with it."""
+MODES = ("driver", "program", "all", "mixed")
+ID = "r"
+
+
+class Ending(Struct):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Place:
+    """A directory with one run, and the real command to drive it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.room = folder / "room"
+        self.project: Project = runs.project_in(self.room)
+        self.ledger = folder / "ledger"
+        self.journal = Path(self.project.journal(ID))
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("RAYMOND")}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        self.environment = {**kept, "LEDGER": str(self.ledger)}
+        self._files = folder
+        self._commands = 0
+
+    def start(self, *args: str) -> "Command":
+        """A command that runs until it ends or is killed."""
+        self._commands += 1
+        return Command(self, args, self._files / f"{self._commands}.out", self._files / f"{self._commands}.err")
+
+    def begin(self) -> "Command":
+        """The run that is to be tortured."""
+        return self.start("run", str(FLOW), "--id", ID, "--input", "it", "--backend", "scripted-program")
+
+    def resume(self, *args: str) -> "Command":
+        """Take it up."""
+        return self.start("resume", ID, *args)
+
+    def lines(self) -> int:
+        """How many lines the journal has."""
+        try:
+            return self.journal.read_bytes().count(b"\n")
+        except FileNotFoundError:
+            return 0
+
+    def key(self) -> str:
+        """What marks the processes of the run."""
+        return journal.read(self.project, ID).run.start.key
+
+    def marked(self) -> list[int]:
+        """The processes that carry the run's mark, and are no zombies."""
+        needle = f"RAYMOND_STEP={self.key()}/".encode()
+        return [pid for pid in pids() if needle in told(pid, "environ") and alive(pid)]
+
+    def programs(self) -> list[int]:
+        """The agent programs among them."""
+        return [pid for pid in self.marked() if b"raymond.testing.agent" in told(pid, "cmdline")]
+
+
+class Command:
+    """A command of Raymond in a process of its own."""
+
+    def __init__(self, place: Place, args: tuple[str, ...], out: Path, err: Path) -> None:
+        self._out, self._err = out, err
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "raymond", *args],
+                cwd=place.room,
+                env=place.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+            )
+
+    @property
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def wait(self) -> Ending:
+        code = self.process.wait(PATIENCE)
+        return Ending(code, self._out.read_text("utf-8"), self._err.read_text("utf-8"))
+
+
+def pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+
+
+def told(pid: int, name: str) -> bytes:
+    """What the kernel tells of a process; nothing when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    return b""
+
+
+def alive(pid: int) -> bool:
+    """The process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+# --- a round
+
+
+class Round(Struct):
+    """What was done to a run."""
+
+    seed: int
+    killed: list[str]
+    """Whom, in order."""
+    ending: Ending
+
+
+def torture(place: Place, seed: int) -> Round:
+    """Start a run, kill at chance moments, and let the last driver end it."""
+    chance = random.Random(seed)
+    mode = MODES[seed % len(MODES)]
+    left = chance.randint(1, 3)
+    killed: list[str] = []
+    command = place.begin()
+    try:
+        while left:
+            left -= 1
+            if not moment(place, command, chance):
+                break
+            killed.append(strike(place, command, chance.choice(MODES[:3]) if mode == "mixed" else mode, chance))
+            journal.read(place.project, ID)  # readable after every kill, or this raises
+            if command.ended:
+                command = place.resume()
+        return Round(seed, killed, command.wait())
+    finally:
+        command.kill()
+
+
+def moment(place: Place, command: Command, chance: random.Random) -> bool:
+    """Come to a moment of the run: some lines of the journal further, and a little later; False when it has ended."""
+    target = max(place.lines(), 2) + chance.randint(0, 12)
+    deadline = time.monotonic() + PATIENCE
+    while place.lines() < target and not command.ended:
+        assert time.monotonic() < deadline, "the run stands still"
+        time.sleep(0.001)
+    time.sleep(chance.choice((0, 0, 0.005, 0.02, 0.06)) * chance.random())
+    return not command.ended
+
+
+def strike(place: Place, command: Command, mode: str, chance: random.Random) -> str:
+    """Kill."""
+    if mode == "program":
+        prey = place.programs()
+        if prey:
+            end(chance.choice(prey))
+        return "program" if prey else "nobody"
+    command.kill()
+    if mode == "all":
+        for pid in place.marked():
+            end(pid)
+    return mode
+
+
+# --- the proof
+
+
+def check(place: Place, done: Round, unbroken: Story) -> None:
+    """Nothing is lost, doubled, or left."""
+    assert done.ending.code == 0, done.ending.err
+    told = runs.story(place.project, ID)
+    assert runs.ending(told.run) == ("completed", 0)
+    assert done.ending.out.strip() == told.run.outcomes["main"].result.strip()
+    assert runs.outcomes(told.run) == runs.outcomes(unbroken.run)
+    assert told.finished == unbroken.finished, "every visit is finished once"
+    assert not told.refused
+    assert [one.seq for one in journal.decisions(place.project, ID)] == list(range(1, told.run.seq + 1))
+    check_scripts(place, told)
+    check_money(place, done, told, unbroken)
+    assert place.marked() == [], "no process is left"
+    assert_talks_are_whole(place, told)
+
+
+def check_scripts(place: Place, told: Story) -> None:
+    """A script whose end was journaled never runs again, and two attempts never run at once."""
+    attempts: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for line in place.ledger.read_text("utf-8").splitlines():
+        what, agent, state, attempt, key = line.split()
+        attempts[f"{agent} {state} {key}"].append((int(attempt), what))
+    scripts = Counter({f"{v.agent} {v.state}": n for v, n in told.started.items() if not v.state.endswith(".md")})
+    assert len(attempts) == len(scripts)
+    for name, seen in attempts.items():
+        started = scripts[name.rpartition(" ")[0]]
+        assert seen == sorted(seen, key=lambda one: (one[0], one[1] != "begin")), f"attempts at once: {name} {seen}"
+        assert len(seen) == len(set(seen)), f"an attempt ran twice: {name} {seen}"
+        assert seen[-2:] == [(started, "begin"), (started, "end")], f"not the last attempt finished: {name} {seen}"
+
+
+def check_money(place: Place, done: Round, told: Story, unbroken: Story) -> None:
+    """Every turn is paid once; only one that was itself killed may be paid again, and then both count."""
+    spent = [
+        event
+        for decision in journal.decisions(place.project, ID)
+        for event in decision.events
+        if isinstance(event, Spent)
+    ]
+    exact = sum(event.cost for event in spent if not event.estimated)
+    lost = sum(event.estimated for event in spent)
+    assert round(exact, 9) == round(unbroken.run.cost, 9), "every finished turn counts once"
+    assert round(told.run.cost, 9) == round(exact + UNKNOWN_TURN_COST * lost, 9), "a killed turn counts too"
+    files = sessions(place)
+    prompts = {visit for visit in told.started if visit.state.endswith(".md")}
+    assert files <= set(told.sessions)
+    assert {told.sessions[name] for name in files} == prompts, "every prompt was answered"
+    if "program" not in done.killed and "all" not in done.killed:
+        assert lost == 0
+        assert len(files) == len(prompts), "a turn was paid for twice"
+    else:
+        assert len(files) <= len(prompts) + lost
+
+
+def sessions(place: Place) -> set[str]:
+    """The conversations that were written: each is one paid turn."""
+    folder = place.project.path("sessions", ID)
+    return {name.removesuffix(".json") for name in os.listdir(folder) if not name.startswith(".")}
+
+
+def assert_talks_are_whole(place: Place, told: Story) -> None:
+    """A callee saw its caller's conversation and nothing else."""
+    started = [e for d in journal.decisions(place.project, ID) for e in d.events if isinstance(e, StepStarted)]
+    for event in started:
+        visit = told.sessions.get(event.session)
+        if visit and event.session in sessions(place):
+            states = conversation(told, started, event)
+            assert states == EXPECTED[visit.state], f"{visit} sees {states}"
+
+
+EXPECTED = {
+    "START.md": ["START.md"],
+    "WORK.md": ["WORK.md"],
+    "CHECK.md": ["WORK.md", "CHECK.md"],
+    "JOIN.md": ["START.md", "JOIN.md"],
+    "CLOSE.md": ["START.md", "JOIN.md", "CLOSE.md"],
+}
+
+
+def conversation(told: Story, started: list[StepStarted], last: StepStarted) -> list[str]:
+    by_session = {event.session: event for event in started if event.session}
+    states: list[str] = []
+    event: StepStarted | None = last
+    while event:
+        states.append(told.sessions[event.session].state)
+        event = by_session.get(event.base)
+    return states[::-1]
+
+
+def unbroken(folder: Path) -> Story:
+    """The same run with nobody in its way."""
+    place = Place(folder)
+    done = place.begin().wait()
+    assert done.code == 0, done.err
+    told = runs.story(place.project, ID)
+    check(place, Round(-1, [], done), told)
+    return told
+
+
+__all__ = ["Place", "Round", "Visit", "check", "torture", "unbroken"]

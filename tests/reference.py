@@ -1,0 +1,508 @@
+"""A slow and simple run to compare the real one with: plain dictionaries, everything scanned again at every moment.
+
+Written from the pages (Transitions, Variables, Policy, the table of failures), not from the code. It keeps no queue, no
+counter and no timer: who is owed, which wait is over and what is due is looked up among all agents each time. A workflow
+is a dictionary `state -> policy`, an output a list of dictionaries, one for each tag.
+"""
+
+from typing import Any
+
+Said = list[dict[str, Any]]
+SECONDS = {"10s": 10.0, "5m": 300.0}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+ENDINGS = (".md", ".sh", ".py", ".ps1", ".bat")
+NEEDED = {"goto": ["target"], "reset": ["target"], "result": ["payload"], "fork": ["target", "next"]}
+
+
+class Reference:
+    """One run."""
+
+    def __init__(self, states: dict[str, dict[str, Any]], entry: str, limits: dict[str, Any]) -> None:
+        self.states = states
+        self.limits = dict(limits)
+        self.now = 0.0
+        self.moments = 0
+        self.steps = 0
+        self.iterations = 0
+        self.cost = 0.0
+        self.agents: dict[str, dict[str, Any]] = {}
+        self.outcomes: dict[str, dict[str, Any]] = {}
+        self.closed: dict[str, dict[str, Any]] = {}
+        self.requests: list[str] = []
+        self.stopped = ""
+        self.ended = ""
+        self.born("main", entry, parent="", cwd="", text=limits["input"], variables={}, wake=0.0)
+
+    # what can be looked up
+
+    def pool(self, state: str) -> str:
+        return self.states[state].get("backend", "claude") if state.endswith(".md") else "scripts"
+
+    def find(self, target: str) -> str | None:
+        if target in self.states:
+            return target
+        found = [target + ending for ending in ENDINGS if target + ending in self.states]
+        return found[0] if len(found) == 1 else None
+
+    def shut(self, pool: str) -> bool:
+        return pool in self.closed and self.closed[pool]["person"]
+
+    def owed(self) -> dict[str, list[str]]:
+        if self.stopped or self.ended:
+            return {}
+        ready = sorted((one for one in self.agents.values() if one["status"] == "ready"), key=lambda one: one["moment"])
+        owed: dict[str, list[str]] = {}
+        for one in ready:
+            pool = self.pool(one["state"])
+            running = [a for a in self.agents.values() if a["status"] == "running" and a["pool"] == pool]
+            if pool == "scripts":
+                most = self.limits["scripts"]
+            elif pool in self.closed:
+                most = 1 if self.closed[pool]["probing"] else 0
+            else:
+                most = self.limits["turns"]
+            if len(running) + len(owed.get(pool, [])) < most:
+                owed.setdefault(pool, []).append(one["name"])
+        return owed
+
+    def due(self) -> float | None:
+        times = [closed["until"] for closed in self.closed.values() if closed["until"]]
+        times += [agent["wake"] for agent in self.agents.values() if agent["wake"]]
+        return min(times) if times else None
+
+    def living(self, names: list[str]) -> list[str]:
+        return [name for name in names if name in self.agents and self.agents[name]["status"] != "failed"]
+
+    def reached(self) -> bool:
+        most, budget = self.limits["max_iterations"], self.limits["budget"]
+        return bool((most and self.iterations >= most) or (budget and self.cost >= budget))
+
+    def status(self) -> str:
+        if self.ended:
+            return self.ended
+        if self.stopped:
+            return "paused" if self.stopped in ("parked", "signal") else "stopped"
+        words = [agent["status"] for agent in self.agents.values()]
+        waits_for_a_person = [
+            agent for agent in self.agents.values() if agent["status"] == "ready" and self.shut(self.pool(agent["state"]))
+        ]
+        if words.count("ready") > len(waits_for_a_person) or "running" in words or "sleeping" in words:
+            return "running"
+        if "paused" in words or waits_for_a_person:
+            return "paused"
+        return "waiting" if "asking" in words or "waiting" in words else "running"
+
+    def exit_code(self) -> int:
+        if any(self.shut(pool) for pool in self.closed):
+            return 5
+        if self.stopped == "limit" and not self.ended:
+            return 4
+        if any(agent["status"] == "failed" for agent in self.agents.values()):
+            return 1
+        return 0 if self.ended == "completed" else 3
+
+    # what happens to one agent
+
+    def born(
+        self, name: str, state: str, *, parent: str, cwd: str, text: str, variables: dict[str, str], wake: float
+    ) -> None:
+        self.agents[name] = {
+            **{"name": name, "parent": parent, "cwd": cwd, "variables": variables, "forked": [], "forks": 0},
+            **{"session": "", "backend": "", "model": "", "frames": [], "visits": {}, "pool": ""},
+        }
+        self.enter(self.agents[name], state, text, wake=wake)
+
+    def enter(self, agent: dict[str, Any], state: str, text: str, *, wake: float = 0.0, cause: str = "") -> None:
+        visits = dict(agent["visits"])
+        visits[state] = visits.get(state, 0) + 1
+        agent.update(state=state, visits=visits, input=text, results=None, cause=cause, failed_for="")
+        agent.update(attempt=0, failures=0, reminders=0, freshened=False, reminded=False, rest={}, wake=wake)
+        self.become(agent, "sleeping" if wake else "ready")
+
+    def become(self, agent: dict[str, Any], status: str) -> None:
+        agent["status"] = status
+        self.moments += 1
+        agent["moment"] = self.moments
+
+    def land(self, visits: dict[str, int], target: str) -> str | None:
+        """Where a move to `target` leads when visits are counted; None when it cannot be made."""
+        passed: list[str] = []
+        while True:
+            state = self.find(target)
+            if state is None or state in passed:
+                return None
+            policy = self.states[state]
+            if not policy.get("max_visits") or visits.get(state, 0) < policy["max_visits"]:
+                return state
+            if not policy.get("then"):
+                return None
+            passed.append(state)
+            target = policy["then"]
+
+    def visit_failed(self, agent: dict[str, Any], error: str) -> None:
+        target = self.states[agent["state"]].get("on_error")
+        state = self.land(agent["visits"], target) if target else None
+        if state:
+            self.enter(agent, state, "", cause=error)
+        else:
+            self.agent_failed(agent, error)
+
+    def agent_failed(self, agent: dict[str, Any], error: str) -> None:
+        agent.update(failed_for=error, wake=0.0)
+        self.become(agent, "failed")
+
+    def returned(self, agent: dict[str, Any], text: str) -> None:
+        if not agent["frames"]:
+            self.outcomes[agent["name"]] = {"status": "done", "state": agent["state"], "result": text}
+            del self.agents[agent["name"]]
+            return
+        frame = agent["frames"][-1]
+        state = self.land(frame["visits"], frame["state"])
+        if state is None:
+            self.visit_failed(agent, "visits")
+            return
+        agent["frames"] = agent["frames"][:-1]
+        agent.update({key: frame[key] for key in ("session", "backend", "cwd", "visits", "model")})
+        self.enter(agent, state, text)
+
+    def ask_over(self, agent: dict[str, Any], target: str, answer: str) -> None:
+        state = self.land(agent["visits"], target)
+        if state is None:
+            self.visit_failed(agent, "visits")
+        else:
+            self.enter(agent, state, answer)
+
+    def wait_over(self, agent: dict[str, Any], target: str) -> None:
+        state = self.land(agent["visits"], target)
+        if state is None:
+            self.visit_failed(agent, "visits")
+            return
+        given = agent["rest"]["input"]
+        results = []
+        for name in list(agent["forked"]):
+            if name in self.living(agent["forked"]):
+                continue
+            if name in self.agents:
+                child = self.agents.pop(name)
+                self.outcomes[name] = {"status": "failed", "state": child["state"], "result": ""}
+            results.append({"agent": name, **self.outcomes[name]})
+            agent["forked"] = [other for other in agent["forked"] if other != name]
+        self.enter(agent, state, given or "")
+        agent["results"] = results
+
+    def settle(self) -> None:
+        """End every wait whose agents have ended; stop at a limit. Until nothing changes."""
+        changed = True
+        while changed:
+            changed = False
+            for agent in list(self.agents.values()):
+                if agent["status"] == "waiting" and not self.living(agent["forked"]):
+                    self.wait_over(agent, agent["rest"]["target"])
+                    changed = True
+
+    # what comes in
+
+    def begin(self, name: str, session: str) -> dict[str, Any]:
+        """The step of `name` starts; what must be said of it."""
+        agent = self.agents[name]
+        pool = self.pool(agent["state"])
+        if not agent["reminded"]:
+            self.steps += 1
+            agent["step"] = self.steps
+            agent["attempt"] += 1
+            agent["turn"] = 0
+        agent["turn"] += 1
+        base = agent["session"] if agent["backend"] == pool else ""
+        agent.update(pool=pool, turn_session=session)
+        self.become(agent, "running")
+        return {"base": base, "attempt": agent["attempt"], "turn": agent["turn"], "step": agent["step"]}
+
+    def output(self, name: str, said: Said, cost: float, directories: dict[str, str]) -> None:
+        agent = self.agents[name]
+        self.cost += cost
+        script = agent["pool"] == "scripts"
+        tags = self.meant(agent, said)
+        if tags is None or not self.possible(agent, tags, directories):
+            self.opened(agent["pool"])
+            if not script and agent["reminders"] < 3:
+                agent.update(reminders=agent["reminders"] + 1, reminded=True)
+                agent.update(session=agent["turn_session"], backend=agent["pool"])
+                self.become(agent, "ready")
+            else:
+                self.iterations += 1
+                agent["failures"] += 1
+                self.visit_failed(agent, "unreadable")
+        else:
+            self.iterations += 1
+            self.opened(agent["pool"])
+            if not script:
+                agent.update(session=agent["turn_session"], backend=agent["pool"])
+            self.follow(agent, tags, directories)
+        self.settle()
+        self.stop_at_limit()
+
+    def opened(self, pool: str) -> None:
+        self.closed.pop(pool, None)
+
+    def stop_at_limit(self) -> None:
+        if self.reached() and not self.stopped:
+            self.stopped = "limit"
+
+    def meant(self, agent: dict[str, Any], said: Said) -> Said | None:
+        """The transitions an output stands for, or None when it cannot be read or is not allowed."""
+        policy = self.states[agent["state"]]
+        allowed = policy.get("allowed", [])
+        only = allowed[0] if len(allowed) == 1 else None
+        complete = only is not None and all(only.get(key) for key in NEEDED[only["tag"]])
+        if complete and (policy.get("force_implicit") or not said):
+            return [dict(only or {})]
+        forks = [tag for tag in said if tag["tag"] == "fork"]
+        others = [tag for tag in said if tag["tag"] != "fork"]
+        nexts = {tag.get("next", "") for tag in forks}
+        if not forks:
+            readable = len(others) == 1
+        elif others:
+            readable = len(others) == 1 and others[0]["tag"] in ("goto", "wait") and nexts == {""}
+        else:
+            readable = len(nexts) == 1 and nexts != {""}
+        if not readable:
+            return None
+        on = next(iter(nexts), "") or (others[0].get("target", "") if others else "")
+        for tag in said:
+            plain = set(tag) == {"tag", "target"} and tag["tag"] == "goto" and bool(forks)
+            if allowed and not plain and not any(self.matches(one, tag, on) for one in allowed):
+                return None
+        return [*forks, *others]
+
+    def matches(self, allowed: dict[str, str], tag: dict[str, Any], on: str) -> bool:
+        for key, wanted in allowed.items():
+            actual = tag.get(key, "") or (on if key == "next" and tag["tag"] == "fork" else "")
+            if key in ("target", "next", "return"):
+                wanted, actual = self.find(wanted) or wanted, self.find(actual) or actual
+            if wanted != actual:
+                return False
+        return True
+
+    def possible(self, agent: dict[str, Any], tags: Said, directories: dict[str, str]) -> bool:
+        for tag in tags:
+            names = [tag[key] for key in ("target", "next", "return", "timeout_next") if tag.get(key)]
+            if any(self.find(name) is None for name in names):
+                return False
+            if tag.get("cd") and directories[tag["cd"]].startswith("!"):
+                return False
+        forks = [tag for tag in tags if tag["tag"] == "fork"]
+        others = [one for one in self.agents if one != "main"]
+        return not forks or len(others) + len(forks) <= self.limits["agents"]
+
+    def follow(self, agent: dict[str, Any], tags: Said, directories: dict[str, str]) -> None:
+        before = dict(agent)
+        for tag in tags:
+            if tag["tag"] == "fork":
+                self.fork(agent, tag, before, directories)
+        last = tags[-1]
+        if last["tag"] == "fork":
+            last = {"tag": "goto", "target": last["next"]}
+        text = self.rendered(before, last)
+        match last["tag"]:
+            case "goto" | "reset":
+                state = self.land(agent["visits"], last["target"])
+                if state is None:
+                    self.visit_failed(agent, "visits")
+                    return
+                if last["tag"] == "reset":
+                    agent.update(session="", backend="")
+                    agent["cwd"] = directories[last["cd"]] if last.get("cd") else agent["cwd"]
+                self.enter(agent, state, text or "", wake=self.later(last.get("after")))
+            case "call" | "function":
+                frame = {key: agent[key] for key in ("session", "backend", "cwd", "visits", "model")}
+                agent["frames"] = [*agent["frames"], {**frame, "state": self.find(last["return"])}]
+                agent["visits"] = {}
+                if last["tag"] == "function":
+                    agent.update(session="", backend="", model=last.get("model") or agent["model"])
+                self.enter(agent, self.find(last["target"]) or "", text or "")
+            case "wait":
+                if not self.living(agent["forked"]) and self.land(agent["visits"], last["target"]) is None:
+                    self.visit_failed(agent, "visits")
+                    return
+                rest = {"target": last["target"], "input": text, "timeout_next": last.get("timeout_next", "")}
+                agent.update(rest=rest, wake=self.later(last.get("timeout")))
+                self.become(agent, "waiting")
+            case "ask":
+                rest = {"target": last["next"], "timeout_next": last.get("timeout_next", "")}
+                agent.update(rest=rest, wake=self.later(last.get("timeout")))
+                self.become(agent, "asking")
+            case "result":
+                self.returned(agent, last["payload"])
+
+    def fork(self, agent: dict[str, Any], tag: dict[str, Any], before: dict[str, Any], directories: Any) -> None:
+        agent["forks"] += 1
+        state = self.find(tag["target"]) or ""
+        letters = [letter for letter in state.split(".")[0].lower() if letter in LETTERS]
+        name = f"{agent['name']}_{''.join(letters[:6]) or 'agent'}{agent['forks']}"
+        agent["forked"] = [*agent["forked"], name]
+        known = ("tag", "target", "next", "input", "after", "cd")
+        self.born(
+            name,
+            state,
+            parent=agent["name"],
+            cwd=directories[tag["cd"]] if tag.get("cd") else agent["cwd"],
+            text=self.rendered(before, tag) or "",
+            variables={key: value for key, value in tag.items() if key not in known},
+            wake=self.later(tag.get("after")),
+        )
+
+    def rendered(self, agent: dict[str, Any], tag: dict[str, Any]) -> str | None:
+        text = tag.get("input")
+        if text is None:
+            return None
+        visit = str(agent["visits"][agent["state"]])
+        for name, value in (("visit", visit), ("agent_id", agent["name"]), ("input", agent["input"])):
+            text = text.replace("{{" + name + "}}", value)
+        return str(text)
+
+    def later(self, time: str | None) -> float:
+        return self.now + SECONDS[time] if time else 0.0
+
+    def failure(self, name: str, kind: str, cost: float, retry_at: float) -> None:
+        agent = self.agents[name]
+        pool = agent["pool"]
+        self.cost += cost
+        self.iterations += 1
+        agent["reminded"] = False
+        if kind in ("limit", "overload"):
+            self.become(agent, "ready")
+            self.rest(agent, kind, retry_at)
+        elif kind in ("auth", "billing"):
+            agent["failed_for"] = kind
+            self.become(agent, "paused")
+            self.closed[pool] = self.closing(kind, 0, self.now, until=0.0, person=True)
+        elif kind in ("silent", "crash"):
+            agent["failures"] += 1
+            retries = self.states[agent["state"]].get("retries", 0 if pool == "scripts" else 3)
+            if agent["failures"] <= retries:
+                self.become(agent, "ready")
+            else:
+                self.visit_failed(agent, kind)
+        elif kind in ("context", "refusal") and not agent["freshened"]:
+            agent.update(freshened=True, session="", failures=agent["failures"] + 1)
+            self.become(agent, "ready")
+        else:
+            agent["failures"] += 1
+            self.visit_failed(agent, kind)
+        self.settle()
+        self.stop_at_limit()
+
+    def rest(self, agent: dict[str, Any], kind: str, retry_at: float) -> None:
+        """The backend of `agent` is closed for a while, unless it is already."""
+        pool = agent["pool"]
+        before = self.closed.get(pool)
+        if before and (before["person"] or before["until"] > self.now):
+            return
+        same = before is not None and before["kind"] == kind
+        tries = before["tries"] + 1 if before and same else 0
+        since = before["since"] if before and same else self.now
+        if kind == "limit":
+            wait = 15 * 60.0
+        else:
+            wait = [1.0, 5.0, 15.0, 60.0][tries] if tries < 4 else 5 * 60.0
+        until = retry_at if retry_at > self.now else self.now + wait
+        self.closed[pool] = self.closing(kind, tries, since, until=until, person=False)
+        if kind == "limit" and until - self.now > self.limits["max_wait"]:
+            self.stopped = self.stopped or "limit"
+        if kind == "overload" and self.now - since > self.limits["patience"]:
+            agent["failed_for"] = kind
+            self.become(agent, "paused")
+
+    def closing(self, kind: str, tries: int, since: float, *, until: float, person: bool) -> dict[str, Any]:
+        return {"kind": kind, "tries": tries, "since": since, "until": until, "person": person, "probing": False}
+
+    def interruption(self, name: str, cost: float) -> None:
+        self.cost += cost
+        self.agents[name]["reminded"] = False
+        self.become(self.agents[name], "ready")
+        self.stop_at_limit()
+
+    def tick(self, now: float) -> None:
+        self.now = now
+        for closed in self.closed.values():
+            if closed["until"] and closed["until"] <= now:
+                closed.update(until=0.0, probing=True)
+        while True:
+            late = sorted((a["wake"], a["name"]) for a in self.agents.values() if a["wake"] and a["wake"] <= now)
+            if not late:
+                break
+            self.wake(self.agents[late[0][1]])
+            self.settle()
+        failed = [agent for agent in self.agents.values() if agent["status"] == "failed"]
+        if not self.ended and len(failed) == len(self.agents):
+            self.ended = "failed" if failed else "completed"
+
+    def wake(self, agent: dict[str, Any]) -> None:
+        rest = agent["rest"]
+        agent["wake"] = 0.0
+        match agent["status"]:
+            case "sleeping":
+                self.become(agent, "ready")
+            case "asking":
+                self.ask_over(agent, rest["timeout_next"] or rest["target"], "")
+            case "waiting":
+                self.wait_over(agent, rest["timeout_next"] or rest["target"])
+
+    def stop(self, kind: str) -> None:
+        if not self.stopped and not self.ended:
+            self.stopped = kind
+
+    def resume(self) -> None:
+        self.stopped = self.ended = ""
+        self.closed = {pool: closed for pool, closed in self.closed.items() if not closed["person"]}
+        for agent in self.agents.values():
+            if agent["status"] in ("failed", "paused"):
+                self.retry(agent)
+        self.stop_at_limit()
+
+    def retry(self, agent: dict[str, Any]) -> None:
+        agent.update(failures=0, reminders=0, freshened=False, reminded=False, failed_for="")
+        self.become(agent, "ready")
+
+    def request(self, id: str, kind: str, given: dict[str, Any]) -> bool:
+        """Whether a request is carried out."""
+        if id in self.requests:
+            return False
+        self.requests.append(id)
+        done = self.carried_out(kind, given)
+        self.settle()
+        return done
+
+    def carried_out(self, kind: str, given: dict[str, Any]) -> bool:
+        if kind == "stop":
+            self.stopped = self.stopped if self.ended else self.stopped or "stop"
+            return not self.ended
+        if kind == "limits":
+            self.limits.update({key: value for key, value in given.items() if value is not None})
+            return True
+        if kind == "answer":
+            asking = [agent for agent in self.agents.values() if agent["status"] == "asking"]
+            asking = [agent for agent in asking if given["agent"] in ("", agent["name"])]
+            if len(asking) != 1:
+                return False
+            self.ask_over(asking[0], asking[0]["rest"]["target"], given["text"])
+            return True
+        agent = self.agents.get(given["agent"])
+        if agent is None or agent["status"] == "running":
+            return False
+        if kind == "retry":
+            if agent["status"] not in ("failed", "paused"):
+                return False
+            self.retry(agent)
+        elif kind == "move":
+            state = self.find(given["state"])
+            if state is None:
+                return False
+            self.enter(agent, state, given["text"])
+        elif kind == "result":
+            self.returned(agent, given["text"])
+        else:
+            if agent["status"] == "failed":
+                return False
+            self.agent_failed(agent, given["text"])
+        return True

@@ -1,0 +1,256 @@
+"""Processes: started in sessions of their own, watched to their end, found again by their marks."""
+
+import contextlib
+import os
+import selectors
+import signal
+import sys
+import uuid
+
+import pytest
+from running import alive, until, zombie
+
+from raymond import process
+from raymond.lock import start_time
+from raymond.process import Marks, Watcher, spawn
+
+BASE = {b"PATH": os.environb[b"PATH"]}
+
+
+@pytest.fixture
+def started():
+    """Starts processes that end with the test; what they print goes to a pipe."""
+    pids: list[int] = []
+    reader, writer = os.pipe()
+
+    def start(*argv: str, cwd: str = "/", stdin: str = "/dev/null", **env: str) -> int:
+        given = BASE | {key.encode(): value.encode() for key, value in env.items()}
+        pid = spawn(list(argv), given, cwd, stdin=stdin, stdout=writer, stderr=writer)
+        pids.append(pid)
+        return pid
+
+    start.said = lambda: os.read(reader, 4096).decode()  # type: ignore[attr-defined]
+    here = os.getcwd()
+    yield start
+    os.chdir(here)
+    os.close(reader)
+    os.close(writer)
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.waitpid(pid, 0)
+
+
+@pytest.fixture(params=["pidfd and /proc", "neither"])
+def machine(request, monkeypatch):
+    """A machine with pidfds and /proc, and one that has to do without."""
+    if request.param == "neither":
+        monkeypatch.setattr(process, "HAS_PIDFD", False)
+        monkeypatch.setattr(process, "HAS_PROC", False)
+    return request.param
+
+
+@pytest.fixture
+def watched():
+    """A watcher, and a function that looks until something was told."""
+    with selectors.DefaultSelector() as selector:
+        watcher = Watcher(selector)
+
+        def look() -> None:
+            for key, _ in selector.select(0.02):
+                key.data(key.fd)
+            watcher.poll()
+
+        yield watcher, look
+
+
+# Starting
+
+
+def test_a_process_leads_a_session_of_its_own(started):
+    pid = started("bash", "-c", "echo started; read -t 100 < <(sleep 100)")
+    assert started.said() == "started\n"
+    assert (os.getsid(pid), os.getpgid(pid)) == (pid, pid)
+
+
+def test_a_process_gets_its_directory_its_input_and_only_its_environment(started, tmp_path):
+    (tmp_path / "prompt").write_text("what it is asked")
+    program = "import os, sys; print(os.getcwd(), sys.stdin.read(), sorted(set(os.environ) - {'LC_CTYPE'}))"
+    pid = started(sys.executable, "-c", program, cwd=str(tmp_path), stdin=str(tmp_path / "prompt"), ONE="1")
+    os.waitpid(pid, 0)
+    assert started.said() == f"{tmp_path} what it is asked ['ONE', 'PATH']\n"
+
+
+def test_a_process_dies_of_a_broken_pipe_as_usual_although_python_ignores_it(started):
+    os.waitpid(started("grep", "SigIgn", "/proc/self/status"), 0)
+    ignored = int(started.said().split()[1], 16)
+    assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
+
+
+def test_a_program_that_is_not_there_is_an_error_and_no_process(started):
+    with pytest.raises(FileNotFoundError):
+        started("no-such-program-anywhere")
+
+
+def test_a_directory_that_is_not_there_is_an_error_and_no_process(started):
+    with pytest.raises(FileNotFoundError):
+        started("true", cwd="/nowhere/at/all")
+
+
+# Watching
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill $$", -15)])
+def test_the_end_of_a_child_is_told_with_its_exit_code(machine, started, watched, script, code):
+    watcher, look = watched
+    ends: list[int | None] = []
+    watcher.watch(started("bash", "-c", script), ends.append)
+    until(lambda: look() or ends, "the end of the process")
+    assert ends == [code]
+    assert not watcher.polls
+
+
+def test_a_child_that_has_ended_before_it_is_watched_is_told_too(machine, started, watched):
+    watcher, look = watched
+    ends: list[int | None] = []
+    pid = started("bash", "-c", "exit 3")
+    until(lambda: zombie(pid), "the end of the process")
+    watcher.watch(pid, ends.append)
+    until(lambda: look() or ends, "the end of the process")
+    assert ends == [3]
+
+
+def test_the_end_of_a_process_that_is_no_child_of_ours_is_told_without_a_code(machine, started, watched):
+    watcher, look = watched
+    ends: list[int | None] = []
+    parent = started("bash", "-c", "(echo $BASHPID; exec sleep 100) & wait")
+    grandchild = int(started.said())
+    watcher.watch(grandchild, ends.append)
+    look()
+    assert ends == []
+    os.kill(grandchild, signal.SIGKILL)
+    until(lambda: look() or ends, "the end of the process")
+    assert ends == [None]
+    os.waitpid(parent, 0)
+
+
+def test_a_process_that_is_long_gone_is_told_without_a_code(machine, started, watched):
+    watcher, look = watched
+    ends: list[int | None] = []
+    pid = started("true")
+    os.waitpid(pid, 0)
+    watcher.watch(pid, ends.append)
+    until(lambda: look() or ends, "the end of the process")
+    assert ends == [None]
+
+
+def test_many_processes_end_and_each_is_told_once(machine, started, watched):
+    watcher, look = watched
+    ends: dict[int, list[int | None]] = {}
+    for code in range(20):
+        watcher.watch(started("bash", "-c", f"exit {code}"), ends.setdefault(code, []).append)
+    until(lambda: look() or all(ends.values()), "the end of all processes")
+    assert ends == {code: [code] for code in range(20)}
+
+
+# Is it there
+
+
+def test_a_process_is_alive_while_it_runs_and_not_as_a_zombie(started):
+    pid = started("sleep", "100")
+    began = start_time(pid)
+    assert process.alive(pid, began)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: zombie(pid), "the end of the process")
+    assert not process.alive(pid, began)
+    os.waitpid(pid, 0)
+    assert not process.alive(pid, began)
+
+
+def test_a_process_with_the_same_pid_that_began_at_another_time_is_another_one(machine, started):
+    pid = started("sleep", "100")
+    assert not process.alive(pid, str(int(start_time(pid)) - 1))
+    assert not process.alive(pid, "")
+
+
+def test_a_signal_to_a_group_that_is_gone_is_no_error(started):
+    pid = started("true")
+    os.waitpid(pid, 0)
+    process.signal_group(pid, signal.SIGTERM)
+
+
+# Marks
+
+
+@pytest.fixture
+def marks(tmp_path):
+    return Marks(str(uuid.uuid4()), str(tmp_path / "spool" / "r.pids"))
+
+
+def marked(marks: Marks, started, step: int, *argv: str) -> int:
+    """A process of `step`, that stands where its program begins."""
+    pid = started(*(argv or ("sleep", "1000")), **{process.MARK: marks.of(step)})
+    marks.note(pid, step)
+    return pid
+
+
+def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(marks):
+    assert marks.of(7) == f"{marks._key}/7"
+
+
+def test_inside_a_step_of_another_run_the_mark_is_added_to_its_path(tmp_path, monkeypatch):
+    monkeypatch.setenv(process.MARK, "outer/3")
+    assert Marks("inner", str(tmp_path)).of(1) == "outer/3:inner/1"
+
+
+def test_everything_of_a_run_is_ended_and_nothing_of_another(machine, marks, started, tmp_path):
+    ours = [marked(marks, started, step) for step in (1, 2, 11)]
+    other = Marks(str(uuid.uuid4()), str(tmp_path / "other.pids"))
+    theirs = marked(other, started, 1)
+    assert marks.end() == 3
+    assert not any(alive(pid) for pid in ours)
+    assert alive(theirs)
+    assert marks.end() == 0
+
+
+def test_only_one_step_is_ended_where_that_is_asked_for(machine, marks, started):
+    """Step 1 is not step 11."""
+    first, eleventh = marked(marks, started, 1), marked(marks, started, 11)
+    assert marks.end(step=1) == 1
+    assert (alive(first), alive(eleventh)) == (False, True)
+
+
+def test_the_steps_that_go_on_are_spared(machine, marks, started):
+    first, second = marked(marks, started, 1), marked(marks, started, 2)
+    assert marks.end(spare=[2]) == 1
+    assert (alive(first), alive(second)) == (False, True)
+
+
+def test_what_ignores_the_request_to_end_is_killed(machine, marks, started, monkeypatch):
+    monkeypatch.setattr(process, "GRACE", 0.1)
+    pid = marked(marks, started, 1, "bash", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    assert started.said() == "ready\n"
+    marks.end()
+    until(lambda: not alive(pid), "the end of the process")
+
+
+def test_the_leader_of_a_step_is_found_among_its_processes(machine, marks, started):
+    pid = marked(marks, started, 4, "bash", "-c", "sleep 1000 & echo both; wait")
+    assert started.said() == "both\n"
+    assert marks.leader(4) == pid
+    assert marks.leader(3) == 0
+
+
+def test_without_a_file_of_pids_there_is_nothing_to_end(marks, monkeypatch):
+    monkeypatch.setattr(process, "HAS_PROC", False)
+    assert marks.end() == 0
+
+
+def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(marks, started, monkeypatch):
+    monkeypatch.setattr(process, "HAS_PROC", False)
+    pid = marked(marks, started, 1)
+    with open(marks._pids, "w") as file:
+        file.write(f"{pid} 1 {int(start_time(pid)) - 1}\n")
+    assert marks.end() == 0
+    assert alive(pid)

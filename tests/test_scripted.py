@@ -1,0 +1,340 @@
+"""The scripted backend, in this process and as a program: what replies.yaml says is what happens."""
+
+import pytest
+from running import Ran, Room
+
+from raymond.events import AgentFailed, AgentPaused, BackendClosed, BackendOpened, StepFailed, StepStarted
+
+HERE, PROGRAM = "scripted", "scripted-program"
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+@pytest.fixture(params=[HERE, PROGRAM])
+def backend(request):
+    return request.param
+
+
+@pytest.fixture
+def run(room, backend):
+    """Runs a workflow of prompts whose replies are given as YAML."""
+
+    def drive(replies: str, files: dict[str, str] | None = None, **options) -> Ran:
+        return room.drive({"START.md": "Do it.", "replies.yaml": replies, **(files or {})}, backend=backend, **options)
+
+    return drive
+
+
+def failure(ran: Ran) -> str:
+    [failed] = ran.all(AgentFailed)
+    return f"{failed.kind}: {failed.error}"
+
+
+# What a reply can hold
+
+
+def test_a_reply_is_a_text(run):
+    ran = run("START.md: I did it. <result>done</result>")
+    assert (ran.code, ran.result) == (0, "done")
+    [turn] = ran.transcript()
+    assert (turn["sent"], turn["said"]) == ("Do it.", "I did it. <result>done</result>")
+
+
+def test_a_reply_of_several_lines_with_every_kind_of_character_arrives_as_it_is(run):
+    text = 'é "quoted" \\ back, \t tab, 🦊,\n\n  indented'
+    ran = run(f"START.md: |\n  <result>x{text}x</result>".replace("\n\n", "\n\n  ").replace("\n  indented", "\n    indented"))
+    assert ran.result.startswith('xé "quoted" \\ back, \t tab, 🦊,\n\n')
+
+
+def test_a_prompt_goes_to_the_backend_with_its_names_replaced(run):
+    ran = run("START.md: <result></result>", {"START.md": "Say {{input}} to {{who}}; {{nothing}} stays. é"}, input="hi", variables={"who": "us"})
+    assert ran.transcript()[0]["sent"] == "Say hi to us; {{nothing}} stays. é"
+
+
+def test_cost_and_tokens_are_counted(run):
+    ran = run("START.md: {text: '<goto>START</goto>', cost: 0.25, tokens: {in: 1000, out: 20}}", max_iterations=3)
+    assert (ran.run.cost, ran.run.tokens_in, ran.run.tokens_out, ran.run.estimated) == (0.75, 3000, 60, False)
+
+
+def test_a_delay_makes_others_come_first(run):
+    ran = run(
+        """
+        START.md: "<fork>SLOW</fork><fork>FAST</fork><wait>END</wait>"
+        SLOW.md: {text: "<result>slow</result>", delay: 700ms}
+        FAST.md: "<result>fast</result>"
+        END.md: "<result>{{input}}</result>"
+        """,
+        {"SLOW.md": "", "FAST.md": "", "END.md": ""},
+    )
+    done = [line for line in ran.lines if line.endswith(" done")]
+    assert done == ["main_fast2 done", "main_slow1 done", "main done"]
+
+
+def test_a_reply_can_write_files_where_its_agent_works(run, room):
+    (room.path / "sub").mkdir()
+    ran = run(
+        """
+        START.md: {text: '<reset cd="sub">NEXT</reset>', writes: {one.txt: "1\\n"}}
+        NEXT.md: {text: "<result></result>", writes: {two.txt: "zwölf"}}
+        """,
+        {"NEXT.md": ""},
+    )
+    assert ran.code == 0
+    assert (room.path / "one.txt").read_text() == "1\n"
+    assert (room.path / "sub" / "two.txt").read_text() == "zwölf"
+
+
+def test_tools_are_shown_as_they_are_used_and_kept_in_the_transcript(run):
+    ran = run(
+        """
+        START.md:
+          text: <result></result>
+          tools:
+            - {name: Read, input: {file_path: notes.md}}
+            - {name: Bash, input: {command: make test}}
+            - {name: Think}
+        """
+    )
+    shown = ["main * Read notes.md", "main * Bash make test", "main * Think"]
+    assert [line for line in ran.lines if " * " in line] == shown
+    assert ran.transcript()[0]["tools"] == "Read notes.md\nBash make test\nThink\n"
+
+
+def test_a_print_in_a_reply_is_shown(run):
+    assert "main | hello" in run("START.md: <print>hello</print><result></result>").lines
+
+
+# Which reply it is
+
+
+def test_a_list_is_taken_by_visit(run):
+    ran = run("START.md: ['<goto input=\"1\">START</goto>', '<goto input=\"2\">START</goto>', '<result>third</result>']")
+    assert ran.result == "third"
+
+
+def test_visits_are_counted_for_each_agent(run):
+    ran = run(
+        """
+        START.md: "<fork>WORK</fork><fork>WORK</fork><wait>END</wait>"
+        WORK.md: ["<goto>WORK</goto>", "<result>second visit</result>"]
+        END.md: "<result></result>"
+        """,
+        {"WORK.md": "", "END.md": ""},
+    )
+    assert {name: one.result for name, one in ran.run.outcomes.items()} == {
+        "main_work1": "second visit",
+        "main_work2": "second visit",
+        "main": "",
+    }
+
+
+def test_a_list_in_a_list_is_taken_by_turn_of_one_visit(run):
+    ran = run("START.md: [['no tag', {fail: crash}, '<goto>START</goto>'], '<result>second visit</result>']")
+    assert ran.result == "second visit"
+    assert [(event.step, event.turn, event.attempt) for event in ran.all(StepStarted)] == [
+        (1, 1, 1),
+        (1, 2, 1),
+        (2, 1, 2),
+        (3, 1, 1),
+    ]
+
+
+def test_a_reply_for_one_agent_comes_before_the_one_for_all(run):
+    ran = run(
+        """
+        START: "<fork>WORK</fork><fork>WORK</fork><wait>END</wait>"
+        WORK: "<result>all</result>"
+        main_work2/WORK: "<result>mine</result>"
+        END.md: "<result></result>"
+        """,
+        {"WORK.md": "", "END.md": ""},
+    )
+    assert (ran.run.outcomes["main_work1"].result, ran.run.outcomes["main_work2"].result) == ("all", "mine")
+
+
+def test_a_state_without_a_reply_fails_and_says_which_reply_is_missing(run):
+    ran = run("OTHER.md: <result></result>")
+    assert failure(ran) == "setup: replies.yaml has no reply for START.md, visit 1 (agent main)"
+    assert (ran.code, len(ran.all(StepStarted))) == (1, 1)
+
+
+def test_a_visit_beyond_the_list_fails_and_says_which(run):
+    ran = run("START.md: ['<goto>START</goto>']")
+    assert failure(ran) == "setup: replies.yaml has no reply for START.md, visit 2 (agent main)"
+
+
+def test_a_try_beyond_the_list_fails_and_says_which(run):
+    ran = run("START.md: [['no tag', 'still none']]")
+    assert failure(ran) == "setup: replies.yaml has no reply for START.md, visit 1, try 3 (agent main)"
+
+
+# Failures acted out
+
+
+@pytest.mark.parametrize("kind", ["silent", "crash"])
+def test_silence_and_crashes_are_tried_again_until_the_retries_are_used_up(run, backend, kind):
+    ran = run(f"START.md: {{fail: {kind}, cost: 0.1}}")
+    program = "the program ended with exit code 1 without a result: " if (kind, backend) == ("crash", PROGRAM) else ""
+    assert failure(ran) == f"{kind}: {program}acted out: {kind}"
+    assert [(event.charged, event.again) for event in ran.all(StepFailed)] == [(True, True)] * 3 + [(True, False)]
+    assert ran.code == 1
+
+
+def test_the_cost_of_failed_turns_counts(run):
+    ran = run("START.md: [[{fail: refusal, cost: 0.1}, {text: <result></result>, cost: 0.2}]]")
+    assert round(ran.run.cost, 6) == 0.3
+
+
+def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room):
+    ran = room.drive({"START.md": "", "replies.yaml": "START.md: [[{fail: crash}, <result></result>]]"}, backend=PROGRAM)
+    assert (ran.run.cost, ran.run.estimated) == (0.5, True)
+    assert "cost:   ~$0.50 in 2 steps" in room.raymond("status").stdout or "~$0.50" in room.raymond("status").stdout
+
+
+@pytest.mark.parametrize("kind", ["context", "refusal"])
+def test_a_full_context_and_a_refusal_get_one_fresh_session(run, kind):
+    ran = run(
+        f"""
+        START.md: "<goto>NEXT</goto>"
+        NEXT.md: [[{{fail: {kind}}}, "<result>fresh</result>"]]
+        """,
+        {"NEXT.md": "The task."},
+    )
+    assert ran.result == "fresh"
+    first, failed, fresh = ran.all(StepStarted)
+    assert (failed.base, fresh.base) == (first.session, "")
+    assert ran.transcript()[-1]["sent"] == "The task."
+
+
+@pytest.mark.parametrize("kind", ["context", "refusal"])
+def test_a_second_full_context_or_refusal_fails_the_agent(run, kind):
+    ran = run(f"START.md: {{fail: {kind}, error: too much}}")
+    assert failure(ran) == f"{kind}: too much"
+    assert [(event.fresh, event.again) for event in ran.all(StepFailed)] == [(True, True), (False, False)]
+
+
+@pytest.mark.parametrize("kind", ["unreadable", "script", "time", "setup"])
+def test_what_is_no_matter_of_trying_again_fails_at_once(run, kind):
+    ran = run(f"START.md: {{fail: {kind}}}")
+    assert failure(ran) == f"{kind}: acted out: {kind}"
+    assert len(ran.all(StepStarted)) == 1
+
+
+@pytest.mark.parametrize("kind", ["auth", "billing"])
+def test_a_login_or_a_payment_pauses_the_agent_and_ends_with_5(run, room, backend, kind):
+    ran = run(f"START.md: [[{{fail: {kind}, error: please log in}}, <result>after</result>]]")
+    assert ran.code == 5
+    assert [event.reason for event in ran.all(AgentPaused)] == ["please log in"]
+    assert f"{backend} closed ({kind}): please log in" in ran.lines
+    again = room.again()
+    assert (again.code, again.result) == (0, "after"), "resume tries it again"
+
+
+@pytest.mark.parametrize("kind", ["limit", "overload"])
+def test_a_limit_closes_the_backend_until_its_time_and_charges_no_attempt(run, backend, kind):
+    ran = run(f"START.md: [[{{fail: {kind}, retry_after: 200ms}}, <result>after</result>]]")
+    assert (ran.code, ran.result) == (0, "after")
+    assert [event.charged for event in ran.all(StepFailed)] == [False]
+    [closed] = ran.all(BackendClosed)
+    assert (closed.backend, closed.kind, closed.tries) == (backend, kind, 0)
+    assert closed.until > closed.since
+    assert [event.probing for event in ran.all(BackendOpened)] == [True, False]
+    assert f"{backend} is tried again" in ran.lines
+    assert f"{backend} answers again" in ran.lines
+
+
+def test_while_a_backend_is_closed_scripts_go_on(run):
+    ran = run(
+        """
+        START.md: "<fork>PROMPT</fork><goto>SCRIPT</goto>"
+        PROMPT.md: [[{fail: limit, retry_after: 700ms}, "<result></result>"]]
+        """,
+        {"PROMPT.md": "", "SCRIPT.sh": "echo '<result>went on</result>'"},
+    )
+    assert [line for line in ran.lines if line.endswith(" done")] == ["main done", "main_prompt1 done"]
+
+
+def test_a_limit_longer_than_a_day_stops_the_run_with_4(run, backend):
+    ran = run("START.md: {fail: limit, retry_after: 2d, error: weekly limit}")
+    assert ran.code == 4
+    assert f"run stops: {backend} is closed by its usage limit for longer than max_wait" in ran.lines
+
+
+@pytest.mark.parametrize("how", ["timeout", "max_time"])
+def test_silence_is_ended_by_the_time_the_policy_gives(run, room, how):
+    ran = run("START.md: {silent: true}", {"START.md": f"---\n{how}: 300ms\nretries: 1\n---\nDo it."})
+    errors = {"timeout": "silent: said nothing for 0.3s", "max_time": "time: took longer than max_time (0.3s)"}
+    assert failure(ran) == errors[how]
+    assert len(ran.all(StepStarted)) == (2 if how == "timeout" else 1)
+    room.nothing_runs()
+
+
+# replies.yaml itself
+
+WRONG = [
+    ("START.md: {txt: hi}", "the reply for START.md cannot be used: unknown key `txt`"),
+    ("START.md: {cost: much}", "the reply for START.md cannot be used: Expected `float`, got `str` - at `$.cost`"),
+    ("START.md: {delay: 5}", "the reply for START.md cannot be used: delay is a time such as 200ms or 5s"),
+    ("START.md: [[<result></result>, {retry_after: soon}]]", "the reply for START.md cannot be used: retry_after is a time such as 200ms or 5s"),
+    ("START.md: [7]", "the reply for START.md cannot be used: it is neither a text nor a mapping"),
+    ("START.md: {tokens: 7}", "the reply for START.md cannot be used: tokens is a mapping such as {in: 1000, out: 20}"),
+]
+HINT = "hint: a text, or a mapping of text, cost, tokens, delay, writes, tools, fail, error, retry_after, silent\n"
+
+
+@pytest.mark.parametrize(("replies", "message"), WRONG)
+def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(room, replies, message):
+    ran = room.command({"START.md": "", "replies.yaml": replies})
+    assert ran.code == 6
+    assert ran.err == f"error: {message}\n --> replies.yaml\n{HINT}"
+    assert room.raymond("list").stderr == "no run was started here yet: raymond run PATH\n"
+
+
+def test_an_unknown_failure_class_is_answered_with_those_there_are(room):
+    ran = room.command({"START.md": "", "replies.yaml": "START.md: {fail: tired}"})
+    kinds = "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup"
+    assert ran.code == 6
+    assert ran.err == f"error: the reply for START.md cannot be used: fail is one of {kinds}\n --> replies.yaml\n{HINT}"
+
+
+def test_a_replies_file_that_is_no_yaml_shows_the_place(room):
+    ran = room.command({"START.md": "", "replies.yaml": "START.md: hi\nSTART.md: again\n"})
+    assert ran.code == 6
+    assert ran.err == (
+        "error: the key `START.md` is there twice\n"
+        " --> replies.yaml:2:1\n"
+        "  |\n"
+        "2 | START.md: again\n"
+        "  | ^^^^^^^^\n"
+        "hint: keep one of them\n"
+    )
+
+
+def test_replies_given_with_a_flag_are_taken_instead(room):
+    other = room.path / "other.yaml"
+    other.write_text("START.md: <result>from the flag</result>")
+    ran = room.command({"START.md": "", "replies.yaml": "START.md: <result>beside</result>"}, "--replies", str(other))
+    assert ran.out == "from the flag\n"
+
+
+def test_a_wrong_reply_given_with_a_flag_names_the_flag(room):
+    (room.path / "other.yaml").write_text("START.md: {txt: hi}")
+    ran = room.command({"START.md": ""}, "--replies", "other.yaml")
+    assert (ran.code, ran.err) == (
+        6,
+        f"error: the reply for START.md cannot be used: unknown key `txt`\n --> --replies\n{HINT}",
+    )
+
+
+def test_prompts_without_any_replies_are_refused_before_the_run(room):
+    ran = room.command({"START.md": ""})
+    assert (ran.code, ran.err) == (
+        2,
+        "error: nothing answers the prompt START.md\n"
+        "hint: put a replies.yaml beside it or give --replies FILE: docs/language.md, Scripted replies\n",
+    )
