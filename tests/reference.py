@@ -107,15 +107,16 @@ class Reference:
         self, name: str, state: str, *, parent: str, cwd: str, text: str, variables: dict[str, str], wake: float
     ) -> None:
         self.agents[name] = {
-            **{"name": name, "parent": parent, "cwd": cwd, "variables": variables, "forked": [], "forks": 0},
-            **{"session": "", "backend": "", "model": "", "frames": [], "visits": {}, "pool": ""},
+            "name": name, "parent": parent, "cwd": cwd, "variables": variables, "forked": [], "forks": 0,
+            "session": "", "backend": "", "model": "", "frames": [], "visits": {}, "pool": "",
         }
         self.enter(self.agents[name], state, text, wake=wake)
 
     def enter(self, agent: dict[str, Any], state: str, text: str, *, wake: float = 0.0, cause: str = "") -> None:
         visits = dict(agent["visits"])
         visits[state] = visits.get(state, 0) + 1
-        agent.update(state=state, visits=visits, input=text, results=None, cause=cause, failed_for="")
+        agent.update(state=state, visits=visits, input=text, results=None, results_are_input=False)
+        agent.update(cause=cause, failed_for="")
         agent.update(attempt=0, failures=0, reminders=0, freshened=False, reminded=False, rest={}, wake=wake)
         self.become(agent, "sleeping" if wake else "ready")
 
@@ -188,7 +189,7 @@ class Reference:
             results.append({"agent": name, **self.outcomes[name]})
             agent["forked"] = [other for other in agent["forked"] if other != name]
         self.enter(agent, state, given or "")
-        agent["results"] = results
+        agent.update(results=results, results_are_input=given is None)
 
     def settle(self) -> None:
         """End every wait whose agents have ended; stop at a limit. Until nothing changes."""
@@ -321,9 +322,6 @@ class Reference:
                     agent.update(session="", backend="", model=last.get("model") or agent["model"])
                 self.enter(agent, self.find(last["target"]) or "", text or "")
             case "wait":
-                if not self.living(agent["forked"]) and self.land(agent["visits"], last["target"]) is None:
-                    self.visit_failed(agent, "visits")
-                    return
                 rest = {"target": last["target"], "input": text, "timeout_next": last.get("timeout_next", "")}
                 agent.update(rest=rest, wake=self.later(last.get("timeout")))
                 self.become(agent, "waiting")

@@ -8,11 +8,11 @@ import sys
 import uuid
 
 import pytest
-from running import alive, until, zombie
 
 from raymond import process
 from raymond.lock import start_time
 from raymond.process import Marks, Watcher, spawn
+from running import alive, until, zombie
 
 BASE = {b"PATH": os.environb[b"PATH"]}
 

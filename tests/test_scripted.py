@@ -1,9 +1,12 @@
 """The scripted backend, in this process and as a program: what replies.yaml says is what happens."""
 
-import pytest
-from running import Ran, Room
+import json
 
+import pytest
+
+from raymond import views
 from raymond.events import AgentFailed, AgentPaused, BackendClosed, BackendOpened, StepFailed, StepStarted
+from running import Ran, Room
 
 HERE, PROGRAM = "scripted", "scripted-program"
 
@@ -46,9 +49,9 @@ def test_a_reply_is_a_text(run):
 
 
 def test_a_reply_of_several_lines_with_every_kind_of_character_arrives_as_it_is(run):
-    text = 'é "quoted" \\ back, \t tab, 🦊,\n\n  indented'
-    ran = run(f"START.md: |\n  <result>x{text}x</result>".replace("\n\n", "\n\n  ").replace("\n  indented", "\n    indented"))
-    assert ran.result.startswith('xé "quoted" \\ back, \t tab, 🦊,\n\n')
+    text = 'é "quoted" \\ and 🦊,\n\n  indented,\ttabbed &amp; <b>bold</b>'
+    ran = run(f"START.md: {json.dumps(f'<result>{text}</result>', ensure_ascii=False)}")
+    assert ran.result == text
 
 
 def test_a_prompt_goes_to_the_backend_with_its_names_replaced(run):
@@ -193,7 +196,7 @@ def test_the_cost_of_failed_turns_counts(run):
 def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room):
     ran = room.drive({"START.md": "", "replies.yaml": "START.md: [[{fail: crash}, <result></result>]]"}, backend=PROGRAM)
     assert (ran.run.cost, ran.run.estimated) == (0.5, True)
-    assert "cost:   ~$0.50 in 2 steps" in room.raymond("status").stdout or "~$0.50" in room.raymond("status").stdout
+    assert views.money(ran.run) == "~$0.50"
 
 
 @pytest.mark.parametrize("kind", ["context", "refusal"])
@@ -306,12 +309,12 @@ def test_a_replies_file_that_is_no_yaml_shows_the_place(room):
     ran = room.command({"START.md": "", "replies.yaml": "START.md: hi\nSTART.md: again\n"})
     assert ran.code == 6
     assert ran.err == (
-        "error: the key `START.md` is there twice\n"
+        "error: `START.md` is given twice\n"
         " --> replies.yaml:2:1\n"
         "  |\n"
         "2 | START.md: again\n"
         "  | ^^^^^^^^\n"
-        "hint: keep one of them\n"
+        "hint: the first one stands in line 1\n"
     )
 
 
@@ -328,6 +331,16 @@ def test_a_wrong_reply_given_with_a_flag_names_the_flag(room):
     assert (ran.code, ran.err) == (
         6,
         f"error: the reply for START.md cannot be used: unknown key `txt`\n --> --replies\n{HINT}",
+    )
+
+
+def test_a_replies_file_that_is_not_utf_8_is_refused(room):
+    room.flow({"START.md": ""})
+    (room.path.parent / "flow" / "replies.yaml").write_bytes(b"START.md: caf\xe9")
+    ran = room.command({})
+    assert (ran.code, ran.err) == (
+        6,
+        "error: byte 13 of `replies.yaml` is not UTF-8\n --> replies.yaml:1:1\nhint: save it as UTF-8\n",
     )
 
 

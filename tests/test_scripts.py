@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import GO, Ran, Room, alive, until, zombie
 
 from raymond import scripts
 from raymond.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
+from running import GO, Ran, Room, alive, until, zombie
 
 
 @pytest.fixture

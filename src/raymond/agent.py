@@ -1,5 +1,7 @@
 """Agent, Frame, Outcome: one thread of control, where it returns to, how it ended."""
 
+import hashlib
+
 from msgspec import Struct, field
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
@@ -105,3 +107,8 @@ class Closed(Struct, frozen=True):
     until: float
     tries: int
     since: float
+
+
+def file_name(agent: str) -> str:
+    """The name of an agent where a file system takes no more than 255 bytes: forks of forks have long names."""
+    return agent if len(agent) <= 150 else f"{agent[:100]}-{hashlib.sha256(agent.encode()).hexdigest()[:16]}"

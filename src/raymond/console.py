@@ -37,17 +37,19 @@ class Lines:
         """Tell what now stands in the journal."""
         if self._quiet:
             return
-        text = "".join(
-            self._line(run, decision, event)
-            for decision in decisions
-            for event in decision.events
-            if type(event) not in _UNTOLD
-        )
+        text = "".join(self._lines(run, decision) for decision in decisions)
         if text:
             self._stream.write(text)
             self._stream.flush()
 
-    def _line(self, run: Run, decision: Decision, event: Event) -> str:
+    def _lines(self, run: Run, decision: Decision) -> str:
+        spent = {event.agent: event.cost for event in decision.events if isinstance(event, Spent) and event.cost}
+        at = views.instant(decision.time)
+        total = views.money(run)
+        lines = (self._line(event, spent, total) for event in decision.events if type(event) not in _UNTOLD)
+        return "".join(f"[{at}] {line}\n" for line in lines if line)
+
+    def _line(self, event: Event, spent: dict[str, float], total: str) -> str:
         text = views.line(event)
         if text is None:
             return ""
@@ -59,9 +61,7 @@ class Lines:
                 text = text.replace(f"{agent} -> ", f"{agent} {was} -> ", 1)
         elif isinstance(event, AgentEnded):
             self._states.pop(agent, None)
-        spent = [one.cost for one in decision.events if isinstance(one, Spent) and one.agent == agent]
-        money = f" ${sum(spent):.2f} total {views.money(run)}" if any(spent) else ""
-        return f"[{views.instant(decision.time)}] {text}{money}\n"
+        return f"{text} ${spent[agent]:.2f} total {total}" if agent in spent else text
 
     def shown(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""

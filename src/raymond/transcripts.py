@@ -6,9 +6,11 @@ A step is one or more JSON lines; the first carries its number. Long output is w
 import contextlib
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
 
 import msgspec
 
+from raymond.agent import file_name
 from raymond.errors import JournalError
 
 ROLL_AT = 64 << 20
@@ -57,7 +59,7 @@ class Transcripts:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             self._made = True
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        fd = os.open(os.path.join(self._folder, f"{agent}.jsonl"), flags, 0o600)
+        fd = os.open(os.path.join(self._folder, f"{file_name(agent)}.jsonl"), flags, 0o600)
         self._files[agent] = (fd, _rolled(self._folder, agent))
         if len(self._files) > _OPEN:
             os.close(self._files.popitem(last=False)[1][0])
@@ -65,8 +67,8 @@ class Transcripts:
 
     def _roll(self, agent: str, base: int) -> None:
         os.close(self._files.pop(agent)[0])
-        current = os.path.join(self._folder, f"{agent}.jsonl")
-        os.rename(current, os.path.join(self._folder, f"{agent}.{base:012d}.jsonl"))
+        path = os.path.join(self._folder, file_name(agent))
+        os.rename(f"{path}.jsonl", f"{path}.{base:012d}.jsonl")
 
     def close(self) -> None:
         """Close every file."""
@@ -76,16 +78,17 @@ class Transcripts:
 
 def _rolled(folder: str, agent: str) -> int:
     """Bytes in the files that were rolled before."""
-    first = os.path.join(folder, f"{agent}.{0:012d}.jsonl")
+    first = os.path.join(folder, f"{file_name(agent)}.{0:012d}.jsonl")
     if not os.path.exists(first):
         return 0
-    sizes = 0
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name, _, rest = entry.name.partition(".")
-            if name == agent and rest.removesuffix(".jsonl").isdigit():
-                sizes += entry.stat().st_size
-    return sizes
+    return sum(os.path.getsize(path) for path in _files(folder, agent)[:-1])
+
+
+def _files(folder: str, agent: str) -> list[str]:
+    """All files of an agent, the oldest first; the last is the one that grows."""
+    stem, names = file_name(agent), os.listdir(folder)
+    rolled = [name for name in names if name.startswith(f"{stem}.") and name[len(stem) + 1 : -6].isdigit()]
+    return [os.path.join(folder, name) for name in (*sorted(rolled), f"{stem}.jsonl")]
 
 
 class Record:
@@ -128,30 +131,26 @@ class Record:
 
 
 def read(folder: str, agent: str, offset: int) -> list[dict[str, object]]:
-    """The lines of the step whose record begins at `offset`."""
+    """The lines of the step or turn whose record begins at `offset`."""
     lines: list[dict[str, object]] = []
-    path, at = _locate(folder, agent, offset)
-    with contextlib.suppress(OSError, msgspec.DecodeError), open(path, "rb") as file:
-        file.seek(at)
-        for raw in file:
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        for raw in _from(folder, agent, offset):
             line = msgspec.json.decode(raw, type=dict[str, object])
-            if lines and line.get("step") != lines[0].get("step"):
+            if lines and ("state" in line or line.get("step") != lines[0].get("step")):
                 break
             lines.append(line)
     return lines
 
 
-def _locate(folder: str, agent: str, offset: int) -> tuple[str, int]:
-    starts = [0]
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            who, _, rest = name.partition(".")
-            number = rest.removesuffix(".jsonl")
-            if who == agent and number.isdigit():
-                starts.append(int(number))
-    rolled = [start for start in starts if start <= offset]
-    last = max(rolled)
-    path = os.path.join(folder, f"{agent}.{last:012d}.jsonl")
-    if os.path.exists(path) and offset < last + os.path.getsize(path):
-        return path, offset - last
-    return os.path.join(folder, f"{agent}.jsonl"), offset - _rolled(folder, agent)
+def _from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
+    """The lines from `offset` on; a record may go over the end of a file that was rolled."""
+    begin = 0
+    for path in _files(folder, agent):
+        if not os.path.exists(path):
+            return  # rolled by the last record, and nothing was said since
+        size = os.path.getsize(path)
+        if offset < begin + size:
+            with open(path, "rb") as file:
+                file.seek(max(0, offset - begin))
+                yield from file
+        begin += size

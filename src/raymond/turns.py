@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 class TurnStep(Step):
     """What every turn has, in this process or in another."""
 
-    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, text: str | None = None) -> None:
+    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent) -> None:
         state = placed.workflow.states[agent.state]
         super().__init__(host, agent, state.policy)
         self._rules = state.policy
@@ -35,7 +35,7 @@ class TurnStep(Step):
             state=agent.state,
             visit=(agent.prompted or {}).get(agent.state, 1),
             tries=agent.tries,
-            prompt=prompts.prompt(run, placed, agent) if text is None else text,
+            prompt=prompts.prompt(run, placed, agent),
             session=agent.turn_session,
             base=agent.turn_base,
             cwd=agent.cwd or run.start.cwd,
@@ -142,7 +142,7 @@ class ProgramTurn(TurnStep):
 
     def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, backend: Backend, *, found: bool) -> None:
         """With `found`, the turn was started by an earlier driver and is settled, not started."""
-        super().__init__(host, run, placed, agent, text="" if found else None)
+        super().__init__(host, run, placed, agent)
         self._backend = backend
         self.reader = backend.reader(self.turn)
         self._rest = b""
@@ -187,21 +187,21 @@ class ProgramTurn(TurnStep):
     def settle(self, *, restart: bool = False) -> bool:
         """Take up a turn of an earlier driver; whether it goes on and must be watched.
 
-        The order: the spool holds a result; the process lives; the session holds the reply; it runs again.
+        The order: the process lives, and is followed to its end, which comes soon when its result is there already;
+        the spool holds a result; the session holds the reply; it runs again.
         """
-        self.read()
+        # Looked for before the spool is read: what ends in between has said its last word by then.
         lives = self._find()
-        if self.reader.ending:
-            if lives:
-                self._end_process()
-            self.conclude(self.reader.ending)
-            return False
         if lives and not restart:
             self.host.watcher.watch(self.pid, self._end)
             return True
         if lives:
             self._end_process()
-        self._take_up_lost()
+        self._read_all()
+        if self.reader.ending:
+            self.conclude(self.reader.ending)
+        else:
+            self._take_up_lost()
         return False
 
     def _take_up_lost(self) -> None:
@@ -261,11 +261,15 @@ class ProgramTurn(TurnStep):
             for line in lines:
                 self.see(self.reader.feed(line))
 
-    def _end(self, code: int | None) -> None:
-        self._gone = True
+    def _read_all(self) -> None:
+        """Nobody writes any more: a last line without its end counts too."""
         self.read()
         if self._rest and not self.reader.ending:
             self.see(self.reader.feed(self._rest))
+
+    def _end(self, code: int | None) -> None:
+        self._gone = True
+        self._read_all()
         if self.reader.ending:
             self.conclude(self.reader.ending)
         elif self._verdict and self._verdict[0]:

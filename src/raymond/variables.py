@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond import policy
-from raymond.agent import Agent
+from raymond.agent import Agent, file_name
 from raymond.run import Run
 from raymond.workflow import Workflow
 
@@ -20,7 +20,7 @@ class Placed(Struct, frozen=True):
 
     def task_folder(self, agent: str) -> str:
         """Where the agent may keep files of its own."""
-        return f"{self.tasks_dir}/{agent}"
+        return f"{self.tasks_dir}/{file_name(agent)}"
 
 
 def values(run: Run, placed: Placed, agent: Agent) -> dict[str, str]:

@@ -40,14 +40,6 @@ class Recorded(Struct):
         return runs.story(self.project, self.id, self.decisions[:line])
 
 
-@pytest.fixture(autouse=True)
-def back() -> Iterator[None]:
-    """Driving a run changes the directory."""
-    here = os.getcwd()
-    yield
-    os.chdir(here)
-
-
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     folder = tmp_path_factory.mktemp("recorded")

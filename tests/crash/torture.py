@@ -15,7 +15,9 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -81,6 +83,8 @@ class Place:
 
     def marked(self) -> list[int]:
         """The processes that carry the run's mark, and are no zombies."""
+        if self.lines() < 2:
+            return []
         needle = f"RAYMOND_STEP={self.key()}/".encode()
         return [pid for pid in pids() if needle in told(pid, "environ") and alive(pid)]
 
@@ -141,6 +145,15 @@ def end(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Wait for something to be true; what it is then."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"this never came: {what}"
+        time.sleep(0.002)
+    return found
+
+
 # --- a round
 
 
@@ -177,10 +190,7 @@ def torture(place: Place, seed: int) -> Round:
 def moment(place: Place, command: Command, chance: random.Random) -> bool:
     """Come to a moment of the run: some lines of the journal further, and a little later; False when it has ended."""
     target = max(place.lines(), 2) + chance.randint(0, 12)
-    deadline = time.monotonic() + PATIENCE
-    while place.lines() < target and not command.ended:
-        assert time.monotonic() < deadline, "the run stands still"
-        time.sleep(0.001)
+    until(lambda: place.lines() >= target or command.ended, "another line of the journal")
     time.sleep(chance.choice((0, 0, 0.005, 0.02, 0.06)) * chance.random())
     return not command.ended
 

@@ -1,0 +1,308 @@
+"""What happens to a step whose driver died: taken from the spool, followed, recalled, or run again; in this order."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crash import runs, torture
+from crash.torture import ID, Place, alive, end, until
+from raymond import journal, transcripts
+from raymond.events import RunResumed, StepFailed, StepFinished, StepInterrupted, StepStarted
+from raymond.prompts import INTERRUPTED
+
+SLEEPER = "sleep 1000 > /dev/null 2>&1 & echo $! > sleeper; echo '<goto>THINK.md</goto>'"
+"""A script that leaves a process running."""
+REPLY = """
+THINK.md: {text: "<result>thought</result>", cost: 0.25, tokens: {in: 7, out: 3}, writes: {gate: "through"}}
+"""
+"""`gate` is a pipe: the program waits there until the test opens the other end."""
+
+
+class Scene(Place):
+    """A run of one script and one prompt, whose program waits at a gate."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.flow = runs.workflow(folder / "flow", START_sh=SLEEPER, THINK_md="Think.", replies=REPLY)
+        os.mkfifo(self.room / "gate")
+
+    def begin(self) -> torture.Command:
+        return self.start("run", str(self.flow), "--id", ID, "--backend", "scripted-program")
+
+    def kill_driver(self) -> int:
+        """Start the run, kill its driver when the program waits at the gate; the program's pid."""
+        command = self.begin()
+        try:
+            until(lambda: self.programs() and self.spool("pid").exists() and self.spool("out").read_bytes(), "the turn")
+        finally:
+            command.kill()
+        assert [type(event) for event in self.events(StepStarted, StepFinished)] == [
+            *(StepStarted, StepFinished),
+            StepStarted,
+        ]
+        return int(self.spool("pid").read_text().split()[0])
+
+    def spool(self, name: str) -> Path:
+        return Path(self.project.path("spool", ID, "2.1", name))
+
+    def open_gate(self) -> None:
+        """Let the program go on, and take what it writes."""
+        fd = os.open(self.room / "gate", os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            until(lambda: read(fd) == b"through", "the program at the gate")
+        finally:
+            os.close(fd)
+
+    def events(self, *types: type) -> list[Any]:
+        found = [event for decision in journal.decisions(self.project, ID) for event in decision.events]
+        return [event for event in found if isinstance(event, types)] if types else found
+
+    def sent(self) -> list[str]:
+        """What the turns were sent, as the transcript has it."""
+        folder = self.project.path("transcripts", ID)
+        turns = self.events(StepFinished, StepInterrupted, StepFailed)
+        records = [transcripts.read(folder, "main", event.offset)[0] for event in turns if event.step > 1]
+        return [str(record["sent"]) for record in records]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    for pid in scene.marked():
+        end(pid)
+
+
+def read(fd: int) -> bytes:
+    with contextlib.suppress(BlockingIOError):
+        return os.read(fd, 100)
+    return b""
+
+
+def finished_once(scene: Scene) -> None:
+    """One turn was started, and its reply counts with what it cost."""
+    assert [event.step for event in scene.events(StepStarted)] == [1, 2]
+    assert not scene.events(StepInterrupted, StepFailed)
+    (done,) = [event for event in scene.events(StepFinished) if event.step == 2]
+    assert (done.cost, done.estimated, done.tokens_in, done.tokens_out) == (0.25, False, 7, 3)
+    assert done.session == scene.events(StepStarted)[1].session
+    assert scene.sent() == ["Think."], "the transcript is whole, whoever wrote it"
+    assert not scene.marked()
+
+
+def test_a_result_in_the_spool_is_taken_and_paid_once(scene: Scene) -> None:
+    pid = scene.kill_driver()
+    scene.open_gate()
+    until(lambda: not alive(pid), "the end of the program")
+    shutil.rmtree(scene.project.path("sessions", ID))
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    finished_once(scene)
+    assert not os.path.exists(scene.project.path("sessions", ID)), "no program was started"
+
+
+def test_a_last_line_without_its_end_is_taken_from_the_spool(scene: Scene) -> None:
+    pid = scene.kill_driver()
+    scene.open_gate()
+    until(lambda: not alive(pid), "the end of the program")
+    shutil.rmtree(scene.project.path("sessions", ID))
+    scene.spool("out").write_bytes(scene.spool("out").read_bytes().removesuffix(b"\n"))
+
+    assert scene.resume().wait().code == 0
+    finished_once(scene)
+
+
+def test_a_program_that_lives_is_followed(scene: Scene) -> None:
+    pid = scene.kill_driver()
+
+    resumed = scene.resume()
+    until(lambda: scene.events(RunResumed), "the second driver")
+    scene.open_gate()
+    done = resumed.wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    assert not alive(pid)
+    finished_once(scene)
+
+
+def test_a_program_that_lives_is_followed_by_a_third_driver(scene: Scene) -> None:
+    pid = scene.kill_driver()
+    second = scene.resume()
+    until(lambda: scene.events(RunResumed), "the second driver")
+    second.kill()
+    assert alive(pid)
+
+    third = scene.resume()
+    until(lambda: len(scene.events(RunResumed)) == 2, "the third driver")
+    scene.open_gate()
+
+    assert third.wait().code == 0
+    finished_once(scene)
+
+
+def test_a_program_whose_pid_was_not_noted_is_found_by_its_mark(scene: Scene) -> None:
+    pid = scene.kill_driver()
+    scene.spool("pid").unlink()
+
+    resumed = scene.resume()
+    until(lambda: scene.events(RunResumed), "the second driver")
+    assert alive(pid)
+    scene.open_gate()
+
+    assert resumed.wait().code == 0
+    finished_once(scene)
+
+
+def test_without_a_spool_the_reply_is_recalled_from_the_session(scene: Scene) -> None:
+    pid = scene.kill_driver()
+    scene.open_gate()
+    until(lambda: not alive(pid), "the end of the program")
+    shutil.rmtree(scene.spool("").parent)
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    finished_once(scene)
+
+
+def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene) -> None:
+    pid = scene.kill_driver()
+    end(pid)
+    sleeper = int((scene.room / "sleeper").read_text())
+    mark = {**os.environ, "RAYMOND_STEP": f"{scene.key()}/2"}
+    orphan = subprocess.Popen(["sleep", "1000"], env=mark, start_new_session=True)
+    bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    try:
+        resumed = scene.resume()
+        orphan.wait(torture.PATIENCE)
+        until(lambda: not alive(sleeper), "the end of what an earlier step left running")
+        scene.open_gate()
+        done = resumed.wait()
+        assert bystander.poll() is None
+    finally:
+        orphan.kill()
+        orphan.wait()
+        bystander.kill()
+        bystander.wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    first, second = scene.events(StepStarted)[1:]
+    (cut,) = scene.events(StepInterrupted)
+    assert (first.step, first.attempt, second.step, second.attempt) == (2, 1, 3, 2)
+    assert first.session != second.session, "a retry never meets its own leftover"
+    assert (cut.step, cut.cost, cut.estimated) == (2, 0.5, True)
+    run = journal.read(scene.project, ID).run
+    assert (run.cost, run.estimated) == (0.75, True)
+    assert "cost:   ~$0.75 in 2 steps\n" in done.err
+    assert scene.sent() == ["Think.", f"{INTERRUPTED}\n\nThink."]
+    assert not scene.marked()
+
+
+def test_the_leftovers_are_gone_before_the_step_runs_again(scene: Scene) -> None:
+    """One that does not end when it is asked to is ended all the same."""
+    end(scene.kill_driver())
+    stubborn = ["bash", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"]
+    mark = {**os.environ, "RAYMOND_STEP": f"{scene.key()}/2"}
+    with subprocess.Popen(stubborn, env=mark, start_new_session=True, stdout=subprocess.PIPE) as orphan:
+        assert orphan.stdout
+        orphan.stdout.readline()
+        resumed = scene.resume()
+        until(lambda: len(scene.events(StepStarted)) == 3, "the second attempt")
+        assert orphan.wait(torture.PATIENCE) == -signal.SIGKILL
+    scene.open_gate()
+    assert resumed.wait().code == 0
+
+
+def test_a_pid_that_another_process_has_now_is_left_alone(scene: Scene) -> None:
+    end(scene.kill_driver())
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as bystander:
+        try:
+            scene.spool("pid").write_text(f"{bystander.pid} 12345")
+            resumed = scene.resume()
+            scene.open_gate()
+            assert resumed.wait().code == 0
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+    assert len(scene.events(StepInterrupted)) == 1
+
+
+def test_resume_restart_ends_a_live_turn(scene: Scene) -> None:
+    pid = scene.kill_driver()
+
+    resumed = scene.resume("--restart")
+    until(lambda: not alive(pid), "the end of the first program")
+    scene.open_gate()
+    done = resumed.wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    assert [event.step for event in scene.events(StepStarted)] == [1, 2, 3]
+    assert [(event.step, event.cost) for event in scene.events(StepInterrupted)] == [(2, 0.5)]
+    assert journal.read(scene.project, ID).run.cost == 0.75
+
+
+def test_resume_restart_takes_a_result_that_is_there(scene: Scene) -> None:
+    pid = scene.kill_driver()
+    scene.open_gate()
+    until(lambda: not alive(pid), "the end of the program")
+
+    assert scene.resume("--restart").wait().code == 0
+    finished_once(scene)
+
+
+def test_a_program_killed_under_its_driver_is_an_attempt_that_failed(scene: Scene) -> None:
+    command = scene.begin()
+    until(lambda: scene.programs() and scene.spool("pid").exists() and scene.spool("out").read_bytes(), "the turn")
+    end(int(scene.spool("pid").read_text().split()[0]))
+    scene.open_gate()
+    done = command.wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    (failed,) = scene.events(StepFailed)
+    assert (failed.kind, failed.error, failed.cost, failed.again) == (
+        *("crash", "the program ended with signal 9 without a result"),
+        *(0.5, True),
+    )
+    assert journal.read(scene.project, ID).run.cost == 0.75
+
+
+def test_a_script_whose_end_was_not_journaled_is_ended_and_runs_again_under_the_same_key(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    os.mkfifo(place.room / "gate")
+    script = 'echo "$RAYMOND_ATTEMPT $RAYMOND_STEP_KEY $$" >> runs; [ $RAYMOND_ATTEMPT = 2 ] || cat gate; echo "<result>$RAYMOND_ATTEMPT</result>"'
+    flow = runs.workflow(tmp_path / "flow", START_sh=script)
+    command = place.start("run", str(flow), "--id", ID)
+    until(lambda: (place.room / "runs").exists() and (place.room / "runs").read_text(), "the script")
+    command.kill()
+    pid = int((place.room / "runs").read_text().split()[2])
+    assert alive(pid), "a script outlives its driver, for a while"
+
+    done = place.resume().wait()
+
+    assert (done.code, done.out) == (0, "2\n"), done.err
+    assert not alive(pid)
+    (first, second) = [line.split() for line in (place.room / "runs").read_text().splitlines()]
+    assert (first[0], second[0]) == ("1", "2")
+    assert first[1] == second[1]
+    assert not place.marked()
+
+
+def test_a_second_resume_of_a_followed_turn_is_refused(scene: Scene) -> None:
+    scene.kill_driver()
+    second = scene.resume()
+    until(lambda: scene.events(RunResumed), "the second driver")
+    done = scene.resume().wait()
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"error: process {second.process.pid} drives this run\n")
+    scene.open_gate()
+    assert second.wait().code == 0
+    finished_once(scene)

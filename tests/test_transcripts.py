@@ -1,0 +1,242 @@
+"""Transcripts: append only, one file per agent, rolled when long, read back by offset."""
+
+import os
+import stat
+
+import msgspec
+import pytest
+
+from raymond import transcripts
+from raymond.agent import file_name
+from raymond.errors import JournalError
+from raymond.transcripts import Transcripts
+from running import Room
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path / "transcripts" / "r")
+
+
+@pytest.fixture
+def kept(folder):
+    kept = Transcripts(folder)
+    yield kept
+    kept.close()
+
+
+def texts(folder: str, agent: str, offset: int, name: str = "out") -> str:
+    return "".join(str(line.get(name, "")) for line in transcripts.read(folder, agent, offset))
+
+
+def test_a_record_is_read_back_from_where_it_begins(kept, folder):
+    offsets = []
+    for step in (1, 2, 3):
+        record = kept.step("main", step=step, state="A.sh")
+        record.add("out", f"said in {step}")
+        offsets.append(record.end(exit=0))
+    assert offsets[0] == 0
+    assert [transcripts.read(folder, "main", offset) for offset in offsets] == [
+        [{"step": step, "state": "A.sh", "out": f"said in {step}", "exit": 0}] for step in (1, 2, 3)
+    ]
+
+
+def test_turns_of_one_step_are_records_of_their_own(kept, folder):
+    """A reminder is another turn of the same step."""
+    first = kept.step("main", step=1, turn=1, state="A.md", sent="the prompt").end(said="no tag")
+    second = kept.step("main", step=1, turn=2, state="A.md", sent="a reminder").end(said="a tag")
+    assert [line["sent"] for line in transcripts.read(folder, "main", first)] == ["the prompt"]
+    assert [line["sent"] for line in transcripts.read(folder, "main", second)] == ["a reminder"]
+
+
+def test_long_output_is_written_as_it_comes_and_not_held(kept, folder):
+    record = kept.step("main", step=1, state="A.sh")
+    record.add("out", "x" * (transcripts.PIECE + 1))
+    assert os.path.getsize(f"{folder}/main.jsonl") > transcripts.PIECE
+    record.add("out", "y")
+    offset = record.end(exit=0)
+    assert offset == 0
+    assert texts(folder, "main", offset) == "x" * (transcripts.PIECE + 1) + "y"
+
+
+def test_what_is_held_can_be_written_at_any_time(kept, folder):
+    record = kept.step("main", step=1, state="A.sh")
+    record.flush()
+    assert not os.path.exists(folder), "nothing was said yet"
+    record.add("out", "so far")
+    record.flush()
+    assert texts(folder, "main", 0) == "so far"
+
+
+def test_output_and_errors_stay_apart(kept, folder):
+    record = kept.step("main", step=1, state="A.sh")
+    for number in range(3):
+        record.add("out", f"o{number}")
+        record.add("err", f"e{number}")
+    record.end()
+    assert (texts(folder, "main", 0), texts(folder, "main", 0, "err")) == ("o0o1o2", "e0e1e2")
+
+
+def test_agents_have_files_of_their_own(kept, folder):
+    one = kept.step("main", step=1, state="A.sh").end(exit=0)
+    two = kept.step("main_a1", step=2, state="B.sh").end(exit=0)
+    assert (one, two) == (0, 0)
+    assert sorted(os.listdir(folder)) == ["main.jsonl", "main_a1.jsonl"]
+
+
+def test_more_agents_than_files_may_be_open_lose_nothing(kept, folder):
+    offsets = {}
+    for step in range(200):
+        agent = f"main_a{step % 70}"
+        record = kept.step(agent, step=step, state="A.sh")
+        record.add("out", f"{step}")
+        offsets[agent, step] = record.end()
+    assert all(texts(folder, agent, offset) == str(step) for (agent, step), offset in offsets.items())
+    assert len(os.listdir(f"/proc/{os.getpid()}/fd")) < 200
+
+
+def test_a_later_driver_goes_on_where_the_last_one_stopped(kept, folder):
+    kept.step("main", step=1, state="A.sh").end(exit=0)
+    kept.close()
+    later = Transcripts(folder)
+    record = later.step("main", step=2, state="B.sh")
+    record.add("out", "later")
+    offset = record.end(exit=0)
+    later.close()
+    assert offset > 0
+    assert texts(folder, "main", offset) == "later"
+
+
+def test_a_line_torn_by_a_kill_does_not_hide_what_comes_after_it(kept, folder):
+    first = kept.step("main", step=1, state="A.sh").end(exit=0)
+    kept.close()
+    with open(f"{folder}/main.jsonl", "ab") as file:
+        file.write(b'{"step":2,"state":"B.sh","out":"half a li')
+    later = Transcripts(folder)
+    record = later.step("main", step=2, state="B.sh")
+    record.add("out", "again")
+    offset = record.end(exit=0)
+    later.close()
+    assert texts(folder, "main", offset) == "again"
+    assert [line["step"] for line in transcripts.read(folder, "main", first)] == [1]
+
+
+def test_nobody_else_can_read_a_transcript(kept, folder):
+    kept.step("main", step=1, state="A.sh").end()
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(f"{folder}/main.jsonl").st_mode) == 0o600
+
+
+def test_an_offset_that_is_not_there_reads_as_nothing(kept, folder):
+    kept.step("main", step=1, state="A.sh").end()
+    assert transcripts.read(folder, "main", 1_000_000) == []
+    assert transcripts.read(folder, "nobody", 0) == []
+    assert transcripts.read(folder + "/nowhere", "main", 0) == []
+
+
+# Rolled files
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Files are rolled at 1,000 bytes, pieces written at 100 characters."""
+    monkeypatch.setattr(transcripts, "ROLL_AT", 1000)
+    monkeypatch.setattr(transcripts, "PIECE", 100)
+
+
+def test_a_long_file_is_rolled_and_offsets_go_on(small, kept, folder):
+    offsets = []
+    for step in range(40):
+        record = kept.step("main", step=step, state="A.sh")
+        record.add("out", f"{step} " * 10)
+        offsets.append(record.end(exit=0))
+    names = sorted(os.listdir(folder))
+    assert len(names) > 3
+    assert names[0] == "main.000000000000.jsonl"
+    assert offsets == sorted(set(offsets))
+    assert [texts(folder, "main", offset) for offset in offsets] == [f"{step} " * 10 for step in range(40)]
+
+
+def test_a_record_that_goes_over_several_files_is_read_whole(small, kept, folder):
+    kept.step("main", step=1, state="A.sh").end()
+    record = kept.step("main", step=2, state="B.sh")
+    said = "".join(f"line {number}\n" for number in range(500))
+    for start in range(0, len(said), 77):
+        record.add("out", said[start : start + 77])
+    offset = record.end(exit=0)
+    kept.step("main", step=3, state="C.sh").end()
+    assert len(os.listdir(folder)) > 4
+    assert texts(folder, "main", offset) == said
+    assert transcripts.read(folder, "main", offset)[-1]["exit"] == 0
+
+
+def test_a_later_driver_counts_the_files_that_were_rolled(small, kept, folder):
+    record = kept.step("main", step=1, state="A.sh")
+    record.add("out", "x" * 2000)
+    record.end()
+    kept.close()
+    later = Transcripts(folder)
+    record = later.step("main", step=2, state="B.sh")
+    record.add("out", "later")
+    offset = record.end()
+    later.close()
+    assert offset > 2000
+    assert texts(folder, "main", offset) == "later"
+
+
+def test_rolled_files_of_an_agent_with_a_longer_name_are_not_mixed_in(small, kept, folder):
+    for agent in ("main", "main_a1"):
+        record = kept.step(agent, step=1, state="A.sh")
+        record.add("out", agent * 1000)
+        record.end()
+    record = kept.step("main", step=2, state="B.sh")
+    record.add("out", "mine")
+    assert texts(folder, "main", record.end()) == "mine"
+
+
+# Trouble
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError) as caught:
+        Transcripts(str(tmp_path / "file" / "r")).step("main", step=1).end()
+    assert str(caught.value) == f"{tmp_path}/file/r: not a directory"
+    assert caught.value.hint == "nothing that was written before is lost; mend this, then `raymond resume ID`"
+
+
+def test_a_text_with_every_kind_of_character_is_kept(kept, folder):
+    text = "\0 \ud7ff \ufffd 🦊 \u2028 \\n \" \x1b[31m"
+    record = kept.step("main", step=1, state="A.sh")
+    record.add("out", text)
+    assert texts(folder, "main", record.end()) == text
+    with open(f"{folder}/main.jsonl", "rb") as file:
+        assert msgspec.json.decode(file.read())["out"] == text
+
+
+def test_an_agent_with_a_very_long_name_has_a_file(kept, folder):
+    """The name of a fork of a fork of a fork grows; a file name may have 255 bytes."""
+    one, other = "main" + "_worker1" * 100, "main" + "_worker1" * 99 + "_worker2"
+    offsets = {}
+    for agent in (one, other):
+        record = kept.step(agent, step=1, state="A.sh")
+        record.add("out", agent)
+        offsets[agent] = record.end()
+    assert texts(folder, one, offsets[one]) == one
+    assert texts(folder, other, offsets[other]) == other
+    assert file_name("main_worker1") == "main_worker1"
+
+
+def test_a_chain_of_40_forks_runs(tmp_path):
+    script = """
+    n=${RAYMOND_VAR_n:-0}; touch "$RAYMOND_TASK_FOLDER/here"
+    if [ $n = 40 ]; then echo "<result>$RAYMOND_AGENT_ID</result>"
+    else echo "<fork n=\\"$((n + 1))\\">WORKER</fork><wait>END</wait>"; fi
+    """
+    ran = Room(tmp_path).drive({"WORKER.sh": script, "END.sh": "echo '<result></result>'"}, overrides={}) if False else None
+    room = Room(tmp_path)
+    room.flow({"START.sh": script, "WORKER.sh": script, "END.sh": "echo '<result></result>'"})
+    ran = room.drive({})
+    assert ran.code == 0
+    deepest = "main" + "_worker1" * 40
+    assert ran.run.outcomes[deepest].result == deepest
