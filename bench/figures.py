@@ -234,8 +234,8 @@ def _first_step(folder: Folder) -> float:
     pipe = os.open(folder.path / "first", os.O_RDWR | os.O_NONBLOCK)
     try:
         with Child([RAYMOND, "resume", ID], folder.path) as child:
-            if not select.select([pipe], [], [], 60)[0]:
-                raise Failed(f"no step began within 60 s: {child.last_words()}")
+            if pipe not in select.select([pipe, child.fd], [], [], 60)[0]:
+                raise Failed(f"no step began: {child.last_words()}")
             wall = time.monotonic() - child.began
             cost = child.end(signal.SIGTERM)
             if not interrupted(cost.code):
@@ -279,7 +279,7 @@ def start(home: Path, size: Size) -> Readings:
     done.run(result="done", steps=1)
     commands: dict[str, Callable[[int], float]] = {
         "floor": lambda _: run([PYTHON, "-c", "pass"], home).cpu,
-        "version": lambda _: run([RAYMOND, "--version"], home).cpu,
+        "version": lambda _: _version(home),
         "status": lambda _: _status(done),
         "one-step": lambda number: (
             Folder(home / f"start-{number}", workflows.one_step()).run(result="done", steps=1).cpu
@@ -291,6 +291,13 @@ def start(home: Path, size: Size) -> Readings:
             cpus[name].append(measured(number))
     floors = cpus.pop("floor")
     return {name: _more(floors, values, 1000, "ms", "`python -c pass`") for name, values in cpus.items()}
+
+
+def _version(home: Path) -> float:
+    cpu = run([RAYMOND, "--version"], home).cpu
+    if not (home / "child.out").read_text().startswith("raymond "):
+        raise Failed("`raymond --version` does not say its version")
+    return cpu
 
 
 def _status(folder: Folder) -> float:

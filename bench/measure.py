@@ -51,7 +51,8 @@ class Child:
                 argv, cwd=cwd, env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
         self.pid = self._process.pid
-        self._fd = os.pidfd_open(self.pid)
+        self.fd = os.pidfd_open(self.pid)
+        """Becomes readable when the process ends."""
 
     def __enter__(self) -> "Child":
         return self
@@ -60,7 +61,7 @@ class Child:
         if self._process.returncode is None:
             self._process.kill()
             self._process.wait()
-        os.close(self._fd)
+        os.close(self.fd)
 
     def end(self, number: int = 0, *, within: float = PATIENCE) -> Cost:
         """Send the signal, if one is given, and wait for the end."""
@@ -105,7 +106,7 @@ class Child:
         return " / ".join(self.err.read_text(errors="replace").splitlines()[-3:])
 
     def _ended(self, within: float) -> bool:
-        return bool(select.select([self._fd], [], [], within)[0])
+        return bool(select.select([self.fd], [], [], within)[0])
 
     def __str__(self) -> str:
         return " ".join(Path(word).name if "/" in word else word for word in self._argv)[:60]

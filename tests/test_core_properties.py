@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from collections.abc import Sequence
 from typing import Any, get_args, get_type_hints
 
@@ -57,53 +58,82 @@ def files(states: dict[str, dict[str, Any]]) -> dict[str, str]:
 FILES = files(STATES)
 
 
-# What agents say
+# What agents say: long tables, so that one choice is one sentence and hypothesis can go far
 
 
-TARGETS = st.sampled_from([*STATES, *STATES, *(name.partition(".")[0] for name in STATES), "NOPE"])
-INPUTS = st.sampled_from([None, None, "", "given", "{{visit}} of {{agent_id}}", "again {{input}}", "{{unbound}}"])
-TIMES = st.sampled_from([None, None, None, "10s", "5m"])
-CDS = st.sampled_from([None, None, "sub", "deep", "bad"])
+CHANCE = random.Random(7)
+NAMES = [*STATES, *STATES, *(name.partition(".")[0] for name in STATES)]
+INPUTS = ["", "given", "{{visit}} of {{agent_id}}", "again {{input}}", "{{unbound}}"]
+TIMES = ["10s", "5m"]
 
 
-def tag(name: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """A tag; what is None is left out."""
-    made = st.fixed_dictionaries({"tag": st.just(name), **fields})
-    return made.map(lambda one: {key: value for key, value in one.items() if value is not None})
+def tag(name: str, **fields: Any) -> dict[str, Any]:
+    """A tag; what is None is left out, and a `timeout_next` without `timeout`."""
+    made = {"tag": name, **{key: value for key, value in fields.items() if value is not None}}
+    return {key: value for key, value in made.items() if key != "timeout_next" or "timeout" in made}
 
 
-def timed(fields: dict[str, Any]) -> dict[str, Any]:
-    """`timeout_next` cannot stand without `timeout`."""
-    return {key: value for key, value in fields.items() if key != "timeout_next" or "timeout" in fields}
+def target() -> str:
+    return CHANCE.choice(NAMES) if CHANCE.random() < 0.98 else "NOPE"
 
 
-GOTO = tag("goto", target=TARGETS, input=INPUTS, after=TIMES)
-WAIT = tag("wait", target=TARGETS, input=INPUTS, timeout=TIMES, timeout_next=st.none() | TARGETS).map(timed)
-ASK = tag("ask", payload=st.just("why?"), next=TARGETS, timeout=TIMES, timeout_next=st.none() | TARGETS).map(timed)
-FORK = tag("fork", target=TARGETS, input=INPUTS, after=TIMES, cd=CDS, item=st.sampled_from([None, "1", "two"]))
-FORKS = st.lists(FORK, min_size=1, max_size=3)
+def maybe(values: list[str], chance: float = 0.3) -> str | None:
+    return CHANCE.choice(values) if CHANCE.random() < chance else None
 
 
-def going_on(forks: Said, on: Any) -> Said:
-    return [*forks, on] if isinstance(on, dict) else [{**fork, "next": on} for fork in forks]
+def move() -> Said:
+    name = CHANCE.choice(["goto", "goto", "reset", "call", "function", "result"])
+    given, after = maybe(INPUTS), maybe(TIMES, 0.2)
+    if name == "result":
+        return [tag(name, payload=CHANCE.choice(["", "done", "<goto>START</goto>"]))]
+    if name == "goto":
+        return [goto()]
+    if name == "reset":
+        return [tag(name, target=target(), input=given, after=after, cd=maybe(["sub", "deep", "sub", "bad"]))]
+    model = maybe(["small", "large"]) if name == "function" else None
+    return [tag(name, target=target(), **{"return": target()}, input=given, model=model)]
 
 
-SAID: st.SearchStrategy[Said] = st.one_of(
-    GOTO.map(lambda one: [one]),
-    tag("reset", target=TARGETS, input=INPUTS, after=TIMES, cd=CDS).map(lambda one: [one]),
-    tag("call", target=TARGETS, **{"return": TARGETS}, input=INPUTS).map(lambda one: [one]),
-    tag("function", target=TARGETS, **{"return": TARGETS}, input=INPUTS, model=st.sampled_from([None, "small"])).map(
-        lambda one: [one]
-    ),
-    st.builds(going_on, FORKS, TARGETS),
-    st.builds(going_on, FORKS, st.one_of(GOTO, WAIT)),
-    WAIT.map(lambda one: [one]),
-    ASK.map(lambda one: [one]),
-    tag("result", payload=st.sampled_from(["", "done", "<goto>START</goto>"])).map(lambda one: [one]),
-    # what cannot be read
-    st.just([]),
-    st.lists(st.one_of(GOTO, WAIT, ASK, FORK), min_size=2, max_size=3),
-)
+def goto() -> dict[str, Any]:
+    return tag("goto", target=target(), input=maybe(INPUTS), after=maybe(TIMES, 0.2))
+
+
+def wait() -> dict[str, Any]:
+    late = maybe([target()], 0.5)
+    return tag("wait", target=target(), input=maybe(INPUTS), timeout=maybe(TIMES, 0.4), timeout_next=late)
+
+
+def ask() -> dict[str, Any]:
+    return tag("ask", payload="why?", next=target(), timeout=maybe(TIMES, 0.5), timeout_next=maybe([target()], 0.5))
+
+
+def fork(on: str | None = None) -> dict[str, Any]:
+    cd, item = maybe(["sub", "deep", "sub", "bad"], 0.2), maybe(["1", "two"])
+    return tag("fork", target=target(), next=on, input=maybe(INPUTS), after=maybe(TIMES, 0.15), cd=cd, item=item)
+
+
+def forks() -> Said:
+    number = CHANCE.choice([1, 1, 2, 3])
+    if CHANCE.random() < 0.4:
+        on = target()
+        return [fork(on) for _ in range(number)]
+    return [*(fork() for _ in range(number)), CHANCE.choice([goto, wait, wait])()]
+
+
+def nonsense() -> Said:
+    makers = [goto, wait, ask, fork, lambda: fork(target())]
+    return [CHANCE.choice(makers)() for _ in range(CHANCE.choice([0, 0, 2, 3]))]
+
+
+MOVES = st.sampled_from([move() for _ in range(400)])
+FORKS = st.sampled_from([forks() for _ in range(400)])
+RESTS = st.sampled_from([[CHANCE.choice([wait, ask])()] for _ in range(200)])
+NONSENSE = st.sampled_from([nonsense() for _ in range(100)])
+WHO = st.integers(0, 20)
+COSTS = st.sampled_from([0.0, 0.0, 0.25, 0.5])
+TEXTS = st.sampled_from(["", "said"])
+RARE = "cut cut cut twice parked signal stop limits unlimited move result give_up retry answer".split()
+STATE = st.sampled_from([*NAMES, "NOPE"])
 
 
 def written(said: Said) -> str:
@@ -115,7 +145,7 @@ def written(said: Said) -> str:
     return "\n".join(text)
 
 
-FAILURES = ["limit", "overload", "overload", "auth", "billing", "silent", "crash", "context", "refusal", "time", "setup"]
+FAILURES = ["crash", "silent", "context", "refusal", "overload", "overload", "limit", "auth", "billing", "time", "setup"]
 SCRIPT_FAILURES = ["script", "crash", "silent", "time"]
 
 
@@ -213,10 +243,19 @@ class Machine(RuleBasedStateMachine):
         self.sessions: set[str] = set()
         self.taken: list[tuple[str, Any, dict[str, Any]]] = []
 
-    # rules
+    @precondition(lambda self: self.play.run.ended == "completed")
+    @rule(most=st.sampled_from([0, 0, 0, 20]))
+    def another_run_starts(self, most: int) -> None:
+        self.teardown()
+        self.start(most, 0.0)
+
+    # steps
 
     def named(self, status: str) -> list[str]:
         return [agent.id for agent in self.play.run.agents.values() if agent.status == status]
+
+    def can_step(self) -> list[str]:
+        return [*self.named("running"), *run.owed(self.play.run)]
 
     def begin_one(self, name: str) -> None:
         started = self.play.begin(name)
@@ -228,10 +267,20 @@ class Machine(RuleBasedStateMachine):
         assert (started.step, started.attempt) == (expected["step"], expected["attempt"])
         assert not started.backend or started.turn == expected["turn"]
 
-    @precondition(lambda self: run.owed(self.play.run))
-    @rule(data=st.data())
-    def a_step_begins(self, data: st.DataObject) -> None:
-        self.begin_one(data.draw(st.sampled_from(run.owed(self.play.run))))
+    def stepping(self, who: int) -> str:
+        """An agent whose step runs; it begins when it does not."""
+        names = self.can_step()
+        name = names[who % len(names)]
+        if self.play.agent(name).status != "running":
+            self.begin_one(name)
+        return name
+
+    def says(self, who: int, said: Said, cost: float) -> None:
+        name = self.stepping(who)
+        if self.play.agent(name).results_are_input:
+            said = [{**one, "input": "given"} if "input" in one else one for one in said]
+        self.play.say(written(said), name, cds=DIRECTORIES, cost=cost)
+        self.reference.output(name, said, cost, DIRECTORIES)
 
     @precondition(lambda self: run.owed(self.play.run))
     @rule()
@@ -240,74 +289,105 @@ class Machine(RuleBasedStateMachine):
             self.begin_one(name)
         assert run.owed(self.play.run) == []
 
-    @precondition(lambda self: self.named("running"))
-    @rule(data=st.data(), said=SAID, cost=st.sampled_from([0.0, 0.25, 0.5]))
-    def a_step_says(self, data: st.DataObject, said: Said, cost: float) -> None:
-        name = data.draw(st.sampled_from(self.named("running")))
-        if self.play.agent(name).results_are_input:
-            said = [{**one, "input": "given"} if "input" in one else one for one in said]
-        self.play.say(written(said), name, cds=DIRECTORIES, cost=cost)
-        self.reference.output(name, said, cost, DIRECTORIES)
+    @precondition(can_step)
+    @rule(who=WHO, said=MOVES, cost=COSTS)
+    def an_agent_moves(self, who: int, said: Said, cost: float) -> None:
+        self.says(who, said, cost)
 
-    @precondition(lambda self: self.named("running"))
-    @rule(data=st.data(), cost=st.sampled_from([0.0, 0.25]), retry_in=st.sampled_from([-5.0, 0.0, 0.0, 30.0, 2000.0]))
-    def a_step_fails(self, data: st.DataObject, cost: float, retry_in: float) -> None:
-        name = data.draw(st.sampled_from(self.named("running")))
-        script = self.play.agent(name).pool == SCRIPTS
-        kind = data.draw(st.sampled_from(SCRIPT_FAILURES if script else FAILURES))
+    @precondition(can_step)
+    @rule(first=MOVES, second=MOVES, third=FORKS)
+    def everybody_goes_on(self, first: Said, second: Said, third: Said) -> None:
+        for number, name in enumerate(self.can_step()):
+            if name in self.can_step():
+                self.says(self.can_step().index(name), [first, second, third][number % 3], 0.0)
+
+    @precondition(can_step)
+    @rule(who=WHO, said=FORKS, cost=COSTS)
+    def an_agent_forks(self, who: int, said: Said, cost: float) -> None:
+        self.says(who, said, cost)
+
+    @precondition(can_step)
+    @rule(who=WHO, said=RESTS, cost=COSTS)
+    def an_agent_rests(self, who: int, said: Said, cost: float) -> None:
+        self.says(who, said, cost)
+
+    @precondition(can_step)
+    @rule(who=WHO, said=NONSENSE, cost=COSTS, times=st.sampled_from([1, 1, 4]))
+    def an_agent_talks_nonsense(self, who: int, said: Said, cost: float, times: int) -> None:
+        for _ in range(times):
+            if self.can_step():
+                self.says(who, said, cost)
+
+    @precondition(can_step)
+    @rule(who=WHO, what=WHO, cost=COSTS, retry_in=st.sampled_from([-5.0, 0.0, 0.0, 30.0, 2000.0]))
+    def a_step_fails(self, who: int, what: int, cost: float, retry_in: float) -> None:
+        name = self.stepping(who)
+        kinds = SCRIPT_FAILURES if self.play.agent(name).pool == SCRIPTS else FAILURES
+        kind = kinds[what % len(kinds)]
         retry_at = self.play.now + retry_in if retry_in else 0.0
         self.play.fail(kind, name, spent=Spending(cost=cost), retry_at=retry_at)
         self.reference.failure(name, kind, cost, retry_at)
 
-    @precondition(lambda self: self.named("running"))
-    @rule(data=st.data())
-    def a_step_is_cut_off(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(self.named("running")))
-        self.play.interrupt(name, cost=0.25)
-        self.reference.interruption(name, 0.25)
+    # time and people
 
+    @precondition(lambda self: run.wake_at(self.play.run) or not self.can_step())
     @rule(seconds=st.sampled_from([0.0, 1.0, 5.0, 15.0, 60.0, 300.0, 1000.0, -1.0, -100.0]))
     def time_passes(self, seconds: float) -> None:
         self.play.now += seconds
         while decided := core.decide(self.play.run, self.play.placed, Tick(time=self.play.now)):
             assert run.due(self.play.run, self.play.now)
             self.play.commit(decided)
+            assert len(self.play.decisions) < 2000, "time does not end"
         self.reference.tick(self.play.now)
 
-    @rule(
-        data=st.data(),
-        kind=st.sampled_from(["answer", "answer", "stop", "retry", "move", "result", "give_up", "limits"]),
-        text=st.sampled_from(["", "said"]),
-        state=TARGETS,
-    )
-    def a_person_asks(self, data: st.DataObject, kind: Any, text: str, state: str) -> None:
-        wanted: dict[str, Any] = {}
-        if kind == "limits":
-            wanted = {"budget": data.draw(st.sampled_from([None, 0.0, 9.0])), "max_iterations": None}
-        elif kind != "stop":
-            names = [*self.play.run.agents, "ghost"]
-            wanted = {"agent": data.draw(st.sampled_from(["", *names] if kind == "answer" else names)), "text": text}
-        wanted |= {"state": state} if kind == "move" else {}
+    def stuck(self) -> list[str]:
+        words = ("asking", "waiting", "sleeping", "paused", "failed")
+        return [agent.id for agent in self.play.run.agents.values() if agent.status in words]
+
+    @precondition(stuck)
+    @rule(kind=st.sampled_from(["answer", "retry", "move", "give_up", "result"]), who=WHO, text=TEXTS, state=STATE)
+    def a_person_asks_for_an_agent(self, kind: Any, who: int, text: str, state: str) -> None:
+        agents = self.play.run.agents.values()
+        fitting = {"answer": ["asking"], "retry": ["failed", "paused"]}.get(kind, ["waiting", "sleeping", "failed"])
+        names = [agent.id for agent in agents if agent.status in fitting] or list(self.play.run.agents)
+        names = [*reversed(names), ""] if kind == "answer" else [*reversed(names), "ghost"]
+        wanted = {"agent": names[who % len(names)], "text": text}
+        self.request(kind, wanted | ({"state": state} if kind == "move" else {}))
+
+    def request(self, kind: Any, wanted: dict[str, Any]) -> None:
         id = f"r{len(self.taken)}"
         self.taken.append((id, kind, wanted))
         taken = self.play.ask(kind, id=id, **wanted)[0]
         assert isinstance(taken, RequestTaken)
         # A person who gives up says why, or the machine does.
-        told = {**wanted, "text": text or "given up"} if kind == "give_up" else wanted
+        told = {**wanted, "text": wanted["text"] or "given up"} if kind == "give_up" else wanted
         assert self.reference.request(id, kind, told) == (taken.problem == "")
 
-    @precondition(lambda self: self.taken)
-    @rule(data=st.data())
-    def a_request_comes_twice(self, data: st.DataObject) -> None:
-        id, kind, wanted = data.draw(st.sampled_from(self.taken))
-        assert self.play.ask(kind, id=id, **wanted) == []
+    @rule(what=st.sampled_from(RARE), which=WHO)
+    def something_rare_happens(self, what: str, which: int) -> None:
+        match what:
+            case "cut" if self.can_step():
+                name = self.stepping(which)
+                self.play.interrupt(name, cost=0.25)
+                self.reference.interruption(name, 0.25)
+            case "twice" if self.taken:
+                id, kind, wanted = self.taken[which % len(self.taken)]
+                assert self.play.ask(kind, id=id, **wanted) == []
+            case "parked" | "signal":
+                self.play.stop(what)
+                self.reference.stop(what)
+            case "stop":
+                self.request("stop", {})
+            case "move" | "result" | "give_up" | "retry" | "answer":
+                names = ["ghost", *self.play.run.agents]
+                wanted = {"agent": names[which % len(names)], "text": "said"}
+                self.request(what, wanted | ({"state": "LOOP"} if what == "move" else {}))
+            case "limits":
+                self.request("limits", {"budget": which / 4, "max_iterations": None})
+            case "unlimited":
+                self.request("limits", {"budget": 0.0, "max_iterations": 0})
 
-    @rule(kind=st.sampled_from(["parked", "signal", "stop"]))
-    def the_run_stops(self, kind: str) -> None:
-        self.play.stop(kind)
-        self.reference.stop(kind)
-
-    @precondition(lambda self: self.play.run.stopped or self.play.run.ended or self.named("failed"))
+    @precondition(lambda self: self.play.run.stopped or self.play.run.ended or self.play.run.closed)
     @rule()
     def the_run_is_resumed(self) -> None:
         self.play.resume()
@@ -391,6 +471,6 @@ class Machine(RuleBasedStateMachine):
 
 
 Machine.TestCase.settings = settings(
-    max_examples=2000 if TORTURE else 60, stateful_step_count=80 if TORTURE else 40, deadline=None
+    max_examples=5000 if TORTURE else 200, stateful_step_count=100 if TORTURE else 50, deadline=None
 )
 TestTheCoreAndAReferenceAgree = Machine.TestCase

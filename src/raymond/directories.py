@@ -47,9 +47,10 @@ def _worktrees(cwd: str) -> list[str]:
     except OSError:
         return found
     for name in names:
-        link = _first_line(os.path.join(git, "worktrees", name, "gitdir"))
+        own = os.path.join(git, "worktrees", name)
+        link = _first_line(os.path.join(own, "gitdir"))
         if link:
-            found.append(os.path.realpath(os.path.dirname(link)))
+            found.append(os.path.realpath(os.path.join(own, os.path.dirname(link))))
     return found
 
 

@@ -286,7 +286,9 @@ class Driver:
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
         self._host.selector.register(reader, 1, self._hear)
-        before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        # What was ignored when we were started stays ignored, as under nohup.
+        heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self._note) for number in (*heard, signal.SIGCHLD)}
         waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         try:
             yield
@@ -422,4 +424,4 @@ class Driver:
         self._host.soonest = min(self._host.soonest, step.deadline())
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

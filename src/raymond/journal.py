@@ -6,7 +6,7 @@ damage and stops the reader. Texts over 16 KiB are kept beside the journal by th
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -123,7 +123,8 @@ class Journal:
         with open(self.path, "rb") as file:
             file.seek(self.size - _TAIL)
             last = file.read(_TAIL)
-        replace(self._snap, _pack(_Snapshot(SCHEMA, self.size, last, run)))
+        packed = _pack(_Snapshot(SCHEMA, self.size, last, run))
+        replace(self._snap, b"%08x%b" % (zlib.crc32(packed), packed))
 
     def close(self) -> None:
         """Write, sync and close."""
@@ -182,23 +183,34 @@ def decisions(project: Project, id: str) -> list[Decision]:
     data = _guard(path, lambda: _bytes(path))
     _check_header(path, data)
     found: list[Decision] = []
-    _scan(project, path, data, data.index(b"\n") + 1, found.append)
+    _scan(project, path, data, data.index(b"\n") + 1, found.append, 0)
     return found
 
 
+def salvage(project: Project, path: str, lines: list[bytes]) -> Iterator[Decision]:
+    """The decisions among `lines` that are whole, wherever they stand."""
+    for line in lines:
+        if _whole(line):
+            yield _parse(project, path, b"", 0, line)
+
+
 def _fold(project: Project, path: str, data: bytes, start: int, run: Run) -> int:
-    return _scan(project, path, data, start, lambda decision: apply(run, decision))
+    return _scan(project, path, data, start, lambda decision: apply(run, decision), run.seq)
 
 
-def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[Decision], object]) -> int:
-    """Hand every good line from `start` to `take`; where the good lines end."""
+def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[Decision], object], seq: int) -> int:
+    """Hand every good line from `start`, which follows decision `seq`, to `take`; where the good lines end."""
     while start < len(data):
         end = data.find(b"\n", start)
         line = data[start:end] if end >= 0 else data[start:]
         if end < 0 or not _whole(line):
             _check_torn(path, data, start)
             return start
-        take(_parse(project, path, data, start, line))
+        decision = _parse(project, path, data, start, line)
+        seq += 1
+        if decision.seq != seq:
+            raise _damaged(path, data, start, f"is decision {decision.seq} where {seq} should stand")
+        take(decision)
         start = end + 1
     return start
 
@@ -242,13 +254,17 @@ def _check_torn(path: str, data: bytes, start: int) -> None:
     """A bad line at the end is torn; with a good one after it, it is damage."""
     rest = data[start:].split(b"\n")[1:]
     if any(_whole(line) for line in rest):
-        number = data.count(b"\n", 0, start) + 1
-        raise JournalError(
-            f"line {number} of {path} is damaged and good lines follow it",
-            path=path,
-            line=number,
-            hint="`raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost",
-        )
+        raise _damaged(path, data, start, "is damaged and good lines follow it")
+
+
+def _damaged(path: str, data: bytes, start: int, how: str) -> JournalError:
+    number = data.count(b"\n", 0, start) + 1
+    return JournalError(
+        f"line {number} of {path} {how}",
+        path=path,
+        line=number,
+        hint="`raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost",
+    )
 
 
 def _whole(line: bytes) -> bool:
@@ -308,7 +324,10 @@ def _unblob(project: Project, path: str, value: Any) -> Any:
 def _read_snapshot(project: Project, id: str, data: bytes) -> _Snapshot | None:
     """A cache: whatever is wrong with it means folding from the start."""
     try:
-        snapshot = _unpack(_bytes(project.beside(id, "snap")))
+        kept = _bytes(project.beside(id, "snap"))
+        if kept[:8] != b"%08x" % zlib.crc32(kept[8:]):
+            return None
+        snapshot = _unpack(kept[8:])
     except (OSError, msgspec.DecodeError, ValueError, TypeError):
         return None
     here = data[snapshot.offset - _TAIL : snapshot.offset]

@@ -29,8 +29,16 @@ class Lock:
     def sign(self) -> None:
         """Write who holds it; again after a fork."""
         holder = Holder(os.getpid(), start_time(os.getpid()), os.uname().nodename)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, msgspec.json.encode(holder), 0)
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, msgspec.json.encode(holder), 0)
+        except OSError as error:
+            self.release()
+            raise JournalError(
+                f"{self.path}: {(error.strerror or '').lower()}",
+                path=self.path,
+                hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
+            ) from None
 
     def release(self) -> None:
         """Let others drive the run."""

@@ -135,6 +135,8 @@ class DirectTurn(TurnStep):
         if self._verdict:
             kind, error = self._verdict
             self.conclude(Trouble(kind=kind, error=error))
+        else:
+            self.interrupted(Spending())
 
 
 class ProgramTurn(TurnStep):

@@ -147,7 +147,7 @@ def money(run: Run) -> str:
 
 def exit_code(run: Run, signal: int = 0) -> int:
     """The first that holds: closed backend 5, limit 4, failed agent 1, waits for a person 3, done 0."""
-    if signal:
+    if signal and not run.ended:
         return 128 + signal
     if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
         return 5

@@ -37,8 +37,9 @@ class Gated(Place):
     def begin(self) -> torture.Command:
         return self.start("run", str(self.flow), "--id", ID)
 
-    def open_gate(self) -> None:
-        """A pipe that is open for writing ends the `cat` that reads it when it is closed."""
+    def open_gate(self, steps: int = 1) -> None:
+        """When so many steps were started: open the pipe for writing; its closing ends the `cat` that reads it."""
+        until(lambda: sum(runs.story(self.project, ID).started.values()) == steps, f"step {steps}")
         until(self._opened, "the script at the gate")
 
     def _opened(self) -> bool:
@@ -85,7 +86,7 @@ def test_many_drivers_at_once_are_one_driver_and_refusals(tmp_path: Path) -> Non
         for driver in drivers:
             if driver is not holder:
                 assert driver.wait().code == 1
-        place.open_gate()
+        place.open_gate(steps=2)
         done = holder.wait()
     finally:
         for driver in drivers:
@@ -103,7 +104,7 @@ def test_the_lock_of_a_dead_driver_is_taken(tmp_path: Path) -> None:
     assert msgspec.json.decode(Path(path).read_bytes(), type=Holder).pid == first.process.pid
     assert lock.holder(path) is None
     resumed = place.resume()
-    place.open_gate()
+    place.open_gate(steps=2)
     assert resumed.wait().code == 0
 
 
@@ -263,7 +264,7 @@ def test_an_answer_left_for_a_driver_that_is_killed_reaches_the_next_one(tmp_pat
         first.kill()
     resumed = place.resume()
     until(lambda: taken(place.project, ID), "the request")
-    place.open_gate()
+    place.open_gate(steps=5)
     done = resumed.wait()
     assert (done.code, done.out) == (0, "well\n"), done.err
     ends = [e for d in journal.decisions(place.project, ID) for e in d.events if isinstance(e, AskEnded)]

@@ -57,10 +57,11 @@ class Place:
         self._files = folder
         self._commands = 0
 
-    def start(self, *args: str) -> "Command":
-        """A command that runs until it ends or is killed."""
+    def start(self, *args: str, code: str = "") -> "Command":
+        """A command that runs until it ends or is killed; with `code`, that is what starts it."""
         self._commands += 1
-        return Command(self, args, self._files / f"{self._commands}.out", self._files / f"{self._commands}.err")
+        argv = [sys.executable, *(["-c", code] if code else ["-m", "raymond"]), *args]
+        return Command(self, argv, self._files / f"{self._commands}.out", self._files / f"{self._commands}.err")
 
     def begin(self) -> "Command":
         """The run that is to be tortured."""
@@ -96,11 +97,11 @@ class Place:
 class Command:
     """A command of Raymond in a process of its own."""
 
-    def __init__(self, place: Place, args: tuple[str, ...], out: Path, err: Path) -> None:
+    def __init__(self, place: Place, argv: list[str], out: Path, err: Path) -> None:
         self._out, self._err = out, err
         with out.open("wb") as stdout, err.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "raymond", *args],
+                argv,
                 cwd=place.room,
                 env=place.environment,
                 stdin=subprocess.DEVNULL,

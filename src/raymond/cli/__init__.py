@@ -1,5 +1,6 @@
 """The command line: one file per command, loaded on demand."""
 
+import errno
 import gc
 import os
 import sys
@@ -17,8 +18,13 @@ COMMANDS = {
     "status": "what a run is doing",
     "stop": "stop a run",
     "answer": "answer what an agent asks",
+    "doctor": "mend a damaged journal",
     "demo": "see a whole workflow run, with no account",
 }
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
+"""Trouble of the machine that comes without the name of a file."""
 
 
 class Commands(click.Group):
@@ -26,7 +32,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order people need them."""
-        return list(COMMANDS)
+        return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command in the file of its name."""
@@ -44,7 +50,7 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Without importing any of them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items()])
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,9 +65,16 @@ def main(args: list[str]) -> int:
     gc.set_threshold(50_000, 20, 100)
     if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
         args = ["run", *args]
+    _open_streams()
     try:
-        done = group.main(args, "raymond", standalone_mode=False)
+        _check_text(args)
+        # Not `group.main`: it would make a broken pipe look like an agent that failed.
+        with group.make_context("raymond", [*args] or ["--help"]) as ctx:
+            done = group.invoke(ctx)
+        sys.stdout.flush()
         return done if isinstance(done, int) else 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except Error as error:
         from raymond import console
 
@@ -74,7 +87,10 @@ def main(args: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
+            what = f"{error.filename or 'a file cannot be written'}: {(error.strerror or '').lower()}"
+            return _say(f"error: {what}\nhint: nothing that was journaled is lost; mend this, then try again", 1)
         import traceback
 
         traceback.print_exc()
@@ -84,6 +100,20 @@ def main(args: list[str]) -> int:
 def _say(text: str, code: int) -> int:
     print(text, file=sys.stderr)
     return code
+
+
+def _open_streams() -> None:
+    """A stream that was closed when we were started: its number must not go to the next file that is opened."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            fd = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(fd, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+
+
+def _check_text(args: list[str]) -> None:
+    for arg in args:
+        if not arg.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in arg):
+            raise UsageError(f"`{arg.encode('utf-8', 'replace').decode()}` is not UTF-8", hint="give it as @FILE")
 
 
 def _is_path(word: str) -> bool:

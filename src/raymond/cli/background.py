@@ -22,11 +22,10 @@ def start(
     if os.fork():
         os.close(writer)
         with os.fdopen(reader) as pipe:
-            trouble = pipe.read()
-        if trouble:
-            code, _, text = trouble.partition("\n")
-            print(text, file=sys.stderr)
-            return int(code)
+            code, _, trouble = pipe.read().partition("\n")
+        if code != "0":
+            print(trouble or "error: the process in the background ended before it drove the run", file=sys.stderr)
+            return int(code or 70)
         print(f"in the background; its log is {log}", file=sys.stderr)
         print(id)
         return 0
@@ -39,6 +38,7 @@ def _child(project: Project, id: str, log: str, writer: int, loaded: Loaded | No
         os.setsid()
         held = launch.take_up(project, id, console.Lines(), loaded=loaded, force=force)
         _redirect(log)
+        os.write(writer, b"0\n")
         os.close(writer)
     except (Error, OSError) as error:
         known = error if isinstance(error, Error) else Error(f"{log}: {error.strerror}")

@@ -5,7 +5,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from raymond import journal
-from raymond.errors import RunBusy, RunNotFound, UsageError
+from raymond.errors import JournalError, RunBusy, RunNotFound, UsageError
 from raymond.events import Decision
 from raymond.project import Project, find
 
@@ -24,11 +24,18 @@ def run(given: str, *, changes: bool = False) -> tuple[Project, str]:
     if not ids:
         raise RunNotFound("no run was started here yet", hint="raymond run PATH starts one")
     if changes and len(ids) > 1:
-        live = [id for id in ids if not journal.read(project, id).run.ended]
+        live = [id for id in ids if _is_live(project, id)]
         if len(live) > 1:
             raise UsageError(f"{len(live)} runs are live", hint=f"say which: {', '.join(live[:5])}")
         return project, live[0] if live else ids[0]
     return project, ids[0]
+
+
+def _is_live(project: Project, id: str) -> bool:
+    try:
+        return not journal.read(project, id).run.ended
+    except JournalError:
+        return False  # one that cannot be read stands in nobody's way; named, it says what is wrong
 
 
 def hand_over(project: Project, id: str, request: "Request", *, force: bool = False) -> str | None:

@@ -14,7 +14,7 @@ from raymond.requests import Request
 @click.argument("id_", metavar="[ID]", required=False, default="")
 @click.option("--restart", is_flag=True, help="End turns that still run instead of following them.")
 @click.option("--force", is_flag=True, help="Take the lock although another host has not given it back.")
-@click.option("--budget", type=float, metavar="USD", help="A new budget.")
+@click.option("--budget", type=click.FloatRange(0), metavar="USD", help="A new budget.")
 @click.option("--max-iterations", type=click.IntRange(1), help="A new limit of steps.")
 @click.option("-d", "detach", is_flag=True, help="Run in the background.")
 @click.option("--quiet", is_flag=True, help="Only what steps print, and the ending.")

@@ -19,7 +19,7 @@ from raymond.launch import Options
 @click.option("--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="A policy key, above frontmatter.")
 @click.option("--backend", default="", help="scripted, or scripted-program.")
 @click.option("--replies", metavar="FILE", help="Scripted replies, instead of replies.yaml.")
-@click.option("--budget", type=float, metavar="USD", help="Stop when this is spent (10; 0 for none).")
+@click.option("--budget", type=click.FloatRange(0), metavar="USD", help="Stop when this is spent (10; 0 for none).")
 @click.option("--max-iterations", type=click.IntRange(1), help="Stop after this many steps.")
 @click.option("--max-parallel", type=click.IntRange(1), help="Steps at once, of each backend and of scripts.")
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A directory agents may `cd` to.")
@@ -56,7 +56,7 @@ def drive(held: launch.Held, *, restart: bool = False) -> int:
     finally:
         held.close()
     run = driver.run
-    print(console.ending(run), file=sys.stderr)
+    console.Lines().said(console.ending(run))
     result = views.result(run)
     if result is not None and run.ended:
         sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
@@ -67,7 +67,10 @@ def drive(held: launch.Held, *, restart: bool = False) -> int:
 def text(given: str) -> str:
     """The text itself, of a file with @FILE, or of stdin with -."""
     if given == "-":
-        return sys.stdin.read()
+        try:
+            return sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            raise UsageError(f"stdin is not UTF-8 (byte {error.start})") from None
     if given.startswith("@"):
         return _read(given[1:])
     return given

@@ -1,0 +1,283 @@
+"""A disk that is full or cannot be written: said in one paragraph, exit code 1, and everything goes on afterwards."""
+
+import contextlib
+import os
+import re
+import resource
+from bisect import bisect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crash import runs, torture
+from crash.torture import Place, until
+from raymond import cli, journal
+from raymond.project import Project
+
+NOTE = 'echo "$RAYMOND_AGENT_ID $RAYMOND_STATE $RAYMOND_ATTEMPT" >> "$LEDGER"\n'
+STATES = {
+    "START_sh": NOTE + """echo '<fork n="one">WORK.sh</fork><wait>THINK.md</wait>'""",
+    "WORK_sh": NOTE + """echo "<result>$RAYMOND_VAR_n</result>" """,
+    "THINK_md": "What do you say to {{results}}?",
+    "END_sh": NOTE + """echo "<result>$RAYMOND_INPUT</result>" """,
+    "replies": "THINK.md: {text: '<goto input=\"all is well\">END.sh</goto>', cost: 0.25}",
+}
+INPUT = "x" * 1500
+"""Makes the journal the largest file from its first decision on, so that it is the one that meets the limit."""
+
+
+@contextlib.contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """No file may grow beyond `size`: the nearest thing to a full disk that needs no disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+class Corner:
+    """A directory to start the small run in; its name has always the same length, and so have its journals."""
+
+    def __init__(
+        self, folder: Path, number: int, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.folder = folder / f"{number:06d}"
+        self.folder.mkdir()
+        (self.folder / ".git").mkdir()
+        self.ledger = self.folder / "ledger"
+        self.flow = runs.workflow(folder / "flow", **STATES)
+        self.project = Project(str(self.folder / ".raymond"))
+        self.journal = Path(self.project.journal("r"))
+        self._patch = patch
+        self._capsys = capsys
+
+    def raymond(self, *args: str) -> torture.Ending:
+        """A command in this process."""
+        self._patch.chdir(self.folder)
+        self._patch.setenv("LEDGER", str(self.ledger))
+        self._capsys.readouterr()
+        code = cli.main([*args])
+        told = self._capsys.readouterr()
+        return torture.Ending(code, told.out, told.err)
+
+    def run(self) -> torture.Ending:
+        return self.raymond("run", str(self.flow), "--id", "r", "--input", INPUT)
+
+    def notes(self) -> list[str]:
+        """Which attempts of which scripts were started."""
+        return sorted(self.ledger.read_text("utf-8").splitlines()) if self.ledger.exists() else []
+
+
+@pytest.fixture
+def corner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Corner:
+    return Corner(tmp_path, 0, monkeypatch, capsys)
+
+
+def said(done: torture.Ending) -> str:
+    """The error of a command that failed as it should: one paragraph at the end, nothing of our insides."""
+    assert done.code == 1, done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    found = re.search(r"^error: [^\n]+\nhint: [^\n]+\n\Z", done.err, re.MULTILINE)
+    assert found, done.err
+    assert done.err.count("error:") == 1, done.err
+    return found[0]
+
+
+def goes_on(corner: Corner) -> None:
+    """With room again the run ends as it should, and nothing that was finished is done again."""
+    if corner.journal.exists():
+        before = runs.story(corner.project, "r")
+        assert journal.read(corner.project, "r").torn == 0, "a line that did not fit was taken back"
+        done = corner.raymond("resume", "r")
+    else:
+        before = None
+        done = corner.run()
+    assert (done.code, done.out) == (0, "all is well\n"), done.err
+    told = runs.story(corner.project, "r")
+    assert runs.ending(told.run) == ("completed", 0)
+    assert set(told.finished.values()) == {1}
+    assert len(told.finished) == 4
+    assert told.run.cost == 0.25
+    assert not told.failed
+    attempts = {visit: number for visit, number in told.started.items() if visit.state.endswith(".sh")}
+    notes = corner.notes()
+    assert len(notes) == len(set(notes)), "an attempt ran twice"
+    for visit, number in attempts.items():
+        assert f"{visit.agent} {visit.state} {number}" in notes
+        if before and visit in before.finished:
+            assert number == before.started[visit], f"{visit} was finished and ran again"
+
+
+def limits(ends: list[int]) -> list[int]:
+    """Sizes at which each line of the journal meets the end of the disk: at its first byte, inside it, at its last."""
+    lines = zip([0, *ends], ends, strict=False)
+    sizes = {0, 1, 20, 27, 100, 500, 700, 1000, 1500}
+    return sorted(sizes | {size for start, end in lines for size in (start, (start + end) // 2, end - 1)})
+
+
+def test_a_disk_that_is_full_at_any_line_of_the_journal_stops_the_run_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = Corner(tmp_path, 0, monkeypatch, capsys)
+    assert whole.run().code == 0
+    ends = runs.boundaries(whole.journal.read_bytes())
+    met = set()
+    for number, size in enumerate(limits(ends), 1):
+        corner = Corner(tmp_path, number, monkeypatch, capsys)
+        with full_at(size):
+            done = corner.run()
+        error = said(done)
+        assert "file too large" in error.lower(), error
+        if str(corner.journal) in error:
+            met.add(bisect(ends, size))
+            assert error == (
+                f"error: {corner.journal}: file too large\n"
+                "hint: nothing that was written before is lost; mend this, then `raymond resume ID`\n"
+            )
+        goes_on(corner)
+    assert met == set(range(1, len(ends))), "every line met the limit; the first is written with the header"
+
+
+def test_a_disk_that_is_full_when_a_run_is_taken_up_stops_it_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, size in enumerate((0, 1, 50, 100, 2000, 3600, 3700, 3900, 4000)):
+        corner = Corner(tmp_path, number, monkeypatch, capsys)
+        project = runs.project_in(corner.folder)
+        runs.begin(project, corner.flow, id="r", input=INPUT)
+        with full_at(size):
+            error = said(corner.raymond("resume", "r"))
+        assert "file too large" in error.lower()
+        goes_on(corner)
+
+
+@pytest.mark.parametrize("folder", ["sessions/r", "transcripts/r", "work/r", "tasks/r", "spool/r"])
+def test_a_file_where_a_folder_should_be_is_named(corner: Corner, folder: str) -> None:
+    """Whatever cannot be written, the journal is whole and the run goes on when it can."""
+    project = runs.project_in(corner.folder)
+    flow = runs.workflow(corner.folder / "flow", **STATES, X_md="{{task_folder}}")
+    runs.begin(project, flow, id="r", input=INPUT)
+    path = Path(project.path(folder))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("in the way")
+    assert str(path) in said(corner.raymond("resume", "r"))
+    path.unlink()
+    goes_on(corner)
+
+
+def test_a_project_folder_that_is_a_file_is_named(corner: Corner) -> None:
+    (corner.folder / ".raymond").write_text("in the way")
+    assert said(corner.run()) == (
+        f"error: cannot make {corner.folder}/.raymond: Not a directory\n"
+        "hint: Raymond keeps its runs there: make the folder writable, or start somewhere else\n"
+    )
+    (corner.folder / ".raymond").unlink()
+    goes_on(corner)
+
+
+@pytest.mark.parametrize("name", ["workflows", "sources"])
+def test_a_folder_of_the_project_that_is_a_file_is_named(corner: Corner, name: str) -> None:
+    path = Path(runs.project_in(corner.folder).path(name))
+    path.write_text("in the way")
+    assert str(path) in said(corner.run())
+    path.unlink()
+    goes_on(corner)
+
+
+def test_a_journal_that_is_a_folder_is_named(corner: Corner) -> None:
+    project = runs.project_in(corner.folder)
+    runs.begin(project, corner.flow, id="r", input=INPUT)
+    data = corner.journal.read_bytes()
+    corner.journal.unlink()
+    corner.journal.mkdir()
+    assert said(corner.raymond("resume", "r")).startswith(f"error: {corner.journal}: is a directory\n")
+    assert said(corner.raymond("status", "r")).startswith(f"error: {corner.journal}: is a directory\n")
+    assert said(corner.run()).startswith("error: there is a run `r` already\n")
+    corner.journal.rmdir()
+    corner.journal.write_bytes(data)
+    goes_on(corner)
+
+
+def test_a_journal_that_is_gone_is_named(corner: Corner) -> None:
+    project = runs.project_in(corner.folder)
+    runs.begin(project, corner.flow, id="r", input=INPUT)
+    corner.journal.unlink()
+    done = corner.raymond("resume", "r")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"error: there is no run `r` in {project.root}\nhint: no run was started here yet: raymond run PATH\n"
+    )
+    goes_on(corner)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to what nobody may write to")
+@pytest.mark.parametrize("name", ["", "workflows", "workflows/r.jsonl", "workflows/r.lock"])
+def test_what_may_not_be_written_is_named(corner: Corner, name: str) -> None:
+    project = runs.project_in(corner.folder)
+    runs.begin(project, corner.flow, id="r", input=INPUT)
+    Path(project.beside("r", "lock")).touch()
+    path = Path(project.path(name))
+    mode = path.stat().st_mode
+    path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        assert "permission denied" in said(corner.raymond("resume", "r")).lower()
+    finally:
+        path.chmod(mode)
+    goes_on(corner)
+
+
+def test_a_state_file_that_cannot_be_written_does_not_stop_the_run(corner: Corner) -> None:
+    project = runs.project_in(corner.folder)
+    runs.begin(project, corner.flow, id="r", input=INPUT)
+    state = Path(project.beside("r", "json"))
+    state.mkdir()
+    done = corner.raymond("resume", "r")
+    assert (done.code, done.out) == (0, "all is well\n")
+    assert f"the state file was not written: {state}: is a directory\n" in done.err
+
+
+def test_a_request_that_cannot_be_left_says_so(corner: Corner) -> None:
+    """The disk of the one who asks is full, while another process drives the run."""
+    flow = runs.workflow(corner.folder / "flow", START_sh="cat gate", END_sh="echo '<result>x</result>'")
+    place = Place(corner.folder / "other")
+    os.mkfifo(place.room / "gate")
+    driver = place.start("run", str(flow), "--id", "r")
+    try:
+        until(place.marked, "the script")
+        corner.folder = place.room
+        with full_at(0):
+            assert "file too large" in said(corner.raymond("stop", "r"))
+        assert not [name for name in os.listdir(place.project.beside("r", "inbox")) if name.endswith(".json")]
+        stopped = corner.raymond("stop", "r", "--now")
+        assert stopped.err == f"left for process {driver.process.pid}, which drives r\n"
+        assert driver.wait().code == 3
+    finally:
+        driver.kill()
+
+
+def test_a_turn_whose_prompt_does_not_fit_on_the_disk_is_started_again_later(corner: Corner) -> None:
+    """The turn stands in the journal as started; its program never was."""
+    states = STATES | {"THINK_md": "{{run_input}}" * 10}
+    corner.flow = runs.workflow(corner.folder / "flow", **states)
+    with full_at(12_000):
+        done = corner.raymond("run", str(corner.flow), "--id", "r", "--input", INPUT, "--backend", "scripted-program")
+    assert "file too large" in said(done).lower()
+    told = runs.story(corner.project, "r")
+    assert runs.running(told.run) == ["main"]
+    goes_on(corner)
+
+
+def test_the_real_command_on_a_full_disk_says_one_paragraph_and_ends_with_1(corner: Corner) -> None:
+    """The same through the program itself, whose limit is set before it starts."""
+    place = Place(corner.folder / "real")
+    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4200, -1)); from raymond.__main__ import main; main()"
+    place.environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    command = place.start("run", str(corner.flow), "--id", "r", "--input", INPUT, code=limit)
+    done = command.wait()
+    assert said(done).startswith(f"error: {place.journal}: file too large\n")
+    assert place.marked() == [], "no script was left running"
+    assert place.resume().wait().code == 0

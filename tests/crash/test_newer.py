@@ -1,0 +1,251 @@
+"""Journals of other releases, and damaged ones: folded for ever, or refused with everything left as it was."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from crash import record, runs
+from crash.record import JOURNALS
+from raymond import cli, journal
+from raymond.project import Project
+
+KEPT = sorted(JOURNALS.glob("*.jsonl"))
+DOCTOR = "hint: `raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost\n"
+
+
+def place(folder: Path, data: bytes, id: str = "rich") -> tuple[Project, Path]:
+    """A project with this journal."""
+    project = runs.project_in(folder)
+    path = Path(project.journal(id))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    return project, path
+
+
+def lines() -> list[bytes]:
+    """The kept journal, line by line; changed as it was read, every line ends in its checksum."""
+    return (JOURNALS / "0.1-rich.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every command that reads the journal refuses it in the same words and leaves it alone; what it says."""
+    _, path = place(folder, data)
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+    said = set()
+    for command in (["resume", "rich"], ["status", "rich"], ["stop", "rich"], ["answer", "rich", "main", "yes"]):
+        assert cli.main(command) == 1
+        told = capsys.readouterr()
+        assert told.out == ""
+        said.add(told.err.replace(str(path), "JOURNAL"))
+        assert path.read_bytes() == data
+    assert cli.main(["list"]) == 0
+    assert capsys.readouterr().out.split()[:2] == ["rich", "unreadable"]
+    assert cli.main(["run", str(runs.RICH), "--id", "rich"]) == 1
+    assert capsys.readouterr().err.startswith("error: there is a run `rich` already\n")
+    assert path.read_bytes() == data
+    left = {name.name for name in path.parent.iterdir()}
+    assert left <= {"rich.jsonl", "rich.lock"}
+    assert len(said) == 1, said
+    return said.pop()
+
+
+# --- for ever
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_a_kept_journal_folds_to_the_same_for_ever(path: Path, tmp_path: Path) -> None:
+    project, _ = place(tmp_path, path.read_bytes())
+    told = record.account(journal.decisions(project, "rich"))
+    assert json.loads(json.dumps(told)) == json.loads(path.with_suffix(".json").read_text("utf-8"))
+    read = journal.read(project, "rich")
+    assert read.torn == 0
+    assert read.run.started
+    assert read.run.started.cwd == "/project"
+
+
+def test_there_is_a_kept_journal() -> None:
+    assert JOURNALS / "0.1-rich.jsonl" in KEPT
+
+
+@pytest.mark.parametrize("path", sorted(JOURNALS.glob("*-events.json")), ids=lambda path: path.stem)
+def test_an_event_that_was_ever_written_keeps_its_fields_and_their_defaults(path: Path) -> None:
+    """What has its default is left out of a line: another default would change the past."""
+    now = json.loads(json.dumps(record.vocabulary()))
+    for event, fields in json.loads(path.read_text("utf-8")).items():
+        assert event in now
+        assert {name: now[event].get(name) for name in fields} == fields, event
+        added = now[event].keys() - fields.keys()
+        assert not [name for name in added if now[event][name] == "required"], f"{event}: a new field needs a default"
+
+
+# --- newer
+
+
+def test_an_event_of_a_newer_release_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lines()
+    data.insert(
+        11,
+        record.line(b'{"seq":11,"time":"2026-11-15T08:00:00.000Z","events":[{"type":"AgentDreamt","agent":"main"}]}'),
+    )
+    assert refused(tmp_path, b"".join(data[:12]), capsys, monkeypatch) == (
+        "error: line 12 of JOURNAL says something this version does not know "
+        "(Invalid value 'AgentDreamt' - at `$.events[0].type`)\n"
+        "hint: it was written by a newer Raymond: use that one; nothing was changed\n"
+    )
+
+
+def test_a_value_of_another_kind_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lines()[:3]
+    data[2] = record.line(record.bare(data[2]).replace(b'"step":1', b'"step":{"number":1}'))
+    assert refused(tmp_path, b"".join(data), capsys, monkeypatch) == (
+        "error: line 3 of JOURNAL says something this version does not know "
+        "(Expected `int`, got `object` - at `$.events[0].step`)\n"
+        "hint: it was written by a newer Raymond: use that one; nothing was changed\n"
+    )
+
+
+def test_a_higher_format_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lines()
+    data[0] = record.line(record.bare(data[0]).replace(b'"format":1', b'"format":2'))
+    assert refused(tmp_path, b"".join(data), capsys, monkeypatch) == (
+        "error: JOURNAL has format 2; this Raymond reads up to 1\n"
+        "hint: use the newer Raymond that wrote it; nothing was changed\n"
+    )
+
+
+def test_fields_that_a_newer_release_added_are_ignored(tmp_path: Path) -> None:
+    """In the header, in a line, in every event: then a minor release can be taken back."""
+    data = b"".join(record.line(more(record.bare(line))) for line in lines())
+    assert data.count(b'"mood"') > 100
+    new, _ = place(tmp_path / "new", data)
+    old, _ = place(tmp_path / "old", b"".join(lines()))
+    assert runs.exactly(journal.read(new, "rich").run) == runs.exactly(journal.read(old, "rich").run)
+
+
+def more(line: bytes) -> bytes:
+    line = re.sub(rb'("type":"[A-Za-z]+")', rb'\1,"mood":{"is":["new",1,null]}', line)
+    return line[:-1] + b',"mood":"new"}'
+
+
+# --- damaged
+
+
+def flipped(data: list[bytes]) -> None:
+    data[20] = data[20].replace(b'"seq":', b'"sep":')
+
+
+def emptied(data: list[bytes]) -> None:
+    data[20] = b"\0" * (len(data[20]) - 1) + b"\n"
+
+
+def joined(data: list[bytes]) -> None:
+    data[20] = data[20].replace(b"\n", b" ")
+
+
+def shortened(data: list[bytes]) -> None:
+    data[20] = data[20][40:]
+
+
+@pytest.mark.parametrize("harm", [flipped, emptied, joined, shortened])
+def test_damage_in_the_middle_is_refused_with_its_line(
+    harm: object, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lines()
+    harm(data)  # type: ignore[operator]
+    said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
+    assert said == f"error: line 21 of JOURNAL is damaged and good lines follow it\n{DOCTOR}"
+
+
+@pytest.mark.parametrize(("harm", "line", "found", "due"), [("missing", 21, 21, 20), ("twice", 22, 20, 21)])
+def test_a_line_that_is_missing_or_there_twice_is_damage(
+    harm: str,
+    line: int,
+    found: int,
+    due: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = lines()
+    data[20:21] = [] if harm == "missing" else [data[20], data[20]]
+    said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
+    assert said == f"error: line {line} of JOURNAL is decision {found} where {due} should stand\n{DOCTOR}"
+
+
+def test_a_damaged_first_line_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lines()
+    data[0] = data[0].replace(b"format", b"farmat")
+    said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
+    assert said == "error: JOURNAL is no journal of Raymond\nhint: its first line is damaged\n"
+
+
+def test_a_bad_last_line_is_torn_and_no_damage(tmp_path: Path) -> None:
+    data = lines()[:-1]
+    data[-1] = data[-1].replace(b"StepFinished", b"StepFinisheD")
+    project, _ = place(tmp_path, b"".join(data))
+    read = journal.read(project, "rich")
+    assert (read.torn, read.run.seq) == (len(data[-1]), len(data) - 2)
+
+
+def test_a_run_that_cannot_be_read_does_not_stand_in_the_way_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lines()
+    flipped(data)
+    project, _ = place(tmp_path, b"".join(data), "broken")
+    id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="echo '<result>fine</result>'"), id="good")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["resume"]) == 0
+    assert capsys.readouterr().out == "fine\n"
+    assert runs.ending(journal.read(project, id).run) == ("completed", 0)
+
+
+# --- the snapshot is a cache
+
+
+def test_a_run_read_from_a_snapshot_at_any_decision_is_the_same(tmp_path: Path) -> None:
+    data = lines()
+    whole, path = place(tmp_path, b"".join(data))
+    decisions = journal.decisions(whole, "rich")
+    full = runs.exactly(journal.read(whole, "rich").run)
+    for upto in range(1, len(decisions)):
+        path.write_bytes(b"".join(data[: upto + 1]))
+        read = journal.read(whole, "rich")
+        book = journal.Journal(whole, "rich", read.size)
+        book.snapshot(read.run, force=True)
+        book.close()
+        path.write_bytes(b"".join(data))
+        again = journal.read(whole, "rich")
+        assert again.folded_from == read.size, "it was read from the snapshot"
+        assert runs.exactly(again.run) == full, f"snapshot after decision {upto}"
+
+
+def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path: Path) -> None:
+    data = lines()
+    project, path = place(tmp_path, b"".join(data))
+    read = journal.read(project, "rich")
+    book = journal.Journal(project, "rich", read.size)
+    book.snapshot(read.run, force=True)
+    book.close()
+    snap = Path(project.beside("rich", "snap"))
+    header = len(data[0])
+
+    path.write_bytes(b"".join(data[:20]))
+    assert (journal.read(project, "rich").folded_from, journal.read(project, "rich").run.seq) == (header, 19)
+    path.write_bytes(b"".join(data))
+    good = snap.read_bytes()
+    for bad in (b"", good[:100], b"\0" * len(good), good[:-1], good.replace(b"PART.sh", b"BART.sh")):
+        snap.write_bytes(bad)
+        assert journal.read(project, "rich").folded_from == header
+        assert runs.exactly(journal.read(project, "rich").run) == runs.exactly(read.run)

@@ -1,0 +1,639 @@
+"""The command line, as people use it: what is printed where, and the code it ends with."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from raymond.cli import COMMANDS
+from running import GO, Room, until
+
+ROOT = Path(__file__).resolve().parent.parent
+DONE = {"START.sh": "echo '<result>done</result>'"}
+ASKS = {"START.sh": "echo '<ask next=\"END\">Which one?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
+HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
+    return done.returncode, done.stdout, done.stderr
+
+
+def held(room: Room) -> None:
+    until(lambda: (room.path / "started").exists(), "the script")
+
+
+# Endings
+
+
+def test_a_run_that_is_done_says_so_in_five_lines_and_only_its_result_on_stdout(room):
+    ran = room.command(DONE)
+    assert (ran.code, ran.out) == (0, "done\n")
+    how, *rest = ran.lines[-5:]
+    assert re.fullmatch(r"completed: r after \d+ms|completed: r after \d\.\ds", how)
+    assert rest == [
+        "why:    every agent has ended",
+        "cost:   $0.00 in 1 steps",
+        "result: done",
+        "next:   raymond status r",
+    ]
+
+
+def test_everything_that_happens_is_told_in_lines_with_their_time(room):
+    ran = room.command({"START.sh": "echo '<goto>END</goto>'", "END.sh": "echo '<result>done</result>'"})
+    shown = ran.err.splitlines()[:-5]
+    assert all(re.match(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \S", line) for line in shown)
+    assert ran.lines[:-5] == [
+        "run r started: flow at START.sh",
+        "main starts at START.sh",
+        "main START.sh -> END.sh (goto)",
+        "main done",
+        "run completed",
+    ]
+
+
+def test_quiet_tells_only_what_steps_print_and_the_ending(room):
+    ran = room.command({"START.sh": "echo '<print>hello</print><result>done</result>'"}, "--quiet")
+    assert ran.lines[0] == "main | hello"
+    assert len(ran.lines) == 6
+
+
+def test_a_result_that_ends_in_a_newline_gets_no_second_one(room):
+    assert room.command({"START.sh": "printf '<result>a\\n\\n</result>'"}).out == "a\n"
+
+
+def test_an_empty_result_is_one_empty_line(room):
+    assert room.command({"START.sh": "echo '<result></result>'"}).out == "\n"
+
+
+def test_a_long_result_is_cut_in_the_ending_and_whole_on_stdout(room):
+    ran = room.command({"START.py": "print('<result>' + 'x' * 500 + '</result>')"})
+    assert ran.out == "x" * 500 + "\n"
+    assert ran.lines[-2] == f"result: {'x' * 160} ..."
+
+
+CODES = {
+    "done": (DONE, (), 0),
+    "an agent failed": ({"START.sh": "exit 1"}, (), 1),
+    "waits for a person": (ASKS, (), 3),
+    "a limit was reached": ({"START.sh": "echo '<goto>START</goto>'"}, ("--max-iterations", "2"), 4),
+    "not logged in": ({"START.md": "", "replies.yaml": "START: {fail: auth}"}, (), 5),
+    "no such backend": ({"START.md": "", "replies.yaml": ""}, ("--backend", "telepathy"), 5),
+    "invalid workflow": ({"START.md": "---\nbugdet: 1\n---\n"}, (), 6),
+    "wrong usage": (DONE, ("--frobnicate",), 2),
+}
+
+
+@pytest.mark.parametrize(("files", "flags", "code"), CODES.values(), ids=CODES)
+def test_every_ending_has_its_exit_code(room, files, flags, code):
+    assert room.command(files, *flags).code == code
+
+
+def test_an_agent_that_failed_comes_before_one_that_asks(room):
+    files = {**ASKS, "FIRST.sh": "echo '<fork>BAD</fork><goto>START</goto>'", "BAD.sh": "exit 1"}
+    room.flow(files)
+    assert told(room.raymond("run", f"{room.path.parent}/flow/FIRST.sh"))[0] == 1
+
+
+# Starting
+
+
+def test_a_path_alone_is_run(room):
+    done = room.raymond(room.flow(DONE))
+    assert (done.returncode, done.stdout) == (0, "done\n")
+
+
+def test_one_file_can_be_run(room):
+    flow = room.flow({"ONE.sh": "echo '<goto>TWO</goto>'", "TWO.sh": "echo '<result>two</result>'"})
+    assert room.raymond("run", f"{flow}/ONE.sh").stdout == "two\n"
+
+
+def test_an_id_is_made_of_the_name_and_eight_digits(room):
+    room.raymond("run", room.flow(DONE))
+    [id] = room.project.ids()
+    assert re.fullmatch(r"flow-[0-9a-f]{8}", id)
+
+
+def test_an_id_that_exists_is_refused(room):
+    room.command(DONE)
+    assert told(room.raymond("run", room.flow(DONE), "--id", "r")) == (
+        1,
+        "",
+        "error: there is a run `r` already\nhint: `raymond status r` shows it; choose another --id\n",
+    )
+
+
+@pytest.mark.parametrize("id", ["a/b", "../x", "", "x" * 101, "a b"])
+def test_what_cannot_be_an_id_is_refused(room, id):
+    done = room.raymond("run", room.flow(DONE), f"--id={id}")
+    if not id:
+        assert done.returncode == 0, "no id at all"
+    else:
+        assert told(done) == (
+            2,
+            "",
+            f"error: `{id}` cannot be an id\nhint: use up to 100 letters, digits, _ and -\n",
+        )
+
+
+def test_an_invalid_workflow_is_shown_with_its_place_and_nothing_is_written(room):
+    ran = room.command({"START.md": "Do it.\n\n`<goto>NEXTT</goto>`\n", "NEXT.md": "", "replies.yaml": ""})
+    assert ran.code == 6
+    assert ran.err == (
+        "error: there is no state `NEXTT`\n"
+        " --> START.md:3:8\n"
+        "  |\n"
+        "3 | `<goto>NEXTT</goto>`\n"
+        "  |        ^^^^^\n"
+        "hint: did you mean `NEXT.md`?\n"
+    )
+    assert room.project.ids() == []
+
+
+def test_a_path_that_is_not_there_is_refused_with_one_like_it(room):
+    flow = room.flow(DONE, "review")
+    missing = flow.replace("review", "reviw")
+    assert told(room.raymond("run", missing)) == (
+        6,
+        "",
+        f"error: there is no `{missing}`\n --> {missing}\nhint: did you mean `review`?\n",
+    )
+
+
+def test_an_input_can_be_a_text_a_file_or_stdin(room):
+    flow = room.flow({"START.sh": 'echo "<result>$(cat $RAYMOND_INPUT_FILE)</result>"'})
+    (room.path / "in.txt").write_text("from a file")
+    assert room.raymond("run", flow, "--input", "a text").stdout == "a text\n"
+    assert room.raymond("run", flow, "--input", "@in.txt").stdout == "from a file\n"
+    piped = room.raymond("run", flow, "--input", "-", stdin=None, input="from stdin é")
+    assert piped.stdout == "from stdin é\n"
+
+
+def test_an_input_that_is_not_utf_8_is_refused(room):
+    flow = room.flow(DONE)
+    (room.path / "in.txt").write_bytes(b"caf\xe9")
+    with (room.path / "in.txt").open("rb") as stdin:
+        assert told(room.raymond("run", flow, "--input", "-", stdin=stdin)) == (2, "", "error: stdin is not UTF-8 (byte 3)\n")
+    assert told(room.raymond("run", flow, "--input", "@in.txt")) == (2, "", "error: in.txt is not UTF-8 (byte 3)\n")
+    argument = subprocess.run(
+        [sys.executable, "-m", "raymond", "run", flow, "--input", b"caf\xe9"],
+        cwd=room.path,
+        env=room.environment,
+        capture_output=True,
+        check=False,
+    )
+    assert (argument.returncode, argument.stderr) == (2, b"error: `caf?` is not UTF-8\nhint: give it as @FILE\n")
+
+
+def test_a_workflow_that_needs_an_input_says_which(room):
+    ran = room.command({**DONE, "workflow.yaml": "input: {required: true, description: the ticket}"})
+    assert (ran.code, ran.err) == (2, "error: flow needs an input\nhint: --input TEXT (the ticket)\n")
+
+
+def test_variables_and_settings_are_given_with_flags(room):
+    script = """
+    # /// raymond
+    # max_visits: 1
+    # ///
+    if [ $RAYMOND_VISIT = 3 ]; then echo "<result>$RAYMOND_VAR_colour=$RAYMOND_VAR_empty.</result>"; else echo "<goto>START</goto>"; fi
+    """
+    flags = ("--var", "colour=a=b", "--var", "empty=", "--set", "START.max_visits=3")
+    assert room.command({"START.sh": script}, *flags).out == "a=b=.\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (("--var", "colour"), "`colour` is no variable\nhint: --var name=value"),
+        (("--var", "a-b=1"), "`a-b=1` is no variable\nhint: --var name=value"),
+        (("--set", "START"), "`START` sets nothing\nhint: --set REVIEW.md.max_visits=5"),
+        (("--set", "START.retries=[1"), "`[1` cannot be read as a value of retries\nhint: --set REVIEW.md.max_visits=5"),
+        (("--input", "@nowhere.txt"), "cannot read nowhere.txt: no such file or directory"),
+        (("--replies", "nowhere.yaml"), "cannot read nowhere.yaml: no such file or directory"),
+        (("--max-parallel", "0"), "Invalid value for '--max-parallel': 0 is not in the range x>=1.\nhint: raymond run --help"),
+        (("--budget", "-1"), "Invalid value for '--budget': -1.0 is not in the range x>=0.\nhint: raymond run --help"),
+        (("--bugdet", "1"), "No such option '--bugdet'. (Did you mean one of: '--budget', '--quiet', '--set'?)\nhint: raymond run --help"),
+        (("more",), "Got unexpected extra argument (more)\nhint: raymond run --help"),
+    ],
+)
+def test_a_wrong_flag_ends_with_2_and_says_what_is_wrong(room, flags, error):
+    ran = room.command(DONE, *flags)
+    assert (ran.code, ran.out, ran.err) == (2, "", f"error: {error}\n")
+    assert room.project.ids() == []
+
+
+def test_set_for_a_state_that_is_not_there_is_refused(room):
+    ran = room.command(DONE, "--set", "STRAT.retries=1")
+    assert ran.code == 6
+    assert ran.err.startswith("error: there is no state `STRAT`\n")
+    assert ran.err.endswith("hint: did you mean `START.sh`?\n")
+
+
+def test_an_unknown_command_is_answered_with_one_like_it(room):
+    assert told(room.raymond("statsu")) == (
+        2,
+        "",
+        "error: there is no command and no workflow `statsu`\nhint: did you mean `raymond status`?\n",
+    )
+    assert told(room.raymond("frobnicate")) == (
+        2,
+        "",
+        "error: there is no command and no workflow `frobnicate`\nhint: raymond --help lists the commands\n",
+    )
+
+
+@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+def test_help_names_every_command(room, args):
+    done = room.raymond(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(room, command):
+    done = room.raymond(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: raymond {command} ")
+
+
+def test_the_version_is_told(room):
+    assert re.fullmatch(r"raymond \d+\.\d+\.\d+\S*\n", room.raymond("--version").stdout)
+
+
+# In the background
+
+
+def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room):
+    done = room.raymond("run", room.flow(HELD), "--id", "r", "-d")
+    log = room.path / ".raymond" / "logs" / "r.log"
+    assert told(done) == (0, "r\n", f"in the background; its log is {log}\n")
+    held(room)
+    status = json.loads(room.raymond("status", "r", "--json").stdout)
+    assert status["status"] == "running"
+    room.go()
+    until(lambda: "next:   raymond status r" in log.read_text(), "the end of the run")
+    room.nothing_runs()
+    text = log.read_text()
+    assert "main starts at START.sh\n" in text
+    assert text.endswith("next:   raymond status r\ndone\n")
+    assert oct(log.stat().st_mode)[-3:] == "600"
+
+
+def test_a_run_in_the_background_has_left_the_terminal(room):
+    room.raymond("run", room.flow(HELD), "--id", "r", "-d")
+    held(room)
+    pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
+    assert os.getsid(pid) == pid
+    assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
+    assert os.readlink(f"/proc/{pid}/fd/2").endswith("r.log")
+    os.kill(pid, signal.SIGTERM)
+    room.nothing_runs()
+
+
+def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room):
+    invalid = room.raymond("run", room.flow({"START.md": "---\nx: 1\n---\n"}, "bad"), "-d")
+    assert (invalid.returncode, invalid.stdout) == (6, "")
+    assert invalid.stderr.startswith("error: there is no key `x`\n --> START.md:2:1\n")
+    room.command(DONE)
+    assert told(room.raymond("run", room.flow(DONE), "--id", "r", "-d")) == (
+        1,
+        "",
+        "error: there is a run `r` already\nhint: `raymond status r` shows it; choose another --id\n",
+    )
+    assert not (room.path / ".raymond" / "logs").exists()
+
+
+def test_a_second_process_in_the_background_is_refused_at_the_terminal(room):
+    room.raymond("run", room.flow(HELD), "--id", "r", "-d")
+    held(room)
+    pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
+    assert told(room.raymond("resume", "r", "-d")) == (
+        1,
+        "",
+        f"error: process {pid} drives this run\n"
+        "hint: `raymond stop ID` stops it; `raymond status ID` shows what it does\n",
+    )
+    room.go()
+    room.nothing_runs()
+
+
+def test_a_run_can_be_resumed_in_the_background(room):
+    room.command(ASKS)
+    room.raymond("answer", "r", "this one")
+    assert room.raymond("resume", "r", "-d").stdout == "r\n"
+    room.nothing_runs()
+    assert json.loads(room.raymond("status", "r", "--json").stdout)["results"] == {"main": "this one"}
+
+
+# Looking
+
+
+def documented() -> dict[str, object]:
+    """The example of a state file in the language page."""
+    page = (ROOT / "docs" / "language.md").read_text("utf-8")
+    return json.loads(re.search(r"^## State file\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)[1])
+
+
+def test_the_status_as_json_has_exactly_the_documented_keys(room):
+    files = {
+        "START.sh": "echo '<fork n=\"1\">WORK</fork><goto>CALL</goto>'",
+        "WORK.sh": "echo '<result>worked</result>'",
+        "CALL.sh": "echo '<call return=\"END\">ASK</call>'",
+        "ASK.sh": "echo '<ask next=\"END\" timeout=\"1h\">Which?</ask>'",
+        "END.sh": "echo '<result></result>'",
+    }
+    with room.start("run", room.flow(files), "--id", "r", "--var", "k=v", "--budget", "5") as live:
+        live.sees("main asks: Which?")
+        live.sees("main_work1 done")
+        live.signal(signal.SIGINT)
+        live.wait()
+    found, example = json.loads(room.raymond("status", "--json").stdout), documented()
+    assert list(found) == list(example)
+    assert list(found["agents"][0]) == list(example["agents"][0])
+    assert list(found["agents"][0]["stack"][0]) == list(example["agents"][0]["stack"][0])
+    assert (found["workflow_id"], found["status"], found["reason"]) == ("r", "paused", "parked with Ctrl-C")
+    assert (found["budget_usd"], found["max_iterations"], found["metadata"]) == (5.0, None, {"k": "v"})
+    assert (found["fork_counters"], found["results"]) == ({"main": 1}, {"main_work1": "worked"})
+    [main] = found["agents"]
+    assert (main["id"], main["current_state"], main["status"], main["question"]) == ("main", "ASK.sh", "asking", "Which?")
+    assert main["cwd"] == str(room.path)
+    assert main["stack"] == [{"session": None, "state": "END.sh", "cwd": str(room.path)}]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", main["wake_at"])
+
+
+def test_the_state_file_says_what_status_says(room):
+    room.command(ASKS)
+    assert Path(room.project.beside("r", "json")).read_text() == room.raymond("status", "--json").stdout
+
+
+def test_status_shows_every_agent_and_the_command_that_leads_on(room):
+    room.command(ASKS)
+    done = room.raymond("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [re.sub(r"\d+(\.\d)?m?s", "T", line) for line in done.stdout.splitlines()]
+    assert lines == [
+        "r: waiting (1 agent(s) wait for an answer), no process drives it",
+        "1 steps, $0.00, T",
+        "  main  START.sh  asking for T  Which one?",
+        "next: raymond resume r",
+    ]
+
+
+def test_status_of_a_live_run_names_the_process(room):
+    with room.start("run", room.flow(HELD), "--id", "r") as live:
+        held(room)
+        assert room.raymond("status").stdout.splitlines()[0] == f"r: running, driven by process {live.pid}"
+
+
+def test_status_of_a_run_that_is_done_shows_its_result(room):
+    room.command(DONE)
+    lines = room.raymond("status", "r").stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("r: completed, no process drives it", "result: done")
+
+
+def test_status_of_a_failed_run_shows_why(room):
+    room.command({"START.sh": "echo 'out of paper' >&2; exit 1"})
+    lines = room.raymond("status").stdout.splitlines()
+    assert lines[0] == "r: failed, no process drives it"
+    assert re.fullmatch(r"  main  START\.sh  failed for \S+  ended with exit code 1: out of paper", lines[2])
+
+
+def test_list_shows_the_latest_run_first(room):
+    room.command(DONE, id="first")
+    room.command(ASKS, id="the-second")
+    lines = room.raymond("list").stdout.splitlines()
+    assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
+        ["the-second", "waiting", "T", "1", "$0.00"],
+        ["first", "completed", "T", "0", "$0.00"],
+    ]
+
+
+def test_list_as_json_is_one_document(room):
+    room.command(DONE)
+    [row] = json.loads(room.raymond("list", "--json").stdout)
+    assert list(row) == ["workflow_id", "status", "age", "agents", "cost", "started_at"]
+    assert (row["workflow_id"], row["status"], row["agents"], row["cost"]) == ("r", "completed", 0, "$0.00")
+
+
+def test_list_where_nothing_was_started(room):
+    assert told(room.raymond("list")) == (0, "", "no run was started here yet: raymond run PATH\n")
+    assert told(room.raymond("list", "--json")) == (0, "[]\n", "")
+
+
+def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room):
+    room.command(DONE)
+    Path(room.project.journal("broken")).write_text("no journal\n")
+    rows = {row["workflow_id"]: row["status"] for row in json.loads(room.raymond("list", "--json").stdout)}
+    assert rows == {"r": "completed", "broken": "unreadable"}
+
+
+def test_looking_writes_nothing(room):
+    room.command(ASKS)
+
+    def everything() -> dict[str, tuple[int, int]]:
+        files = [path for path in (room.path / ".raymond").rglob("*") if path.is_file()]
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+
+    before = everything()
+    for args in (("status",), ("status", "--json"), ("list",), ("list", "--json")):
+        assert room.raymond(*args).returncode == 0
+    assert everything() == before
+
+
+# Naming a run
+
+
+def test_a_run_is_named_by_any_unique_beginning(room):
+    room.command(ASKS, id="alpha-1")
+    room.command(ASKS, id="beta-1")
+    assert room.raymond("answer", "al", "yes").returncode == 0
+    assert room.raymond("resume", "al").stdout == "yes\n"
+
+
+def test_a_beginning_of_two_ids_is_refused_with_both(room):
+    for id in ("alpha-1", "alpha-2"):
+        room.command(DONE, id=id)
+    assert told(room.raymond("resume", "alpha")) == (
+        2,
+        "",
+        "error: `alpha` is the beginning of 2 ids\nhint: one of: alpha-2, alpha-1\n",
+    )
+
+
+def test_an_unknown_id_is_answered_with_one_like_it(room):
+    room.command(DONE, id="review-1f3a")
+    assert told(room.raymond("status", "reviw-1f3a")) == (
+        2,
+        "",
+        f"error: there is no run `reviw-1f3a` in {room.path}/.raymond\nhint: did you mean review-1f3a?\n",
+    )
+
+
+@pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
+def test_an_id_that_leads_elsewhere_is_refused(room, command):
+    room.command(DONE)
+    more = ("yes",) if command == "answer" else ()
+    assert told(room.raymond(command, "../workflows/r", *more)) == (
+        2,
+        "",
+        "error: `../workflows/r` is no id of a run\nhint: an id has letters, digits, _ and - only\n",
+    )
+
+
+@pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
+def test_without_a_project_there_is_no_run(room, command):
+    nowhere = room.path.parent / "nowhere"
+    (nowhere / ".git").mkdir(parents=True)
+    more = ("yes",) if command == "answer" else ()
+    done = room.raymond(command, *more, cwd=nowhere)
+    assert told(done) == (2, "", "error: no run was started here yet\nhint: raymond run PATH starts one\n")
+    assert os.listdir(nowhere) == [".git"]
+
+
+def test_what_changes_a_run_needs_its_name_when_several_are_live(room):
+    room.command(ASKS, id="one")
+    room.command(ASKS, id="two")
+    for args in (("resume",), ("stop",), ("answer", "yes")):
+        assert told(room.raymond(*args)) == (2, "", "error: 2 runs are live\nhint: say which: two, one\n")
+    assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
+
+
+def test_without_a_name_the_only_live_run_is_meant(room):
+    room.command(ASKS, id="live")
+    room.command(DONE, id="later")
+    assert room.raymond("answer", "yes").returncode == 0
+    assert room.raymond("resume").stdout == "yes\n"
+
+
+# Answering and stopping what nobody drives
+
+
+def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room):
+    room.command(ASKS)
+    done = room.raymond("answer", "r", "main", "the second")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[-1] == "answered; raymond resume r goes on"
+    assert "main -> END.sh (answered)" in done.stderr
+    assert room.resume().out == "the second\n"
+
+
+def test_an_answer_can_come_from_a_file_or_from_stdin(room):
+    (room.path / "answer.txt").write_text("from a file")
+    room.command(ASKS, id="one")
+    room.raymond("answer", "one", "@answer.txt")
+    assert room.raymond("resume", "one").stdout == "from a file\n"
+    room.command(ASKS, id="two")
+    room.raymond("answer", "two", "-", stdin=None, input="from stdin")
+    assert room.raymond("resume", "two").stdout == "from stdin\n"
+
+
+def test_an_answer_to_nobody_is_refused(room):
+    room.command(DONE)
+    assert told(room.raymond("answer", "r", "yes")) == (2, "", "error: no agent asks anything\n")
+    assert told(room.raymond("answer", "r", "main", "yes")) == (2, "", "error: main is not asking anything\n")
+    assert told(room.raymond("answer", "r", "main", "yes", "no")) == (
+        2,
+        "",
+        'error: too many words\nhint: raymond answer ID AGENT "TEXT"\n',
+    )
+
+
+def test_an_answer_needs_a_name_when_several_agents_ask(room):
+    files = {
+        "START.sh": "echo '<fork>ASK</fork><fork>ASK</fork><wait>END</wait>'",
+        "ASK.sh": "echo '<ask next=\"TOLD\">Which?</ask>'",
+        "TOLD.sh": 'echo "<result>$RAYMOND_INPUT</result>"',
+        "END.sh": 'echo "<result>$RAYMOND_RESULTS</result>"',
+    }
+    ran = room.command(files)
+    assert ran.code == 3
+    assert told(room.raymond("answer", "r", "yes")) == (
+        2,
+        "",
+        "error: several agents ask: main_ask1, main_ask2\nhint: say which one: raymond answer ID AGENT TEXT\n",
+    )
+    room.raymond("answer", "r", "main_ask2", "two")
+    room.raymond("answer", "r", "main_ask1", "one")
+    assert [one["result"] for one in json.loads(room.resume().out)] == ["one", "two"]
+
+
+def test_stopping_a_run_nobody_drives_is_journaled_at_once(room):
+    room.command(ASKS)
+    done = room.raymond("stop", "r")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[-1] == "r is stopped; raymond resume r takes it up"
+    assert room.raymond("status").stdout.startswith("r: stopped (stop was asked for), no process drives it\n")
+
+
+def test_a_run_that_has_ended_cannot_be_stopped(room):
+    room.command(DONE)
+    assert told(room.raymond("stop", "r")) == (2, "", "error: r has ended\n")
+
+
+# Streams
+
+
+def closed(*numbers: int):
+    """Makes a child start with these streams closed."""
+
+    def close() -> None:
+        for number in numbers:
+            os.close(number)
+
+    return close
+
+
+@pytest.mark.parametrize("numbers", [(1,), (2,), (0, 1, 2)])
+def test_a_run_does_not_mind_streams_that_are_closed(room, numbers):
+    script = "echo out; echo err >&2; echo '<result>done</result>'"
+    subprocess.run(
+        [sys.executable, "-m", "raymond", "run", room.flow({"START.sh": script}), "--id", "r"],
+        cwd=room.path,
+        env=room.environment,
+        preexec_fn=closed(*numbers),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+    assert json.loads(room.raymond("status", "--json").stdout)["results"] == {"main": "done"}
+    text = (room.path / ".raymond" / "transcripts" / "r" / "main.jsonl").read_text()
+    assert json.loads(text)["out"] == "out\n<result>done</result>\n"
+    assert json.loads(text)["err"] == "err\n"
+
+
+@pytest.mark.parametrize("args", [("status",), ("status", "--json"), ("list",), ("list", "--json"), ("--help",)])
+def test_a_reader_that_left_ends_a_command_without_a_word(room, args):
+    room.command(DONE)
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = room.raymond(*args, stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_reader_that_left_does_not_end_a_run(room):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = room.raymond("run", room.flow(DONE), "--id", "r", stdout=writer)
+    os.close(writer)
+    assert done.returncode == 141, "the result could not be delivered"
+    assert done.stderr.splitlines()[-1] == "next:   raymond status r"
+    assert "Traceback" not in done.stderr
+    assert json.loads(room.raymond("status", "--json").stdout)["results"] == {"main": "done"}
+
+
+def test_the_demo_runs_to_its_end(room):
+    done = room.raymond("demo")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"

@@ -1,0 +1,273 @@
+"""`cd`: where agents may go, with real folders, links, repositories and worktrees."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from raymond.directories import allowed, directories
+from raymond.events import AgentFailed, AgentStarted, RunStarted
+from raymond.run import Run
+from raymond.tags import Fork, Goto, Reset
+from running import Ran, Room
+
+GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "PATH": os.environ["PATH"]}
+PWD = 'echo "<result>$PWD</result>"'
+
+
+def git(folder: Path, *args: str) -> None:
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    subprocess.run(["git", *who, *args], cwd=folder, env=GIT, check=True, capture_output=True)
+
+
+def repository(path: Path) -> Path:
+    path.mkdir()
+    git(path, "init", "-q")
+    git(path, "commit", "-q", "--allow-empty", "-m", "first")
+    return path
+
+
+def resolved(cwd: Path, cd: str, *, base: Path | None = None, roots: list[str] | None = None) -> str:
+    """What becomes of one `cd` of an agent that stands in `base`."""
+    start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(cwd), roots=roots or [])
+    run = Run()
+    run.started = start
+    return directories(run, str(base or cwd), [Reset(target="A", cd=cd)])[cd]
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def refusal(ran: Ran) -> str:
+    [failed] = ran.all(AgentFailed)
+    return failed.error
+
+
+# What a `cd` means
+
+
+def test_a_directory_is_found_from_where_the_agent_stands(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert resolved(tmp_path, "a") == f"{tmp_path}/a"
+    assert resolved(tmp_path, "b", base=tmp_path / "a") == f"{tmp_path}/a/b"
+    assert resolved(tmp_path, "..", base=tmp_path / "a") == str(tmp_path)
+    assert resolved(tmp_path, f"{tmp_path}/a/../a/b/.") == f"{tmp_path}/a/b"
+
+
+def test_only_what_asks_for_a_directory_is_looked_at(tmp_path):
+    run = Run()
+    run.started = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(tmp_path))
+    asked = [Fork(target="A", next="B", cd="nowhere"), Fork(target="A", next="B"), Goto(target="B"), Reset(target="B")]
+    assert list(directories(run, str(tmp_path), asked)) == ["nowhere"]
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert resolved(tmp_path, "nowhere") == f'!cd="nowhere": there is no directory {tmp_path}/nowhere'
+    assert resolved(tmp_path, "file") == f'!cd="file": there is no directory {tmp_path}/file'
+
+
+def test_a_path_with_nul_is_refused(tmp_path):
+    assert resolved(tmp_path, "a\0b") == "!cd is no path: it contains NUL"
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    long = "x" * 5000
+    assert resolved(tmp_path, long) == f'!cd="{long}": there is no directory {tmp_path}/{long}'
+
+
+@pytest.mark.parametrize("cd", ["..", "/", "/etc", "a/../.."])
+def test_a_directory_outside_is_refused(tmp_path, cd):
+    home = tmp_path / "home"
+    (home / "a").mkdir(parents=True)
+    assert resolved(home, cd) == (
+        f'!cd="{cd}": {os.path.realpath(home / cd)} lies neither in {home}, '
+        "nor in a worktree of its repository, nor under the `roots`"
+    )
+
+
+def test_a_neighbour_whose_name_begins_the_same_is_outside(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home-of-another").mkdir()
+    assert resolved(tmp_path / "home", "../home-of-another").startswith("!")
+
+
+def test_a_link_that_leads_out_is_refused_and_one_that_stays_is_followed(tmp_path):
+    home = tmp_path / "home"
+    (home / "a").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (home / "out").symlink_to("../outside")
+    (home / "in").symlink_to("a")
+    assert resolved(home, "out").startswith(f'!cd="out": {tmp_path}/outside lies neither in {home},')
+    assert resolved(home, "in") == f"{home}/a"
+
+
+def test_a_run_started_through_a_link_stays_in_the_real_directory(tmp_path):
+    (tmp_path / "real" / "a").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    assert resolved(tmp_path / "link", "a") == f"{tmp_path}/real/a"
+
+
+def test_roots_open_further_directories(tmp_path):
+    for name in ("home", "other/deep", "third"):
+        (tmp_path / name).mkdir(parents=True)
+    roots = [f"{tmp_path}/other"]
+    assert resolved(tmp_path / "home", "../other/deep", roots=roots) == f"{tmp_path}/other/deep"
+    assert resolved(tmp_path / "home", "../third", roots=roots).startswith("!")
+    assert resolved(tmp_path / "home", "/etc", roots=["/"]) == "/etc"
+
+
+# Worktrees
+
+
+def test_worktrees_of_the_repository_are_open_from_each_of_them(tmp_path):
+    repo = repository(tmp_path / "repo")
+    git(repo, "worktree", "add", "-q", "../one")
+    git(repo, "worktree", "add", "-q", "../two")
+    (tmp_path / "one" / "sub").mkdir()
+    for start in (repo, tmp_path / "one", tmp_path / "one" / "sub"):
+        for goal in (repo, tmp_path / "one", tmp_path / "two", tmp_path / "one" / "sub"):
+            assert resolved(start, str(goal)) == str(goal)
+    assert resolved(repo, str(tmp_path)).startswith("!")
+
+
+def test_a_worktree_of_another_repository_is_outside(tmp_path):
+    repo, other = repository(tmp_path / "repo"), repository(tmp_path / "other")
+    git(other, "worktree", "add", "-q", "../theirs")
+    assert resolved(repo, "../theirs").startswith("!")
+    assert resolved(repo, "../other").startswith("!")
+
+
+def test_a_worktree_made_while_the_run_goes_on_is_open(tmp_path):
+    repo = repository(tmp_path / "repo")
+    (tmp_path / "late").mkdir()
+    assert resolved(repo, "../late").startswith("!")
+    (tmp_path / "late").rmdir()
+    git(repo, "worktree", "add", "-q", "../late")
+    assert resolved(repo, "../late") == f"{tmp_path}/late"
+
+
+def test_a_worktree_that_git_wrote_down_with_a_relative_path_is_open(tmp_path):
+    """As git 2.48 does with worktree.useRelativePaths, wherever this process stands."""
+    repo = repository(tmp_path / "repo")
+    git(repo, "worktree", "add", "-q", "../tree")
+    (repo / ".git" / "worktrees" / "tree" / "gitdir").write_text("../../../../tree/.git\n")
+    assert resolved(repo, "../tree") == f"{tmp_path}/tree"
+
+
+def test_a_submodule_is_a_repository_of_its_own(tmp_path):
+    inner, outer = repository(tmp_path / "inner"), repository(tmp_path / "outer")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "part")
+    assert resolved(outer, "part") == f"{outer}/part"
+    assert resolved(outer / "part", "..").startswith("!")
+
+
+def test_without_a_repository_there_are_no_worktrees(tmp_path):
+    assert allowed(str(tmp_path), ()) == [str(tmp_path)]
+
+
+# In a run
+
+
+def test_reset_changes_the_directory_and_goto_keeps_it(room):
+    (room.path / "sub").mkdir()
+    ran = room.drive(
+        {"START.sh": "echo '<reset cd=\"sub\">A</reset>'", "A.sh": "echo '<goto>B</goto>'", "B.sh": PWD}
+    )
+    assert ran.result == f"{room.path}/sub"
+
+
+def test_a_directory_does_not_leak_back_to_the_caller(room):
+    (room.path / "sub").mkdir()
+    ran = room.drive(
+        {
+            "START.sh": "echo '<call return=\"AFTER\">SUB</call>'",
+            "SUB.sh": "echo '<reset cd=\"sub\">DEEP</reset>'",
+            "DEEP.sh": PWD,
+            "AFTER.sh": 'echo "<result>$RAYMOND_RESULT then $PWD</result>"',
+        }
+    )
+    assert ran.result == f"{room.path}/sub then {room.path}"
+
+
+def test_a_fork_stands_where_its_parent_stands_or_where_its_cd_says(room):
+    (room.path / "sub" / "deep").mkdir(parents=True)
+    ran = room.drive(
+        {
+            "START.sh": "echo '<reset cd=\"sub\">SPLIT</reset>'",
+            "SPLIT.sh": "echo '<fork>WORK</fork><fork cd=\"deep\">WORK</fork><goto>END</goto>'",
+            "WORK.sh": PWD,
+            "END.sh": PWD,
+        }
+    )
+    assert {name: one.result.removeprefix(str(room.path)) for name, one in ran.run.outcomes.items()} == {
+        "main_work1": "/sub",
+        "main_work2": "/sub/deep",
+        "main": "/sub",
+    }
+    assert [event.cwd for event in ran.all(AgentStarted)] == ["", f"{room.path}/sub", f"{room.path}/sub/deep"]
+
+
+def test_a_script_that_asks_for_a_directory_outside_fails_with_the_reason(room):
+    (room.path / "out").symlink_to(room.path.parent)
+    ran = room.drive({"START.sh": "echo '<reset cd=\"out\">START</reset>'"})
+    assert refusal(ran) == (
+        f'cd="out": {room.path.parent} lies neither in {room.path}, nor in a worktree of its repository, '
+        "nor under the `roots`"
+    )
+
+
+def test_one_fork_with_a_wrong_directory_stops_all_forks_of_the_output(room):
+    ran = room.drive(
+        {"START.sh": "echo '<fork>WORK</fork><fork cd=\"nowhere\">WORK</fork><goto>WORK</goto>'", "WORK.sh": PWD}
+    )
+    assert refusal(ran) == f'cd="nowhere": there is no directory {room.path}/nowhere'
+    assert [event.agent for event in ran.all(AgentStarted)] == ["main"]
+
+
+def test_a_prompt_that_asks_for_a_wrong_directory_is_reminded(room):
+    (room.path / "sub").mkdir()
+    ran = room.drive(
+        {
+            "START.md": "",
+            "END.sh": PWD,
+            "replies.yaml": """START: [['<reset cd="nowhere">END</reset>', '<reset cd="sub">END</reset>']]""",
+        }
+    )
+    assert ran.result == f"{room.path}/sub"
+    assert ran.transcript()[1]["sent"].startswith(
+        f'Your reply could not be used: cd="nowhere": there is no directory {room.path}/nowhere\n'
+    )
+
+
+def test_roots_come_from_the_workflow_and_from_the_command(room):
+    for name in ("one", "two"):
+        (room.path.parent / name).mkdir()
+    ran = room.command(
+        {
+            "START.sh": "echo '<fork cd=\"../one\">WORK</fork><fork cd=\"../two\">WORK</fork><goto>WORK</goto>'",
+            "WORK.sh": PWD,
+            "workflow.yaml": "roots: [../one]",
+        },
+        "--root",
+        "../two",
+    )
+    assert ran.code == 0, ran.err
+    assert ran.run.outcomes["main_work2"].result == f"{room.path.parent}/two"
+
+
+def test_an_agent_works_in_a_real_worktree_it_made_itself(room):
+    git(room.path, "init", "-q")
+    git(room.path, "commit", "-q", "--allow-empty", "-m", "first")
+    ran = room.drive(
+        {
+            "START.sh": "git worktree add -q ../tree >&2 && echo '<reset cd=\"../tree\">WORK</reset>'",
+            "WORK.sh": 'echo "<result>$(git rev-parse --abbrev-ref HEAD) in $PWD</result>"',
+        }
+    )
+    assert ran.result == f"tree in {room.path.parent}/tree"

@@ -1,0 +1,570 @@
+"""The driver, as a real command: signals, rest without processes, turns taken fairly, requests from outside."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from raymond import inbox
+from raymond.events import (
+    AgentMoved,
+    AgentStarted,
+    AgentWoke,
+    AskEnded,
+    RequestTaken,
+    RunEnded,
+    StepFailed,
+    StepFinished,
+    StepInterrupted,
+    StepStarted,
+    WaitEnded,
+)
+from raymond.requests import Request
+from running import GO, Live, Room, alive, until
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+# A script that says it runs, and goes on when the test lets it.
+HELD = f"""
+echo "$RAYMOND_STATE $RAYMOND_ATTEMPT" >> ran
+{GO}
+echo "<goto>END</goto>"
+"""
+END = 'echo "$RAYMOND_STATE $RAYMOND_ATTEMPT" >> ran; echo "<result>end</result>"'
+
+
+def ran_steps(room: Room) -> list[str]:
+    """What the scripts have noted."""
+    file = room.path / "ran"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def held(room: Room, live: Live, steps: int = 1) -> None:
+    """Wait until so many scripts run."""
+    until(lambda: len(ran_steps(room)) >= steps or live.process.poll() is not None, "the scripts")
+
+
+# Signals
+
+
+def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        live.signal(signal.SIGINT)
+        live.sees(
+            "parked: waiting for 1 running step(s) of main; nothing new starts. Ctrl-C again stops them now: "
+            "what they have not finished runs again, and is paid again, on resume"
+        )
+        assert live.process.poll() is None
+        room.go()
+        ran = live.wait()
+    assert ran.code == 130
+    assert ran_steps(room) == ["START.sh 1"]
+    assert ran.out == ""
+    assert ran.lines[-5].startswith("paused: r after ")
+    assert ran.lines[-4:] == [
+        "why:    parked with Ctrl-C",
+        "cost:   $0.00 in 1 steps",
+        "result: none yet",
+        "next:   raymond resume r",
+    ]
+    room.nothing_runs()
+
+
+def test_after_one_ctrl_c_a_resume_goes_on_with_the_next_step(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        room.go()
+        live.wait()
+    ran = room.resume()
+    assert (ran.code, ran.out) == (0, "end\n")
+    assert ran_steps(room) == ["START.sh 1", "END.sh 1"]
+    assert ran.all(StepInterrupted) == []
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_step_runs_again_on_resume(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        live.signal(signal.SIGINT)
+        ran = live.wait()
+        assert ran.code == 130
+        assert [event.step for event in ran.all(StepInterrupted)] == [1]
+        room.nothing_runs()
+    room.go()
+    again = room.resume()
+    assert (again.code, again.out) == (0, "end\n")
+    assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_sigterm_and_sighup_stop_at_once(room, number, code):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        live.signal(number)
+        ran = live.wait()
+        room.nothing_runs()
+    assert ran.code == code
+    assert ran.lines[-4] == f"why:    stopped by {signal.Signals(number).name}"
+    assert ran.lines[-5].startswith("paused: r after ")
+    room.go()
+    assert room.resume().code == 0
+    assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
+
+
+def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path):
+    room = Room(tmp_path, RAYMOND_PORTABLE="1")
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        live.signal(signal.SIGTERM)
+        assert live.wait().code == 143
+        room.nothing_runs()
+        room.go()
+        assert room.resume().code == 0
+    assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
+
+
+def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_runs_again(tmp_path):
+    room = Room(tmp_path, RAYMOND_PORTABLE="1")
+    script = f'echo $$ >> pids; {HELD}'
+    with room.start("run", room.flow({"START.sh": script, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        live.process.kill()
+        live.process.wait()
+        left = int((room.path / "pids").read_text())
+        assert alive(left)
+        with room.start("resume", "r") as again:
+            until(lambda: len(ran_steps(room)) == 2, "the second attempt")
+            assert not alive(left)
+            room.go()
+            assert again.wait().code == 0
+    assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
+
+
+def test_a_ctrl_c_of_the_terminal_reaches_raymond_but_not_its_scripts(room):
+    """A terminal signals the whole foreground group."""
+    script = f"trap 'echo hit > hit' INT; {HELD}"
+    with room.start("run", room.flow({"START.sh": script, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        scripts = [pid for pid in room.processes() if pid != live.pid]
+        assert scripts
+        assert all(os.getpgid(pid) != os.getpgid(live.pid) for pid in scripts)
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        room.go()
+        live.wait()
+    assert not (room.path / "hit").exists()
+
+
+def test_under_nohup_a_hangup_changes_nothing(room):
+    flow = room.flow({"START.sh": HELD, "END.sh": END})
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with room.start("run", flow, "--id", "r") as live:
+            held(room, live)
+            live.signal(signal.SIGHUP)
+            room.go()
+            assert live.wait().code == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_run_that_ends_with_the_step_ctrl_c_waited_for_is_done(room):
+    """There is nothing left to resume: the result is printed and the code is that of the run."""
+    script = f"echo 1 >> ran; {GO}; echo '<result>all there is</result>'"
+    with room.start("run", room.flow({"START.sh": script}), "--id", "r") as live:
+        held(room, live)
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        room.go()
+        ran = live.wait()
+    assert (ran.code, ran.out) == (0, "all there is\n")
+    assert ran.run.ended == "completed"
+
+
+def test_ctrl_c_while_everybody_sleeps_ends_at_once(room):
+    with room.start("run", room.flow({"START.sh": "echo '<goto after=\"1h\">START</goto>'"}), "--id", "r") as live:
+        live.sees("main START.sh -> START.sh (goto), sleeps until 2")
+        live.signal(signal.SIGINT)
+        ran = live.wait()
+    assert ran.code == 130
+    assert "parked: nothing is running" in ran.lines
+
+
+def test_parked_names_five_of_the_agents_it_waits_for(room):
+    files = {
+        "START.sh": 'for n in 1 2 3 4 5 6 7; do echo "<fork>WORK</fork>"; done; echo "<wait>END</wait>"',
+        "WORK.sh": HELD,
+        "END.sh": END,
+    }
+    with room.start("run", room.flow(files), "--id", "r", "--max-parallel", "7") as live:
+        held(room, live, 7)
+        live.signal(signal.SIGINT)
+        live.sees("parked: waiting for 7 running step(s) of main_work1, main_work2, main_work3, main_work4, main_work5 and 2 more;")
+        room.go()
+        assert live.wait().code == 130
+
+
+def test_a_script_that_ignores_sigterm_is_killed_by_the_second_ctrl_c(room):
+    with room.start("run", room.flow({"START.sh": f"trap '' TERM; {HELD}", "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        live.signal(signal.SIGINT)
+        assert live.wait().code == 130
+        room.nothing_runs()
+
+
+@pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
+def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room, backend):
+    files = {
+        "START.md": "",
+        "END.md": "",
+        "replies.yaml": "START: {text: <goto>END</goto>, delay: 1s, cost: 0.1, tools: [{name: Read}]}\nEND: <result>end</result>",
+    }
+    with room.start("run", room.flow(files), "--id", "r", "--backend", backend) as live:
+        live.sees("main * Read")
+        live.signal(signal.SIGINT)
+        live.sees("parked: waiting for 1 running step(s) of main;")
+        ran = live.wait()
+    assert ran.code == 130
+    assert (ran.run.cost, ran.run.agents["main"].state) == (0.1, "END.md")
+    assert room.resume().out == "end\n"
+
+
+@pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
+def test_a_second_ctrl_c_cuts_a_turn_off(room, backend):
+    files = {"START.md": "", "replies.yaml": "START: {silent: true, tools: [{name: Read}]}"}
+    with room.start("run", room.flow(files), "--id", "r", "--backend", backend) as live:
+        live.sees("main * Read")
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        live.signal(signal.SIGINT)
+        ran = live.wait()
+        room.nothing_runs()
+    assert ran.code == 130
+    assert len(ran.all(StepInterrupted)) == 1
+    assert ran.all(StepFailed) == [], "nobody is charged for it"
+
+
+# Rest costs nothing
+
+
+def test_agents_that_sleep_wait_and_ask_cost_no_process(room):
+    files = {
+        "START.sh": """echo '<fork>SLEEP</fork><fork>ASK</fork><wait timeout="1h">END</wait>'""",
+        "SLEEP.sh": """echo '<goto after="1h">END</goto>'""",
+        "ASK.sh": """echo '<ask next="END" timeout="1h">May I?</ask>'""",
+        "END.sh": END,
+    }
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("main_ask2 asks: May I?")
+        live.sees("main_sleep1 SLEEP.sh -> END.sh (goto), sleeps until 2")
+        until(lambda: list(room.processes()) == [live.pid], "the driver alone")
+        children = Path(f"/proc/{live.pid}/task/{live.pid}/children").read_text()
+        assert children == ""
+        live.signal(signal.SIGINT)
+        assert live.wait().code == 130
+    statuses = {agent.id: agent.status for agent in live.wait().run.agents.values()}
+    assert statuses == {"main": "waiting", "main_sleep1": "sleeping", "main_ask2": "asking"}
+
+
+def test_after_starts_the_target_when_its_time_has_come(room):
+    ran = room.drive({"START.sh": "echo '<goto after=\"200ms\">END</goto>'", "END.sh": END})
+    assert (ran.code, ran.result) == (0, "end")
+    [moved] = ran.all(AgentMoved)
+    [woke] = ran.all(AgentWoke)
+    assert moved.wake_at > 0
+    assert woke.agent == "main"
+    assert "main wakes" in ran.lines
+
+
+def test_a_fork_can_start_later_than_its_parent_goes_on(room):
+    ran = room.drive(
+        {"START.sh": "echo '<fork after=\"300ms\" next=\"END\">WORK</fork>'", "WORK.sh": END, "END.sh": END}
+    )
+    assert [line for line in ran.lines if line.endswith(" done")] == ["main done", "main_work1 done"]
+    assert ran.all(AgentStarted)[1].wake_at > 0
+
+
+def test_a_sleep_survives_the_end_of_its_driver(room):
+    with room.start("run", room.flow({"START.sh": "echo '<goto after=\"2s\">END</goto>'", "END.sh": END}), "--id", "r") as live:
+        live.sees("sleeps until")
+        live.process.kill()
+        live.process.wait()
+    wake_at = room.events()[-1].wake_at
+    ran = room.resume()
+    assert (ran.code, ran.out) == (0, "end\n")
+    assert ran.all(AgentMoved)[0].wake_at == wake_at
+
+
+def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room):
+    ran = room.drive(
+        {
+            "START.sh": "echo '<ask next=\"END\" timeout=\"200ms\" timeout_next=\"LATE\">May I?</ask>'",
+            "LATE.sh": 'echo "<result>nobody said anything: $RAYMOND_INPUT</result>"',
+            "END.sh": END,
+        }
+    )
+    assert (ran.code, ran.result) == (0, "nobody said anything: ")
+    assert ran.all(AskEnded)[0].timed_out
+    assert "main START.sh -> LATE.sh (nobody answered)" in ran.lines
+
+
+def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(room):
+    ran = room.command({"START.sh": "echo '<ask next=\"END\">Ship it?</ask>'", "END.sh": END})
+    assert ran.code == 3
+    assert ran.lines[-4:] == [
+        "why:    1 agent(s) wait for an answer",
+        "cost:   $0.00 in 1 steps",
+        "asks:   main: Ship it?",
+        "next:   raymond answer r main TEXT, then raymond resume r",
+    ]
+
+
+def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room):
+    files = {
+        "START.sh": """echo '<fork>FAST</fork><fork>SLOW</fork><wait timeout="1s" timeout_next="LATE">END</wait>'""",
+        "FAST.sh": "echo '<result>fast</result>'",
+        "SLOW.sh": HELD,
+        "LATE.sh": 'echo "<print>$RAYMOND_RESULTS</print><result>late</result>"; touch go',
+        "END.sh": END,
+    }
+    ran = room.drive(files)
+    assert (ran.code, ran.result) == (0, "late")
+    assert [event.timed_out for event in ran.all(WaitEnded)] == [True]
+    [shown] = [line.removeprefix("main | ") for line in ran.lines if line.startswith("main | ")]
+    assert [(one["agent"], one["status"]) for one in json.loads(shown)] == [("main_fast1", "done")]
+
+
+# First come, first served
+
+
+def test_agents_take_turns_in_the_order_they_came(room):
+    """Six agents of four steps each on two places: nobody is a round ahead of anybody."""
+    files = {
+        "START.sh": 'for n in 1 2 3 4 5 6; do echo "<fork>WORK</fork>"; done; echo "<wait>END</wait>"',
+        "WORK.sh": 'if [ $RAYMOND_VISIT = 4 ]; then echo "<result></result>"; else echo "<goto>WORK</goto>"; fi',
+        "END.sh": END,
+    }
+    ran = room.drive(files, max_parallel=2)
+    assert ran.code == 0
+    begun: dict[str, int] = {f"main_work{number}": 0 for number in range(1, 7)}
+    running = 0
+    for event in ran.events:
+        if isinstance(event, StepStarted):
+            running += 1
+            assert running <= 2
+            if event.agent in begun:
+                begun[event.agent] += 1
+                assert max(begun.values()) - min(begun.values()) <= 1, begun
+        elif isinstance(event, StepFinished | StepFailed):
+            running -= 1
+    assert set(begun.values()) == {4}
+
+
+def test_scripts_and_turns_have_places_of_their_own(room):
+    """One turn at a time, and one script at a time, but both at once."""
+    files = {
+        "START.sh": "echo '<fork>PROMPT</fork><fork>SCRIPT</fork><wait>END</wait>'",
+        "PROMPT.md": "",
+        "SCRIPT.sh": HELD.replace("<goto>END</goto>", "<result></result>"),
+        "END.sh": END,
+        "replies.yaml": "PROMPT: {text: <result></result>, tools: [{name: Read}]}",
+    }
+    with room.start("run", room.flow(files), "--id", "r", "--max-parallel", "1") as live:
+        held(room, live)
+        live.sees("main_prompt1 done")
+        room.go()
+        assert live.wait().code == 0
+
+
+# Requests to a live run
+
+
+def request(room: Room, request: Request) -> None:
+    inbox.leave(room.project.beside("r", "inbox"), request)
+
+
+def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        done = room.raymond("stop", "r")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == f"left for process {live.pid}, which drives r\n"
+        live.sees("run stops: stop was asked for")
+        room.go()
+        ran = live.wait()
+    assert ran.code == 3
+    assert ran.lines[-5].startswith("stopped: r after ")
+    assert ran_steps(room) == ["START.sh 1"]
+    assert room.resume().out == "end\n"
+
+
+def test_stop_now_ends_the_running_step(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        assert room.raymond("stop", "r", "--now").returncode == 0
+        ran = live.wait()
+        room.nothing_runs()
+    assert ran.code == 3
+    assert len(ran.all(StepInterrupted)) == 1
+    room.go()
+    assert room.resume().out == "end\n"
+
+
+def test_an_answer_reaches_a_live_run(room):
+    files = {
+        "START.sh": """echo '<fork next="ASK">WORK</fork>'""",
+        "WORK.sh": HELD,
+        "ASK.sh": """echo '<ask next="TOLD">Which?</ask>'""",
+        "TOLD.sh": 'echo "<result>$RAYMOND_INPUT</result>"; touch go',
+        "END.sh": END,
+    }
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("main asks: Which?")
+        done = room.raymond("answer", "r", "the blue one")
+        assert (done.returncode, done.stderr) == (0, f"left for process {live.pid}, which drives r\n")
+        ran = live.wait()
+    assert (ran.code, ran.out) == (0, "the blue one\n")
+    assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines
+
+
+def test_a_request_delivered_twice_counts_once(room):
+    files = {
+        "START.sh": """echo '<fork next="ASK">WORK</fork>'""",
+        "WORK.sh": HELD,
+        "ASK.sh": """echo '<ask next="ASK">Again?</ask>'""",
+        "END.sh": END,
+    }
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("main asks: Again?")
+        for _ in range(2):
+            request(room, Request(id="one-and-the-same", kind="answer", text="yes"))
+            until(lambda: not os.listdir(room.project.beside("r", "inbox")), "an empty inbox")
+        live.signal(signal.SIGTERM)
+        ran = live.wait()
+    assert [event.request for event in ran.all(RequestTaken)] == ["one-and-the-same"]
+    assert len(ran.all(AskEnded)) == 1
+
+
+def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        request(room, Request(id="late", kind="answer", text="yes"))
+        live.sees("request answer refused: no agent asks anything")
+        room.go()
+        assert live.wait().code == 0
+
+
+def test_a_request_that_cannot_be_read_is_put_aside_and_told(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        folder = Path(room.project.beside("r", "inbox"))
+        folder.mkdir(exist_ok=True)
+        (folder / "x.json").write_text('{"kind": "dance"}')
+        live.sees(f"a request that cannot be read was put aside: {folder}/x.json.broken")
+        room.go()
+        assert live.wait().code == 0
+
+
+def test_only_one_process_drives_a_run(room):
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
+        held(room, live)
+        second = room.resume()
+        assert second.code == 1
+        assert second.err == (
+            f"error: process {live.pid} drives this run\n"
+            "hint: `raymond stop ID` stops it; `raymond status ID` shows what it does\n"
+        )
+        room.go()
+        assert live.wait().code == 0
+    assert ran_steps(room) == ["START.sh 1", "END.sh 1"]
+
+
+# Limits
+
+
+def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room):
+    script = 'if [ $RAYMOND_VISIT = 5 ]; then echo "<result>five</result>"; else echo "<goto>START</goto>"; fi'
+    ran = room.command({"START.sh": script}, "--max-iterations", "3")
+    assert ran.code == 4
+    assert ran.lines[-5].startswith("stopped: r after ")
+    assert ran.lines[-4:] == [
+        "why:    max_iterations (3) was reached",
+        "cost:   $0.00 in 3 steps",
+        "result: none yet",
+        "next:   raymond resume r --max-iterations N",
+    ]
+    again = room.resume("--max-iterations", "10")
+    assert (again.code, again.out) == (0, "five\n")
+
+
+def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room):
+    files = {"START.md": "", "replies.yaml": "START: [{text: <goto>START</goto>, cost: 0.6}, {text: <goto>START</goto>, cost: 0.6}, <result>end</result>]"}
+    ran = room.command(files, "--budget", "1")
+    assert ran.code == 4
+    assert ran.lines[-4:] == [
+        "why:    the budget of $1.00 is spent",
+        "cost:   $1.20 in 2 steps",
+        "result: none yet",
+        "next:   raymond resume r --budget N",
+    ]
+    assert room.resume("--budget", "2").out == "end\n"
+
+
+def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room):
+    files = {
+        "START.sh": "echo '<fork>SLOW</fork><goto>FAST</goto>'",
+        "SLOW.sh": HELD,
+        "FAST.sh": "while [ ! -e ran ]; do sleep 0.02; done; echo '<goto>END</goto>'",
+        "END.sh": END,
+    }
+    with room.start("run", room.flow(files), "--id", "r", "--max-iterations", "2") as live:
+        live.sees("run stops: max_iterations (2) was reached")
+        assert live.process.poll() is None
+        room.go()
+        ran = live.wait()
+    assert ran.code == 4
+    assert {agent.id: agent.state for agent in ran.run.agents.values()} == {"main": "END.sh", "main_slow1": "END.sh"}
+    assert ran_steps(room) == ["SLOW.sh 1"]
+
+
+# Failures
+
+
+def test_a_failed_agent_is_tried_again_by_resume(room):
+    script = 'if [ -e mended ]; then echo "<result>mended</result>"; else exit 1; fi'
+    ran = room.command({"START.sh": script})
+    assert ran.code == 1
+    assert ran.lines[-4:] == [
+        "why:    1 agent(s) failed",
+        "cost:   $0.00 in 1 steps",
+        "failed: main in START.sh: ended with exit code 1",
+        "next:   raymond resume r",
+    ]
+    (room.path / "mended").touch()
+    again = room.resume()
+    assert (again.code, again.out) == (0, "mended\n")
+    assert [event.status for event in again.all(RunEnded)] == ["failed", "completed"]
+
+
+def test_a_run_goes_on_when_nobody_reads_what_it_says(room):
+    """Its stderr is a pipe whose reader is gone."""
+    flow = room.flow({"START.sh": "echo '<print>x</print><goto>END</goto>'", "END.sh": END})
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = room.raymond("run", flow, "--id", "r", stderr=writer)
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (0, "end\n")

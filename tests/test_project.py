@@ -1,0 +1,188 @@
+"""The `.raymond` folder: where it is found and made, and how a run in it is named."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+from raymond.errors import JournalError, RunNotFound, UsageError
+from raymond.project import Project, find, make
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A folder with `.git`, so that nothing above it is looked at."""
+    (tmp_path / ".git").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def project(home):
+    """A project with four runs, the first of them the oldest."""
+    project = make(str(home))
+    for age, id in enumerate(("review-1f3a", "review-2b00", "ship", "ship-it")):
+        journal = home / ".raymond" / "workflows" / f"{id}.jsonl"
+        journal.write_text("")
+        os.utime(journal, (1_000_000 + age, 1_000_000 + age))
+    return project
+
+
+def said(caught) -> tuple[str, str]:
+    return str(caught.value), caught.value.hint
+
+
+# Found and made
+
+
+def test_nothing_is_found_where_nothing_is(home):
+    assert find(str(home)) is None
+
+
+def test_the_nearest_folder_upward_is_taken(home):
+    for folder in (".raymond", "a/.raymond", "a/b/c"):
+        (home / folder).mkdir(parents=True)
+    assert find(str(home / "a" / "b" / "c")).root == str(home / "a" / ".raymond")
+    (home / "a" / ".raymond").rmdir()
+    assert find(str(home / "a" / "b" / "c")).root == str(home / ".raymond")
+
+
+def test_the_folder_with_git_is_the_last_one_looked_at(home):
+    (home / ".raymond").mkdir()
+    (home / "inner" / ".git").mkdir(parents=True)
+    (home / "inner" / "sub").mkdir()
+    assert find(str(home / "inner" / "sub")) is None
+
+
+def test_a_worktree_whose_git_is_a_file_ends_the_search_too(home):
+    (home / ".raymond").mkdir()
+    (home / "tree").mkdir()
+    (home / "tree" / ".git").write_text("gitdir: elsewhere")
+    assert find(str(home / "tree")) is None
+
+
+def test_a_file_of_that_name_is_not_taken(home):
+    (home / ".raymond").write_text("")
+    assert find(str(home)) is None
+
+
+def test_it_is_made_beside_git(home):
+    (home / "a" / "b").mkdir(parents=True)
+    assert make(str(home / "a" / "b")).root == str(home / ".raymond")
+
+
+def test_it_is_made_here_where_there_is_no_repository(tmp_path):
+    assert make(str(tmp_path)).root == str(tmp_path / ".raymond")
+
+
+def test_one_that_is_there_is_taken_and_not_changed(home):
+    (home / ".raymond").mkdir()
+    (home / "a").mkdir()
+    assert make(str(home / "a")).root == str(home / ".raymond")
+    assert list((home / ".raymond").iterdir()) == []
+
+
+def test_it_is_private_and_git_ignores_all_of_it_but_the_config(home):
+    root = make(str(home)).root
+    assert stat.S_IMODE(os.stat(root).st_mode) == 0o700
+    assert (home / ".raymond" / ".gitignore").read_text() == "*\n!.gitignore\n!config.toml\n"
+
+
+def test_real_git_sees_nothing_but_gitignore_and_config(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    project = make(str(tmp_path))
+    for path in ("config.toml", "workflows/r.jsonl", "blobs/abc"):
+        (tmp_path / ".raymond" / path).parent.mkdir(exist_ok=True)
+        (tmp_path / ".raymond" / path).write_text("x")
+    done = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["??", ".raymond/.gitignore", "??", ".raymond/config.toml"]
+    assert project.root == str(tmp_path / ".raymond")
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_says_what_to_do(tmp_path):
+    (tmp_path / ".raymond").write_text("in the way")
+    with pytest.raises(JournalError) as caught:
+        make(str(tmp_path))
+    assert said(caught) == (
+        f"cannot make {tmp_path}/.raymond: Not a directory",
+        "Raymond keeps its runs there: make the folder writable, or start somewhere else",
+    )
+
+
+# Paths
+
+
+def test_every_path_lies_in_the_folder():
+    project = Project("/p/.raymond")
+    assert project.journal("r") == "/p/.raymond/workflows/r.jsonl"
+    assert project.beside("r", "lock") == "/p/.raymond/workflows/r.lock"
+    assert project.source("abc") == "/p/.raymond/sources/abc.zip"
+    assert project.path("logs", "r.log") == "/p/.raymond/logs/r.log"
+
+
+def test_a_folder_is_made_private_when_it_is_needed(home):
+    path = make(str(home)).folder("blobs", "deep")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o700
+
+
+# Names of runs
+
+
+def test_the_runs_are_listed_with_the_latest_first(project):
+    assert project.ids() == ["ship-it", "ship", "review-2b00", "review-1f3a"]
+
+
+def test_without_a_folder_there_are_no_runs(tmp_path):
+    assert Project(str(tmp_path / "nowhere")).ids() == []
+
+
+def test_what_is_no_journal_is_no_run(project, home):
+    for name in ("ship.json", "ship.lock", "x.jsonl.1.tmp"):
+        (home / ".raymond" / "workflows" / name).write_text("")
+    (home / ".raymond" / "workflows" / "folder.jsonl").mkdir()
+    assert project.ids() == ["ship-it", "ship", "review-2b00", "review-1f3a"]
+
+
+def test_a_whole_id_is_taken_although_another_begins_with_it(project):
+    assert project.resolve("ship") == "ship"
+
+
+@pytest.mark.parametrize(("given", "id"), [("review-1", "review-1f3a"), ("review-2b00", "review-2b00"), ("ship-", "ship-it")])
+def test_a_beginning_that_only_one_id_has_is_enough(project, given, id):
+    assert project.resolve(given) == id
+
+
+def test_a_beginning_that_several_ids_have_is_refused_with_all_of_them(project):
+    with pytest.raises(UsageError) as caught:
+        project.resolve("review")
+    assert said(caught) == ("`review` is the beginning of 2 ids", "one of: review-2b00, review-1f3a")
+
+
+def test_an_id_that_is_not_there_is_answered_with_one_that_is_like_it(project, home):
+    with pytest.raises(RunNotFound) as caught:
+        project.resolve("reviw-1f3a")
+    assert said(caught) == (
+        f"there is no run `reviw-1f3a` in {home}/.raymond",
+        "did you mean review-1f3a, review-2b00?",
+    )
+
+
+def test_an_id_like_no_other_is_answered_with_the_way_to_see_them(project, home):
+    with pytest.raises(RunNotFound) as caught:
+        project.resolve("zzz")
+    assert said(caught) == (f"there is no run `zzz` in {home}/.raymond", "`raymond list` shows the runs there are")
+
+
+def test_where_there_is_no_run_the_way_to_start_one_is_told(home):
+    with pytest.raises(RunNotFound) as caught:
+        make(str(home)).resolve("zzz")
+    assert said(caught)[1] == "no run was started here yet: raymond run PATH"
+
+
+@pytest.mark.parametrize("given", ["../ship", "a/b", "ship.jsonl", "", "x" * 101, "é", "a b", "ship\n"])
+def test_what_cannot_be_an_id_is_never_made_a_path(project, given):
+    with pytest.raises(UsageError) as caught:
+        project.resolve(given)
+    assert said(caught) == (f"`{given}` is no id of a run", "an id has letters, digits, _ and - only")

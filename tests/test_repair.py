@@ -1,0 +1,65 @@
+"""A damaged journal is cut at the bad line; a copy is kept and what was lost is named."""
+
+from pathlib import Path
+
+import pytest
+
+from raymond import journal
+from running import Room
+
+FLOW = {
+    "START.sh": "echo START >> log; echo '<goto>A.sh</goto>'",
+    "A.sh": "echo A >> log; echo '<goto>B.sh</goto>'",
+    "B.sh": "echo B >> log; echo '<result>end</result>'",
+}
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A room with a finished run whose fifth line is damaged."""
+    room = Room(tmp_path)
+    assert room.command(FLOW).code == 0
+    path = Path(room.project.journal("r"))
+    lines = path.read_bytes().split(b"\n")
+    lines[4] = lines[4].replace(b"StepStarted", b"StepStarred")
+    path.write_bytes(b"\n".join(lines))
+    return room
+
+
+def test_a_damaged_journal_is_refused_and_left_alone(room):
+    path = Path(room.project.journal("r"))
+    before = path.read_bytes()
+    refused = room.raymond("resume", "r")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"error: line 5 of {path} is damaged and good lines follow it\n"
+        "hint: `raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost\n"
+    )
+    assert path.read_bytes() == before
+
+
+def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room):
+    before = Path(room.project.journal("r")).read_bytes()
+    mended = room.raymond("doctor", "--repair", "r")
+    assert mended.returncode == 0
+    assert mended.stderr.startswith("cut at line 5;")
+    assert "  step 2 of main had finished and will run again\n" in mended.stderr
+    copies = [*Path(room.project.path("workflows")).glob("r.jsonl.*.damaged")]
+    assert [copy.read_bytes() for copy in copies] == [before]
+    assert journal.read(room.project, "r").run.iterations == 1
+    resumed = room.resume()
+    assert (resumed.code, resumed.out) == (0, "end\n")
+    assert (room.path / "log").read_text().split() == ["START", "A", "B", "A", "B"]
+
+
+def test_a_journal_that_is_not_damaged_is_not_repaired(room):
+    assert room.raymond("doctor", "--repair", "r").returncode == 0
+    again = room.raymond("doctor", "--repair", "r")
+    assert again.returncode == 2
+    assert again.stderr == "error: the journal of r is not damaged\nhint: raymond resume r goes on\n"
+    assert room.project.ids() == ["r"]
+
+
+def test_doctor_without_a_flag_says_what_it_can_do(room):
+    asked = room.raymond("doctor")
+    assert (asked.returncode, asked.stderr) == (2, "error: say what to mend\nhint: raymond doctor --repair ID\n")
