@@ -134,6 +134,13 @@ def _cpu(pid: int) -> float:
     return max(exact, (int(fields[11]) + int(fields[12])) / _TICKS)
 
 
+def foreign_cpu() -> float:
+    """Seconds of CPU that everything but the benchmark has used since the machine was started."""
+    user, nice, system, _, _, irq, soft = map(int, Path("/proc/stat").read_text().split()[1:8])
+    mine = os.times()
+    return (user + nice + system + irq + soft) / _TICKS - sum(mine[:4])
+
+
 def interrupted(code: int) -> bool:
     """The command ended by SIGTERM, in its own way or in the system's."""
     return code in (128 + signal.SIGTERM, -signal.SIGTERM)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+BUSY = 0.1
+"""Cores in use by others from which on times are not to be trusted."""
 FAILED, MISSED, REACH, AIM = "FAILED", "MISSED", "reach", "aim"
 _HEAD = ("figure", "floor", "ours", "compared", "reach", "aim", "verdict")
 
@@ -84,7 +86,6 @@ def machine(folder: Path) -> dict[str, object]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "file_system": _file_system(folder),
-        "load_before": round(os.getloadavg()[0], 2),
     }
 
 
@@ -93,8 +94,14 @@ def heading(where: dict[str, object], note: str) -> str:
     return (
         f"## Measured on {where['date']}{note}\n\n"
         f"{where['cores']} cores ({where['processor']}), Python {where['python']}, {where['system']}, "
-        f"{where['file_system']}. Load before the start: {where['load_before']}."
+        f"{where['file_system']}. {_company(where)}"
     )
+
+
+def _company(where: dict[str, object]) -> str:
+    used = float(str(where["cores_used_by_others"]))
+    warning = "**a busy machine: not for the record**" if used > BUSY else "a quiet machine"
+    return f"Other programs used {used:.2f} cores meanwhile: {warning}."
 
 
 def _processor() -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import workflows
 from figures import FULL, MEASURES, QUICK, Readings, Size, goals
-from measure import Failed, environment, run
+from measure import Failed, environment, foreign_cpu, run
 from report import FAILED, MISSED, Goal, Row, heading, machine, table
 from workflows import ID, PYTHON, RAYMOND, Folder
 
@@ -28,17 +28,18 @@ def main() -> int:
     options = _options()
     size = QUICK if options.quick else FULL
     groups = list(dict.fromkeys(options.only or MEASURES))
-    began = time.monotonic()
     where = machine(ROOT)
+    began, others = time.monotonic(), foreign_cpu()
     rows = _measure(groups, size)
-    seconds = round(time.monotonic() - began)
+    seconds = time.monotonic() - began
+    where["cores_used_by_others"] = round((foreign_cpu() - others) / seconds, 2)
     print(heading(where, _note(options)))
     print(f"\n{table(rows)}\n")
     for row in rows:
         if row.problem:
             print(f"{FAILED}: {row.goal.key}: {row.problem}")
-    print(f"It took {seconds} s.\n")
-    document = {**where, "quick": options.quick, "only": options.only, "seconds": seconds}
+    print(f"It took {seconds:.0f} s.\n")
+    document = {**where, "quick": options.quick, "only": options.only, "seconds": round(seconds)}
     print(json.dumps({**document, "figures": [row.document() for row in rows]}))
     return int(any(row.verdict in (FAILED, MISSED) for row in rows))
 

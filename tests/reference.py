@@ -84,7 +84,9 @@ class Reference:
             return "paused" if self.stopped in ("parked", "signal") else "stopped"
         words = [agent["status"] for agent in self.agents.values()]
         waits_for_a_person = [
-            agent for agent in self.agents.values() if agent["status"] == "ready" and self.shut(self.pool(agent["state"]))
+            agent
+            for agent in self.agents.values()
+            if agent["status"] == "ready" and self.shut(self.pool(agent["state"]))
         ]
         if words.count("ready") > len(waits_for_a_person) or "running" in words or "sleeping" in words:
             return "running"
@@ -107,8 +109,18 @@ class Reference:
         self, name: str, state: str, *, parent: str, cwd: str, text: str, variables: dict[str, str], wake: float
     ) -> None:
         self.agents[name] = {
-            "name": name, "parent": parent, "cwd": cwd, "variables": variables, "forked": [], "forks": 0,
-            "session": "", "backend": "", "model": "", "frames": [], "visits": {}, "pool": "",
+            "name": name,
+            "parent": parent,
+            "cwd": cwd,
+            "variables": variables,
+            "forked": [],
+            "forks": 0,
+            "session": "",
+            "backend": "",
+            "model": "",
+            "frames": [],
+            "visits": {},
+            "pool": "",
         }
         self.enter(self.agents[name], state, text, wake=wake)
 

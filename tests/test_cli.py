@@ -184,7 +184,11 @@ def test_an_input_that_is_not_utf_8_is_refused(room):
     flow = room.flow(DONE)
     (room.path / "in.txt").write_bytes(b"caf\xe9")
     with (room.path / "in.txt").open("rb") as stdin:
-        assert told(room.raymond("run", flow, "--input", "-", stdin=stdin)) == (2, "", "error: stdin is not UTF-8 (byte 3)\n")
+        assert told(room.raymond("run", flow, "--input", "-", stdin=stdin)) == (
+            2,
+            "",
+            "error: stdin is not UTF-8 (byte 3)\n",
+        )
     assert told(room.raymond("run", flow, "--input", "@in.txt")) == (2, "", "error: in.txt is not UTF-8 (byte 3)\n")
     argument = subprocess.run(
         [sys.executable, "-m", "raymond", "run", flow, "--input", b"caf\xe9"],
@@ -218,12 +222,21 @@ def test_variables_and_settings_are_given_with_flags(room):
         (("--var", "colour"), "`colour` is no variable\nhint: --var name=value"),
         (("--var", "a-b=1"), "`a-b=1` is no variable\nhint: --var name=value"),
         (("--set", "START"), "`START` sets nothing\nhint: --set REVIEW.md.max_visits=5"),
-        (("--set", "START.retries=[1"), "`[1` cannot be read as a value of retries\nhint: --set REVIEW.md.max_visits=5"),
+        (
+            ("--set", "START.retries=[1"),
+            "`[1` cannot be read as a value of retries\nhint: --set REVIEW.md.max_visits=5",
+        ),
         (("--input", "@nowhere.txt"), "cannot read nowhere.txt: no such file or directory"),
         (("--replies", "nowhere.yaml"), "cannot read nowhere.yaml: no such file or directory"),
-        (("--max-parallel", "0"), "Invalid value for '--max-parallel': 0 is not in the range x>=1.\nhint: raymond run --help"),
+        (
+            ("--max-parallel", "0"),
+            "Invalid value for '--max-parallel': 0 is not in the range x>=1.\nhint: raymond run --help",
+        ),
         (("--budget", "-1"), "Invalid value for '--budget': -1.0 is not in the range x>=0.\nhint: raymond run --help"),
-        (("--bugdet", "1"), "No such option '--bugdet'. (Did you mean one of: '--budget', '--quiet', '--set'?)\nhint: raymond run --help"),
+        (
+            ("--bugdet", "1"),
+            "No such option '--bugdet'. (Did you mean one of: '--budget', '--quiet', '--set'?)\nhint: raymond run --help",
+        ),
         (("more",), "Got unexpected extra argument (more)\nhint: raymond run --help"),
     ],
 )
@@ -318,12 +331,8 @@ def test_a_second_process_in_the_background_is_refused_at_the_terminal(room):
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
     pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
-    assert told(room.raymond("resume", "r", "-d")) == (
-        1,
-        "",
-        f"error: process {pid} drives this run\n"
-        "hint: `raymond stop ID` stops it; `raymond status ID` shows what it does\n",
-    )
+    hint = "`raymond stop ID` stops it; `raymond status ID` shows what it does"
+    assert told(room.raymond("resume", "r", "-d")) == (1, "", f"error: process {pid} drives this run\nhint: {hint}\n")
     room.go()
     room.nothing_runs()
 
@@ -350,7 +359,7 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room):
         "START.sh": "echo '<fork n=\"1\">WORK</fork><goto>CALL</goto>'",
         "WORK.sh": "echo '<result>worked</result>'",
         "CALL.sh": "echo '<call return=\"END\">ASK</call>'",
-        "ASK.sh": "echo '<ask next=\"END\" timeout=\"1h\">Which?</ask>'",
+        "ASK.sh": 'echo \'<ask next="END" timeout="1h">Which?</ask>\'',
         "END.sh": "echo '<result></result>'",
     }
     with room.start("run", room.flow(files), "--id", "r", "--var", "k=v", "--budget", "5") as live:
@@ -366,7 +375,12 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room):
     assert (found["budget_usd"], found["max_iterations"], found["metadata"]) == (5.0, None, {"k": "v"})
     assert (found["fork_counters"], found["results"]) == ({"main": 1}, {"main_work1": "worked"})
     [main] = found["agents"]
-    assert (main["id"], main["current_state"], main["status"], main["question"]) == ("main", "ASK.sh", "asking", "Which?")
+    assert (main["id"], main["current_state"], main["status"], main["question"]) == (
+        "main",
+        "ASK.sh",
+        "asking",
+        "Which?",
+    )
     assert main["cwd"] == str(room.path)
     assert main["stack"] == [{"session": None, "state": "END.sh", "cwd": str(room.path)}]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", main["wake_at"])
@@ -516,6 +530,13 @@ def test_without_a_name_the_only_live_run_is_meant(room):
     assert room.raymond("resume").stdout == "yes\n"
 
 
+def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room):
+    room.command({**ASKS, "END.sh": 'echo "<result>$PWD</result>"'})
+    (room.path / "sub").mkdir()
+    room.raymond("answer", "r", "yes", cwd=room.path / "sub")
+    assert room.raymond("resume", "r", cwd=room.path / "sub").stdout == f"{room.path}\n"
+
+
 # Answering and stopping what nobody drives
 
 
@@ -631,6 +652,13 @@ def test_a_reader_that_left_does_not_end_a_run(room):
     assert done.stderr.splitlines()[-1] == "next:   raymond status r"
     assert "Traceback" not in done.stderr
     assert json.loads(room.raymond("status", "--json").stdout)["results"] == {"main": "done"}
+
+
+def test_a_result_that_the_terminal_cannot_show_is_written_all_the_same(room):
+    done = room.raymond(
+        "run", room.flow({"START.sh": "echo '<result>é</result>'"}), environment={"PYTHONIOENCODING": "ascii"}
+    )
+    assert (done.returncode, done.stdout) == (0, "\\xe9\n")
 
 
 def test_the_demo_runs_to_its_end(room):

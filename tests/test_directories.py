@@ -30,7 +30,9 @@ def repository(path: Path) -> Path:
 
 def resolved(cwd: Path, cd: str, *, base: Path | None = None, roots: list[str] | None = None) -> str:
     """What becomes of one `cd` of an agent that stands in `base`."""
-    start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(cwd), roots=roots or [])
+    start = RunStarted(
+        workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(cwd), roots=roots or []
+    )
     run = Run()
     run.started = start
     return directories(run, str(base or cwd), [Reset(target="A", cd=cd)])[cd]
@@ -176,9 +178,7 @@ def test_without_a_repository_there_are_no_worktrees(tmp_path):
 
 def test_reset_changes_the_directory_and_goto_keeps_it(room):
     (room.path / "sub").mkdir()
-    ran = room.drive(
-        {"START.sh": "echo '<reset cd=\"sub\">A</reset>'", "A.sh": "echo '<goto>B</goto>'", "B.sh": PWD}
-    )
+    ran = room.drive({"START.sh": "echo '<reset cd=\"sub\">A</reset>'", "A.sh": "echo '<goto>B</goto>'", "B.sh": PWD})
     assert ran.result == f"{room.path}/sub"
 
 
@@ -250,7 +250,7 @@ def test_roots_come_from_the_workflow_and_from_the_command(room):
         (room.path.parent / name).mkdir()
     ran = room.command(
         {
-            "START.sh": "echo '<fork cd=\"../one\">WORK</fork><fork cd=\"../two\">WORK</fork><goto>WORK</goto>'",
+            "START.sh": 'echo \'<fork cd="../one">WORK</fork><fork cd="../two">WORK</fork><goto>WORK</goto>\'',
             "WORK.sh": PWD,
             "workflow.yaml": "roots: [../one]",
         },

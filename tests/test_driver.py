@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from raymond.events import (
     AgentStarted,
     AgentWoke,
     AskEnded,
+    AskStarted,
     RequestTaken,
     RunEnded,
     StepFailed,
@@ -136,13 +138,14 @@ def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path):
 
 
 def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_runs_again(tmp_path):
+    """Once its pid is written down, which is all such a machine has to go by."""
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
-    script = f'echo $$ >> pids; {HELD}'
-    with room.start("run", room.flow({"START.sh": script, "END.sh": END}), "--id", "r") as live:
+    noted = Path(room.project.path("spool", "r.pids"))
+    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
+        left = int(until(lambda: noted.exists() and noted.read_text(), "the note").split()[0])
         live.process.kill()
         live.process.wait()
-        left = int((room.path / "pids").read_text())
         assert alive(left)
         with room.start("resume", "r") as again:
             until(lambda: len(ran_steps(room)) == 2, "the second attempt")
@@ -211,7 +214,9 @@ def test_parked_names_five_of_the_agents_it_waits_for(room):
     with room.start("run", room.flow(files), "--id", "r", "--max-parallel", "7") as live:
         held(room, live, 7)
         live.signal(signal.SIGINT)
-        live.sees("parked: waiting for 7 running step(s) of main_work1, main_work2, main_work3, main_work4, main_work5 and 2 more;")
+        live.sees(
+            "parked: waiting for 7 running step(s) of main_work1, main_work2, main_work3, main_work4, main_work5 and 2 more;"
+        )
         room.go()
         assert live.wait().code == 130
 
@@ -291,15 +296,15 @@ def test_after_starts_the_target_when_its_time_has_come(room):
 
 
 def test_a_fork_can_start_later_than_its_parent_goes_on(room):
-    ran = room.drive(
-        {"START.sh": "echo '<fork after=\"300ms\" next=\"END\">WORK</fork>'", "WORK.sh": END, "END.sh": END}
-    )
+    ran = room.drive({"START.sh": 'echo \'<fork after="300ms" next="END">WORK</fork>\'', "WORK.sh": END, "END.sh": END})
     assert [line for line in ran.lines if line.endswith(" done")] == ["main done", "main_work1 done"]
     assert ran.all(AgentStarted)[1].wake_at > 0
 
 
 def test_a_sleep_survives_the_end_of_its_driver(room):
-    with room.start("run", room.flow({"START.sh": "echo '<goto after=\"2s\">END</goto>'", "END.sh": END}), "--id", "r") as live:
+    with room.start(
+        "run", room.flow({"START.sh": "echo '<goto after=\"1s\">END</goto>'", "END.sh": END}), "--id", "r"
+    ) as live:
         live.sees("sleeps until")
         live.process.kill()
         live.process.wait()
@@ -312,7 +317,7 @@ def test_a_sleep_survives_the_end_of_its_driver(room):
 def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room):
     ran = room.drive(
         {
-            "START.sh": "echo '<ask next=\"END\" timeout=\"200ms\" timeout_next=\"LATE\">May I?</ask>'",
+            "START.sh": 'echo \'<ask next="END" timeout="200ms" timeout_next="LATE">May I?</ask>\'',
             "LATE.sh": 'echo "<result>nobody said anything: $RAYMOND_INPUT</result>"',
             "END.sh": END,
         }
@@ -320,6 +325,23 @@ def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room):
     assert (ran.code, ran.result) == (0, "nobody said anything: ")
     assert ran.all(AskEnded)[0].timed_out
     assert "main START.sh -> LATE.sh (nobody answered)" in ran.lines
+
+
+def test_an_ask_whose_time_went_by_while_nobody_drove_times_out_on_resume(room):
+    files = {
+        "START.sh": 'echo \'<ask next="END" timeout="300ms" timeout_next="LATE">May I?</ask>\'',
+        "LATE.sh": "echo '<result>late</result>'",
+        "END.sh": END,
+    }
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("main asks: May I?")
+        live.process.kill()
+        live.process.wait()
+    [asked] = [event for event in room.events() if isinstance(event, AskStarted)]
+    until(lambda: time.time() > asked.deadline, "the deadline")
+    ran = room.resume()
+    assert (ran.code, ran.out) == (0, "late\n")
+    assert len(ran.all(StepStarted)) == 2, "it was not asked again"
 
 
 def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(room):
@@ -348,11 +370,24 @@ def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room):
     assert [(one["agent"], one["status"]) for one in json.loads(shown)] == [("main_fast1", "done")]
 
 
+def test_a_run_leaves_no_file_open(room):
+    files = {
+        "START.sh": 'for n in 1 2 3 4 5 6 7 8; do echo "<fork>WORK</fork><fork>ASK</fork>"; done; echo "<wait>END</wait>"',
+        "WORK.sh": "echo '<result></result>'; sleep 0.3 &",
+        "ASK.md": "",
+        "END.sh": END,
+        "replies.yaml": "ASK: [[no tag, <result></result>]]",
+    }
+    before = os.listdir(f"/proc/{os.getpid()}/fd")
+    assert room.drive(files, backend="scripted-program").code == 0
+    assert len(os.listdir(f"/proc/{os.getpid()}/fd")) == len(before)
+
+
 # First come, first served
 
 
 def test_agents_take_turns_in_the_order_they_came(room):
-    """Six agents of four steps each on two places: nobody is a round ahead of anybody."""
+    """Six agents of four steps each on two places: whoever is ready first starts first, and never a third."""
     files = {
         "START.sh": 'for n in 1 2 3 4 5 6; do echo "<fork>WORK</fork>"; done; echo "<wait>END</wait>"',
         "WORK.sh": 'if [ $RAYMOND_VISIT = 4 ]; then echo "<result></result>"; else echo "<goto>WORK</goto>"; fi',
@@ -360,18 +395,18 @@ def test_agents_take_turns_in_the_order_they_came(room):
     }
     ran = room.drive(files, max_parallel=2)
     assert ran.code == 0
-    begun: dict[str, int] = {f"main_work{number}": 0 for number in range(1, 7)}
+    ready: list[str] = []
     running = 0
     for event in ran.events:
-        if isinstance(event, StepStarted):
+        if isinstance(event, AgentStarted | AgentMoved | WaitEnded):
+            ready.append(event.agent)
+        elif isinstance(event, StepStarted):
             running += 1
+            assert event.agent == ready.pop(0)
             assert running <= 2
-            if event.agent in begun:
-                begun[event.agent] += 1
-                assert max(begun.values()) - min(begun.values()) <= 1, begun
-        elif isinstance(event, StepFinished | StepFailed):
+        elif isinstance(event, StepFinished):
             running -= 1
-    assert set(begun.values()) == {4}
+    assert len(ran.all(StepStarted)) == 1 + 6 * 4 + 1
 
 
 def test_scripts_and_turns_have_places_of_their_own(room):
@@ -479,6 +514,18 @@ def test_a_request_that_cannot_be_read_is_put_aside_and_told(room):
         assert live.wait().code == 0
 
 
+def test_requests_left_when_nobody_drove_come_before_the_resume(room):
+    """A stop that reached its driver too late must not stop the next one; an answer counts."""
+    room.command(
+        {"START.sh": "echo '<ask next=\"TOLD\">Which?</ask>'", "TOLD.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
+    )
+    request(room, Request(id="late-1", kind="stop", now=True))
+    request(room, Request(id="late-2", kind="answer", text="that one"))
+    ran = room.resume()
+    assert (ran.code, ran.out) == (0, "that one\n")
+    assert sorted(event.request for event in ran.all(RequestTaken)) == ["late-1", "late-2"]
+
+
 def test_only_one_process_drives_a_run(room):
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -512,7 +559,10 @@ def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room):
 
 
 def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room):
-    files = {"START.md": "", "replies.yaml": "START: [{text: <goto>START</goto>, cost: 0.6}, {text: <goto>START</goto>, cost: 0.6}, <result>end</result>]"}
+    files = {
+        "START.md": "",
+        "replies.yaml": "START: [{text: <goto>START</goto>, cost: 0.6}, {text: <goto>START</goto>, cost: 0.6}, <result>end</result>]",
+    }
     ran = room.command(files, "--budget", "1")
     assert ran.code == 4
     assert ran.lines[-4:] == [

@@ -6,6 +6,7 @@ import selectors
 import signal
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -174,6 +175,13 @@ def test_a_process_with_the_same_pid_that_began_at_another_time_is_another_one(m
     assert not process.alive(pid, "")
 
 
+def test_a_signal_to_what_was_never_started_does_not_hit_ourselves(started):
+    """0 means the own group to the system."""
+    program = "from raymond.process import signal_group; signal_group(0, 9); print('still here')"
+    os.waitpid(started(sys.executable, "-c", program), 0)
+    assert started.said() == "still here\n"
+
+
 def test_a_signal_to_a_group_that_is_gone_is_no_error(started):
     pid = started("true")
     os.waitpid(pid, 0)
@@ -184,19 +192,25 @@ def test_a_signal_to_a_group_that_is_gone_is_no_error(started):
 
 
 @pytest.fixture
-def marks(tmp_path):
-    return Marks(str(uuid.uuid4()), str(tmp_path / "spool" / "r.pids"))
+def pids(tmp_path):
+    return tmp_path / "spool" / "r.pids"
+
+
+@pytest.fixture
+def marks(pids):
+    return Marks(str(uuid.uuid4()), str(pids))
 
 
 def marked(marks: Marks, started, step: int, *argv: str) -> int:
     """A process of `step`, that stands where its program begins."""
     pid = started(*(argv or ("sleep", "1000")), **{process.MARK: marks.of(step)})
     marks.note(pid, step)
+    until(lambda: process.MARK in Path(f"/proc/{pid}/environ").read_text(), "the program in its place")
     return pid
 
 
-def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(marks):
-    assert marks.of(7) == f"{marks._key}/7"
+def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(pids):
+    assert Marks("key", str(pids)).of(7) == "key/7"
 
 
 def test_inside_a_step_of_another_run_the_mark_is_added_to_its_path(tmp_path, monkeypatch):
@@ -247,10 +261,9 @@ def test_without_a_file_of_pids_there_is_nothing_to_end(marks, monkeypatch):
     assert marks.end() == 0
 
 
-def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(marks, started, monkeypatch):
+def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(marks, pids, started, monkeypatch):
     monkeypatch.setattr(process, "HAS_PROC", False)
     pid = marked(marks, started, 1)
-    with open(marks._pids, "w") as file:
-        file.write(f"{pid} 1 {int(start_time(pid)) - 1}\n")
+    pids.write_text(f"{pid} 1 {int(start_time(pid)) - 1}\n")
     assert marks.end() == 0
     assert alive(pid)

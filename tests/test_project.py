@@ -149,7 +149,9 @@ def test_a_whole_id_is_taken_although_another_begins_with_it(project):
     assert project.resolve("ship") == "ship"
 
 
-@pytest.mark.parametrize(("given", "id"), [("review-1", "review-1f3a"), ("review-2b00", "review-2b00"), ("ship-", "ship-it")])
+@pytest.mark.parametrize(
+    ("given", "id"), [("review-1", "review-1f3a"), ("review-2b00", "review-2b00"), ("ship-", "ship-it")]
+)
 def test_a_beginning_that_only_one_id_has_is_enough(project, given, id):
     assert project.resolve(given) == id
 

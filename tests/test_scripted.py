@@ -55,7 +55,12 @@ def test_a_reply_of_several_lines_with_every_kind_of_character_arrives_as_it_is(
 
 
 def test_a_prompt_goes_to_the_backend_with_its_names_replaced(run):
-    ran = run("START.md: <result></result>", {"START.md": "Say {{input}} to {{who}}; {{nothing}} stays. é"}, input="hi", variables={"who": "us"})
+    ran = run(
+        "START.md: <result></result>",
+        {"START.md": "Say {{input}} to {{who}}; {{nothing}} stays. é"},
+        input="hi",
+        variables={"who": "us"},
+    )
     assert ran.transcript()[0]["sent"] == "Say hi to us; {{nothing}} stays. é"
 
 
@@ -82,7 +87,7 @@ def test_a_reply_can_write_files_where_its_agent_works(run, room):
     (room.path / "sub").mkdir()
     ran = run(
         """
-        START.md: {text: '<reset cd="sub">NEXT</reset>', writes: {one.txt: "1\\n"}}
+        START.md: {text: '<reset cd="sub">NEXT</reset>', writes: {one.txt: "1\\n", deep/er/three.txt: "3"}}
         NEXT.md: {text: "<result></result>", writes: {two.txt: "zwölf"}}
         """,
         {"NEXT.md": ""},
@@ -90,6 +95,13 @@ def test_a_reply_can_write_files_where_its_agent_works(run, room):
     assert ran.code == 0
     assert (room.path / "one.txt").read_text() == "1\n"
     assert (room.path / "sub" / "two.txt").read_text() == "zwölf"
+    assert (room.path / "deep" / "er" / "three.txt").read_text() == "3"
+
+
+def test_a_file_that_cannot_be_written_fails_the_turn_and_not_the_run(room):
+    (room.path / "one").write_text("a file")
+    ran = room.drive({"START.md": "", "replies.yaml": "START: {text: <result></result>, writes: {one/two.txt: x}}"})
+    assert failure(ran) == f"setup: cannot write {room.path}/one: file exists"
 
 
 def test_tools_are_shown_as_they_are_used_and_kept_in_the_transcript(run):
@@ -116,7 +128,9 @@ def test_a_print_in_a_reply_is_shown(run):
 
 
 def test_a_list_is_taken_by_visit(run):
-    ran = run("START.md: ['<goto input=\"1\">START</goto>', '<goto input=\"2\">START</goto>', '<result>third</result>']")
+    ran = run(
+        "START.md: ['<goto input=\"1\">START</goto>', '<goto input=\"2\">START</goto>', '<result>third</result>']"
+    )
     assert ran.result == "third"
 
 
@@ -194,7 +208,9 @@ def test_the_cost_of_failed_turns_counts(run):
 
 
 def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room):
-    ran = room.drive({"START.md": "", "replies.yaml": "START.md: [[{fail: crash}, <result></result>]]"}, backend=PROGRAM)
+    ran = room.drive(
+        {"START.md": "", "replies.yaml": "START.md: [[{fail: crash}, <result></result>]]"}, backend=PROGRAM
+    )
     assert (ran.run.cost, ran.run.estimated) == (0.5, True)
     assert views.money(ran.run) == "~$0.50"
 
@@ -277,13 +293,28 @@ def test_silence_is_ended_by_the_time_the_policy_gives(run, room, how):
     room.nothing_runs()
 
 
+def test_a_program_is_followed_without_pidfds_and_proc(tmp_path):
+    room = Room(tmp_path, RAYMOND_PORTABLE="1")
+    files = {
+        "START.md": "---\ntimeout: 1s\n---\nDo it.",
+        "replies.yaml": "START: [[{fail: crash}, {silent: true}, {text: <result>third</result>, cost: 0.1}]]",
+    }
+    ran = room.command(files, "--backend", PROGRAM)
+    assert (ran.code, ran.out) == (0, "third\n")
+    assert [event.kind for event in ran.all(StepFailed)] == ["crash", "silent"]
+    room.nothing_runs()
+
+
 # replies.yaml itself
 
 WRONG = [
     ("START.md: {txt: hi}", "the reply for START.md cannot be used: unknown key `txt`"),
     ("START.md: {cost: much}", "the reply for START.md cannot be used: Expected `float`, got `str` - at `$.cost`"),
     ("START.md: {delay: 5}", "the reply for START.md cannot be used: delay is a time such as 200ms or 5s"),
-    ("START.md: [[<result></result>, {retry_after: soon}]]", "the reply for START.md cannot be used: retry_after is a time such as 200ms or 5s"),
+    (
+        "START.md: [[<result></result>, {retry_after: soon}]]",
+        "the reply for START.md cannot be used: retry_after is a time such as 200ms or 5s",
+    ),
     ("START.md: [7]", "the reply for START.md cannot be used: it is neither a text nor a mapping"),
     ("START.md: {tokens: 7}", "the reply for START.md cannot be used: tokens is a mapping such as {in: 1000, out: 20}"),
 ]
@@ -346,8 +377,5 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room):
 
 def test_prompts_without_any_replies_are_refused_before_the_run(room):
     ran = room.command({"START.md": ""})
-    assert (ran.code, ran.err) == (
-        2,
-        "error: nothing answers the prompt START.md\n"
-        "hint: put a replies.yaml beside it or give --replies FILE: docs/language.md, Scripted replies\n",
-    )
+    hint = "put a replies.yaml beside it or give --replies FILE: docs/language.md, Scripted replies"
+    assert (ran.code, ran.err) == (2, f"error: nothing answers the prompt START.md\nhint: {hint}\n")

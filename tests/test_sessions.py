@@ -4,11 +4,11 @@ import os
 import signal
 
 import pytest
-from running import Ran, Room, until
 
 from raymond.backends.scripted import conversation
 from raymond.events import StepInterrupted
 from raymond.prompts import INTERRUPTED
+from running import Ran, Room, until
 
 
 @pytest.fixture
@@ -168,7 +168,12 @@ def test_forks_see_neither_their_parent_nor_each_other(run):
 
 def test_the_parent_keeps_its_conversation_over_fork_and_wait(run):
     ran = run(
-        {"START": '<fork next="MIDDLE">WORK</fork>', "WORK": "<result>r</result>", "MIDDLE": "<wait>JOIN</wait>", "JOIN": "<result></result>"}
+        {
+            "START": '<fork next="MIDDLE">WORK</fork>',
+            "WORK": "<result>r</result>",
+            "MIDDLE": "<wait>JOIN</wait>",
+            "JOIN": "<result></result>",
+        }
     )
     assert sees(ran, "JOIN") == ["START", "MIDDLE", "JOIN"]
 
@@ -303,7 +308,7 @@ def test_a_turn_that_was_interrupted_runs_again_and_both_count(room):
         {
             "START.md": "prompt START",
             "NEXT.md": "prompt NEXT",
-            "replies.yaml": "START: {text: <goto>NEXT</goto>, cost: 0.1}\nNEXT: {text: <result>done</result>, delay: 2s, cost: 0.2}",
+            "replies.yaml": "START: {text: <goto>NEXT</goto>, cost: 0.1}\nNEXT: {text: <result>done</result>, delay: 1s, cost: 0.2}",
         }
     )
     with room.start("run", flow, "--id", "r", "--backend", "scripted-program") as live:

@@ -206,7 +206,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_pa
 
 
 def test_a_text_with_every_kind_of_character_is_kept(kept, folder):
-    text = "\0 \ud7ff \ufffd 🦊 \u2028 \\n \" \x1b[31m"
+    text = '\0 \ud7ff \ufffd 🦊 \u2028 \\n " \x1b[31m'
     record = kept.step("main", step=1, state="A.sh")
     record.add("out", text)
     assert texts(folder, "main", record.end()) == text

@@ -53,6 +53,7 @@ class Lines:
         text = views.line(event)
         if text is None:
             return ""
+        text = " ".join(text.splitlines())
         agent = getattr(event, "agent", "")
         if isinstance(event, _MOVES):
             was = self._states.get(agent)
@@ -61,7 +62,7 @@ class Lines:
                 text = text.replace(f"{agent} -> ", f"{agent} {was} -> ", 1)
         elif isinstance(event, AgentEnded):
             self._states.pop(agent, None)
-        return f"{text} ${spent[agent]:.2f} total {total}" if agent in spent else text
+        return f"{text} ${spent.pop(agent):.2f} total {total}" if agent in spent else text
 
     def shown(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""

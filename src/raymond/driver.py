@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from raymond import core, inbox, requests, views
+from raymond import core, inbox, requests, turns, views
 from raymond.agent import RUNNING, SCRIPTS, Agent
 from raymond.backends import Backend, Direct
 from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
@@ -94,7 +94,7 @@ class Driver:
             transcripts=Transcripts(project.path("transcripts", id)),
             spool=project.path("spool", id),
             clock=clock,
-            report=lambda step, ending: self._endings.append((step, ending)),
+            report=self._report,
             show=self._show,
         )
 
@@ -212,6 +212,12 @@ class Driver:
             self._sync_at = time.monotonic() + SYNC_WITHIN
         self._quiet_since = time.monotonic()
 
+    def _report(self, step: Step, ending: Ending) -> None:
+        # Its process, its pipes and its time may all be over in one moment: a step ends once.
+        if not step.ended:
+            step.ended = True
+            self._endings.append((step, ending))
+
     def _show(self, agent: str, kind: str, text: str) -> None:
         self._tell()
         self._face.shown(agent, kind, text)
@@ -253,7 +259,8 @@ class Driver:
 
     def _check_steps(self, now: float) -> None:
         for step in list(self._steps.values()):
-            step.check(now)
+            if not step.ended:
+                step.check(now)
         self._host.soonest = min((step.deadline() for step in self._steps.values()), default=FAR)
 
     def _keep_house(self) -> None:
@@ -324,18 +331,24 @@ class Driver:
         if now < self._look_at:
             return
         self._look_at = now + LOOK_EVERY
+        if any(request.kind == "stop" and request.now for request in self._take_requests()):
+            self._stop("stop", "stopped at once on request")
+
+    def _take_requests(self) -> list[requests.Request]:
+        """Journal what lies in the inbox; the requests that were not taken before."""
+        taken = []
         for path, request in list(inbox.look(self._inbox)):
             if request is None:
                 self._face.said(f"a request that cannot be read was put aside: {path}.broken")
                 os.rename(path, f"{path}.broken")
                 continue
-            new = self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
+            if self._commit_events(self._clock(), requests.take(self.run, self._placed, request)):
+                taken.append(request)
             self._must_sync = True
             self._write()
             self._tell()
             inbox.remove(path)
-            if new and request.kind == "stop" and request.now:
-                self._stop("stop", "stopped at once on request")
+        return taken
 
     # --- the end
 
@@ -344,7 +357,7 @@ class Driver:
         self._stop_now = kind
         self._commit(Stop(time=self._clock(), kind=kind, reason=reason))
         self._write()
-        for step in self._steps.values():
+        for step in self._running():
             step.stop()
         deadline = time.monotonic() + GRACE
         while self._running() and time.monotonic() < deadline:
@@ -352,7 +365,7 @@ class Driver:
                 key.data(key.fd)
             self._host.watcher.poll()
             now = time.monotonic()
-            for step in list(self._steps.values()):
+            for step in self._running():
                 if now >= step.deadline():
                     step.check(now)
         for step in self._running():
@@ -375,6 +388,8 @@ class Driver:
         self._tell()
         self._journal.sync()
         self._write_state()
+        # Every step has ended in the journal; what an earlier driver was killed before deleting goes too.
+        turns.remove(self._host.spool)
 
     def _abandon(self) -> None:
         """Also when something went wrong: no script outlives us unseen, no file stays open."""
@@ -389,6 +404,8 @@ class Driver:
         """Every step that was started and not ended, before anything else."""
         from raymond import __version__
 
+        # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
+        self._take_requests()
         self._commit_events(self._clock(), requests.resume(self.run, __version__))
         self._must_sync = True
         self._write()

@@ -114,6 +114,8 @@ def alive(pid: int, began: str) -> bool:
 
 def signal_group(pid: int, number: int) -> None:
     """Send a signal to everything in the session's first group."""
+    if not pid:
+        return  # nothing was started, and 0 would be our own group
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 

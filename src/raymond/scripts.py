@@ -24,6 +24,7 @@ DRAIN = 0.2
 LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
 _CHUNK = 1 << 16
+_PIPE = 1 << 20
 _BUILT_IN = {
     name: f"RAYMOND_{name.upper()}".encode()
     for name in (
@@ -189,8 +190,10 @@ class ScriptStep(Step):
             self.host.soonest = min(self.host.soonest, self.deadline())
 
     def _drain(self, fd: int) -> None:
-        """Read what is there; the end of the pipe closes it."""
-        while fd in self._open:
+        """Read what is there, at most what a pipe can hold: what was left running may never stop to speak."""
+        for _ in range(_PIPE // _CHUNK):
+            if fd not in self._open:
+                return
             try:
                 data = os.read(fd, _CHUNK)
             except BlockingIOError:
@@ -201,6 +204,8 @@ class ScriptStep(Step):
                 self._shut(fd)
 
     def _finish(self) -> None:
+        if self.ended:
+            return
         for fd in list(self._open):
             self._drain(fd)
         self.close()

@@ -56,6 +56,8 @@ class Step:
         self.state = agent.state
         self.number = agent.step
         self.pid = 0
+        self.ended = False
+        """How it ended was reported."""
         self.began = self.heard = time.monotonic()
         self._silence = limits.SILENCE if policy.timeout is None else policy.timeout
         self._longest = policy.max_time or FAR

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 
 from raymond import prompts, tags
 from raymond.agent import Agent
@@ -124,10 +125,12 @@ class DirectTurn(TurnStep):
         if self._verdict or now < self._due or not ending:
             super().check(now)
             return
-        for path, text in self._answer.writes.items():
-            with open(os.path.join(self.turn.cwd, path), "w", encoding="utf-8") as file:
-                file.write(text)
-        self._backend.finish(self.turn, self._answer)
+        try:
+            _write(self.turn.cwd, self._answer.writes)
+        except OSError as error:
+            ending = Trouble(kind="setup", error=f"cannot write {error.filename}: {(error.strerror or '').lower()}")
+        else:
+            self._backend.finish(self.turn, self._answer)
         self.conclude(ending)
 
     def stop(self) -> None:
@@ -137,6 +140,14 @@ class DirectTurn(TurnStep):
             self.conclude(Trouble(kind=kind, error=error))
         else:
             self.interrupted(Spending())
+
+
+def _write(cwd: str, writes: Mapping[str, str]) -> None:
+    for name, text in writes.items():
+        path = os.path.join(cwd, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 class ProgramTurn(TurnStep):
@@ -300,8 +311,12 @@ class ProgramTurn(TurnStep):
 
 
 def remove(spool: str) -> None:
-    """Delete the folder of a turn."""
+    """Delete the folder of a turn, or of all turns of a run."""
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(spool):
-            os.unlink(os.path.join(spool, name))
+            path = os.path.join(spool, name)
+            if os.path.isdir(path):
+                remove(path)
+            else:
+                os.unlink(path)
         os.rmdir(spool)

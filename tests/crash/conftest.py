@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from crash import torture
+
 
 @pytest.fixture(autouse=True)
 def back() -> Iterator[None]:
@@ -12,3 +14,11 @@ def back() -> Iterator[None]:
     here = os.getcwd()
     yield
     os.chdir(here)
+
+
+@pytest.fixture(autouse=True)
+def clear() -> Iterator[None]:
+    """What a failing test left running is ended."""
+    yield
+    while torture.PLACES:
+        torture.PLACES.pop().clear()

@@ -94,6 +94,27 @@ def test_the_recorded_run_has_everything(recorded: Recorded) -> None:
     assert not recorded.story.interrupted
 
 
+def test_every_turn_of_the_recorded_run_sees_what_it_should(recorded: Recorded) -> None:
+    """A callee sees its caller, a function sees nothing, a caller does not see its callee, a reset forgets."""
+    prompts = {}
+    for session, visit in recorded.story.sessions.items():
+        said = runs.talk(recorded.project, recorded.id, session)
+        prompts[visit.state, visit.entered] = [prompt.split()[0].rstrip(",") for prompt, _ in said]
+    caller = ["Say", "The"]  # START, GATHER
+    assert prompts == {
+        ("START.md", 1): ["Say"],
+        ("WORKER.md", 1): ["You"],
+        ("GATHER.md", 3): ["Say", "The"],
+        ("VERDICT.md", 5): [*caller, "You"],
+        ("JUDGE.md", 6): [*caller, "The", "Your", "Your"],  # and two reminders
+        ("OUTER.md", 7): ["You"],
+        ("INNER.md", 8): ["You", "Two"],
+        ("LOOP.md", 11): ["Visit"],
+        ("LOOP.md", 12): ["Visit", "Visit"],
+        ("ANSWERED.md", 15): ["Visit", "Visit", "A"],
+    }
+
+
 @pytest.mark.parametrize("slice_", range(SLICES))
 def test_cut_after_any_decision_the_run_ends_the_same(
     slice_: int, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -56,22 +56,19 @@ class Gated(Place):
 def test_a_second_driver_is_refused_with_the_pid_of_the_first(tmp_path: Path) -> None:
     place = Gated(tmp_path)
     first = place.begin()
-    try:
-        until(place.marked, "the script")
-        before = place.journal.read_bytes()
-        second = place.resume().wait()
-        assert (second.code, second.out) == (1, "")
-        assert second.err == (
-            f"error: process {first.process.pid} drives this run\n"
-            "hint: `raymond stop ID` stops it; `raymond status ID` shows what it does\n"
-        )
-        assert place.journal.read_bytes() == before
-        forced = place.resume("--force").wait()
-        assert (forced.code, forced.err) == (1, second.err), "a live holder is not overruled"
-        place.open_gate()
-        assert first.wait().code == 0
-    finally:
-        first.kill()
+    until(place.marked, "the script")
+    before = place.journal.read_bytes()
+    second = place.resume().wait()
+    assert (second.code, second.out) == (1, "")
+    assert second.err == (
+        f"error: process {first.process.pid} drives this run\n"
+        "hint: `raymond stop ID` stops it; `raymond status ID` shows what it does\n"
+    )
+    assert place.journal.read_bytes() == before
+    forced = place.resume("--force").wait()
+    assert (forced.code, forced.err) == (1, second.err), "a live holder is not overruled"
+    place.open_gate()
+    assert first.wait().code == 0
 
 
 def test_many_drivers_at_once_are_one_driver_and_refusals(tmp_path: Path) -> None:
@@ -80,17 +77,11 @@ def test_many_drivers_at_once_are_one_driver_and_refusals(tmp_path: Path) -> Non
     until(place.marked, "the script")
     first.kill()
     drivers = [place.resume() for _ in range(4)]
-    try:
-        until(lambda: sum(driver.ended for driver in drivers) == 3, "three refusals")
-        (holder,) = [driver for driver in drivers if not driver.ended]
-        for driver in drivers:
-            if driver is not holder:
-                assert driver.wait().code == 1
-        place.open_gate(steps=2)
-        done = holder.wait()
-    finally:
-        for driver in drivers:
-            driver.kill()
+    until(lambda: sum(driver.ended for driver in drivers) == 3, "three refusals")
+    (holder,) = [driver for driver in drivers if not driver.ended]
+    assert [driver.wait().code for driver in drivers if driver is not holder] == [1, 1, 1]
+    place.open_gate(steps=2)
+    done = holder.wait()
     assert (done.code, done.out) == (0, "done\n")
     assert runs.story(place.project, ID).resumed == 1
 
@@ -247,21 +238,21 @@ def test_a_stop_that_was_not_journaled_when_the_driver_died_stops_once(tmp_path:
 
 
 def test_an_answer_left_for_a_driver_that_is_killed_reaches_the_next_one(tmp_path: Path) -> None:
-    states = TWO_QUESTIONS | {"BEGIN_sh": "", "BLOCK_sh": GATED}
-    states["START_sh"] = """echo '<fork>BLOCK.sh</fork><goto>ASK.sh</goto>'"""
-    states["ASK_sh"] = """echo '<ask next="END.sh">well?</ask>'"""
-    del states["BEGIN_sh"], states["AGAIN_sh"]
-    place = Gated(tmp_path, **states)
+    place = Gated(
+        tmp_path,
+        START_sh="""echo '<fork>BLOCK.sh</fork><goto>ASK.sh</goto>'""",
+        BLOCK_sh=GATED,
+        ASK_sh="""echo '<ask next="END.sh">well?</ask>'""",
+        END_sh=TWO_QUESTIONS["END_sh"],
+    )
     first = place.begin()
-    try:
-        until(lambda: place.lines() > 2 and runs.asking(place.project, ID) and place.marked(), "the question")
-        first.process.send_signal(signal.SIGSTOP)
-        answered = place.start("answer", ID, "well").wait()
-        assert (answered.code, answered.out) == (0, "")
-        assert answered.err == f"left for process {first.process.pid}, which drives {ID}\n"
-        assert len(left(place.project, ID)) == 1
-    finally:
-        first.kill()
+    until(lambda: place.lines() > 2 and runs.asking(place.project, ID) and place.marked(), "the question")
+    first.process.send_signal(signal.SIGSTOP)
+    answered = place.start("answer", ID, "well").wait()
+    assert (answered.code, answered.out) == (0, "")
+    assert answered.err == f"left for process {first.process.pid}, which drives {ID}\n"
+    assert len(left(place.project, ID)) == 1
+    first.kill()
     resumed = place.resume()
     until(lambda: taken(place.project, ID), "the request")
     place.open_gate(steps=5)

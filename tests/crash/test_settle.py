@@ -33,8 +33,17 @@ class Scene(Place):
         self.flow = runs.workflow(folder / "flow", START_sh=SLEEPER, THINK_md="Think.", replies=REPLY)
         os.mkfifo(self.room / "gate")
 
+        self.others: list[subprocess.Popen[bytes]] = []
+
     def begin(self) -> torture.Command:
         return self.start("run", str(self.flow), "--id", ID, "--backend", "scripted-program")
+
+    def other(self, *argv: str, step: int = 0) -> "subprocess.Popen[bytes]":
+        """Another process; one that a step started carries its mark."""
+        mark = {"RAYMOND_STEP": f"{self.key()}/{step}"} if step else {}
+        environment = {**os.environ, **mark}
+        self.others.append(subprocess.Popen(argv, env=environment, start_new_session=True, stdout=subprocess.PIPE))
+        return self.others[-1]
 
     def kill_driver(self) -> int:
         """Start the run, kill its driver when the program waits at the gate; the program's pid."""
@@ -76,8 +85,9 @@ class Scene(Place):
 def scene(tmp_path: Path) -> Iterator[Scene]:
     scene = Scene(tmp_path)
     yield scene
-    for pid in scene.marked():
-        end(pid)
+    for other in scene.others:
+        with other:
+            other.kill()
 
 
 def read(fd: int) -> bytes:
@@ -175,25 +185,18 @@ def test_without_a_spool_the_reply_is_recalled_from_the_session(scene: Scene) ->
 
 
 def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene) -> None:
-    pid = scene.kill_driver()
-    end(pid)
+    end(scene.kill_driver())
     sleeper = int((scene.room / "sleeper").read_text())
-    mark = {**os.environ, "RAYMOND_STEP": f"{scene.key()}/2"}
-    orphan = subprocess.Popen(["sleep", "1000"], env=mark, start_new_session=True)
-    bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-    try:
-        resumed = scene.resume()
-        orphan.wait(torture.PATIENCE)
-        until(lambda: not alive(sleeper), "the end of what an earlier step left running")
-        scene.open_gate()
-        done = resumed.wait()
-        assert bystander.poll() is None
-    finally:
-        orphan.kill()
-        orphan.wait()
-        bystander.kill()
-        bystander.wait()
+    orphan = scene.other("sleep", "1000", step=2)
+    bystander = scene.other("sleep", "1000")
 
+    resumed = scene.resume()
+    orphan.wait(torture.PATIENCE)
+    until(lambda: not alive(sleeper), "the end of what an earlier step left running")
+    scene.open_gate()
+    done = resumed.wait()
+
+    assert bystander.poll() is None
     assert (done.code, done.out) == (0, "thought\n"), done.err
     first, second = scene.events(StepStarted)[1:]
     (cut,) = scene.events(StepInterrupted)
@@ -210,29 +213,25 @@ def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene)
 def test_the_leftovers_are_gone_before_the_step_runs_again(scene: Scene) -> None:
     """One that does not end when it is asked to is ended all the same."""
     end(scene.kill_driver())
-    stubborn = ["bash", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"]
-    mark = {**os.environ, "RAYMOND_STEP": f"{scene.key()}/2"}
-    with subprocess.Popen(stubborn, env=mark, start_new_session=True, stdout=subprocess.PIPE) as orphan:
-        assert orphan.stdout
-        orphan.stdout.readline()
-        resumed = scene.resume()
-        until(lambda: len(scene.events(StepStarted)) == 3, "the second attempt")
-        assert orphan.wait(torture.PATIENCE) == -signal.SIGKILL
+    orphan = scene.other("bash", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done", step=2)
+    assert orphan.stdout
+    orphan.stdout.readline()
+    resumed = scene.resume()
+    until(lambda: len(scene.events(StepStarted)) == 3, "the second attempt")
+    assert not alive(orphan.pid)
+    assert orphan.wait() == -signal.SIGKILL
     scene.open_gate()
     assert resumed.wait().code == 0
 
 
 def test_a_pid_that_another_process_has_now_is_left_alone(scene: Scene) -> None:
     end(scene.kill_driver())
-    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as bystander:
-        try:
-            scene.spool("pid").write_text(f"{bystander.pid} 12345")
-            resumed = scene.resume()
-            scene.open_gate()
-            assert resumed.wait().code == 0
-            assert bystander.poll() is None
-        finally:
-            bystander.kill()
+    bystander = scene.other("sleep", "1000")
+    scene.spool("pid").write_text(f"{bystander.pid} 12345")
+    resumed = scene.resume()
+    scene.open_gate()
+    assert resumed.wait().code == 0
+    assert bystander.poll() is None
     assert len(scene.events(StepInterrupted)) == 1
 
 

@@ -33,6 +33,8 @@ PATIENCE = 60.0
 """Seconds until something that does not come is called missing; nothing is measured with it."""
 MODES = ("driver", "program", "all", "mixed")
 ID = "r"
+PLACES: list["Place"] = []
+"""Every place of the test that runs now, to be cleared after it."""
 
 
 class Ending(Struct):
@@ -55,13 +57,22 @@ class Place:
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         self.environment = {**kept, "LEDGER": str(self.ledger)}
         self._files = folder
-        self._commands = 0
+        self._commands: list[Command] = []
+        PLACES.append(self)
+
+    def clear(self) -> None:
+        """End whatever is left, so that a failing test leaves nothing behind."""
+        for command in self._commands:
+            command.kill()
+        for pid in self.marked():
+            end(pid)
 
     def start(self, *args: str, code: str = "") -> "Command":
         """A command that runs until it ends or is killed; with `code`, that is what starts it."""
-        self._commands += 1
         argv = [sys.executable, *(["-c", code] if code else ["-m", "raymond"]), *args]
-        return Command(self, argv, self._files / f"{self._commands}.out", self._files / f"{self._commands}.err")
+        number = len(self._commands)
+        self._commands.append(Command(self, argv, self._files / f"{number}.out", self._files / f"{number}.err"))
+        return self._commands[-1]
 
     def begin(self) -> "Command":
         """The run that is to be tortured."""
@@ -174,18 +185,13 @@ def torture(place: Place, seed: int) -> Round:
     left = chance.randint(1, 3)
     killed: list[str] = []
     command = place.begin()
-    try:
-        while left:
-            left -= 1
-            if not moment(place, command, chance):
-                break
-            killed.append(strike(place, command, chance.choice(MODES[:3]) if mode == "mixed" else mode, chance))
-            journal.read(place.project, ID)  # readable after every kill, or this raises
-            if command.ended:
-                command = place.resume()
-        return Round(seed, killed, command.wait())
-    finally:
-        command.kill()
+    while left and moment(place, command, chance):
+        left -= 1
+        killed.append(strike(place, command, chance.choice(MODES[:3]) if mode == "mixed" else mode, chance))
+        journal.read(place.project, ID)  # readable after every kill, or this raises
+        if command.ended:
+            command = place.resume()
+    return Round(seed, killed, command.wait())
 
 
 def moment(place: Place, command: Command, chance: random.Random) -> bool:
@@ -226,6 +232,7 @@ def check(place: Place, done: Round, unbroken: Story) -> None:
     check_scripts(place, told)
     check_money(place, done, told, unbroken)
     assert place.marked() == [], "no process is left"
+    assert not os.path.exists(place.project.path("spool", ID)), "no file of a turn is left"
     assert_talks_are_whole(place, told)
 
 

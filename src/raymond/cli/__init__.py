@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import io
 import os
 import sys
 from importlib import import_module
@@ -108,6 +109,9 @@ def _open_streams() -> None:
         if getattr(sys, name) is None:
             fd = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(fd, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a letter of the result must not cost the result.
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _check_text(args: list[str]) -> None:

@@ -23,6 +23,7 @@ def main(argv: list[str]) -> int:
         content = [{"type": "tool_use", "name": tool.get("name"), "input": tool.get("input")}]
         _say({"type": "assistant", "message": {"content": content}})
     for path, text in reply.get("writes", {}).items():
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     if reply.get("silent"):

@@ -1,0 +1,1 @@
+echo "<result>dug in $RAYMOND_RESULT</result>"

@@ -1,0 +1,1 @@
+echo "<result>$RAYMOND_INPUT, now in ${PWD##*/}</result>"

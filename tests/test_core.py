@@ -1,0 +1,784 @@
+"""What follows from what comes in: steps and sessions, refusals, the table of failures, limits, time."""
+
+from typing import Any
+
+import pytest
+
+from builders import START, Play, block, head, place, start
+from raymond import core, run, tags, views
+from raymond.core import Begin, Failure, Interruption, Output, Spending, Stop, Tick
+from raymond.events import (
+    AgentFailed,
+    AgentMoved,
+    AgentPaused,
+    AgentStarted,
+    AgentWoke,
+    BackendClosed,
+    BackendOpened,
+    RunEnded,
+    RunStopped,
+    StepFailed,
+    StepFinished,
+    StepInterrupted,
+    StepRefused,
+    StepStarted,
+)
+from raymond.run import Run
+
+FILES = {
+    "START.md": "",
+    "A.md": "",
+    "B.md": "",
+    "N.md": "",
+    "S.sh": "",
+    "CODEX.md": head("backend: codex"),
+    "SAFE.md": head("on_error: A"),
+    "TWO.md": head("retries: 2"),
+    "NONE.md": head("retries: 0"),
+    "AGAIN.sh": block("retries: 1"),
+    "RESCUED.sh": block("on_error: A"),
+    "ONLY.md": head("allowed_transitions: [{tag: goto, target: A}]"),
+    "FORCED.md": head("allowed_transitions: [{tag: goto, target: A}]\nforce_implicit: true"),
+    "EITHER.md": head("allowed_transitions: [{tag: goto, target: A.md}, {tag: result}]"),
+    "OPEN.md": head("allowed_transitions: [{tag: result}]"),
+    "FORKS.md": head("allowed_transitions: [{tag: fork, target: A, next: B, cd: sub, item: '1'}]"),
+    "SCRIPTED.sh": block("allowed_transitions: [{tag: goto, target: A}]"),
+}
+
+
+def at(state: str, **given: Any) -> Play:
+    """A run whose main agent stands in `state` and has a conversation."""
+    play = Play(FILES, **given)
+    play.say(f"<goto>{state}</goto>")
+    return play
+
+
+def started(play: Play, agent: str = "main") -> StepStarted:
+    event = play.begin(agent)
+    assert isinstance(event, StepStarted)
+    return event
+
+
+# Beginning
+
+
+def test_a_run_begins_with_itself_and_its_main_agent() -> None:
+    placed = place(FILES)
+    first = start(placed, input="do it")
+    assert core.begin(first) == [first, AgentStarted(agent="main", state="START.md", input="do it")]
+
+
+def test_a_step_of_a_script_has_a_number_and_no_session() -> None:
+    assert started(at("S")) == StepStarted(agent="main", step=2)
+
+
+def test_a_turn_is_told_what_to_write_and_what_to_branch_from() -> None:
+    play = Play(FILES)
+    first = started(play)
+    session = core.session_of(play.run, 1, 1)
+    assert first == StepStarted(agent="main", step=1, backend="claude", session=session)
+    play.say("<goto>A</goto>")
+    again = core.session_of(play.run, 2, 1)
+    assert started(play) == StepStarted(agent="main", step=2, backend="claude", session=again, base=session)
+
+
+def test_ids_of_sessions_are_derived_and_never_the_same() -> None:
+    one, other = Play(FILES), Play(FILES, key="00000000-0000-4000-8000-000000000000")
+    ids = [core.session_of(play.run, step, turn) for play in (one, other) for step in (1, 2, 11) for turn in (1, 2, 12)]
+    assert len(set(ids)) == len(ids)
+    assert core.session_of(Play(FILES).run, 1, 1) == ids[0]
+
+
+# Sessions: what the next turn branches from
+
+
+def test_a_goto_branches_from_the_last_turn_and_a_reset_starts_fresh() -> None:
+    play = Play(FILES)
+    play.say("<goto>A</goto>")
+    first = started(play)
+    play.say("<reset>B</reset>")
+    assert started(play).base == ""
+    assert first.base != ""
+
+
+def test_a_script_between_two_turns_does_not_end_the_conversation() -> None:
+    play = at("S")
+    session = play.main.session
+    play.say("<goto>A</goto>")
+    assert started(play).base == session
+
+
+def test_a_call_branches_from_the_caller_and_the_caller_goes_on_as_it_was() -> None:
+    play = at("A")
+    play.say('<call return="N">B</call>')
+    caller = play.main.session
+    assert started(play).base == caller
+    play.say("<goto>A</goto>")
+    play.say("<result>x</result>")
+    assert started(play).base == caller
+
+
+def test_a_function_sees_nothing_and_the_caller_goes_on_as_it_was() -> None:
+    play = at("A")
+    play.say('<function return="N">B</function>')
+    caller = core.session_of(play.run, 2, 1)
+    assert started(play).base == ""
+    play.say("<result>x</result>")
+    assert started(play).base == caller
+
+
+def test_a_callee_that_begins_with_a_script_still_branches_from_the_caller() -> None:
+    play = at("A")
+    play.say('<call return="N">S</call>')
+    caller = play.main.session
+    play.say("<goto>B</goto>")
+    assert started(play).base == caller
+
+
+def test_a_fork_starts_fresh_and_its_parent_goes_on() -> None:
+    play = at("A")
+    play.say("<fork next='B'>A</fork>")
+    session = play.main.session
+    assert started(play, "main_a1").base == ""
+    assert started(play).base == session
+
+
+def test_waits_asks_and_sleep_keep_the_conversation() -> None:
+    play = at("A")
+    play.say("<wait>B</wait>")
+    play.say('<ask next="A">why?</ask>')
+    play.ask("answer", text="so")
+    play.say("<goto after='5m'>B</goto>")
+    session = play.main.session
+    play.pass_time(300)
+    assert session == core.session_of(play.run, 4, 1)
+    assert started(play).base == session
+
+
+def test_after_a_refused_reply_the_next_turn_branches_from_that_turn() -> None:
+    play = at("A")
+    before = play.main.session
+    first = started(play)
+    play.say("no tag at all")
+    second = started(play)
+    assert (first.base, second.base) == (before, first.session)
+    assert (second.step, second.turn, second.attempt) == (first.step, 2, 1)
+    play.say("again none")
+    assert started(play).base == second.session
+
+
+@pytest.mark.parametrize("how", ["interrupted", "crash", "silent", "overload"])
+def test_after_an_interruption_or_a_crash_the_next_turn_branches_from_the_one_before(how: str) -> None:
+    play = at("A")
+    before = play.main.session
+    first = started(play)
+    play.interrupt() if how == "interrupted" else play.fail(how)
+    play.pass_time(1)
+    second = started(play)
+    assert (second.base, second.session != first.session) == (before, True)
+    assert (second.step, second.turn, second.attempt) == (first.step + 1, 1, 2)
+    assert play.main.interrupted
+
+
+def test_a_reminder_that_is_interrupted_is_given_again_from_the_refused_turn() -> None:
+    play = at("A")
+    play.say("no tag")
+    refused = play.main.session
+    play.interrupt()
+    again = started(play)
+    assert (again.base, again.turn, again.step, again.attempt) == (refused, 1, 3, 2)
+    assert (play.main.reminders, play.main.reminder != "") == (1, True)
+
+
+def test_a_state_on_another_backend_starts_fresh_and_so_does_the_way_back() -> None:
+    play = at("CODEX")
+    there = started(play)
+    assert (there.backend, there.base) == ("codex", "")
+    play.say("<goto>A</goto>")
+    back = started(play)
+    assert (back.backend, back.base) == ("claude", "")
+
+
+def test_a_call_to_another_backend_returns_to_the_callers_conversation() -> None:
+    play = at("A")
+    play.say('<call return="N">CODEX</call>')
+    caller = play.main.session
+    play.say("<result>x</result>")
+    assert started(play).base == caller
+
+
+def test_a_session_that_the_backend_names_itself_is_the_one_that_counts() -> None:
+    play = Play(FILES)
+    play.begin()
+    reading = tags.read("<goto>A</goto>")
+    play.put(Output(time=play.now, agent="main", reading=reading, session="its-own"))
+    assert started(play).base == "its-own"
+
+
+# Reading, reminders, policy
+
+
+def test_what_a_step_costs_is_counted_however_it_ends() -> None:
+    play = Play(FILES)
+    play.say("<goto>A</goto>", cost=0.25, tokens_in=10, tokens_out=1, offset=7)
+    assert play.last[0] == StepFinished(
+        agent="main",
+        step=1,
+        session=core.session_of(play.run, 1, 1),
+        cost=0.25,
+        tokens_in=10,
+        tokens_out=1,
+        offset=7,
+    )
+    play.say("nothing", cost=0.25, tokens_in=10)
+    play.fail("crash", spent=Spending(cost=0.25, estimated=True, tokens_out=1))
+    play.interrupt(cost=0.25)
+    assert (play.run.cost, play.run.estimated, play.run.tokens_in, play.run.tokens_out) == (1.0, True, 20, 2)
+    assert play.run.iterations == 2
+
+
+def test_a_reply_without_a_tag_is_answered_with_what_would_be_right() -> None:
+    play = at("A")
+    play.say("I am done.", cost=0.5)
+    assert play.last == [
+        StepRefused(
+            agent="main",
+            step=2,
+            reason="the output has no transition",
+            hint="end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>",
+            session=core.session_of(play.run, 2, 1),
+            cost=0.5,
+        )
+    ]
+    assert (play.main.status, play.main.state, play.main.reminders) == ("ready", "A.md", 1)
+    assert play.run.iterations == 1
+
+
+def test_after_three_reminders_the_visit_has_failed() -> None:
+    play = at("A")
+    for turn in (1, 2, 3):
+        play.say("nothing")
+        assert (play.kinds(), play.main.reminders, play.main.turn) == (["StepRefused"], turn, turn)
+    play.say("nothing")
+    error = "the output has no transition (asked 4 times)"
+    assert play.last == [
+        StepFailed(agent="main", step=2, kind="unreadable", error=error),
+        AgentFailed(agent="main", kind="unreadable", error=error),
+    ]
+    assert play.run.iterations == 2
+
+
+def test_reminders_are_counted_for_one_visit() -> None:
+    play = at("A")
+    for _ in range(3):
+        play.say("nothing")
+    play.say("<goto>A</goto>")
+    assert play.main.reminders == 0
+    play.say("nothing")
+    assert play.kinds() == ["StepRefused"]
+
+
+def test_a_visit_that_was_never_readable_goes_to_on_error() -> None:
+    play = at("SAFE")
+    for _ in range(4):
+        play.say("nothing")
+    assert play.last[1] == AgentMoved(
+        agent="main", tag="on_error", state="A.md", error="the output has no transition (asked 4 times)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "kinds"), [("S", ["StepFailed", "AgentFailed"]), ("RESCUED", ["StepFailed", "AgentMoved"])]
+)
+def test_a_script_is_not_reminded(state: str, kinds: list[str]) -> None:
+    play = at(state)
+    play.say("nothing")
+    assert play.kinds() == kinds
+    failed = play.last[0]
+    assert isinstance(failed, StepFailed)
+    assert (failed.kind, failed.error) == ("script", "the output has no transition")
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "reason"),
+    [
+        (
+            "EITHER",
+            "<goto>B</goto>",
+            "`<goto>B</goto>` is not allowed here; allowed: `<goto>A.md</goto>`, `<result>...</result>`",
+        ),
+        (
+            "EITHER",
+            "<reset>A</reset>",
+            "`<reset>A</reset>` is not allowed here; allowed: `<goto>A.md</goto>`, `<result>...</result>`",
+        ),
+        ("ONLY", "<result>x</result>", "`<result>x</result>` is not allowed here; allowed: `<goto>A</goto>`"),
+    ],
+)
+def test_what_the_policy_forbids_is_refused_with_what_it_allows(state: str, text: str, reason: str) -> None:
+    play = at(state)
+    play.say(text)
+    refused = play.last[0]
+    assert isinstance(refused, StepRefused)
+    assert refused.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "lands"),
+    [
+        ("EITHER", "<goto>A</goto>", "A.md"),
+        ("ONLY", "<goto>A.md</goto>", "A.md"),
+        ("ONLY", "no tag", "A.md"),
+        ("ONLY", "an open <goto>", "A.md"),
+        ("ONLY", "", "A.md"),
+        ("SCRIPTED", "no tag", "A.md"),
+        ("FORCED", "no tag", "A.md"),
+        ("FORCED", "<goto>B</goto>", "A.md"),
+        ("FORCED", "<goto>A</goto><goto>B</goto>", "A.md"),
+        ("FORCED", "<reset cd='/etc'>B</reset>", "A.md"),
+    ],
+)
+def test_what_the_policy_implies_need_not_be_said(state: str, text: str, lands: str) -> None:
+    play = at(state)
+    play.say(text, cds={"/etc": "!outside"})
+    assert (play.kinds()[0], play.main.state) == ("StepFinished", lands)
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        ("OPEN", "no tag"),
+        ("EITHER", "no tag"),
+        ("ONLY", "<goto>A</goto><goto>B</goto>"),
+        ("ONLY", "<goto x='1'>A</goto>"),
+    ],
+)
+def test_what_the_policy_leaves_open_must_be_said(state: str, text: str) -> None:
+    play = at(state)
+    play.say(text)
+    assert play.kinds() == ["StepRefused"]
+
+
+def test_an_implied_transition_has_its_directory_and_its_variables() -> None:
+    play = at("FORKS")
+    meant = core.meant(core.policy_of(play.placed, "FORKS.md"), tags.read("no tag"))
+    assert [one.cd for one in meant if isinstance(one, tags.Fork)] == ["sub"]
+    play.say("no tag", cds={"sub": "/work/sub"})
+    assert (play.agent("main_a1").cwd, play.agent("main_a1").variables) == ("/work/sub", {"item": "1"})
+
+
+# The table of failures
+
+
+def test_a_crash_is_tried_again_until_the_retries_are_used_up() -> None:
+    play = at("A")
+    for attempt in (1, 2, 3):
+        play.fail("crash", exit_code=1)
+        assert play.last == [
+            StepFailed(agent="main", step=1 + attempt, kind="crash", error="boom", exit_code=1, again=True)
+        ]
+        assert (play.main.status, play.main.attempt) == ("ready", attempt)
+    play.fail("silent")
+    assert play.kinds() == ["StepFailed", "AgentFailed"]
+    assert (play.main.status, play.main.error, play.run.failed) == ("failed", "boom", 1)
+
+
+@pytest.mark.parametrize(("state", "attempts"), [("A", 4), ("TWO", 3), ("NONE", 1), ("S", 1), ("AGAIN", 2)])
+def test_retries_are_three_for_prompts_none_for_scripts_or_what_the_policy_says(state: str, attempts: int) -> None:
+    play = at(state)
+    for _ in range(attempts - 1):
+        play.fail("crash")
+        assert play.main.status == "ready"
+    play.fail("crash")
+    assert play.main.status == "failed"
+
+
+@pytest.mark.parametrize("kind", ["script", "time", "setup"])
+def test_what_trying_again_would_not_mend_fails_at_once(kind: str) -> None:
+    play = at("A")
+    play.fail(kind, error="it broke")
+    assert play.last == [
+        StepFailed(agent="main", step=2, kind=kind, error="it broke"),
+        AgentFailed(agent="main", kind=kind, error="it broke"),
+    ]
+
+
+def test_a_failed_visit_goes_to_on_error() -> None:
+    play = at("SAFE")
+    for _ in range(3):
+        play.fail("crash")
+    play.fail("crash", error="it broke")
+    assert play.last[1] == AgentMoved(agent="main", tag="on_error", state="A.md", error="it broke")
+    assert (play.main.failures, play.main.attempt) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", ["context", "refusal"])
+def test_a_full_context_or_a_refusal_is_tried_fresh_once(kind: str) -> None:
+    play = at("A")
+    play.say("no tag")
+    play.fail(kind)
+    assert play.last == [StepFailed(agent="main", step=2, kind=kind, error="boom", fresh=True, again=True)]
+    assert (play.main.session, play.main.reminder, play.main.interrupted) == ("", "", False)
+    assert started(play).base == ""
+    play.fail(kind)
+    assert play.kinds() == ["StepFailed", "AgentFailed"]
+
+
+def test_siblings_go_on_when_an_agent_fails() -> None:
+    play = at("A")
+    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    play.fail("setup", "main_a1")
+    assert play.statuses() == {"main": "waiting", "main_a1": "failed", "main_b2": "ready"}
+
+
+# Backends that rest
+
+
+def three(**given: Any) -> Play:
+    """Main waits for two turns of claude, one of codex and a script; all four run."""
+    play = Play(FILES, **given)
+    play.say("<fork>A</fork><fork>B</fork><fork>CODEX</fork><fork>S</fork><wait>N</wait>")
+    for name in run.owed(play.run):
+        play.begin(name)
+    return play
+
+
+def test_a_usage_limit_closes_its_backend_until_the_reset_and_nothing_else() -> None:
+    play = three()
+    play.fail("limit", "main_a1", error="until noon", retry_at=START + 3600)
+    assert play.last == [
+        StepFailed(agent="main_a1", step=2, kind="limit", error="until noon", charged=False, again=True),
+        BackendClosed(backend="claude", kind="limit", error="until noon", until=START + 3600, since=START),
+    ]
+    assert (play.agent("main_a1").status, play.agent("main_a1").failures) == ("ready", 0)
+    assert (run.owed(play.run), run.wake_at(play.run)) == ([], START + 3600)
+    play.say("<goto>CODEX</goto>", "main_codex3")
+    play.say("<goto>S</goto>", "main_s4")
+    assert run.owed(play.run) == ["main_codex3", "main_s4"]
+
+
+def test_a_usage_limit_that_names_no_reset_is_looked_at_every_quarter_of_an_hour() -> None:
+    play = three()
+    play.fail("limit", "main_a1", retry_at=START - 5)
+    assert play.run.closed["claude"].until == START + 900
+
+
+def test_at_the_reset_one_turn_tries_first_and_its_answer_opens_the_backend() -> None:
+    play = three()
+    play.fail("limit", "main_a1", retry_at=START + 3600)
+    play.fail("limit", "main_b2", retry_at=START + 7200)
+    assert play.kinds() == ["StepFailed"]
+    assert play.pass_time(3599) == []
+    assert play.pass_time(1) == [BackendOpened(backend="claude", probing=True)]
+    assert run.owed(play.run) == ["main_a1"]
+    assert run.wake_at(play.run) is None
+    play.begin("main_a1")
+    assert run.owed(play.run) == []
+    play.say("<goto>A</goto>", "main_a1")
+    assert play.last[1] == BackendOpened(backend="claude")
+    assert (run.owed(play.run), play.run.closed) == (["main_b2", "main_a1"], {})
+
+
+@pytest.mark.parametrize("text", ["no tag at all", "<goto>NOPE</goto>"])
+def test_a_refused_reply_shows_too_that_a_backend_answers(text: str) -> None:
+    play = three()
+    play.fail("overload", "main_a1")
+    play.pass_time(1)
+    play.fail("crash", "main_b2")
+    play.say(text, "main_a1")
+    assert play.last[1:] == [BackendOpened(backend="claude")]
+
+
+def test_an_unreadable_last_reply_opens_a_backend_before_the_agent_fails() -> None:
+    play = at("A")
+    for _ in range(3):
+        play.say("nothing")
+    play.fail("overload")
+    play.pass_time(1)
+    play.say("nothing")
+    assert play.kinds() == ["StepFailed", "BackendOpened", "AgentFailed"]
+
+
+def test_a_crash_neither_opens_nor_closes_a_backend() -> None:
+    play = at("A")
+    play.fail("overload")
+    play.pass_time(1)
+    play.fail("crash")
+    assert play.kinds() == ["StepFailed"]
+    assert (list(play.run.probing), run.owed(play.run)) == (["claude"], ["main"])
+
+
+def test_an_overloaded_backend_is_tried_by_one_turn_at_growing_distances() -> None:
+    play = at("A")
+    waits = []
+    for _ in range(7):
+        play.fail("overload")
+        closed = play.run.closed["claude"]
+        waits.append(closed.until - play.now)
+        assert play.pass_time(waits[-1]) == [BackendOpened(backend="claude", probing=True)]
+    assert waits == [1.0, 5.0, 15.0, 60.0, 300.0, 300.0, 300.0]
+    assert (play.main.failures, play.main.status) == (0, "ready")
+
+
+def test_an_overload_may_say_itself_when_to_come_back() -> None:
+    play = at("A")
+    play.fail("overload", retry_at=START + 42)
+    assert play.run.closed["claude"].until == START + 42
+
+
+def test_other_turns_that_find_the_backend_overloaded_say_nothing_new() -> None:
+    play = three()
+    play.fail("overload", "main_a1")
+    play.fail("overload", "main_b2")
+    assert play.kinds() == ["StepFailed"]
+    assert (play.run.closed["claude"].tries, play.statuses()["main_b2"]) == (0, "ready")
+
+
+def test_patience_ends_and_the_agent_that_tried_pauses() -> None:
+    play = at("A", patience=20.0)
+    for wait in (1, 5, 15):
+        play.fail("overload")
+        play.pass_time(wait)
+    play.fail("overload", error="529")
+    assert play.last[2:] == [AgentPaused(agent="main", reason="claude was overloaded for too long: 529")]
+    assert (play.main.status, views.status(play.run), views.exit_code(play.run)) == ("paused", "paused", 3)
+
+
+def test_an_overload_after_a_usage_limit_is_counted_from_its_own_beginning() -> None:
+    play = at("A", patience=20.0)
+    play.fail("limit")
+    play.pass_time(900)
+    play.fail("overload")
+    assert play.last[1] == BackendClosed(
+        backend="claude", kind="overload", error="boom", until=play.now + 1, since=play.now
+    )
+
+
+@pytest.mark.parametrize("kind", ["auth", "billing"])
+def test_who_must_log_in_or_pay_closes_the_backend_until_a_person_resumes(kind: str) -> None:
+    play = three()
+    play.fail(kind, "main_a1", error="log in first")
+    assert play.last == [
+        StepFailed(agent="main_a1", step=2, kind=kind, error="log in first", charged=False),
+        BackendClosed(backend="claude", kind=kind, error="log in first", since=START),
+        AgentPaused(agent="main_a1", reason="log in first"),
+    ]
+    assert (play.agent("main_a1").error, run.wake_at(play.run)) == ("log in first", None)
+    play.fail("crash", "main_b2")
+    assert (run.owed(play.run), play.pass_time(10**6)) == ([], [])
+    play.resume()
+    assert run.owed(play.run) == ["main_b2", "main_a1"]
+
+
+def test_a_login_that_ends_while_the_backend_rests_pauses_its_agent_too() -> None:
+    play = three()
+    play.fail("limit", "main_a1")
+    play.fail("auth", "main_b2")
+    assert play.kinds() == ["StepFailed", "BackendClosed", "AgentPaused"]
+    assert (play.run.closed["claude"].kind, play.statuses()["main_b2"]) == ("auth", "paused")
+
+
+@pytest.mark.parametrize("kind", ["limit", "overload"])
+def test_a_backend_that_waits_for_a_person_is_not_opened_by_time(kind: str) -> None:
+    play = three()
+    play.fail("auth", "main_a1")
+    play.fail(kind, "main_b2")
+    assert play.kinds() == ["StepFailed"]
+    assert (play.run.closed["claude"].kind, play.pass_time(10**6)) == ("auth", [])
+
+
+def test_a_usage_limit_longer_than_max_wait_stops_the_run() -> None:
+    play = three(max_wait=3600.0)
+    play.fail("limit", "main_a1", retry_at=START + 3601)
+    reason = "claude is closed by its usage limit for longer than max_wait"
+    assert play.last[2:] == [RunStopped(kind="limit", reason=reason)]
+    assert views.exit_code(play.run) == 4
+    play.say("<goto>A</goto>", "main_b2")
+    assert play.run.stopped == RunStopped(kind="limit", reason=reason)
+
+
+def test_a_max_wait_of_nothing_stops_at_any_usage_limit() -> None:
+    play = at("A", max_wait=0.0)
+    play.fail("limit", retry_at=START + 1)
+    assert play.kinds() == ["StepFailed", "BackendClosed", "RunStopped"]
+
+
+def test_a_run_that_is_stopped_is_not_stopped_again() -> None:
+    play = three(max_wait=0.0)
+    play.stop()
+    play.fail("limit", "main_a1")
+    assert play.kinds() == ["StepFailed", "BackendClosed"]
+
+
+# Limits of the run
+
+
+def test_a_run_stops_when_its_iterations_are_used_up_and_running_steps_end() -> None:
+    play = at("A", max_iterations=2)
+    play.say("<fork next='B'>A</fork>")
+    assert play.last[-1] == RunStopped(kind="limit", reason="max_iterations (2) was reached")
+    assert (run.owed(play.run), play.run.iterations) == ([], 2)
+    assert (views.status(play.run), views.exit_code(play.run)) == ("stopped", 4)
+
+
+def test_a_failed_step_is_an_iteration_and_a_refused_or_interrupted_one_is_not() -> None:
+    play = at("A", max_iterations=3)
+    play.say("nothing")
+    play.interrupt()
+    assert play.run.iterations == 1
+    play.fail("crash")
+    assert (play.run.iterations, play.run.stopped) == (2, None)
+    play.fail("crash")
+    assert play.kinds() == ["StepFailed", "RunStopped"]
+
+
+@pytest.mark.parametrize("how", ["said", "refused", "failed", "interrupted"])
+def test_a_run_stops_when_its_budget_is_spent_however_the_step_ended(how: str) -> None:
+    play = at("A", budget=1.0)
+    match how:
+        case "said":
+            play.say("<goto>A</goto>", cost=1.0)
+        case "refused":
+            play.say("nothing", cost=1.0)
+        case "failed":
+            play.fail("crash", spent=Spending(cost=1.0))
+        case _:
+            play.interrupt(cost=1.0)
+    assert play.last[-1] == RunStopped(kind="limit", reason="the budget of $1.00 is spent")
+
+
+def test_a_budget_that_is_not_quite_spent_lets_the_run_go_on() -> None:
+    play = at("A", budget=1.0)
+    play.say("<goto>A</goto>", cost=0.99)
+    assert (play.run.stopped, run.owed(play.run)) == (None, ["main"])
+
+
+def test_one_decision_stops_a_run_once() -> None:
+    play = at("A", max_wait=0.0, max_iterations=2)
+    play.fail("limit")
+    assert play.kinds() == ["StepFailed", "BackendClosed", "RunStopped"]
+
+
+def test_a_run_that_reaches_a_limit_with_its_last_step_is_done() -> None:
+    play = Play(FILES, max_iterations=1, budget=1.0)
+    play.say("<result>x</result>", cost=5.0)
+    play.pass_time()
+    assert (views.status(play.run), views.exit_code(play.run)) == ("completed", 0)
+
+
+# Time
+
+
+def test_time_says_nothing_when_nothing_is_due() -> None:
+    play = at("A")
+    assert core.decide(play.run, play.placed, Tick(time=START + 10**6)) == []
+    assert not run.due(play.run, START + 10**6)
+
+
+def test_a_moment_brings_one_thing_at_a_time() -> None:
+    play = Play(FILES)
+    play.say("<fork after='5s'>A</fork><fork after='3s'>B</fork><goto after='4s'>N</goto>")
+    assert run.wake_at(play.run) == START + 3
+    tick = Tick(time=START + 5)
+    assert core.decide(play.run, play.placed, tick) == [AgentWoke(agent="main_b2")]
+    assert play.pass_time(5) == [AgentWoke(agent=name) for name in ("main_b2", "main", "main_a1")]
+    assert run.owed(play.run) == ["main_b2", "main", "main_a1"]
+
+
+def test_a_clock_that_goes_back_wakes_nobody_early_and_nobody_twice() -> None:
+    play = Play(FILES)
+    play.say("<goto after='5s'>N</goto>")
+    assert play.pass_time(-100) == []
+    assert play.pass_time(105) == [AgentWoke(agent="main")]
+    assert play.pass_time(-50) == []
+    assert play.pass_time(50) == []
+
+
+def test_the_run_ends_when_no_agent_is_left_to_move() -> None:
+    play = at("A")
+    play.say("<fork next='B'>A</fork>")
+    play.say("<result>x</result>")
+    assert play.pass_time() == []
+    play.fail("setup", "main_a1")
+    assert play.pass_time() == [RunEnded(status="failed")]
+    assert play.pass_time() == []
+    assert (views.status(play.run), views.exit_code(play.run)) == ("failed", 1)
+
+
+def test_a_failure_that_was_collected_does_not_fail_the_run() -> None:
+    play = at("A")
+    play.say("<fork>A</fork><wait>N</wait>")
+    play.fail("setup", "main_a1")
+    play.say("<result>x</result>")
+    assert play.pass_time() == [RunEnded(status="completed")]
+
+
+@pytest.mark.parametrize("how", ["asking", "paused", "sleeping", "waiting"])
+def test_a_run_does_not_end_while_an_agent_rests(how: str) -> None:
+    play = at("A")
+    match how:
+        case "asking":
+            play.say('<ask next="A">why?</ask>')
+        case "paused":
+            play.fail("auth")
+        case "sleeping":
+            play.say("<goto after='5m'>A</goto>")
+        case _:
+            play.say("<fork>A</fork><wait>N</wait>")
+    assert (play.pass_time(), play.main.status) == ([], how)
+
+
+# Stopping
+
+
+def test_a_stop_starts_nothing_new_and_is_said_once() -> None:
+    play = at("A")
+    play.say("<fork next='B'>A</fork>")
+    play.begin()
+    assert play.stop("parked", "parked with Ctrl-C") == [RunStopped(kind="parked", reason="parked with Ctrl-C")]
+    assert (run.owed(play.run), play.stop("signal", "again")) == ([], [])
+    play.say("<result>x</result>")
+    assert play.run.outcomes["main"].result == "x"
+
+
+def test_a_run_that_has_ended_cannot_stop() -> None:
+    play = Play(FILES)
+    play.say("<result>x</result>")
+    play.pass_time()
+    assert play.stop() == []
+
+
+def test_sleepers_of_a_stopped_run_wake_and_wait() -> None:
+    play = at("A")
+    play.say("<goto after='5s'>N</goto>")
+    play.stop()
+    assert play.pass_time(5) == [AgentWoke(agent="main")]
+    assert (play.main.status, run.owed(play.run)) == ("ready", [])
+
+
+def test_an_interruption_says_what_it_cost() -> None:
+    play = at("A")
+    play.interrupt(cost=0.5, estimated=True)
+    assert play.last == [StepInterrupted(agent="main", step=2, cost=0.5, estimated=True)]
+    assert (play.main.status, play.main.failures, play.main.tries) == ("ready", 0, 0)
+
+
+def test_the_same_inputs_give_the_same_events() -> None:
+    def told(play: Play) -> list[Any]:
+        inputs = [
+            Begin(time=5.0, agent="main"),
+            Output(time=6.0, agent="main", reading=tags.read("<fork next='A'>B</fork>"), session="s"),
+            Begin(time=7.0, agent="main"),
+            Failure(time=8.0, agent="main", kind="crash", error="boom"),
+            Begin(time=9.0, agent="main"),
+            Interruption(time=9.5, agent="main"),
+            Stop(time=10.0, kind="stop", reason="enough"),
+            Tick(time=11.0),
+        ]
+        return [play.put(one) for one in inputs]
+
+    assert told(Play(FILES)) == told(Play(FILES))
+
+
+def test_a_run_of_nothing_is_owed_nothing() -> None:
+    assert (run.owed(Run()), run.wake_at(Run())) == ([], None)
