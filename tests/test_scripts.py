@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond import scripts
+from raymond import process, scripts, steps
 from raymond.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
 from running import GO, Ran, Room, alive, until, zombie
 
@@ -27,6 +27,13 @@ def either(request, tmp_path):
     room = Room(tmp_path, **({"RAYMOND_PORTABLE": "1"} if request.param == "portable" else {}))
     yield room, room.drive if request.param == "here" else room.command
     room.clear()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """In this process, what does not end when asked to is ended after 0.3 seconds."""
+    for module in (process, steps):
+        monkeypatch.setattr(module, "GRACE", 0.3)
 
 
 def failure(ran: Ran) -> str:
@@ -114,7 +121,7 @@ def test_a_script_is_given_everything_there_is_to_know(room):
         "RAYMOND_VISIT": "1",
         "RAYMOND_ATTEMPT": "1",
         "RAYMOND_TASK_FOLDER": room.project.path("tasks", "r", "main"),
-        "RAYMOND_WORKFLOW_DIR": room.project.path("work", "r"),
+        "RAYMOND_WORKFLOW_DIR": room.project.path("work", ran.run.start.source[:16]),
         "RAYMOND_INPUT": "hello",
         "RAYMOND_RESULT": "hello",
         "RAYMOND_VAR_colour": "red",
@@ -360,15 +367,15 @@ def test_a_script_that_speaks_is_not_silent(room):
     """On either of its outputs; together it takes much longer than its timeout."""
     script = """
     # /// raymond
-    # timeout: 1500ms
+    # timeout: 1s
     # ///
-    import sys, time
-    for number in range(6):
-        time.sleep(0.4)
-        print(".", file=sys.stderr if number % 2 else sys.stdout, flush=True)
-    print("<result>spoke</result>")
+    for number in 1 2; do
+        sleep 0.4; echo .
+        sleep 0.4; echo . >&2
+    done
+    echo "<result>spoke</result>"
     """
-    assert room.drive({"START.py": script}).result == "spoke"
+    assert room.drive({"START.sh": script}).result == "spoke"
 
 
 def test_a_script_that_talks_for_ever_is_stopped_by_max_time(either):
@@ -389,7 +396,7 @@ def test_a_script_stopped_for_its_time_has_failed_whatever_it_says_then(room):
     assert failure(room.drive({"START.sh": script})) == "silent: said nothing for 0.2s"
 
 
-def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(either):
+def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(either, impatient):
     room, run = either
     script = """
     # /// raymond
@@ -404,7 +411,7 @@ def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(either):
     room.nothing_runs()
 
 
-def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room):
+def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room, impatient):
     """A child in a session of its own is not reached through the group, but it carries the mark.
 
     It ignores the request to end, too: the time that takes must not end the step a second time.
@@ -695,7 +702,7 @@ def test_a_daemon_stays_for_later_steps_and_is_gone_when_the_run_ends(room):
     room.nothing_runs()
 
 
-def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room):
+def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room, impatient):
     daemon = DAEMON.replace("echo $$ > daemon;", 'trap "" TERM; echo $$ > daemon;')
     ran = room.drive({"START.sh": daemon, "LATER.sh": "echo '<result></result>'"})
     assert ran.code == 0

@@ -54,10 +54,8 @@ class Allowed(Struct, frozen=True):
 
 def bare(name: str) -> str:
     """`name` without a known extension."""
-    for extension in EXTENSIONS:
-        if name.endswith(extension) and name != extension:
-            return name[: -len(extension)]
-    return name
+    stem, _, ending = name.rpartition(".")
+    return stem if stem and f".{ending}" in EXTENSIONS else name
 
 
 def make(allowed: Allowed) -> Transition | None:

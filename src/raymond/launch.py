@@ -183,7 +183,8 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
         workflow = loader.from_source(data, name=start.name, entry=start.entry, overrides=start.overrides)
     else:
         workflow = loaded.workflow
-    folder = project.path("work", start.workflow_id)
+    # Named for its content, so that runs of the same workflow share it; whatever was changed in it is mended here.
+    folder = project.path("work", start.source[:16])
     try:
         loader.lay_out(loaded.files, folder) if loaded else loader.unpack(data, folder)
     except OSError as error:

@@ -97,7 +97,13 @@ def lay_out(files: Mapping[str, bytes], folder: str) -> None:
         os.mkdir(f"{aside}/{inside}", mode=0o700)
     for name, content in files.items():
         _write(f"{aside}/{name}", content)
-    os.rename(aside, folder)
+    try:
+        os.rename(aside, folder)
+    except OSError:
+        if not os.path.isdir(folder):
+            raise
+        _remove(aside)  # another process was faster
+        _mend(files, folder)
 
 
 def _folders(files: Iterable[str]) -> list[str]:
@@ -115,7 +121,9 @@ def _mend(files: Mapping[str, bytes], folder: str) -> None:
     for root, below, names in os.walk(folder, topdown=False):
         at = os.path.relpath(root, folder).replace(os.sep, "/")
         prefix = "" if at == "." else at + "/"
-        for name in [*names, *below]:
+        if "__pycache__" in at.split("/"):
+            continue  # Python's own, perhaps of a run that is using it now
+        for name in [*names, *(one for one in below if one != "__pycache__")]:
             if prefix + name not in files and prefix + name not in folders:
                 _remove(os.path.join(root, name))
 
@@ -241,18 +249,19 @@ def _included(folder: str, pattern: str) -> Iterator[str]:
 def _walk(top: str, inside: str) -> Iterator[str]:
     """The files below `top`/`inside`, without hidden ones and tests/."""
     at = os.path.join(top, inside) if inside else top
-    for name in sorted(os.listdir(at)):
-        path = f"{inside}/{name}" if inside else name
-        full = os.path.join(at, name)
-        if name.startswith(".") or name == "__pycache__" or path == "tests":
+    with os.scandir(at) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = f"{inside}/{entry.name}" if inside else entry.name
+        if entry.name.startswith(".") or entry.name == "__pycache__" or path == "tests":
             continue
-        if not os.path.isdir(full):
-            if _is_file(top, path):
+        if not entry.is_dir():
+            if entry.is_file(follow_symlinks=False) or _is_file(top, path):
                 yield path
             continue
-        if os.path.islink(full):
+        if entry.is_symlink():
             _stay(top, path)
-            if (os.path.realpath(at) + os.sep).startswith(os.path.realpath(full) + os.sep):
+            if (os.path.realpath(at) + os.sep).startswith(os.path.realpath(entry.path) + os.sep):
                 raise refusal("unsafe-link", f"`{path}` is a link to a folder that holds it", path, "remove it")
         yield from _walk(top, path)
 
@@ -286,8 +295,9 @@ def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
             raise too_large(f"there are more than {MOST_FILES:,} files in `{folder}`", folder)
         if not path.isprintable() or archive.unsafe(path):
             raise refusal("unsafe-name", f"{path!r} cannot be the name of a file of a workflow", folder, "rename it")
-        with open(os.path.join(folder, path), "rb") as file:
-            files[path] = file.read(room + 1)
+        with open(os.path.join(folder, path), "rb", buffering=0) as file:
+            # Asking for all the room there is would reserve it, for every file.
+            files[path] = file.read(min(os.fstat(file.fileno()).st_size, room) + 1) or b""
         room -= len(files[path])
         if room < 0:
             raise too_large(f"there are more than {MOST_BYTES // 1024**2} MiB in `{folder}`", folder)
@@ -302,15 +312,26 @@ def _make_folder(path: str) -> None:
 
 
 def _put(path: str, content: bytes) -> None:
+    if _same(path, content):
+        return
     if os.path.isdir(path) and not os.path.islink(path):
         _remove(path)
-    if os.path.isfile(path) and not os.path.islink(path):
-        with open(path, "rb") as file:
-            if file.read(len(content) + 1) == content:
-                return
     aside = f"{path}.{os.getpid()}.new"
     _write(aside, content)
     os.replace(aside, path)
+
+
+def _same(path: str, content: bytes) -> bool:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.fstat(fd).st_size == len(content) and os.read(fd, len(content) + 1) == content
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
 
 
 def _write(path: str, content: bytes) -> None:

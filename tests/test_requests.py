@@ -1,0 +1,307 @@
+"""What a person asks of a run: what follows, what is refused and why."""
+
+from typing import Any
+
+import pytest
+
+from builders import START, Play, head
+from raymond import requests, run, views
+from raymond.agent import Outcome
+from raymond.events import (
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    AgentRetried,
+    AgentReturned,
+    AskEnded,
+    BackendOpened,
+    LimitsChanged,
+    RequestTaken,
+    RunResumed,
+    RunStopped,
+    WaitEnded,
+)
+from raymond.moves import Problem
+from raymond.requests import Request
+
+FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "ONCE.md": head("max_visits: 1")}
+
+
+def taken(kind: str, id: str = "r") -> RequestTaken:
+    return RequestTaken(request=id, kind=kind)
+
+
+def asking() -> Play:
+    """Two children of main ask something."""
+    play = Play(FILES)
+    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    play.say('<ask next="N">first?</ask>', "main_a1")
+    play.say('<ask next="N">second?</ask>', "main_b2")
+    return play
+
+
+# Every request
+
+
+@pytest.mark.parametrize("kind", ["answer", "stop", "retry", "move", "result", "give_up", "limits"])
+def test_a_second_delivery_changes_nothing(kind: Any) -> None:
+    play = Play(FILES)
+    play.say('<ask next="A">why?</ask>')
+    if kind == "retry":
+        play.ask("give_up", agent="main")
+    given = {"agent": "main", "text": "x", "state": "B", "budget": 5.0}
+    assert play.ask(kind, id="once", **given)[0] == taken(kind, "once")
+    before = play.run.seq
+    assert play.ask(kind, id="once", **given) == []
+    assert play.run.seq == before
+
+
+def test_a_refused_request_is_taken_too_and_says_why() -> None:
+    play = Play(FILES)
+    problem = "there is no agent ghost left in test-1"
+    assert play.ask("retry", id="r", agent="ghost") == [RequestTaken(request="r", kind="retry", problem=problem)]
+    assert play.ask("retry", id="r", agent="ghost") == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (Request(id="r", kind="stop"), None),
+        (Request(id="r", kind="move", agent="main", state="A"), None),
+        (Request(id="r", kind="answer", text="x"), Problem("no agent asks anything")),
+        (Request(id="r", kind="retry", agent="main"), Problem("main is ready, not failed or paused")),
+    ],
+)
+def test_whether_a_request_would_be_refused_can_be_asked_before(request_: Request, problem: Problem | None) -> None:
+    play = Play(FILES)
+    assert requests.problem(play.run, play.placed, request_) == problem
+    assert play.run.requests == {}
+
+
+# Answers
+
+
+def test_the_only_question_is_answered_without_a_name() -> None:
+    play = Play(FILES)
+    play.say('<ask next="N">why?</ask>')
+    assert requests.asking(play.run) == [play.main]
+    assert play.ask("answer", id="r", text="so") == [taken("answer"), AskEnded(agent="main", state="N.md", answer="so")]
+    assert (play.main.state, play.main.input) == ("N.md", "so")
+
+
+def test_several_questions_need_a_name() -> None:
+    play = asking()
+    request = Request(id="r", kind="answer", text="so")
+    assert requests.problem(play.run, play.placed, request) == Problem(
+        "several agents ask: main_a1, main_b2", "say which one: raymond answer ID AGENT TEXT"
+    )
+    play.ask("answer", agent="main_b2", text="so")
+    assert (play.agent("main_b2").input, play.agent("main_a1").status) == ("so", "asking")
+    play.ask("answer", text="and so")
+    assert play.agent("main_a1").input == "and so"
+
+
+def test_an_answer_to_who_does_not_ask_is_refused() -> None:
+    assert asking().refused("answer", agent="main", text="so") == "main is not asking anything"
+    assert Play(FILES).refused("answer", text="so") == "no agent asks anything"
+
+
+# Stopping and limits
+
+
+def test_a_run_is_stopped_once() -> None:
+    play = Play(FILES)
+    assert play.ask("stop", id="r") == [taken("stop"), RunStopped(kind="stop", reason="stop was asked for")]
+    assert play.ask("stop", id="s") == [taken("stop", "s")]
+    assert (views.status(play.run), views.exit_code(play.run)) == ("stopped", 3)
+
+
+def test_a_run_that_has_ended_is_not_stopped() -> None:
+    play = Play(FILES)
+    play.say("<result>x</result>")
+    play.pass_time()
+    assert play.refused("stop") == "test-1 has ended"
+
+
+def test_new_limits_hold_from_now_on() -> None:
+    play = Play(FILES, budget=1.0)
+    play.say("<goto>A</goto>", cost=2.0)
+    assert play.ask("limits", id="r", budget=5.0, max_iterations=9) == [
+        taken("limits"),
+        LimitsChanged(budget=5.0, max_iterations=9),
+    ]
+    play.resume()
+    assert (play.run.stopped, run.owed(play.run)) == (None, ["main"])
+
+
+# An agent by name
+
+
+@pytest.mark.parametrize("kind", ["retry", "move", "result", "give_up"])
+def test_an_agent_that_runs_is_left_alone(kind: Any) -> None:
+    play = Play(FILES)
+    play.begin()
+    request = Request(id="r", kind=kind, agent="main", state="A")
+    assert requests.problem(play.run, play.placed, request) == Problem("main is running", "stop the run first")
+
+
+def test_a_failed_agent_is_tried_again() -> None:
+    play = Play(FILES)
+    play.fail("setup")
+    assert play.ask("retry", id="r", agent="main") == [taken("retry"), AgentRetried(agent="main")]
+    assert (play.main.status, run.owed(play.run)) == ("ready", ["main"])
+
+
+def test_a_paused_agent_is_tried_again() -> None:
+    play = Play(FILES)
+    play.fail("auth")
+    play.ask("retry", agent="main")
+    assert play.main.status == "ready"
+
+
+def test_an_agent_that_is_well_is_not_retried() -> None:
+    assert asking().refused("retry", agent="main") == "main is waiting, not failed or paused"
+
+
+@pytest.mark.parametrize("how", ["ready", "failed", "paused", "sleeping", "asking", "waiting"])
+def test_any_agent_that_does_not_run_can_be_moved(how: str) -> None:
+    play = Play(FILES)
+    match how:
+        case "failed":
+            play.fail("setup")
+        case "paused":
+            play.fail("auth")
+        case "sleeping":
+            play.say("<goto after='5m'>A</goto>")
+        case "asking":
+            play.say('<ask next="N" timeout="5m">why?</ask>')
+        case "waiting":
+            play.say("<fork>A</fork><wait timeout='5m'>N</wait>")
+    assert play.main.status == how
+    session = play.main.session
+    assert play.ask("move", id="r", agent="main", state="B", text="x") == [
+        taken("move"),
+        AgentMoved(agent="main", tag="moved", state="B.md", input="x"),
+    ]
+    assert (play.main.status, play.main.state, play.main.input, play.main.error) == ("ready", "B.md", "x", "")
+    assert (play.main.session, play.main.wake_at, play.run.failed) == (session, 0.0, 0)
+
+
+def test_a_person_who_moves_an_agent_means_it() -> None:
+    play = Play(FILES)
+    play.ask("move", agent="main", state="ONCE")
+    play.ask("move", agent="main", state="ONCE")
+    assert play.main.visits == {"START.md": 1, "ONCE.md": 2}
+
+
+def test_a_move_to_nowhere_is_refused() -> None:
+    assert Play(FILES).refused("move", agent="main", state="../x") == "`../x` is no name of a state"
+    assert Play(FILES).refused("move", agent="main") == "there is no state ``"
+
+
+def test_a_result_given_by_hand_ends_the_agent_and_the_wait_for_it() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><wait>N</wait>")
+    assert play.ask("result", id="r", agent="main_a1", text="by hand") == [
+        taken("result"),
+        AgentEnded(agent="main_a1", result="by hand"),
+        WaitEnded(agent="main", state="N.md"),
+    ]
+    assert play.main.results == [Outcome("main_a1", "A.md", "done", "by hand")]
+
+
+def test_a_result_given_by_hand_returns_to_the_caller() -> None:
+    play = Play(FILES)
+    play.say('<call return="N">A</call>')
+    assert play.ask("result", id="r", agent="main", text="x")[1:] == [
+        AgentReturned(agent="main", state="N.md", result="x")
+    ]
+
+
+def test_a_failed_agent_may_be_given_a_result() -> None:
+    play = Play(FILES)
+    play.fail("setup")
+    play.ask("result", agent="main", text="x")
+    assert (play.run.failed, play.run.outcomes["main"].result) == (0, "x")
+    play.pass_time()
+    assert play.run.ended == "completed"
+
+
+@pytest.mark.parametrize(("text", "error"), [("too slow", "too slow"), ("", "given up by a person")])
+def test_an_agent_that_is_given_up_has_failed_and_its_parent_goes_on(text: str, error: str) -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><wait>N</wait>")
+    play.say("<goto after='5m'>B</goto>", "main_a1")
+    assert play.ask("give_up", id="r", agent="main_a1", text=text) == [
+        taken("give_up"),
+        AgentFailed(agent="main_a1", kind="given up", error=error),
+        WaitEnded(agent="main", state="N.md"),
+    ]
+    assert play.main.results == [Outcome("main_a1", "B.md", "failed", "", error)]
+    assert play.pass_time(1000) == []
+
+
+def test_who_has_failed_is_not_given_up() -> None:
+    play = Play(FILES)
+    play.fail("setup")
+    assert play.refused("give_up", agent="main") == "main has failed already"
+
+
+# Resuming
+
+
+def test_a_resumed_run_goes_on_where_it_was() -> None:
+    play = Play(FILES)
+    play.stop()
+    assert play.resume() == [RunResumed(version="1.0")]
+    assert (play.run.stopped, run.owed(play.run)) == (None, ["main"])
+
+
+def test_what_failed_or_paused_tries_again_and_a_backend_closed_for_a_person_is_open() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><fork>B</fork><goto>N</goto>")
+    play.fail("setup", "main_a1")
+    play.fail("auth", "main_b2")
+    assert play.resume() == [
+        RunResumed(version="1.0"),
+        BackendOpened(backend="claude"),
+        AgentRetried(agent="main_a1"),
+        AgentRetried(agent="main_b2"),
+    ]
+    assert run.owed(play.run) == ["main", "main_a1", "main_b2"]
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_backend_that_time_opens_is_not_opened_by_a_resume(seconds: float) -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><wait>N</wait>")
+    play.fail("overload", "main_a1")
+    play.pass_time(seconds)
+    assert play.resume() == [RunResumed(version="1.0")]
+    assert (list(play.run.closed), list(play.run.probing)) == (["claude"], ["claude"] if seconds else [])
+
+
+def test_a_run_that_ended_in_failure_is_alive_again() -> None:
+    play = Play(FILES)
+    play.fail("setup")
+    play.pass_time()
+    assert play.run.ended == "failed"
+    play.resume()
+    assert (play.run.ended, run.owed(play.run)) == ("", ["main"])
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"budget": 1.0}, "the budget of $1.00 is spent"),
+        ({"max_iterations": 1}, "max_iterations (1) was reached"),
+    ],
+)
+def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_paid(
+    given: dict[str, Any], reason: str
+) -> None:
+    play = Play(FILES, **given)
+    play.say("<goto>A</goto>", cost=1.0)
+    play.now = START + 60
+    assert play.resume() == [RunResumed(version="1.0"), RunStopped(kind="limit", reason=reason)]
+    assert (run.owed(play.run), views.exit_code(play.run)) == ([], 4)

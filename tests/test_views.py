@@ -1,0 +1,324 @@
+"""What people look at: words, reasons, exit codes, the state file, a line per event."""
+
+import json
+from typing import Any
+
+import pytest
+
+from builders import START, Play, place, start
+from raymond import core, events, views
+from raymond.agent import Agent, Outcome
+from raymond.events import Event
+from raymond.run import Run
+
+FILES = {"START.md": "", "A.md": "", "B.md": "", "CODEX.md": "---\nbackend: codex\n---\n", "N.md": "", "S.sh": ""}
+NOON = "1970-01-12T13:51:40Z"
+"""Five minutes after every run moved by hand begins."""
+
+
+def play(*texts: str, **given: Any) -> Play:
+    made = Play(FILES, **given)
+    for text in texts:
+        made.say(text)
+    return made
+
+
+def done() -> Play:
+    made = play("<result>x</result>")
+    made.pass_time()
+    return made
+
+
+def failed() -> Play:
+    made = play()
+    made.fail("setup")
+    return made
+
+
+def ended_in_failure() -> Play:
+    made = failed()
+    made.pass_time()
+    return made
+
+
+def closed(kind: str = "auth", **given: Any) -> Play:
+    made = play()
+    made.fail(kind, error="try later", **given)
+    return made
+
+
+def stopped(kind: str) -> Play:
+    made = play()
+    made.stop(kind, "because")
+    return made
+
+
+def over_budget() -> Play:
+    return play("<goto>A</goto>", max_iterations=1)
+
+
+def behind_a_closed_door() -> Play:
+    """One agent is paused, the others queue for the same backend."""
+    made = play("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    made.fail("auth", "main_a1", error="log in")
+    return made
+
+
+def a_script_beside_it() -> Play:
+    made = play("<fork>A</fork><fork>S</fork><wait>N</wait>")
+    made.fail("auth", "main_a1", error="log in")
+    return made
+
+
+def done_while_parked() -> Play:
+    made = play()
+    made.begin()
+    made.stop("parked", "because")
+    made.say("<result>x</result>")
+    made.pass_time()
+    return made
+
+
+ASKS = '<ask next="N">why?</ask>'
+
+
+@pytest.mark.parametrize(
+    ("made", "status", "code", "reason"),
+    [
+        (play(), "running", 3, None),
+        (play("<goto after='5m'>A</goto>"), "running", 3, None),
+        (play("<fork>A</fork><wait>N</wait>"), "running", 3, None),
+        (play(ASKS), "waiting", 3, "1 agent(s) wait for an answer"),
+        (play("<fork>A</fork><goto>N</goto>", ASKS), "running", 3, None),
+        (closed("auth"), "paused", 5, "claude is closed: try later"),
+        (closed("billing"), "paused", 5, "claude is closed: try later"),
+        (closed("limit", retry_at=START + 300), "running", 3, f"claude is closed until {NOON}: try later"),
+        (closed("overload", retry_at=START + 300), "running", 3, f"claude is closed until {NOON}: try later"),
+        (behind_a_closed_door(), "paused", 5, "claude is closed: log in"),
+        (a_script_beside_it(), "running", 5, "claude is closed: log in"),
+        (failed(), "running", 1, None),
+        (ended_in_failure(), "failed", 1, None),
+        (done(), "completed", 0, None),
+        (stopped("parked"), "paused", 3, "because"),
+        (stopped("signal"), "paused", 3, "because"),
+        (stopped("stop"), "stopped", 3, "because"),
+        (over_budget(), "stopped", 4, "max_iterations (1) was reached"),
+        (done_while_parked(), "completed", 0, "because"),
+    ],
+)
+def test_how_a_run_is_called_why_it_rests_and_how_its_command_ends(
+    made: Play, status: str, code: int, reason: str | None
+) -> None:
+    assert (views.status(made.run), views.exit_code(made.run), views.reason(made.run)) == (status, code, reason)
+
+
+def test_a_run_that_only_waits_for_who_asks_waits() -> None:
+    made = play("<fork>A</fork><wait>N</wait>")
+    made.say(ASKS, "main_a1")
+    assert (views.status(made.run), views.reason(made.run)) == ("waiting", "1 agent(s) wait for an answer")
+    made.run.statuses["asking"] = 0
+    assert (views.status(made.run), views.reason(made.run)) == ("waiting", None)
+
+
+def test_the_first_exit_code_that_holds_counts() -> None:
+    made = play("<fork>A</fork><fork>B</fork><fork>CODEX</fork><goto>N</goto>", max_iterations=9)
+    made.fail("setup", "main_b2")
+    assert views.exit_code(made.run) == 1
+    made.stop("limit", "enough")
+    assert views.exit_code(made.run) == 4
+    made.resume()
+    made.fail("auth", "main_a1")
+    made.stop("limit", "enough")
+    assert views.exit_code(made.run) == 5
+
+
+def test_a_signal_is_the_exit_code_of_a_run_it_ended() -> None:
+    assert views.exit_code(stopped("signal").run, 15) == 143
+    assert views.exit_code(behind_a_closed_door().run, 2) == 130
+    assert views.exit_code(done().run, 2) == 0
+
+
+def test_the_result_of_a_run_is_mains() -> None:
+    assert views.result(done().run) == "x"
+    assert views.result(play().run) is None
+    assert views.result(Run(outcomes={"main": Outcome("main", "A.md", "failed", "", "boom")})) is None
+
+
+def test_failures_are_those_nobody_collected() -> None:
+    made = play("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    made.fail("setup", "main_a1")
+    assert [agent.id for agent in views.failures(made.run)] == ["main_a1"]
+    made.say("<result>x</result>", "main_b2")
+    assert views.failures(made.run) == []
+
+
+@pytest.mark.parametrize(
+    ("cost", "estimated", "shown"), [(0.0, False, "$0.00"), (1.234, False, "$1.23"), (0.5, True, "~$0.50")]
+)
+def test_money_is_shown_in_dollars_and_marked_when_estimated(cost: float, estimated: bool, shown: str) -> None:
+    assert views.money(Run(cost=cost, estimated=estimated)) == shown
+
+
+@pytest.mark.parametrize(("now", "shown"), [(START, "0ms"), (START + 228, "3m 48s"), (START - 50, "0ms")])
+def test_how_long_a_run_took(now: float, shown: str) -> None:
+    assert views.lasted(Run(started_at=START, now=now)) == shown
+
+
+def test_an_instant_is_utc_and_no_time_is_none() -> None:
+    assert (views.instant(START + 300), views.instant(0.0)) == (NOON, None)
+
+
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        (0, "parked: nothing is running"),
+        (1, "parked: waiting for 1 running step(s) of a0; nothing new starts. "),
+        (5, "parked: waiting for 5 running step(s) of a0, a1, a2, a3, a4; nothing new starts. "),
+        (7, "parked: waiting for 7 running step(s) of a0, a1, a2, a3, a4 and 2 more; nothing new starts. "),
+    ],
+)
+def test_the_first_ctrl_c_says_what_it_waits_for_and_what_a_second_one_loses(running: int, said: str) -> None:
+    agents = {f"a{n}": Agent(f"a{n}", "A.md", "running") for n in range(running)} | {"b": Agent("b", "A.md", "ready")}
+    lost = "Ctrl-C again stops them now: what they have not finished runs again, and is paid again, on resume"
+    assert views.parked(Run(agents=agents)) == said + (lost if running else "")
+
+
+# The state file
+
+
+def test_the_state_file_has_the_schema_of_the_page() -> None:
+    made = Play(FILES, input="begin", metadata={"k": "v"}, budget=10.0)
+    made.say('<call return="N">A</call>', cost=0.25)
+    made.say("<fork next='B' item='7'>CODEX</fork>", cost=0.06)
+    made.fail("crash")
+    session = made.main.session
+    document = json.loads(views.state_file(made.run))
+    assert document == {
+        "workflow_id": "test-1",
+        "scope_dir": "/scope",
+        "source": f"sources/{'0' * 64}.zip",
+        "status": "running",
+        "reason": None,
+        "started_at": "1970-01-12T13:46:40Z",
+        "updated_at": "1970-01-12T13:46:40Z",
+        "journal_seq": made.run.seq,
+        "iteration_count": 3,
+        "max_iterations": None,
+        "total_cost_usd": 0.31,
+        "cost_is_estimated": False,
+        "budget_usd": 10.0,
+        "agents": [
+            {
+                "id": "main",
+                "current_state": "B.md",
+                "status": "ready",
+                "session_id": session,
+                "cwd": "/work",
+                "stack": [{"session": core.session_of(made.run, 1, 1), "state": "N.md", "cwd": "/work"}],
+                "variables": {},
+                "pending_result": None,
+                "retry_count": 1,
+                "error": None,
+                "wake_at": None,
+                "question": None,
+                "since": "1970-01-12T13:46:40Z",
+            },
+            {
+                "id": "main_codex1",
+                "current_state": "CODEX.md",
+                "status": "ready",
+                "session_id": None,
+                "cwd": "/work",
+                "stack": [],
+                "variables": {"item": "7"},
+                "pending_result": None,
+                "retry_count": 0,
+                "error": None,
+                "wake_at": None,
+                "question": None,
+                "since": "1970-01-12T13:46:40Z",
+            },
+        ],
+        "fork_counters": {"main": 1},
+        "results": {},
+        "metadata": {"k": "v"},
+    }
+
+
+def test_the_state_file_shows_who_sleeps_asks_failed_and_what_is_handed_on() -> None:
+    made = play("<fork input='x' after='5m'>A</fork><fork>B</fork><goto>N</goto>", max_iterations=50)
+    made.fail("setup", "main_b2", error="it broke")
+    made.say("<ask next='A'>why?</ask>")
+    document = views.document(made.run)
+    main, first, second = document["agents"]
+    assert (main["status"], main["question"]) == ("asking", "why?")
+    assert (first["wake_at"], first["pending_result"]) == (NOON, "x")
+    assert (second["status"], second["error"]) == ("failed", "it broke")
+    assert document["max_iterations"] == 50
+
+
+def test_results_of_all_agents_stand_by_name_the_last_thousand_of_them() -> None:
+    outcomes = {f"a{n}": Outcome(f"a{n}", "A.md", "done", str(n)) for n in range(1100)}
+    outcomes["a1099"] = Outcome("a1099", "A.md", "failed", "", "boom")
+    made = Run(started=start(place(FILES)), outcomes=outcomes)
+    results = views.document(made)["results"]
+    assert (len(results), next(iter(results)), "a1099" in results) == (999, "a100", False)
+
+
+# A line per event
+
+
+LINES: list[tuple[Event, str | None]] = [
+    (start(place(FILES)), "run test-1 started: test at START.md"),
+    (events.RunResumed(), "run resumed"),
+    (events.RunStopped(kind="stop", reason="stop was asked for"), "run stops: stop was asked for"),
+    (events.RunEnded(status="completed"), "run completed"),
+    (events.RequestTaken(request="r", kind="stop"), "request stop taken"),
+    (events.RequestTaken(request="r", kind="retry", problem="no"), "request retry refused: no"),
+    (events.LimitsChanged(budget=1.0), None),
+    (events.AgentStarted(agent="main", state="A.md"), "main starts at A.md"),
+    (events.AgentStarted(agent="main_a1", state="A.md", parent="main"), "main_a1 starts at A.md forked by main"),
+    (
+        events.AgentStarted(agent="main_a1", state="A.md", parent="main", wake_at=START + 300),
+        f"main_a1 starts at A.md forked by main, sleeps until {NOON}",
+    ),
+    (events.StepStarted(agent="main", step=1), None),
+    (events.StepFinished(agent="main", step=1), None),
+    (events.StepRefused(agent="main", step=1, reason="no tag"), "main asked again: no tag"),
+    (events.StepFailed(agent="main", step=1, kind="crash", error="boom"), "main step 1 failed (crash): boom"),
+    (events.StepInterrupted(agent="main", step=1), "main step 1 interrupted"),
+    (events.AgentMoved(agent="main", tag="goto", state="A.md"), "main -> A.md (goto)"),
+    (
+        events.AgentMoved(agent="main", tag="goto", state="A.md", instead_of="B.md", wake_at=START + 300),
+        f"main -> A.md (goto) instead of B.md, whose visits are used up, sleeps until {NOON}",
+    ),
+    (events.AgentCalled(agent="main", tag="call", state="A.md", then="B.md"), "main -> A.md (call, then B.md)"),
+    (events.AgentReturned(agent="main", state="A.md", result="x"), "main -> A.md (result)"),
+    (events.AgentWoke(agent="main"), "main wakes"),
+    (events.WaitStarted(agent="main", state="A.md"), "main waits for those it forked, then A.md"),
+    (events.WaitEnded(agent="main", state="A.md"), "main -> A.md (wait)"),
+    (events.WaitEnded(agent="main", state="A.md", timed_out=True), "main -> A.md (wait, timed out)"),
+    (events.AskStarted(agent="main", question="why?", state="A.md"), "main asks: why?"),
+    (events.AskEnded(agent="main", state="A.md", answer="so"), "main -> A.md (answered)"),
+    (events.AskEnded(agent="main", state="A.md", timed_out=True), "main -> A.md (nobody answered)"),
+    (events.AgentEnded(agent="main", result="x"), "main done"),
+    (events.AgentFailed(agent="main", kind="crash", error="boom"), "main failed (crash): boom"),
+    (events.AgentPaused(agent="main", reason="log in"), "main paused: log in"),
+    (events.AgentRetried(agent="main"), "main tries again"),
+    (events.BackendClosed(backend="claude", kind="auth", error="log in"), "claude closed (auth): log in"),
+    (
+        events.BackendClosed(backend="claude", kind="limit", error="later", until=START + 300),
+        f"claude closed until {NOON} (limit): later",
+    ),
+    (events.BackendOpened(backend="claude"), "claude answers again"),
+    (events.BackendOpened(backend="claude", probing=True), "claude is tried again"),
+]
+
+
+@pytest.mark.parametrize(("event", "shown"), LINES)
+def test_an_event_in_one_line(event: Event, shown: str | None) -> None:
+    assert views.line(event) == shown
+
+
+def test_every_event_has_its_line_above() -> None:
+    assert {type(event) for event, _ in LINES} == set(events.Event.__args__)  # type: ignore[attr-defined]
