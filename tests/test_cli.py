@@ -126,7 +126,7 @@ def test_an_id_is_made_of_the_name_and_eight_digits(room):
 
 
 def test_an_id_that_exists_is_refused(room):
-    room.command(DONE)
+    room.drive(DONE)
     assert told(room.raymond("run", room.flow(DONE), "--id", "r")) == (
         1,
         "",
@@ -318,7 +318,7 @@ def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room
     invalid = room.raymond("run", room.flow({"START.md": "---\nx: 1\n---\n"}, "bad"), "-d")
     assert (invalid.returncode, invalid.stdout) == (6, "")
     assert invalid.stderr.startswith("error: there is no key `x`\n --> START.md:2:1\n")
-    room.command(DONE)
+    room.drive(DONE)
     assert told(room.raymond("run", room.flow(DONE), "--id", "r", "-d")) == (
         1,
         "",
@@ -338,7 +338,7 @@ def test_a_second_process_in_the_background_is_refused_at_the_terminal(room):
 
 
 def test_a_run_can_be_resumed_in_the_background(room):
-    room.command(ASKS)
+    room.drive(ASKS)
     room.raymond("answer", "r", "this one")
     assert room.raymond("resume", "r", "-d").stdout == "r\n"
     room.nothing_runs()
@@ -387,12 +387,12 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room):
 
 
 def test_the_state_file_says_what_status_says(room):
-    room.command(ASKS)
+    room.drive(ASKS)
     assert Path(room.project.beside("r", "json")).read_text() == room.raymond("status", "--json").stdout
 
 
 def test_status_shows_every_agent_and_the_command_that_leads_on(room):
-    room.command(ASKS)
+    room.drive(ASKS)
     done = room.raymond("status")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [re.sub(r"\d+(\.\d)?m?s", "T", line) for line in done.stdout.splitlines()]
@@ -411,21 +411,21 @@ def test_status_of_a_live_run_names_the_process(room):
 
 
 def test_status_of_a_run_that_is_done_shows_its_result(room):
-    room.command(DONE)
+    room.drive(DONE)
     lines = room.raymond("status", "r").stdout.splitlines()
     assert (lines[0], lines[-1]) == ("r: completed, no process drives it", "result: done")
 
 
 def test_status_of_a_failed_run_shows_why(room):
-    room.command({"START.sh": "echo 'out of paper' >&2; exit 1"})
+    room.drive({"START.sh": "echo 'out of paper' >&2; exit 1"})
     lines = room.raymond("status").stdout.splitlines()
     assert lines[0] == "r: failed, no process drives it"
     assert re.fullmatch(r"  main  START\.sh  failed for \S+  ended with exit code 1: out of paper", lines[2])
 
 
 def test_list_shows_the_latest_run_first(room):
-    room.command(DONE, id="first")
-    room.command(ASKS, id="the-second")
+    room.drive(DONE, id="first")
+    room.drive(ASKS, id="the-second")
     lines = room.raymond("list").stdout.splitlines()
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
         ["the-second", "waiting", "T", "1", "$0.00"],
@@ -434,7 +434,7 @@ def test_list_shows_the_latest_run_first(room):
 
 
 def test_list_as_json_is_one_document(room):
-    room.command(DONE)
+    room.drive(DONE)
     [row] = json.loads(room.raymond("list", "--json").stdout)
     assert list(row) == ["workflow_id", "status", "age", "agents", "cost", "started_at"]
     assert (row["workflow_id"], row["status"], row["agents"], row["cost"]) == ("r", "completed", 0, "$0.00")
@@ -446,14 +446,14 @@ def test_list_where_nothing_was_started(room):
 
 
 def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room):
-    room.command(DONE)
+    room.drive(DONE)
     Path(room.project.journal("broken")).write_text("no journal\n")
     rows = {row["workflow_id"]: row["status"] for row in json.loads(room.raymond("list", "--json").stdout)}
     assert rows == {"r": "completed", "broken": "unreadable"}
 
 
 def test_looking_writes_nothing(room):
-    room.command(ASKS)
+    room.drive(ASKS)
 
     def everything() -> dict[str, tuple[int, int]]:
         files = [path for path in (room.path / ".raymond").rglob("*") if path.is_file()]
@@ -469,15 +469,15 @@ def test_looking_writes_nothing(room):
 
 
 def test_a_run_is_named_by_any_unique_beginning(room):
-    room.command(ASKS, id="alpha-1")
-    room.command(ASKS, id="beta-1")
+    room.drive(ASKS, id="alpha-1")
+    room.drive(ASKS, id="beta-1")
     assert room.raymond("answer", "al", "yes").returncode == 0
     assert room.raymond("resume", "al").stdout == "yes\n"
 
 
 def test_a_beginning_of_two_ids_is_refused_with_both(room):
     for id in ("alpha-1", "alpha-2"):
-        room.command(DONE, id=id)
+        room.drive(DONE, id=id)
     assert told(room.raymond("resume", "alpha")) == (
         2,
         "",
@@ -486,7 +486,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room):
 
 
 def test_an_unknown_id_is_answered_with_one_like_it(room):
-    room.command(DONE, id="review-1f3a")
+    room.drive(DONE, id="review-1f3a")
     assert told(room.raymond("status", "reviw-1f3a")) == (
         2,
         "",
@@ -496,7 +496,7 @@ def test_an_unknown_id_is_answered_with_one_like_it(room):
 
 @pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
 def test_an_id_that_leads_elsewhere_is_refused(room, command):
-    room.command(DONE)
+    room.drive(DONE)
     more = ("yes",) if command == "answer" else ()
     assert told(room.raymond(command, "../workflows/r", *more)) == (
         2,
@@ -516,16 +516,16 @@ def test_without_a_project_there_is_no_run(room, command):
 
 
 def test_what_changes_a_run_needs_its_name_when_several_are_live(room):
-    room.command(ASKS, id="one")
-    room.command(ASKS, id="two")
+    room.drive(ASKS, id="one")
+    room.drive(ASKS, id="two")
     for args in (("resume",), ("stop",), ("answer", "yes")):
         assert told(room.raymond(*args)) == (2, "", "error: 2 runs are live\nhint: say which: two, one\n")
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
 
 def test_without_a_name_the_only_live_run_is_meant(room):
-    room.command(ASKS, id="live")
-    room.command(DONE, id="later")
+    room.drive(ASKS, id="live")
+    room.drive(DONE, id="later")
     assert room.raymond("answer", "yes").returncode == 0
     assert room.raymond("resume").stdout == "yes\n"
 
@@ -541,7 +541,7 @@ def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room):
 
 
 def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room):
-    room.command(ASKS)
+    room.drive(ASKS)
     done = room.raymond("answer", "r", "main", "the second")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "answered; raymond resume r goes on"
@@ -551,16 +551,16 @@ def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room):
 
 def test_an_answer_can_come_from_a_file_or_from_stdin(room):
     (room.path / "answer.txt").write_text("from a file")
-    room.command(ASKS, id="one")
+    room.drive(ASKS, id="one")
     room.raymond("answer", "one", "@answer.txt")
     assert room.raymond("resume", "one").stdout == "from a file\n"
-    room.command(ASKS, id="two")
+    room.drive(ASKS, id="two")
     room.raymond("answer", "two", "-", stdin=None, input="from stdin")
     assert room.raymond("resume", "two").stdout == "from stdin\n"
 
 
 def test_an_answer_to_nobody_is_refused(room):
-    room.command(DONE)
+    room.drive(DONE)
     assert told(room.raymond("answer", "r", "yes")) == (2, "", "error: no agent asks anything\n")
     assert told(room.raymond("answer", "r", "main", "yes")) == (2, "", "error: main is not asking anything\n")
     assert told(room.raymond("answer", "r", "main", "yes", "no")) == (
@@ -590,7 +590,7 @@ def test_an_answer_needs_a_name_when_several_agents_ask(room):
 
 
 def test_stopping_a_run_nobody_drives_is_journaled_at_once(room):
-    room.command(ASKS)
+    room.drive(ASKS)
     done = room.raymond("stop", "r")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "r is stopped; raymond resume r takes it up"
@@ -598,7 +598,7 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room):
 
 
 def test_a_run_that_has_ended_cannot_be_stopped(room):
-    room.command(DONE)
+    room.drive(DONE)
     assert told(room.raymond("stop", "r")) == (2, "", "error: r has ended\n")
 
 
@@ -635,7 +635,7 @@ def test_a_run_does_not_mind_streams_that_are_closed(room, numbers):
 
 @pytest.mark.parametrize("args", [("status",), ("status", "--json"), ("list",), ("list", "--json"), ("--help",)])
 def test_a_reader_that_left_ends_a_command_without_a_word(room, args):
-    room.command(DONE)
+    room.drive(DONE)
     reader, writer = os.pipe()
     os.close(reader)
     done = room.raymond(*args, stdout=writer)

@@ -7,7 +7,7 @@ damage and stops the reader. Texts over 16 KiB are kept beside the journal by th
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ from raymond.errors import JournalError
 from raymond.events import Decision, Event
 from raymond.project import Project
 from raymond.run import Run, apply
+from raymond.views import second
 
 _T = TypeVar("_T")
 
@@ -336,7 +337,8 @@ def _read_snapshot(project: Project, id: str, data: bytes) -> _Snapshot | None:
 
 def instant(time: float) -> str:
     """`time` as people and tools read it: UTC, milliseconds."""
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    milliseconds = round(time * 1000)
+    return f"{second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
 
 
 def replace(path: str, data: bytes, *, durable: bool = False) -> None:

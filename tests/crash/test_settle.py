@@ -90,6 +90,14 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             other.kill()
 
 
+@pytest.fixture(params=["", "1"], ids=["here", "portable"])
+def anywhere(request: pytest.FixtureRequest, scene: Scene) -> Scene:
+    """Also as it is where there are no pidfds and no /proc."""
+    if request.param:
+        scene.environment["RAYMOND_PORTABLE"] = request.param
+    return scene
+
+
 def read(fd: int) -> bytes:
     with contextlib.suppress(BlockingIOError):
         return os.read(fd, 100)
@@ -107,17 +115,17 @@ def finished_once(scene: Scene) -> None:
     assert not scene.marked()
 
 
-def test_a_result_in_the_spool_is_taken_and_paid_once(scene: Scene) -> None:
-    pid = scene.kill_driver()
-    scene.open_gate()
+def test_a_result_in_the_spool_is_taken_and_paid_once(anywhere: Scene) -> None:
+    pid = anywhere.kill_driver()
+    anywhere.open_gate()
     until(lambda: not alive(pid), "the end of the program")
-    shutil.rmtree(scene.project.path("sessions", ID))
+    shutil.rmtree(anywhere.project.path("sessions", ID))
 
-    done = scene.resume().wait()
+    done = anywhere.resume().wait()
 
     assert (done.code, done.out) == (0, "thought\n"), done.err
-    finished_once(scene)
-    assert not os.path.exists(scene.project.path("sessions", ID)), "no program was started"
+    finished_once(anywhere)
+    assert not os.path.exists(anywhere.project.path("sessions", ID)), "no program was started"
 
 
 def test_a_last_line_without_its_end_is_taken_from_the_spool(scene: Scene) -> None:
@@ -131,17 +139,17 @@ def test_a_last_line_without_its_end_is_taken_from_the_spool(scene: Scene) -> No
     finished_once(scene)
 
 
-def test_a_program_that_lives_is_followed(scene: Scene) -> None:
-    pid = scene.kill_driver()
+def test_a_program_that_lives_is_followed(anywhere: Scene) -> None:
+    pid = anywhere.kill_driver()
 
-    resumed = scene.resume()
-    until(lambda: scene.events(RunResumed), "the second driver")
-    scene.open_gate()
+    resumed = anywhere.resume()
+    until(lambda: anywhere.events(RunResumed), "the second driver")
+    anywhere.open_gate()
     done = resumed.wait()
 
     assert (done.code, done.out) == (0, "thought\n"), done.err
     assert not alive(pid)
-    finished_once(scene)
+    finished_once(anywhere)
 
 
 def test_a_program_that_lives_is_followed_by_a_third_driver(scene: Scene) -> None:
@@ -233,6 +241,15 @@ def test_a_pid_that_another_process_has_now_is_left_alone(scene: Scene) -> None:
     assert resumed.wait().code == 0
     assert bystander.poll() is None
     assert len(scene.events(StepInterrupted)) == 1
+
+
+def test_when_the_program_is_dead_the_step_runs_again(anywhere: Scene) -> None:
+    end(anywhere.kill_driver())
+    resumed = anywhere.resume()
+    anywhere.open_gate()
+    assert resumed.wait().code == 0
+    assert [event.step for event in anywhere.events(StepStarted)] == [1, 2, 3]
+    assert journal.read(anywhere.project, ID).run.cost == 0.75
 
 
 def test_resume_restart_ends_a_live_turn(scene: Scene) -> None:
