@@ -219,7 +219,7 @@ def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[
 def _parse(project: Project, path: str, data: bytes, start: int, line: bytes) -> Decision:
     try:
         if b"\\u0000blob:" in line:
-            fields = _unblob(project, path, msgspec.json.decode(line))
+            fields = _unblob(project, msgspec.json.decode(line))
             parsed = msgspec.convert(fields, _Line)
         else:
             parsed = _decode(line)
@@ -308,16 +308,15 @@ def _keep(project: Project, text: str) -> str:
     return _MARK + digest
 
 
-def _unblob(project: Project, path: str, value: Any) -> Any:
+def _unblob(project: Project, value: Any) -> Any:
     match value:
         case str() if value.startswith(_MARK):
-            digest = value.removeprefix(_MARK)
-            data = _guard(path, lambda: _bytes(project.path("blobs", digest)))
-            return data.decode("utf-8", "surrogatepass")
+            blob = project.path("blobs", value.removeprefix(_MARK))
+            return _guard(blob, lambda: _bytes(blob)).decode("utf-8", "surrogatepass")
         case dict():
-            return {key: _unblob(project, path, item) for key, item in value.items()}
+            return {key: _unblob(project, item) for key, item in value.items()}
         case list():
-            return [_unblob(project, path, item) for item in value]
+            return [_unblob(project, item) for item in value]
         case _:
             return value
 
@@ -355,6 +354,8 @@ def replace(path: str, data: bytes, *, durable: bool = False) -> None:
         finally:
             os.close(fd)
         os.replace(aside, path)
+        if durable:
+            sync_folder(os.path.dirname(path))
     except OSError as error:
         if os.path.exists(aside):
             os.unlink(aside)

@@ -162,7 +162,7 @@ def test_a_disk_that_is_full_when_a_run_is_taken_up_stops_it_and_loses_nothing(
         goes_on(corner)
 
 
-@pytest.mark.parametrize("folder", ["sessions/r", "transcripts/r", "work/r", "tasks/r", "spool/r"])
+@pytest.mark.parametrize("folder", ["sessions/r", "transcripts/r", "work", "tasks/r", "spool/r"])
 def test_a_file_where_a_folder_should_be_is_named(corner: Corner, folder: str) -> None:
     """Whatever cannot be written, the journal is whole and the run goes on when it can."""
     project = runs.project_in(corner.folder)

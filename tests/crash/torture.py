@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from crash import runs
-from crash.runs import Story, Visit
+from crash.runs import Story
 from raymond import journal
 from raymond.events import Spent, StepStarted
 from raymond.limits import UNKNOWN_TURN_COST
@@ -233,7 +233,7 @@ def check(place: Place, done: Round, unbroken: Story) -> None:
     check_money(place, done, told, unbroken)
     assert place.marked() == [], "no process is left"
     assert not os.path.exists(place.project.path("spool", ID)), "no file of a turn is left"
-    assert_talks_are_whole(place, told)
+    check_talks(place, told)
 
 
 def check_scripts(place: Place, told: Story) -> None:
@@ -280,7 +280,7 @@ def sessions(place: Place) -> set[str]:
     return {name.removesuffix(".json") for name in os.listdir(folder) if not name.startswith(".")}
 
 
-def assert_talks_are_whole(place: Place, told: Story) -> None:
+def check_talks(place: Place, told: Story) -> None:
     """A callee saw its caller's conversation and nothing else."""
     started = [e for d in journal.decisions(place.project, ID) for e in d.events if isinstance(e, StepStarted)]
     for event in started:
@@ -317,6 +317,3 @@ def unbroken(folder: Path) -> Story:
     told = runs.story(place.project, ID)
     check(place, Round(-1, [], done), told)
     return told
-
-
-__all__ = ["Place", "Round", "Visit", "check", "torture", "unbroken"]

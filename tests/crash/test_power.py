@@ -1,0 +1,142 @@
+"""What a loss of power may take: nothing that paid work was started from, or that followed from it."""
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from crash import runs, torture
+from raymond import journal
+from raymond.events import Decision, StepFinished, StepStarted
+from raymond.project import Project
+
+
+class Spawned(Struct):
+    """A process that was started, and how much was safe at that moment."""
+
+    program: str
+    session: str
+    written: int
+    """Bytes of the journal."""
+    synced: int
+    """Bytes that a loss of power could not have taken."""
+
+
+class Watched(Struct):
+    """What the system was asked to do."""
+
+    spawned: list[Spawned] = []
+    synced: int = 0
+    folders: list[str] = []
+    """Folders that were synced, in order."""
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """The system calls themselves, which do what they always do."""
+    watched = Watched()
+    fdatasync, fsync, spawn = os.fdatasync, os.fsync, os.posix_spawnp
+
+    def name(fd: int) -> str:
+        return os.readlink(f"/proc/self/fd/{fd}")
+
+    def size(path: str) -> int:
+        return os.path.getsize(path) if path else 0
+
+    journals: list[str] = []
+
+    def sync_file(fd: int) -> None:
+        fdatasync(fd)
+        if name(fd).endswith("/r.jsonl"):
+            journals.append(name(fd))
+            watched.synced = os.fstat(fd).st_size
+
+    def sync_folder(fd: int) -> None:
+        fsync(fd)
+        watched.folders.append(os.path.basename(name(fd)))
+
+    def start(path: str, argv: list[str], env: dict[bytes, bytes], **given: object) -> int:
+        session = argv[argv.index("--session-id") + 1] if "--session-id" in argv else ""
+        written = size(journals[-1] if journals else "")
+        watched.spawned.append(Spawned(os.path.basename(argv[-1]), session, written, watched.synced))
+        return spawn(path, argv, env, **given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "fdatasync", sync_file)
+    monkeypatch.setattr(os, "fsync", sync_folder)
+    monkeypatch.setattr(os, "posix_spawnp", start)
+    return watched
+
+
+def ends_of(project: Project, kind: type) -> dict[str, int]:
+    """Where the line of each event of this kind ends, by session."""
+    data = Path(project.journal("r")).read_bytes()
+    lines: list[tuple[int, Decision]] = list(
+        zip(runs.boundaries(data)[1:], journal.decisions(project, "r"), strict=True)
+    )
+    found = [(end, event) for end, one in lines for event in one.events if isinstance(event, kind)]
+    return {event.session: end for end, event in found if event.session}  # type: ignore[attr-defined]
+
+
+def test_no_turn_starts_and_nothing_follows_from_one_before_the_disk_has_it(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGER", str(tmp_path / "ledger"))
+    project = runs.project_in(tmp_path)
+    id = runs.begin(project, torture.FLOW, id="r", input="it", backend="scripted-program")
+    assert {"sources", "workflows"} <= set(watched.folders), "the names of new files are safe too"
+    run = runs.drive(project, id).run
+
+    assert runs.ending(run) == ("completed", 0)
+    started, finished = ends_of(project, StepStarted), ends_of(project, StepFinished)
+    turns = [one for one in watched.spawned if one.session]
+    assert len(turns) == len(started) == len(finished) == 7
+    for turn in turns:
+        assert turn.synced >= started[turn.session], "the turn was started before it was safe that it was"
+    for one in watched.spawned:
+        followed = [end for end in finished.values() if end <= one.written]
+        assert one.synced >= max(followed, default=0), f"{one.program} followed from a turn whose end was not safe"
+    assert watched.synced == os.path.getsize(project.journal(id)), "at the end everything is"
+
+
+def test_a_long_text_is_safe_before_the_line_that_refers_to_it(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = runs.project_in(tmp_path)
+    flow = runs.workflow(
+        tmp_path / "flow",
+        START_sh="printf '<goto input=\"'; head -c 40000 /dev/zero | tr '\\0' x; echo '\">END.sh</goto>'",
+        END_sh='echo "<result>$(wc -c < "$RAYMOND_INPUT_FILE")</result>"',
+    )
+    id = runs.begin(project, flow, id="r")
+    runs.drive(project, id)
+    assert "blobs" in watched.folders
+    assert runs.outcomes(journal.read(project, id).run)["main"][2] == "40000"
+
+
+def test_a_run_with_long_texts_is_cut_anywhere_and_ends_the_same(tmp_path: Path) -> None:
+    """The text stands beside the journal; a cut leaves it there, unused or used again."""
+    project = runs.project_in(tmp_path)
+    flow = runs.workflow(
+        tmp_path / "flow",
+        START_sh="printf '<goto input=\"'; head -c 40000 /dev/zero | tr '\\0' x; echo '\">END.sh</goto>'",
+        END_sh='echo "<result>$(cat "$RAYMOND_INPUT_FILE")</result>"',
+    )
+    id = runs.begin(project, flow, id="r")
+    whole = runs.outcomes(runs.drive(project, id).run)
+    data = Path(project.journal(id)).read_bytes()
+    assert len(data) < 4000
+    for line, end in enumerate(runs.boundaries(data)[1:]):
+        copy = runs.copy(project, tmp_path / f"{line}")
+        Path(copy.journal(id)).write_bytes(data[:end])
+        assert runs.outcomes(runs.drive(copy, id).run) == whole
+
+
+def test_a_long_text_that_is_gone_is_named(tmp_path: Path) -> None:
+    project = runs.project_in(tmp_path)
+    id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="exit 1"), id="r", input="x" * 20_000)
+    (blob,) = Path(project.path("blobs")).iterdir()
+    blob.unlink()
+    with pytest.raises(journal.JournalError) as caught:
+        journal.read(project, id)
+    assert str(caught.value) == f"{blob}: no such file or directory"
