@@ -95,7 +95,7 @@ class Reference:
         return "waiting" if "asking" in words or "waiting" in words else "running"
 
     def exit_code(self) -> int:
-        if any(self.shut(pool) for pool in self.closed):
+        if any(self.shut(pool) and closed["kind"] in ("auth", "billing") for pool, closed in self.closed.items()):
             return 5
         if self.stopped == "limit" and not self.ended:
             return 4
@@ -128,7 +128,7 @@ class Reference:
         visits = dict(agent["visits"])
         visits[state] = visits.get(state, 0) + 1
         agent.update(state=state, visits=visits, input=text, results=None, results_are_input=False)
-        agent.update(cause=cause, failed_for="")
+        agent.update(cause=cause, failed_for="", given_up=False)
         agent.update(attempt=0, failures=0, reminders=0, freshened=False, reminded=False, rest={}, wake=wake)
         self.become(agent, "sleeping" if wake else "ready")
 
@@ -255,7 +255,9 @@ class Reference:
         self.stop_at_limit()
 
     def opened(self, pool: str) -> None:
-        self.closed.pop(pool, None)
+        closed = self.closed.get(pool)
+        if closed and (closed["probing"] or (closed["kind"] == "overload" and not closed["person"])):
+            del self.closed[pool]
 
     def stop_at_limit(self) -> None:
         if self.reached() and not self.stopped:
@@ -304,24 +306,26 @@ class Reference:
             if tag.get("cd") and directories[tag["cd"]].startswith("!"):
                 return False
         forks = [tag for tag in tags if tag["tag"] == "fork"]
-        others = [one for one in self.agents if one != "main"]
+        others = [name for name, one in self.agents.items() if name != "main" and one["status"] != "failed"]
         return not forks or len(others) + len(forks) <= self.limits["agents"]
 
     def follow(self, agent: dict[str, Any], tags: Said, directories: dict[str, str]) -> None:
         before = dict(agent)
-        for tag in tags:
-            if tag["tag"] == "fork":
-                self.fork(agent, tag, before, directories)
         last = tags[-1]
         if last["tag"] == "fork":
             last = {"tag": "goto", "target": last["next"]}
+        if last["tag"] in ("goto", "reset", "wait", "ask"):
+            leads = [last.get("target") or last["next"], last.get("timeout_next") or last.get("target") or last["next"]]
+            if None in [self.land(agent["visits"], target) for target in leads]:
+                self.visit_failed(agent, "visits")
+                return
+        for tag in tags:
+            if tag["tag"] == "fork":
+                self.fork(agent, tag, before, directories)
         text = self.rendered(before, last)
         match last["tag"]:
             case "goto" | "reset":
-                state = self.land(agent["visits"], last["target"])
-                if state is None:
-                    self.visit_failed(agent, "visits")
-                    return
+                state = self.land(agent["visits"], last["target"]) or ""
                 if last["tag"] == "reset":
                     agent.update(session="", backend="")
                     agent["cwd"] = directories[last["cd"]] if last.get("cd") else agent["cwd"]
@@ -383,9 +387,7 @@ class Reference:
             self.become(agent, "ready")
             self.rest(agent, kind, retry_at)
         elif kind in ("auth", "billing"):
-            agent["failed_for"] = kind
-            self.become(agent, "paused")
-            self.closed[pool] = self.closing(kind, 0, self.now, until=0.0, person=True)
+            self.give_to_a_person(agent, kind, self.now)
         elif kind in ("silent", "crash"):
             agent["failures"] += 1
             retries = self.states[agent["state"]].get("retries", 0 if pool == "scripts" else 3)
@@ -394,8 +396,10 @@ class Reference:
             else:
                 self.visit_failed(agent, kind)
         elif kind in ("context", "refusal") and not agent["freshened"]:
-            agent.update(freshened=True, session="", failures=agent["failures"] + 1)
+            agent.update(freshened=True, session="")
             self.become(agent, "ready")
+        elif kind in ("context", "refusal"):
+            self.visit_failed(agent, kind)
         else:
             agent["failures"] += 1
             self.visit_failed(agent, kind)
@@ -415,13 +419,22 @@ class Reference:
             wait = 15 * 60.0
         else:
             wait = [1.0, 5.0, 15.0, 60.0][tries] if tries < 4 else 5 * 60.0
+        if kind == "overload" and self.now - since > self.limits["patience"]:
+            self.give_to_a_person(agent, kind, since)
+            return
         until = retry_at if retry_at > self.now else self.now + wait
         self.closed[pool] = self.closing(kind, tries, since, until=until, person=False)
-        if kind == "limit" and until - self.now > self.limits["max_wait"]:
+        if kind == "limit" and until - since > self.limits["max_wait"]:
             self.stopped = self.stopped or "limit"
-        if kind == "overload" and self.now - since > self.limits["patience"]:
-            agent["failed_for"] = kind
-            self.become(agent, "paused")
+
+    def give_to_a_person(self, agent: dict[str, Any], kind: str, since: float) -> None:
+        """The backend is closed until a person resumes; its agents pause."""
+        pool = agent["pool"]
+        self.closed[pool] = self.closing(kind, 0, since, until=0.0, person=True)
+        for one in self.agents.values():
+            if one is agent or (one["status"] == "ready" and self.pool(one["state"]) == pool):
+                one["failed_for"] = kind
+                self.become(one, "paused")
 
     def closing(self, kind: str, tries: int, since: float, *, until: float, person: bool) -> dict[str, Any]:
         return {"kind": kind, "tries": tries, "since": since, "until": until, "person": person, "probing": False}
@@ -466,12 +479,12 @@ class Reference:
         self.stopped = self.ended = ""
         self.closed = {pool: closed for pool, closed in self.closed.items() if not closed["person"]}
         for agent in self.agents.values():
-            if agent["status"] in ("failed", "paused"):
+            if agent["status"] in ("failed", "paused") and not agent["given_up"]:
                 self.retry(agent)
         self.stop_at_limit()
 
     def retry(self, agent: dict[str, Any]) -> None:
-        agent.update(failures=0, reminders=0, freshened=False, reminded=False, failed_for="")
+        agent.update(failures=0, reminders=0, freshened=False, reminded=False, failed_for="", given_up=False)
         self.become(agent, "ready")
 
     def request(self, id: str, kind: str, given: dict[str, Any]) -> bool:
@@ -515,4 +528,5 @@ class Reference:
             if agent["status"] == "failed":
                 return False
             self.agent_failed(agent, given["text"])
+            agent["given_up"] = True
         return True

@@ -417,7 +417,9 @@ def test_a_full_context_or_a_refusal_is_tried_fresh_once(kind: str) -> None:
     play = at("A")
     play.say("no tag")
     play.fail(kind)
-    assert play.last == [StepFailed(agent="main", step=2, kind=kind, error="boom", fresh=True, again=True)]
+    assert play.last == [
+        StepFailed(agent="main", step=2, kind=kind, error="boom", charged=False, fresh=True, again=True)
+    ]
     assert (play.main.session, play.main.reminder, play.main.interrupted) == ("", "", False)
     assert started(play).base == ""
     play.fail(kind)
@@ -534,7 +536,7 @@ def test_other_turns_that_find_the_backend_overloaded_say_nothing_new() -> None:
     assert (play.run.closed["claude"].tries, play.statuses()["main_b2"]) == (0, "ready")
 
 
-def test_patience_ends_and_the_agent_that_tried_pauses() -> None:
+def test_patience_ends_and_the_agents_of_the_backend_pause_until_a_person_resumes() -> None:
     play = at("A", patience=20.0)
     for wait in (1, 5, 15):
         play.fail("overload")
@@ -542,6 +544,9 @@ def test_patience_ends_and_the_agent_that_tried_pauses() -> None:
     play.fail("overload", error="529")
     assert play.last[2:] == [AgentPaused(agent="main", reason="claude was overloaded for too long: 529")]
     assert (play.main.status, views.status(play.run), views.exit_code(play.run)) == ("paused", "paused", 3)
+    assert (run.shut(play.run, "claude"), run.wake_at(play.run)) == (True, None)
+    play.resume()
+    assert run.owed(play.run) == ["main"]
 
 
 def test_an_overload_after_a_usage_limit_is_counted_from_its_own_beginning() -> None:
@@ -574,8 +579,9 @@ def test_a_login_that_ends_while_the_backend_rests_pauses_its_agent_too() -> Non
     play = three()
     play.fail("limit", "main_a1")
     play.fail("auth", "main_b2")
-    assert play.kinds() == ["StepFailed", "BackendClosed", "AgentPaused"]
+    assert play.kinds() == ["StepFailed", "BackendClosed", "AgentPaused", "AgentPaused"]
     assert (play.run.closed["claude"].kind, play.statuses()["main_b2"]) == ("auth", "paused")
+    assert play.statuses()["main_a1"] == "paused"
 
 
 @pytest.mark.parametrize("kind", ["limit", "overload"])

@@ -265,10 +265,20 @@ def test_what_failed_or_paused_tries_again_and_a_backend_closed_for_a_person_is_
     assert play.resume() == [
         RunResumed(version="1.0"),
         BackendOpened(backend="claude"),
+        AgentRetried(agent="main"),
         AgentRetried(agent="main_a1"),
         AgentRetried(agent="main_b2"),
     ]
     assert run.owed(play.run) == ["main", "main_a1", "main_b2"]
+
+
+def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    play.ask("give_up", agent="main_a1")
+    assert AgentRetried(agent="main_a1") not in play.resume()
+    play.ask("retry", agent="main_a1")
+    assert play.statuses()["main_a1"] == "ready"
 
 
 @pytest.mark.parametrize("seconds", [0, 1])

@@ -285,7 +285,7 @@ def test_what_belonged_to_a_visit_ends_with_it() -> None:
     play.fail("context")
     play.fail("crash")
     main = play.main
-    assert (main.attempt, main.failures, main.tries, main.reminders, main.freshened) == (2, 2, 3, 1, True)
+    assert (main.attempt, main.failures, main.tries, main.reminders, main.freshened) == (2, 1, 3, 1, True)
     play.say("<goto input='x'>A</goto>")
     assert (main.attempt, main.turn, main.failures, main.tries, main.reminders) == (0, 0, 0, 0, 0)
     assert (main.freshened, main.interrupted, main.reminder, main.error, main.cause) == (False, False, "", "", "")

@@ -75,6 +75,8 @@ class Agent(Struct):
     """The failure of the visit before, when `on_error` led here."""
     error: str = ""
     """Why it failed or is paused."""
+    given_up: bool = False
+    """A person said that it is not to be tried again by itself."""
     step: int = 0
     attempt: int = 0
     turn: int = 0

@@ -222,8 +222,10 @@ def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Prob
 
 
 def _opened(run: Run, agent: Agent) -> list[Event]:
-    """A backend that answers is open."""
-    return [BackendOpened(backend=agent.pool)] if agent.pool in run.closed else []
+    """A backend that answers is open; a turn begun before it was closed for longer proves nothing."""
+    closed = run.closed.get(agent.pool)
+    proves = agent.pool in run.probing or (closed is not None and closed.kind == "overload" and closed.until)
+    return [BackendOpened(backend=agent.pool)] if proves else []
 
 
 def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
@@ -261,23 +263,30 @@ def _retries(rules: Policy, agent: Agent) -> int:
 def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
     """The infrastructure failed, not the work: the backend rests, no attempt is charged."""
     backend, now = agent.pool, input.time
-    if input.kind in ("auth", "billing"):
-        closing = BackendClosed(backend=backend, kind=input.kind, error=input.error, since=now)
-        return [closing, AgentPaused(agent=agent.id, reason=input.error)]
     closed = run.closed.get(backend)
+    if input.kind in ("auth", "billing"):
+        return _close_for_a_person(run, agent, input, now)
     if closed and (closed.until > now or shut(run, backend)):
         return []  # another turn has already said so, or a person has to open it
     before = closed if closed and closed.kind == input.kind else None
     since = before.since if before else now
     tries = before.tries + 1 if before else 0
+    if input.kind == "overload" and now - since > run.start.patience:
+        return _close_for_a_person(run, agent, input, since)
     wait = limits.LIMIT_UNKNOWN if input.kind == "limit" else limits.overload_wait(tries)
     until = input.retry_at if input.retry_at > now else now + wait
-    closing = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
-    if input.kind == "limit" and until - now > run.start.max_wait:
-        return [closing, *_stop(run, f"{backend} is closed by its usage limit for longer than max_wait")]
-    if input.kind == "overload" and now - since > run.start.patience:
-        return [closing, AgentPaused(agent=agent.id, reason=f"{backend} was overloaded for too long: {input.error}")]
-    return [closing]
+    rest = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
+    if input.kind == "limit" and until - since > run.start.max_wait:
+        return [rest, *_stop(run, f"{backend} is closed by its usage limit for longer than max_wait")]
+    return [rest]
+
+
+def _close_for_a_person(run: Run, agent: Agent, input: Failure, since: float) -> list[Event]:
+    """Nothing will change by itself: the backend's agents pause and say what is wrong."""
+    what = f"{agent.pool} was overloaded for too long: {input.error}" if input.kind == "overload" else input.error
+    shut_down = BackendClosed(backend=agent.pool, kind=input.kind, error=input.error, since=since)
+    names = [agent.id, *(name for name in run.ready.get(agent.pool, ()) if name != agent.id)]
+    return [shut_down, *(AgentPaused(agent=name, reason=what) for name in names)]
 
 
 def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:

@@ -72,7 +72,8 @@ class Driver:
         self._backends = backends
         self._face = face
         self._strict = strict
-        self._clock = clock
+        # As the journal keeps it, so that a fold is equal to what ran.
+        self._clock: Callable[[], float] = lambda: round(clock(), 3)
         id = run.start.workflow_id
         self._inbox = project.beside(id, "inbox")
         self._state_file = project.beside(id, "json")
@@ -93,7 +94,7 @@ class Driver:
             marks=self._marks,
             transcripts=Transcripts(project.path("transcripts", id)),
             spool=project.path("spool", id),
-            clock=clock,
+            clock=self._clock,
             report=self._report,
             show=self._show,
         )

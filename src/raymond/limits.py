@@ -54,9 +54,7 @@ class Response(Struct, frozen=True):
     charged: bool = False
     fresh: bool = False
     closes: bool = False
-    """The backend takes no turns for a while."""
-    pauses: bool = False
-    """A person is needed."""
+    """The backend takes no turns for a while, or until a person has looked."""
 
 
 def respond(kind: str, *, failures: int, retries: int, freshened: bool) -> Response:
@@ -65,11 +63,11 @@ def respond(kind: str, *, failures: int, retries: int, freshened: bool) -> Respo
         case "limit" | "overload":
             return Response(again=True, closes=True)
         case "auth" | "billing":
-            return Response(closes=True, pauses=True)
+            return Response(closes=True)
         case "silent" | "crash":
             return Response(again=failures < retries, charged=True)
         case "context" | "refusal":
-            return Response(again=not freshened, charged=True, fresh=not freshened)
+            return Response(again=not freshened, fresh=not freshened)
         case _:
             return Response(charged=True)
 

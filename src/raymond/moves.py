@@ -57,13 +57,13 @@ def follow(
     if problem:
         return problem
     forks = [one for one in asked if isinstance(one, Fork)]
-    events: list[Event] = list(_forked(placed, agent, forks, time, directories))
-    last = asked[-1]
+    last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
-    else:
-        tag = ""
-    return events + _move(run, placed, agent, last, tag, time, directories, len(forks))
+    moved = _move(run, placed, agent, last, tag, time, directories, len(forks))
+    if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
+        return moved  # nobody is forked by a visit that fails: tried again, it would fork them again
+    return [*_forked(placed, agent, forks, time, directories), *moved]
 
 
 def fail(run: Run, placed: Placed, agent: Agent, kind: str, error: str) -> list[Event]:
@@ -166,14 +166,7 @@ def _move(
         case Wait():
             return _wait(placed, run, agent, asked, time, forked)
         case Ask():
-            started = AskStarted(
-                agent=agent.id,
-                question=asked.question,
-                state=_name(placed, asked.next),
-                deadline=time + asked.timeout if asked.timeout else ZERO,
-                timeout_state=_name(placed, asked.timeout_next),
-            )
-            return [started]
+            return _ask(placed, run, agent, asked, time)
         case Result():
             return finish(placed, run, agent, asked.text)
         case Fork():
@@ -225,6 +218,9 @@ def _go_into(run: Run, placed: Placed, agent: Agent, asked: Call | Function) -> 
 
 
 def _wait(placed: Placed, run: Run, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
+    landing = _rest(placed, agent, asked.target, asked.timeout_next)
+    if isinstance(landing, Problem):
+        return fail(run, placed, agent, "visits", landing.reason)
     started = WaitStarted(
         agent=agent.id,
         state=_name(placed, asked.target),
@@ -234,10 +230,30 @@ def _wait(placed: Placed, run: Run, agent: Agent, asked: Wait, time: float, fork
     )
     if agent.alive + forked:
         return [started]
-    landing = land(placed, agent.visits or {}, asked.target)
+    return [started, WaitEnded(agent=agent.id, state=landing.state, instead_of=landing.instead_of)]
+
+
+def _ask(placed: Placed, run: Run, agent: Agent, asked: Ask, time: float) -> list[Event]:
+    landing = _rest(placed, agent, asked.next, asked.timeout_next)
     if isinstance(landing, Problem):
         return fail(run, placed, agent, "visits", landing.reason)
-    return [started, WaitEnded(agent=agent.id, state=landing.state, instead_of=landing.instead_of)]
+    started = AskStarted(
+        agent=agent.id,
+        question=asked.question,
+        state=_name(placed, asked.next),
+        deadline=time + asked.timeout if asked.timeout else ZERO,
+        timeout_state=_name(placed, asked.timeout_next),
+    )
+    return [started]
+
+
+def _rest(placed: Placed, agent: Agent, target: str, timeout_target: str) -> Landing | Problem:
+    """Where a sleep will lead: known now, since nothing counts visits meanwhile."""
+    landing = land(placed, agent.visits or {}, target)
+    if isinstance(landing, Landing) and timeout_target:
+        late = land(placed, agent.visits or {}, timeout_target)
+        return late if isinstance(late, Problem) else landing
+    return landing
 
 
 def _forked(
@@ -322,7 +338,8 @@ def _misplaced(asked: Iterable[Transition], directories: Mapping[str, str]) -> P
 def _crowded(run: Run, asked: Iterable[Transition]) -> Problem | None:
     more = sum(isinstance(one, Fork) for one in asked)
     most = run.start.max_agents
-    alive = len(run.agents) - ("main" in run.agents)
+    main = run.agents.get("main")
+    alive = len(run.agents) - run.failed - (main is not None and main.status != FAILED)
     if more and alive + more > most:
         return Problem(f"{more} more agents would be more than max_agents ({most})")
     return None

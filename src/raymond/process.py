@@ -159,8 +159,10 @@ class Marks:
             _kill(pid, signal.SIGTERM)
         if _gone_by(found, time.monotonic() + GRACE):
             found = self._find(step, kept) or found
-        for pid in self._find(step, kept):
+        stubborn = self._find(step, kept)
+        for pid in stubborn:
             _kill(pid, signal.SIGKILL)
+        _gone_by(stubborn, time.monotonic() + GRACE)
         return len(found)
 
     def _find(self, step: int, kept: set[int]) -> list[int]:

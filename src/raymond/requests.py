@@ -56,7 +56,7 @@ def resume(run: Run, version: str) -> list[Event]:
     events += [BackendOpened(backend=name) for name in run.closed if shut(run, name)]
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
-        events += [AgentRetried(agent=agent.id) for agent in stuck]
+        events += [AgentRetried(agent=agent.id) for agent in stuck if not agent.given_up]
     reason = reached(run)
     if reason:
         events.append(RunStopped(kind="limit", reason=reason))

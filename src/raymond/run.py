@@ -254,7 +254,8 @@ def _step(
             if event.session:
                 agent.session, agent.backend = event.session, backend
         case StepRefused():
-            agent.session, agent.backend = event.session, backend
+            if event.session:
+                agent.session, agent.backend = event.session, backend
             agent.reminders += 1
             agent.tries += 1
             agent.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
@@ -330,10 +331,11 @@ def _agent(
             _set(run, agent, READY)
         case AgentRetried():
             agent.failures = agent.reminders = agent.turn = 0
-            agent.error, agent.freshened = "", False
+            agent.error, agent.freshened, agent.given_up = "", False, False
             _set(run, agent, READY)
         case AgentFailed():
             agent.error, agent.wake_at, agent.question = event.error, 0.0, ""
+            agent.given_up = event.kind == "given up"
             _set(run, agent, FAILED)
         case AgentPaused():
             agent.error = event.reason
@@ -415,7 +417,7 @@ def _enter(run: Run, agent: Agent, state: str, text: str) -> None:
         agent.prompted[state] = agent.prompted.get(state, 0) + 1
     agent.results, agent.results_are_input, agent.error, agent.cause = None, False, "", ""
     agent.attempt = agent.turn = agent.failures = agent.reminders = agent.tries = 0
-    agent.reminder, agent.freshened, agent.interrupted = "", False, False
+    agent.reminder, agent.freshened, agent.interrupted, agent.given_up = "", False, False, False
     agent.wake_at, agent.question, agent.next_state, agent.timeout_state = 0.0, "", "", ""
     agent.next_input = None
 

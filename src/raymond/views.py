@@ -204,22 +204,22 @@ def _agent_line(event: Event) -> str | None:
             by = f" forked by {event.parent}" if event.parent else ""
             return f"{event.agent} starts at {event.state}{by}{_until(event.wake_at)}"
         case AgentMoved():
-            instead = f" instead of {event.instead_of}, whose visits are used up" if event.instead_of else ""
-            return f"{event.agent} -> {event.state} ({event.tag}){instead}{_until(event.wake_at)}"
+            return f"{event.agent} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
         case AgentCalled():
             return f"{event.agent} -> {event.state} ({event.tag}, then {event.then})"
         case AgentReturned():
-            return f"{event.agent} -> {event.state} (result)"
+            return f"{event.agent} -> {event.state} (result){_instead(event)}"
         case AgentWoke():
             return f"{event.agent} wakes"
         case WaitStarted():
             return f"{event.agent} waits for those it forked, then {event.state}"
         case WaitEnded():
-            return f"{event.agent} -> {event.state} (wait{', timed out' if event.timed_out else ''})"
+            return f"{event.agent} -> {event.state} (wait{', timed out' if event.timed_out else ''}){_instead(event)}"
         case AskStarted():
             return f"{event.agent} asks: {event.question}"
         case AskEnded():
-            return f"{event.agent} -> {event.state} ({'nobody answered' if event.timed_out else 'answered'})"
+            how = "nobody answered" if event.timed_out else "answered"
+            return f"{event.agent} -> {event.state} ({how}){_instead(event)}"
         case AgentEnded():
             return f"{event.agent} done"
         case AgentFailed():
@@ -230,6 +230,10 @@ def _agent_line(event: Event) -> str | None:
             return f"{event.agent} tries again"
         case _:
             return None
+
+
+def _instead(event: AgentMoved | AgentReturned | WaitEnded | AskEnded) -> str:
+    return f" instead of {event.instead_of}, whose visits are used up" if event.instead_of else ""
 
 
 def _until(wake_at: float) -> str:
