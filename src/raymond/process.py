@@ -11,6 +11,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from raymond.lock import start_time
 
@@ -42,7 +43,18 @@ def spawn(
     ]
     # posix_spawn cannot change the directory, so the driver, which has one thread, stands in it for the moment.
     os.chdir(cwd)
-    return os.posix_spawnp(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
+    return os.posix_spawn(_program(argv[0]), argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
+
+
+@lru_cache(maxsize=64)
+def _program(name: str) -> str:
+    """Where a program is; looked up once, not in every folder of PATH for every step."""
+    if "/" not in name:
+        for folder in os.get_exec_path():
+            path = os.path.join(folder, name)
+            if os.access(path, os.X_OK) and not os.path.isdir(path):
+                return path
+    return name
 
 
 class Watcher:

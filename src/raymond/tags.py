@@ -147,11 +147,10 @@ class Reader:
     """Reads an output as it arrives."""
 
     def __init__(self, *, script: bool = False, limit: int = LIMIT) -> None:
-        self._script = script
         self._scanner = Scanner(self._take, limit)
         self._prints: list[str] = []
-        self._plain = _Kept(limit)
-        self._quoted = _Kept(limit)
+        self._plain = _Kept(limit, script)
+        self._quoted = _Kept(limit, script)
         self._wrong: Refused | None = None
 
     def feed(self, text: str) -> list[str]:
@@ -194,20 +193,22 @@ class Reader:
             if self._quoted.count != 1:
                 return _none(self._quoted.count, self._scanner.unclosed)
             kept = self._quoted
-        return _settle(kept, self._script)
+        return _settle(kept)
 
 
 class _Kept:
     """The transitions of an output; their texts only as long as they can still be right together."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, script: bool) -> None:
         self.count = 0
         self.others: list[str] = []
         """Names of the first two that are no forks."""
         self.shown: list[str] = []
-        self.tags: list[Tag] = []
+        self.said: list[Transition | Refused] = []
+        """Made as the tags come: while a script still runs, this costs nobody anything."""
         self.long = False
         self._room = limit
+        self._script = script
 
     def add(self, tag: Tag) -> None:
         self.count += 1
@@ -218,9 +219,9 @@ class _Kept:
         self._room -= len(tag.body) + sum(len(name) + len(value) for name, value in tag.attributes.items())
         self.long = self.long or self._room < 0
         if self.long or self.at_odds():
-            self.tags.clear()
+            self.said.clear()
         else:
-            self.tags.append(tag)
+            self.said.append(transition(tag, script=self._script))
 
     def at_odds(self) -> bool:
         """Whether there are more than may stand together."""
@@ -258,15 +259,14 @@ def transition(tag: Tag, *, script: bool = False) -> Transition | Refused:
     return built or Refused("none", f"<{tag.name}> is no transition", _ONE)
 
 
-def _settle(kept: _Kept, script: bool) -> tuple[Transition, ...] | Refused:
+def _settle(kept: _Kept) -> tuple[Transition, ...] | Refused:
     if kept.at_odds():
         return _several(kept)
     if kept.long:
         return _long("the text of the transitions")
     forks: list[Fork] = []
     rest: list[Transition] = []
-    for tag in kept.tags:
-        said = transition(tag, script=script)
+    for said in kept.said:
         if isinstance(said, Refused):
             return said
         if isinstance(said, Fork):

@@ -36,7 +36,7 @@ class Watched(Struct):
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     """The system calls themselves, which do what they always do."""
     watched = Watched()
-    fdatasync, fsync, spawn = os.fdatasync, os.fsync, os.posix_spawnp
+    fdatasync, fsync, spawn = os.fdatasync, os.fsync, os.posix_spawn
 
     def name(fd: int) -> str:
         return os.readlink(f"/proc/self/fd/{fd}")
@@ -64,7 +64,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
     monkeypatch.setattr(os, "fdatasync", sync_file)
     monkeypatch.setattr(os, "fsync", sync_folder)
-    monkeypatch.setattr(os, "posix_spawnp", start)
+    monkeypatch.setattr(os, "posix_spawn", start)
     return watched
 
 
