@@ -57,7 +57,7 @@ def test_a_folder_is_a_workflow(tmp_path: Path) -> None:
     assert list(loaded.workflow.states) == ["B.sh", "START.md"]
     assert loaded.workflow.lib == {"rules.md": "rules"}
     assert loaded.workflow.platform == sys.platform
-    assert loaded.digest == hashlib.sha256(loaded.source).hexdigest()
+    assert loaded.digest == archive.digest(inside(loaded.source))
 
 
 def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

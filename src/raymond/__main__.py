@@ -1,5 +1,6 @@
 """The command `raymond`."""
 
+import os
 import sys
 
 
@@ -12,7 +13,10 @@ def main() -> None:
         return
     from raymond import cli
 
-    sys.exit(cli.main(sys.argv[1:]))
+    code = cli.main(sys.argv[1:])
+    cli.flush()
+    # Everything is written and closed; taking the interpreter apart would only take time.
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Zip files: what is refused of a foreign one, and the snapshot that Raymond writes itself."""
 
+import hashlib
 import re
 import stat
 from collections.abc import Iterator, Mapping
@@ -53,6 +54,16 @@ def write(files: Mapping[str, bytes]) -> bytes:
             entry.compress_type = ZIP_STORED if len(files[name]) < _SMALL else ZIP_DEFLATED
             archive.writestr(entry, files[name], compresslevel=6)
     return out.getvalue()
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """The SHA-256 of names and contents: the same on every machine, whatever packs the zip."""
+    seen = hashlib.sha256()
+    for name in sorted(files):
+        content = files[name]
+        seen.update(f"{len(name.encode())} {len(content)} {name}\n".encode())
+        seen.update(content)
+    return seen.hexdigest()
 
 
 def refusal(id: str, message: str, file: str, hint: str = "") -> WorkflowError:

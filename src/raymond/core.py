@@ -20,7 +20,6 @@ visits and may lead to `then` instead. An agent that ends or fails may end the w
 
 from collections.abc import Mapping
 from typing import Any, assert_never
-from uuid import UUID, uuid5
 
 from msgspec import Struct
 
@@ -144,6 +143,8 @@ def decide(run: Run, placed: Placed, input: Input) -> list[Event]:
 
 def session_of(run: Run, step: int, turn: int) -> str:
     """The id of the conversation a turn writes; never the same twice."""
+    from uuid import UUID, uuid5  # a run of scripts starts without it
+
     return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))
 
 

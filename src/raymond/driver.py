@@ -398,6 +398,7 @@ class Driver:
             if isinstance(step, ScriptStep):
                 step.kill()
         self._host.transcripts.close()
+        self._host.close()
 
     # --- after a restart
 

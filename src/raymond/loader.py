@@ -29,12 +29,15 @@ class Loaded(Struct):
     workflow: Workflow
     scope_dir: str
     """The folder or zip, absolute."""
-    source: bytes
-    """The snapshot: a zip."""
-    digest: str
-    """SHA-256 of `source`."""
     files: dict[str, bytes]
     """What is in the snapshot."""
+    digest: str
+    """Names the snapshot: the SHA-256 of its names and contents."""
+
+    @property
+    def source(self) -> bytes:
+        """The snapshot as a zip; only written when there is none with its digest yet."""
+        return archive.write(self.files)
 
 
 def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform: str = sys.platform) -> Loaded:
@@ -61,9 +64,8 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
     if not files:
         raise refusal("empty-workflow", f"there is nothing in `{path}`", path, "add START.md")
     files = {inside: _clean(inside, data) for inside, data in files.items()}
-    source = archive.write(files)
     workflow = _build(name, files, entry, overrides, platform)
-    return Loaded(workflow, scope, source, hashlib.sha256(source).hexdigest(), files)
+    return Loaded(workflow, scope, files, archive.digest(files))
 
 
 def from_source(

@@ -61,6 +61,7 @@ class ScriptStep(Step):
         self._errors = ""
         self._open: dict[int, str] = {}
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        self._reading: tags.Reading | None = None
         self._exit: int | None = None
         self._ended_at = FAR
         self._files: list[str] = []
@@ -69,8 +70,8 @@ class ScriptStep(Step):
     def _start(self, placed: Placed, run: Run, agent: Agent) -> None:
         env = self._environment(run, placed, agent)
         argv = interpreter(placed, agent.state) + [os.path.join(placed.workflow_dir, agent.state)]
-        out, write_out = os.pipe()
-        err, write_err = os.pipe()
+        out, write_out = self.host.pipe()
+        err, write_err = self.host.pipe()
         try:
             self.pid = spawn(argv, env, self._cwd, stdout=write_out, stderr=write_err)
         except OSError as error:
@@ -83,10 +84,10 @@ class ScriptStep(Step):
             os.close(write_err)
         self.host.marks.note(self.pid, self.number)
         for fd, name in ((out, "out"), (err, "err")):
-            os.set_blocking(fd, False)
             self._open[fd] = name
             self.host.selector.register(fd, selectors.EVENT_READ, self._readable)
         self.host.watcher.watch(self.pid, self._gone)
+        self.host.stock()
 
     def _end_early(self, error: OSError, program: str) -> None:
         what = f"the directory {self._cwd} is gone" if not os.path.isdir(self._cwd) else f"cannot start {program}"
@@ -178,6 +179,9 @@ class ScriptStep(Step):
         name = self._open.pop(fd)
         if name in self._decoders:
             self._take(name, b"", final=True)
+        if name == "out":
+            # Nothing more can come: it is read while the process is still on its way out.
+            self._reading = self._reader.close()
 
     def _gone(self, code: int | None) -> None:
         self._exit = code
@@ -209,7 +213,7 @@ class ScriptStep(Step):
         for fd in list(self._open):
             self._drain(fd)
         self.close()
-        reading = self._reader.close()
+        reading = self._reading or self._reader.close()
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
         spent = Spending(offset=self._record.end(exit=self._exit))

@@ -38,6 +38,7 @@ class Host:
         self.spool = spool
         self.clock = clock
         self.report = report
+        self._pipes: list[tuple[int, int]] = []
         self.soonest = FAR
         """When, by the monotonic clock, a step has to be looked at."""
         self.show = show
@@ -45,6 +46,27 @@ class Host:
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
         if b"RAYMOND_PORTABLE" in os.environb:
             self.environment[b"RAYMOND_PORTABLE"] = b"1"
+
+    def pipe(self) -> tuple[int, int]:
+        """A pipe whose reading end does not block, from stock when there is one."""
+        return self._pipes.pop() if self._pipes else _pipe()
+
+    def stock(self) -> None:
+        """Make the pipes of the next step while this one runs."""
+        while len(self._pipes) < 2:
+            self._pipes.append(_pipe())
+
+    def close(self) -> None:
+        """Close what was in stock."""
+        while self._pipes:
+            for fd in self._pipes.pop():
+                os.close(fd)
+
+
+def _pipe() -> tuple[int, int]:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    return reader, writer
 
 
 class Step:

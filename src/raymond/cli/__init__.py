@@ -1,5 +1,6 @@
 """The command line: one file per command, loaded on demand."""
 
+import contextlib
 import errno
 import gc
 import io
@@ -96,6 +97,13 @@ def main(args: list[str]) -> int:
 
         traceback.print_exc()
         return _say("error: this is a bug in Raymond; the run can be resumed\nhint: please report the lines above", 70)
+
+
+def flush() -> None:
+    """Hand on what the streams still hold; nobody may be there to read it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _say(text: str, code: int) -> int:
