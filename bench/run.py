@@ -28,9 +28,9 @@ def main() -> int:
     options = _options()
     size = QUICK if options.quick else FULL
     groups = list(dict.fromkeys(options.only or MEASURES))
-    where = machine(ROOT)
+    where = machine(options.home.parent)
     began, others = time.monotonic(), foreign_cpu()
-    rows = _measure(groups, size)
+    rows = _measure(groups, size, options.home)
     seconds = time.monotonic() - began
     where["cores_used_by_others"] = round((foreign_cpu() - others) / seconds, 2)
     print(heading(where, _note(options)))
@@ -48,6 +48,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the runtime against a plain shell loop and an empty Python.")
     parser.add_argument("--only", action="append", choices=list(MEASURES), help="one group of figures; may be repeated")
     parser.add_argument("--quick", action="store_true", help="smaller and rougher: to see whether it works at all")
+    parser.add_argument("--home", type=Path, default=CACHE, metavar="DIR", help="where to work (.cache/bench)")
     return parser.parse_args()
 
 
@@ -56,16 +57,16 @@ def _note(options: argparse.Namespace) -> str:
     return (", QUICK: smaller sizes, not for the record" if options.quick else "") + only
 
 
-def _measure(groups: list[str], size: Size) -> list[Row]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    home = Path(tempfile.mkdtemp(dir=CACHE))
+def _measure(groups: list[str], size: Size, cache: Path) -> list[Row]:
+    cache.mkdir(parents=True, exist_ok=True)
+    home = Path(tempfile.mkdtemp(dir=cache))
     try:
         problem = _try(lambda: _warm(home))[1]
         return [row for group in groups for row in _rows(group, home, size, problem)]
     finally:
         shutil.rmtree(home, ignore_errors=True)
-        if not any(CACHE.iterdir()):
-            CACHE.rmdir()
+        if not any(cache.iterdir()):
+            cache.rmdir()
 
 
 def _rows(group: str, home: Path, size: Size, problem: str) -> list[Row]:
