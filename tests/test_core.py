@@ -363,8 +363,8 @@ def test_an_implied_transition_has_its_directory_and_its_variables() -> None:
     play = at("FORKS")
     meant = core.meant(core.policy_of(play.placed, "FORKS.md"), tags.read("no tag"))
     assert [one.cd for one in meant if isinstance(one, tags.Fork)] == ["sub"]
-    play.say("no tag", cds={"sub": "/work/sub"})
-    assert (play.agent("main_a1").cwd, play.agent("main_a1").variables) == ("/work/sub", {"item": "1"})
+    play.say("no tag", cds={"sub": "/project/sub"})
+    assert (play.agent("main_a1").cwd, play.agent("main_a1").variables) == ("/project/sub", {"item": "1"})
 
 
 # The table of failures

@@ -45,7 +45,7 @@ STATES: dict[str, dict[str, Any]] = {
     "LOOP.sh": {"max_visits": 2, "then": "START.md"},
 }
 OFTEN = "START START TWICE ONCE LAST LAST LAST OTHER OTHER WORK WORK TRY".split()
-DIRECTORIES = {"sub": "/work/sub", "deep": "/work/sub/deep", "bad": "!there is no such directory"}
+DIRECTORIES = {"sub": "/project/sub", "deep": "/project/sub/deep", "bad": "!there is no such directory"}
 
 
 def files(states: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -567,7 +567,7 @@ def test_whatever_an_agent_says_the_core_decides(state: str, texts: list[str], i
     play.ask("move", agent="main", state=state, text=input)
     for text in texts:
         for name in run.owed(play.run):
-            play.say(text, name, cds={"sub": "/work/sub"} if "sub" in text else {})
+            play.say(text, name, cds={"sub": "/project/sub"} if "sub" in text else {})
         play.pass_time(400.0)
     assert plain(run.fold(play.decisions)) == plain(play.run)
     assert "deciding" not in play.statuses().values()

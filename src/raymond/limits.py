@@ -1,6 +1,6 @@
 """Failure classes and what follows from each: the one table, as values."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -18,20 +18,7 @@ Kind: TypeAlias = Literal[
     "time",
     "setup",
 ]
-KINDS: tuple[Kind, ...] = (
-    "limit",
-    "overload",
-    "auth",
-    "billing",
-    "silent",
-    "crash",
-    "context",
-    "refusal",
-    "unreadable",
-    "script",
-    "time",
-    "setup",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 REMINDERS = 3
 """How often a visit is asked again for a readable reply."""
 PROMPT_RETRIES = 3
