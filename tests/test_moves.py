@@ -39,7 +39,7 @@ FILES = {
     "SAFE.md": head("on_error: A"),
     "UNSAFE.md": head("on_error: ONCE"),
 }
-CDS = {"sub": "/work/sub", "else": "/work/else", "/etc": '!cd="/etc": /etc lies outside'}
+CDS = {"sub": "/project/sub", "else": "/project/else", "/etc": '!cd="/etc": /etc lies outside'}
 
 
 def played(*texts: str, **given: Any) -> Play:
@@ -73,7 +73,7 @@ def session(play: Play, step: int = 1) -> str:
         ("<goto after='0s'>A</goto>", "ready", "A.md", "", True, "", 0.0),
         ("<reset>A</reset>", "ready", "A.md", "", False, "", 0.0),
         ("<reset input='x' after='2s'>A</reset>", "sleeping", "A.md", "x", False, "", START + 2),
-        ("<reset cd='sub'>A</reset>", "ready", "A.md", "", False, "/work/sub", 0.0),
+        ("<reset cd='sub'>A</reset>", "ready", "A.md", "", False, "/project/sub", 0.0),
         ("<reset cd=''>A</reset>", "ready", "A.md", "", False, "", 0.0),
         ("<fork next='A'>B</fork>", "ready", "A.md", "", True, "", 0.0),
         ("<fork next='A' input='x' cd='sub' after='5m'>B</fork>", "ready", "A.md", "", True, "", 0.0),
@@ -114,7 +114,7 @@ def test_what_a_subtask_does_to_its_agent(text: str, kept: bool, input: str, mod
 
 def test_a_result_restores_session_directory_visits_and_model_of_the_caller() -> None:
     play = played('<function return="N" model="small" effort="low">A</function>', "<reset cd='sub'>B</reset>")
-    assert (play.main.cwd, play.main.model, play.main.visits) == ("/work/sub", "small", {"A.md": 1, "B.md": 1})
+    assert (play.main.cwd, play.main.model, play.main.visits) == ("/project/sub", "small", {"A.md": 1, "B.md": 1})
     play.say("<result>found</result>")
     main = play.main
     assert play.last[1:] == [AgentReturned(agent="main", state="N.md", result="found")]
@@ -198,20 +198,20 @@ def test_a_fork_makes_an_agent_that_knows_nothing_of_the_conversation() -> None:
         agent="main_worker1",
         state="WORKER.md",
         parent="main",
-        cwd="/work/sub",
+        cwd="/project/sub",
         input="of A.md",
         variables={"item": "7", "kind": "b"},
     )
     assert moved == AgentMoved(agent="main", tag="fork", state="N.md")
     child = play.agent("main_worker1")
     assert (child.status, child.session, child.stack, child.visits) == ("ready", "", None, {"WORKER.md": 1})
-    assert (child.cwd, child.variables, child.model) == ("/work/sub", {"item": "7", "kind": "b"}, "")
+    assert (child.cwd, child.variables, child.model) == ("/project/sub", {"item": "7", "kind": "b"}, "")
 
 
 def test_a_fork_may_begin_elsewhere_and_later() -> None:
     play = played("<fork next='N' cd='else' after='5m'>WORKER</fork>")
     child = play.agent("main_worker1")
-    assert (child.cwd, child.status, child.wake_at) == ("/work/else", "sleeping", START + 300)
+    assert (child.cwd, child.status, child.wake_at) == ("/project/else", "sleeping", START + 300)
     play.pass_time(300)
     assert child.status == "ready"
 
