@@ -15,7 +15,7 @@ from raymond import core, inbox, requests, turns, views
 from raymond.agent import RUNNING, SCRIPTS, Agent
 from raymond.backends import Backend, Direct
 from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
-from raymond.errors import JournalError
+from raymond.errors import JournalError, unwritable
 from raymond.events import Decision, Event
 from raymond.journal import Journal, replace
 from raymond.process import GRACE, Marks
@@ -172,11 +172,8 @@ class Driver:
         try:
             step = self._make(agent)
         except OSError as error:
-            raise JournalError(
-                f"step {agent.step} of {agent.id} cannot be started: {error.strerror} ({error.filename or 'no file'})",
-                path=self._journal.path,
-                hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
-            ) from None
+            what = f"step {agent.step} of {agent.id} cannot be started, {error.filename or self._journal.path}"
+            raise unwritable(what, error) from None
         self._steps[agent.id] = step
         self._host.soonest = min(self._host.soonest, step.deadline())
 

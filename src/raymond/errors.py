@@ -67,6 +67,15 @@ class JournalError(Error):
         self.line = line
 
 
+def unwritable(path: str, error: OSError) -> JournalError:
+    """The file system refuses `path`: what was journaled before stays true."""
+    return JournalError(
+        f"{path}: {(error.strerror or str(error)).lower()}",
+        path=path,
+        hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
+    )
+
+
 class RunNotFound(JournalError):
     """There is no such run."""
 

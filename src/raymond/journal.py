@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from raymond.errors import JournalError
+from raymond.errors import JournalError, unwritable
 from raymond.events import Decision, Event
 from raymond.project import Project
 from raymond.run import Run, apply
@@ -359,7 +359,7 @@ def replace(path: str, data: bytes, *, durable: bool = False) -> None:
     except OSError as error:
         if os.path.exists(aside):
             os.unlink(aside)
-        raise _failed(path, error) from None
+        raise unwritable(path, error) from None
 
 
 def sync(fd: int) -> None:
@@ -393,12 +393,4 @@ def _guard(path: str, work: Callable[[], _T]) -> _T:
     except FileExistsError:
         raise
     except OSError as error:
-        raise _failed(path, error) from None
-
-
-def _failed(path: str, error: OSError) -> JournalError:
-    return JournalError(
-        f"{path}: {(error.strerror or str(error)).lower()}",
-        path=path,
-        hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
-    )
+        raise unwritable(path, error) from None

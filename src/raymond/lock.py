@@ -6,7 +6,7 @@ import os
 import msgspec
 from msgspec import Struct
 
-from raymond.errors import JournalError, RunBusy
+from raymond.errors import JournalError, RunBusy, unwritable
 
 
 class Holder(Struct):
@@ -34,11 +34,7 @@ class Lock:
             os.pwrite(self._fd, msgspec.json.encode(holder), 0)
         except OSError as error:
             self.release()
-            raise JournalError(
-                f"{self.path}: {(error.strerror or '').lower()}",
-                path=self.path,
-                hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
-            ) from None
+            raise unwritable(self.path, error) from None
 
     def release(self) -> None:
         """Let others drive the run."""

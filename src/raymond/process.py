@@ -169,8 +169,7 @@ class Marks:
             return 0
         for pid in found:
             _kill(pid, signal.SIGTERM)
-        if _gone_by(found, time.monotonic() + GRACE):
-            found = self._find(step, kept) or found
+        _gone_by(found, time.monotonic() + GRACE)
         stubborn = self._find(step, kept)
         for pid in stubborn:
             _kill(pid, signal.SIGKILL)
@@ -233,14 +232,14 @@ def _kill(pid: int, number: int) -> None:
         signal_group(pid, number)
 
 
-def _gone_by(pids: list[int], deadline: float) -> bool:
-    """Wait until all are gone or the time is over; whether all are gone."""
+def _gone_by(pids: list[int], deadline: float) -> None:
+    """Wait until all are gone or the time is over."""
     began = {pid: start_time(pid) for pid in pids}
     while True:
         for pid in pids:
             _try_reap(pid)
         if not any(alive(pid, began[pid]) or (not HAS_PROC and _group_without_leader(pid)) for pid in pids):
-            return True
+            return
         if time.monotonic() >= deadline:
-            return False
+            return
         time.sleep(0.01)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from raymond.agent import file_name
-from raymond.errors import JournalError
+from raymond.errors import unwritable
 
 ROLL_AT = 64 << 20
 PIECE = 64 << 10
@@ -42,11 +42,7 @@ class Transcripts:
             while done < len(data):
                 done += os.write(fd, data[done:] if done else data)
         except OSError as error:
-            raise JournalError(
-                f"{self._folder}: {(error.strerror or '').lower()}",
-                path=self._folder,
-                hint="nothing that was written before is lost; mend this, then `raymond resume ID`",
-            ) from None
+            raise unwritable(self._folder, error) from None
         if at + len(data) > ROLL_AT:
             self._roll(agent, base)
         return base + at

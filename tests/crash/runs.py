@@ -24,8 +24,6 @@ from raymond.requests import Request
 from raymond.run import Run, evolve
 
 RICH = Path(__file__).resolve().parent.parent / "scenarios" / "rich"
-FULL = bool(os.environ.get("RAYMOND_FULL"))
-"""Everything, for minutes, instead of a part of it."""
 
 
 class Silent:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from crash import runs
-from crash.runs import FULL, RICH, Story, Visit
+from crash.runs import RICH, Story, Visit
 from raymond import journal
 from raymond.errors import JournalError
 from raymond.events import Decision
@@ -128,8 +128,7 @@ def test_cut_after_any_decision_the_run_ends_the_same(
 def test_torn_inside_any_line_the_run_ends_as_if_cut_before_it(
     slice_: int, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = SLICES // 2 if FULL else SLICES * 2
-    for line in range(1 + slice_, len(recorded.ends) - 1, step):
+    for line in range(1 + slice_, len(recorded.ends) - 1, SLICES // 2):
         whole = recorded.data[recorded.ends[line] : recorded.ends[line + 1]]
         torn = whole[: 1 + (line * 37) % (len(whole) - 1)]
         take_up_cut(recorded, line, torn, SESSIONS[line % len(SESSIONS)], tmp_path / f"{line}", monkeypatch)
@@ -210,7 +209,7 @@ def test_every_byte_of_a_torn_line_folds_to_the_run_before_it(slice_: int, recor
     for line in range(1 + slice_, len(recorded.ends) - 1, SLICES):
         run = runs.exactly(fold(recorded.decisions[:line]))
         start, stop = recorded.ends[line], recorded.ends[line + 1]
-        for cut in range(start, stop) if FULL else thinned(start, stop):
+        for cut in range(start, stop):
             path.write_bytes(recorded.data[:cut])
             read = journal.read(project, recorded.id)
             assert runs.exactly(read.run) == run, f"cut at byte {cut}, line {line}"
@@ -253,11 +252,6 @@ def lone_journal(recorded: Recorded, folder: Path) -> tuple[Project, Path]:
     path = Path(project.journal(recorded.id))
     path.parent.mkdir()
     return project, path
-
-
-def thinned(start: int, stop: int) -> list[int]:
-    """The edges of a line, and every fifth byte between, another fifth for each line."""
-    return sorted({start, start + 1, stop - 2, stop - 1, *range(start + 1 + start % 5, stop, 5)})
 
 
 def test_the_decisions_of_a_resumed_run_go_on_counting(recorded: Recorded, tmp_path: Path) -> None:
