@@ -542,6 +542,17 @@ def test_the_same_files_give_the_same_snapshot(tmp_path: Path) -> None:
         ]
 
 
+def test_a_snapshot_is_a_zip_that_other_programs_read() -> None:
+    files = {"START.md": b"", "B.sh": b"echo", "größe.md": b"\xff" * 70_000, "lib/deep/x": os.urandom(9_000)}
+    with zipfile.ZipFile(io.BytesIO(archive.write(files))) as made:
+        assert made.testzip() is None
+        assert {entry.filename: made.read(entry) for entry in made.infolist()} == files
+        assert {stat.filemode(entry.external_attr >> 16) for entry in made.infolist()} == {"-rw-------"}
+        assert made.getinfo("größe.md").compress_size < 1000
+    with zipfile.ZipFile(io.BytesIO(archive.write({}))) as made:
+        assert made.namelist() == []
+
+
 def test_a_workflow_comes_back_from_its_snapshot(tmp_path: Path) -> None:
     path = folder(
         tmp_path / "review", {"A.md": "a", "B.md": "---\nretries: 1\n---\n", "data/deep/x": b"\xff" * 9_000_000}

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import selectors
 import signal
 import sys
 import uuid
@@ -12,6 +11,7 @@ import pytest
 
 from raymond import process
 from raymond.lock import start_time
+from raymond.polling import Poll
 from raymond.process import Marks, Watcher, spawn
 from running import alive, until, zombie
 
@@ -55,15 +55,15 @@ def machine(request, monkeypatch):
 @pytest.fixture
 def watched():
     """A watcher, and a function that looks until something was told."""
-    with selectors.DefaultSelector() as selector:
-        watcher = Watcher(selector)
+    poll = Poll()
+    watcher = Watcher(poll)
 
-        def look() -> None:
-            for key, _ in selector.select(0.02):
-                key.data(key.fd)
-            watcher.poll()
+    def look() -> None:
+        poll.wait(0.02)
+        watcher.poll()
 
-        yield watcher, look
+    yield watcher, look
+    poll.close()
 
 
 # Starting

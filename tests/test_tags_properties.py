@@ -86,6 +86,22 @@ def test_cutting_the_text_changes_nothing(text: str, cuts: list[int]) -> None:
     assert read_cut(text, each(text)) == whole
 
 
+PLAINEST = st.tuples(
+    st.sampled_from(["goto", "reset", "result", "wait"]),
+    st.text("Ab1./-_ \n<`é", max_size=6),
+    st.sampled_from(["", "\n", "\n\n", " ", "<print>p</print>", "<goto>B</goto>", "\n<result>B</result>\n"]),
+).map(lambda parts: f"<{parts[0]}>{parts[1]}</{parts[0]}>{parts[2]}")
+
+
+@settings(max_examples=400)
+@given(PLAINEST, st.lists(st.integers(0, 60), max_size=3))
+@example("<goto>A.md</goto>\n", [])
+@example("<goto>A.md</goto>\n<goto>B</goto>", [18])
+def test_the_short_cut_for_the_plainest_output_says_what_the_whole_grammar_says(text: str, cuts: list[int]) -> None:
+    # Letter by letter no output ever looks plain.
+    assert tags.read(text) == read_cut(text, cuts) == read_cut(text, each(text))
+
+
 @settings(max_examples=400)
 @given(TEXTS, CUTS, st.sampled_from([12, 20, 40, 80]))
 @example("`" * 22 + "<print>p</print>`\n", [21], 20)  # a run that is given up before it ends

@@ -29,24 +29,36 @@ _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEn
 class Lines:
     """One line per event on stderr; what steps print, as they print it."""
 
+    every = float("inf")
+
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self._stream = stream or sys.stderr
         self._quiet = quiet
         self._states: dict[str, str] = {}
+        self._untold: list[tuple[Decision, str]] = []
+        """Decisions, and what the run had cost with them: told together, the cost of telling is small."""
 
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what now stands in the journal."""
-        if self._quiet:
-            return
-        text = "".join(self._lines(run, decision) for decision in decisions)
-        if text:
-            self._put(text)
+        if not self._quiet:
+            total = views.money(run)
+            self._untold += [(decision, total) for decision in decisions]
 
-    def _lines(self, run: Run, decision: Decision) -> str:
+    def refresh(self, run: Run | None = None) -> None:
+        """Put every line that was not put yet."""
+        if self._untold:
+            text = "".join(self._lines(decision, total) for decision, total in self._untold)
+            self._untold.clear()
+            if text:
+                self._put(text)
+
+    def _lines(self, decision: Decision, total: str) -> str:
+        told = [event for event in decision.events if type(event) not in _UNTOLD]
+        if not told:
+            return ""
         spent = {event.agent: event.cost for event in decision.events if isinstance(event, Spent) and event.cost}
         at = views.instant(decision.time)
-        total = views.money(run)
-        lines = (self._line(event, spent, total) for event in decision.events if type(event) not in _UNTOLD)
+        lines = [self._line(event, spent, total) for event in told]
         return "".join(f"[{at}] {line}\n" for line in lines if line)
 
     def _line(self, event: Event, spent: dict[str, float], total: str) -> str:
@@ -68,11 +80,13 @@ class Lines:
         """What a step prints, and the tools it uses."""
         if kind == "text" or (self._quiet and kind != "print"):
             return
+        self.refresh()
         mark = "|" if kind == "print" else "*"
         self._put("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
 
     def said(self, text: str) -> None:
         """Something a person should know."""
+        self.refresh()
         self._put(f"{text}\n")
 
     def _put(self, text: str) -> None:

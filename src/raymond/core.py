@@ -292,7 +292,9 @@ def _close_for_a_person(run: Run, agent: Agent, input: Failure, since: float) ->
 
 def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     """`events`, and a stop when they reach a limit of the run."""
-    ended = sum(isinstance(event, StepFinished | StepFailed) for event in events)
+    if not run.max_iterations and not run.budget:
+        return events
+    ended = sum(isinstance(event, (StepFinished, StepFailed)) for event in events)
     reason = reached(run, iterations=ended, cost=spent.cost)
     if not reason or any(isinstance(event, RunStopped) for event in events):
         return events

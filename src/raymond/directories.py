@@ -10,7 +10,7 @@ from raymond.tags import Fork, Reset, Transition
 
 def directories(run: Run, base: str, asked: Iterable[Transition]) -> dict[str, str]:
     """Every `cd` in `asked` -> its absolute directory, or "!" and why it is refused."""
-    return {one.cd: _resolve(run, base, one.cd) for one in asked if isinstance(one, Fork | Reset) and one.cd}
+    return {one.cd: _resolve(run, base, one.cd) for one in asked if isinstance(one, (Fork, Reset)) and one.cd}
 
 
 def _resolve(run: Run, base: str, given: str) -> str:

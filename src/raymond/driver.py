@@ -1,7 +1,8 @@
 """This machine: do what is owed, write down what happened.
 
-One thread on a selector. A round takes what came in, decides, writes every decision to the journal with one write,
-and only then starts what follows. Steps report into a list, so that nothing happens in the middle of anything else.
+One thread that waits for file descriptors. A round takes what came in, decides, writes every decision to the journal
+with one write, and only then starts what follows. Steps report into a list, so that nothing happens in the middle of
+anything else.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
 from raymond.errors import JournalError, unwritable
 from raymond.events import Decision, Event
 from raymond.journal import Journal, replace
-from raymond.process import GRACE, Marks
+from raymond.process import GRACE, HAS_PIDFD, Marks
 from raymond.project import Project
 from raymond.run import Run, apply, due, owed, wake_at
 from raymond.scripts import ScriptStep
@@ -31,6 +32,8 @@ LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
 LONGEST_SLEEP = 30.0
 SYNC_WITHIN = 0.1
+SHOW_WITHIN = 0.05
+"""Seconds within which what was decided is shown, all of it at once."""
 STATE_EVERY = 1.0
 """Seconds between two writes of the state file while decisions keep coming."""
 
@@ -38,14 +41,20 @@ STATE_EVERY = 1.0
 class Face(Protocol):
     """Who is told what happens."""
 
+    every: float
+    """Seconds between two refreshes while nothing happens."""
+
     def decided(self, run: Run, decisions: list[Decision]) -> None:
-        """These decisions stand in the journal."""
+        """These decisions stand in the journal; they are shown with the next `refresh`."""
 
     def shown(self, agent: str, kind: str, text: str) -> None:
         """A step printed something, or used a tool."""
 
     def said(self, text: str) -> None:
         """Something a person should know."""
+
+    def refresh(self, run: Run) -> None:
+        """Show what is known by now."""
 
 
 class Driver:
@@ -82,6 +91,8 @@ class Driver:
         self._steps: dict[str, Step] = {}
         self._signals: list[int] = []
         self._stop_now = ""
+        self._shown_at = 0.0
+        self._show_at = FAR
         self._must_sync = strict
         self._sync_at = FAR
         self._look_at = 0.0
@@ -107,7 +118,8 @@ class Driver:
                     self._settle(restart)
                 else:
                     first = Decision(seq=1, time=self.run.started_at, events=core.begin(self.run.start))
-                    self._face.decided(self.run, [first])
+                    self._told.append(first)
+                    self._tell()
                 while True:
                     self._round()
                     if self._done():
@@ -224,6 +236,11 @@ class Driver:
         if self._told:
             told, self._told = self._told, []
             self._face.decided(self.run, told)
+            self._show_at = min(self._show_at, self._shown_at + SHOW_WITHIN)
+
+    def _refresh(self, now: float) -> None:
+        self._face.refresh(self.run)
+        self._shown_at, self._show_at = now, now + self._face.every
 
     # --- waiting
 
@@ -239,7 +256,7 @@ class Driver:
     def _wait(self) -> bool:
         """Until something happens, or is due; whether it has to be decided on."""
         now = time.monotonic()
-        until = min(self._host.soonest, self._sync_at, self._look_at, now + LONGEST_SLEEP)
+        until = min(self._host.soonest, self._sync_at, self._look_at, self._show_at, now + LONGEST_SLEEP)
         if self._state_written_at < self._journal.size:
             until = min(until, self._quiet_since + 1.0)
         if self._host.watcher.polls:
@@ -247,8 +264,7 @@ class Driver:
         due = wake_at(self.run)
         if due is not None and not self.run.stopped:
             until = min(until, now + max(0.0, due - self._clock()))
-        for key, _ in self._host.selector.select(max(0.0, until - now)):
-            key.data(key.fd)
+        self._host.poll.wait(max(0.0, until - now))
         now = time.monotonic()
         self._host.watcher.poll()
         if now >= self._host.soonest:
@@ -262,8 +278,10 @@ class Driver:
         self._host.soonest = min((step.deadline() for step in self._steps.values()), default=FAR)
 
     def _keep_house(self) -> None:
-        """Sync, the snapshot and the state file, each when it is time."""
+        """The face, sync, the snapshot and the state file, each when it is time."""
         now = time.monotonic()
+        if now >= self._show_at:
+            self._refresh(now)
         if now >= self._sync_at:
             self._journal.sync()
             self._sync_at = FAR
@@ -290,10 +308,12 @@ class Driver:
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
-        self._host.selector.register(reader, 1, self._hear)
+        self._host.poll.register(reader, self._hear)
         # What was ignored when we were started stays ignored, as under nohup.
         heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-        before = {number: signal.signal(number, self._note) for number in (*heard, signal.SIGCHLD)}
+        if not HAS_PIDFD:
+            heard.append(signal.SIGCHLD)
+        before = {number: signal.signal(number, self._note) for number in heard}
         waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         try:
             yield
@@ -301,7 +321,7 @@ class Driver:
             signal.set_wakeup_fd(waker)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self._host.selector.close()
+            self._host.poll.close()
             os.close(reader)
             os.close(writer)
 
@@ -359,8 +379,7 @@ class Driver:
             step.stop()
         deadline = time.monotonic() + GRACE
         while self._running() and time.monotonic() < deadline:
-            for key, _ in self._host.selector.select(max(0.0, min(deadline - time.monotonic(), 0.1))):
-                key.data(key.fd)
+            self._host.poll.wait(max(0.0, min(deadline - time.monotonic(), 0.1)))
             self._host.watcher.poll()
             now = time.monotonic()
             for step in self._running():
@@ -391,6 +410,7 @@ class Driver:
 
     def _abandon(self) -> None:
         """Also when something went wrong: no script outlives us unseen, no file stays open."""
+        self._face.refresh(self.run)
         for step in self._steps.values():
             if isinstance(step, ScriptStep):
                 step.kill()

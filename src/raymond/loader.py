@@ -297,13 +297,25 @@ def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
             raise too_large(f"there are more than {MOST_FILES:,} files in `{folder}`", folder)
         if not path.isprintable() or archive.unsafe(path):
             raise refusal("unsafe-name", f"{path!r} cannot be the name of a file of a workflow", folder, "rename it")
-        with open(os.path.join(folder, path), "rb", buffering=0) as file:
-            # Asking for all the room there is would reserve it, for every file.
-            files[path] = file.read(min(os.fstat(file.fileno()).st_size, room) + 1) or b""
+        files[path] = _bytes(f"{folder}/{path}", room)
         room -= len(files[path])
         if room < 0:
             raise too_large(f"there are more than {MOST_BYTES // 1024**2} MiB in `{folder}`", folder)
     return files
+
+
+def _bytes(path: str, room: int) -> bytes:
+    """What is in a file, or more than there is room for."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # Asking for all the room there is would reserve it, for every file.
+        wanted = min(os.fstat(fd).st_size, room) + 1
+        data = os.read(fd, wanted)
+        while len(data) < wanted and (more := os.read(fd, wanted - len(data))):
+            data += more
+        return data
+    finally:
+        os.close(fd)
 
 
 def _make_folder(path: str) -> None:

@@ -53,10 +53,10 @@ def follow(
 ) -> list[Event] | Problem:
     """The events of a permitted transition, or why it cannot be."""
     asked = [_rendered(run, placed, agent, one) for one in asked]
-    problem = _misnamed(placed, asked) or _misplaced(asked, directories) or _crowded(run, asked)
+    forks = [one for one in asked if isinstance(one, Fork)]
+    problem = _misnamed(placed, asked) or _misplaced(asked, directories) or _crowded(run, len(forks))
     if problem:
         return problem
-    forks = [one for one in asked if isinstance(one, Fork)]
     last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
@@ -293,7 +293,7 @@ def _name(placed: Placed, target: str) -> str:
 
 
 def _rendered(run: Run, placed: Placed, agent: Agent, asked: Transition) -> Transition:
-    if isinstance(asked, Ask | Result) or not asked.input:
+    if isinstance(asked, (Ask, Result)) or not asked.input:
         return asked
     text = prompts.render(run, placed, agent, asked.input)
     return asked if text == asked.input else replace(asked, input=text)
@@ -328,18 +328,19 @@ def _targets(asked: Transition) -> list[str]:
 
 def _misplaced(asked: Iterable[Transition], directories: Mapping[str, str]) -> Problem | None:
     for one in asked:
-        cd = one.cd if isinstance(one, Fork | Reset) else ""
-        found = directories.get(cd, f'!cd="{cd}": nobody looked for it') if cd else ""
-        if found.startswith("!"):
-            return Problem(found[1:])
+        if isinstance(one, (Fork, Reset)) and one.cd:
+            found = directories.get(one.cd, f'!cd="{one.cd}": nobody looked for it')
+            if found.startswith("!"):
+                return Problem(found[1:])
     return None
 
 
-def _crowded(run: Run, asked: Iterable[Transition]) -> Problem | None:
-    more = sum(isinstance(one, Fork) for one in asked)
+def _crowded(run: Run, more: int) -> Problem | None:
+    if not more:
+        return None
     most = run.start.max_agents
     main = run.agents.get("main")
     alive = len(run.agents) - run.failed - (main is not None and main.status != FAILED)
-    if more and alive + more > most:
+    if alive + more > most:
         return Problem(f"{more} more agents would be more than max_agents ({most})")
     return None

@@ -7,13 +7,13 @@ of known pids, and a file of started pids.
 
 import contextlib
 import os
-import selectors
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from raymond.lock import start_time
+from raymond.polling import Poll
 
 MARK = "RAYMOND_STEP"
 GRACE = 2.0
@@ -60,8 +60,8 @@ def _program(name: str) -> str:
 class Watcher:
     """Tells when processes end. Children are reaped; others are only watched."""
 
-    def __init__(self, selector: selectors.BaseSelector) -> None:
-        self._selector = selector
+    def __init__(self, poll: Poll) -> None:
+        self._poll = poll
         self._polled: dict[int, tuple[str, Callable[[int | None], None]]] = {}
 
     def watch(self, pid: int, ended: Callable[[int | None], None]) -> None:
@@ -74,11 +74,11 @@ class Watcher:
                 return
 
             def gone(_: int) -> None:
-                self._selector.unregister(fd)
+                self._poll.unregister(fd)
                 os.close(fd)
                 ended(_reap(pid))
 
-            self._selector.register(fd, selectors.EVENT_READ, gone)
+            self._poll.register(fd, gone)
         else:
             self._polled[pid] = (start_time(pid), ended)
 

@@ -3,7 +3,6 @@
 import codecs
 import contextlib
 import os
-import selectors
 import sys
 import time
 
@@ -19,6 +18,8 @@ from raymond.run import Run
 from raymond.steps import FAR, Host, Step
 from raymond.variables import Placed
 
+LISTEN_AFTER = 0.02
+"""Seconds a script may take before its pipes are watched: most are over by then, and wake the driver once."""
 DRAIN = 0.2
 """Seconds the pipes of an ended script stay open for what it left running."""
 LARGEST_VALUE = 32 << 10
@@ -60,6 +61,7 @@ class ScriptStep(Step):
         )
         self._errors = ""
         self._open: dict[int, str] = {}
+        self._listening = False
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
         self._reading: tags.Reading | None = None
         self._exit: int | None = None
@@ -83,9 +85,7 @@ class ScriptStep(Step):
             os.close(write_out)
             os.close(write_err)
         self.host.marks.note(self.pid, self.number)
-        for fd, name in ((out, "out"), (err, "err")):
-            self._open[fd] = name
-            self.host.selector.register(fd, selectors.EVENT_READ, self._readable)
+        self._open[out], self._open[err] = "out", "err"
         self.host.watcher.watch(self.pid, self._gone)
         self.host.stock()
 
@@ -128,14 +128,24 @@ class ScriptStep(Step):
 
     def deadline(self) -> float:
         """The end of draining comes first once the process is gone."""
-        return super().deadline() if self._ended_at == FAR else self._ended_at + DRAIN
+        if self._ended_at != FAR:
+            return self._ended_at + DRAIN
+        return super().deadline() if self._listening else min(self.began + LISTEN_AFTER, super().deadline())
 
     def check(self, now: float) -> None:
         """A pipe that something else keeps open is closed after a moment."""
         if self._ended_at == FAR:
+            if now >= self.began + LISTEN_AFTER:
+                self._listen()
             super().check(now)
         elif now >= self._ended_at + DRAIN:
             self._finish()
+
+    def _listen(self) -> None:
+        if not self._listening:
+            self._listening = True
+            for fd in self._open:
+                self.host.poll.register(fd, self._readable)
 
     def _readable(self, fd: int) -> None:
         if fd not in self._open:
@@ -174,9 +184,7 @@ class ScriptStep(Step):
         return text
 
     def _shut(self, fd: int) -> None:
-        self.host.selector.unregister(fd)
-        os.close(fd)
-        name = self._open.pop(fd)
+        name = self._let_go(fd)
         if name in self._decoders:
             self._take(name, b"", final=True)
         if name == "out":
@@ -191,6 +199,7 @@ class ScriptStep(Step):
         if not self._open:
             self._finish()
         else:
+            self._listen()
             self.host.soonest = min(self.host.soonest, self.deadline())
 
     def _drain(self, fd: int) -> None:
@@ -236,12 +245,16 @@ class ScriptStep(Step):
     def close(self) -> None:
         """Close the pipes, remove the files."""
         for fd in list(self._open):
-            self.host.selector.unregister(fd)
-            os.close(fd)
-            del self._open[fd]
+            self._let_go(fd)
         while self._files:
             with contextlib.suppress(FileNotFoundError):  # the script may have removed it
                 os.unlink(self._files.pop())
+
+    def _let_go(self, fd: int) -> str:
+        if self._listening:
+            self.host.poll.unregister(fd)
+        os.close(fd)
+        return self._open.pop(fd)
 
 
 def _what_failed(code: int, errors: str) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 """A step while it runs: a process, its limits of time, and how it is stopped."""
 
 import os
-import selectors
 import signal
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from raymond import limits
 from raymond.agent import Agent
 from raymond.core import Failure, Interruption, Output, Spending
 from raymond.policy import Policy
+from raymond.polling import Poll
 from raymond.process import GRACE, Marks, Watcher, signal_group
 from raymond.transcripts import Transcripts
 
@@ -31,8 +31,8 @@ class Host:
         report: Callable[["Step", Ending], None],
         show: Callable[[str, str, str], None],
     ) -> None:
-        self.selector = selectors.DefaultSelector()
-        self.watcher = Watcher(self.selector)
+        self.poll = Poll()
+        self.watcher = Watcher(self.poll)
         self.marks = marks
         self.transcripts = transcripts
         self.spool = spool

@@ -19,6 +19,7 @@ BUILT_IN = frozenset(
 )
 """Names a fork may not give to a variable."""
 
+_PLAINEST = re.compile(r"<(goto|reset|result)>([A-Za-z0-9_./-]+)</\1>\n?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "goto": ("input", "after"),
@@ -147,6 +148,45 @@ class Reader:
     """Reads an output as it arrives."""
 
     def __init__(self, *, script: bool = False, limit: int = LIMIT) -> None:
+        self._script = script
+        self._limit = limit
+        self._plainly: re.Match[str] | None = None
+        """All there is so far: one transition in its plainest form, as most scripts write it."""
+        self._full: _FullReader | None = None
+
+    def feed(self, text: str) -> list[str]:
+        """Take more text; the <print> payloads that became certain with it."""
+        if not self._full:
+            if not self._plainly:
+                self._plainly = _PLAINEST.fullmatch(text) if len(text) <= self._limit else None
+                if self._plainly:
+                    return []
+            self._full = _FullReader(self._script, self._limit)
+            if self._plainly:
+                self._full.feed(self._plainly[0])
+        return self._full.feed(text)
+
+    def close(self) -> Reading:
+        """The text is complete: what does it say."""
+        if self._full:
+            return self._full.close()
+        if not self._plainly:
+            return Reading(refused=_none(0, ""))
+        name, body = self._plainly.groups()
+        if name == "result":
+            return Reading((Result(text=body),))
+        return Reading((Goto(target=body) if name == "goto" else Reset(target=body),))
+
+    @property
+    def held(self) -> int:
+        """Characters of the text kept in memory."""
+        return self._full.held if self._full else 0
+
+
+class _FullReader:
+    """Reads an output that may say anything."""
+
+    def __init__(self, script: bool, limit: int) -> None:
         self._scanner = Scanner(self._take, limit)
         self._prints: list[str] = []
         self._plain = _Kept(limit, script)
@@ -154,13 +194,11 @@ class Reader:
         self._wrong: Refused | None = None
 
     def feed(self, text: str) -> list[str]:
-        """Take more text; the <print> payloads that became certain with it."""
         self._scanner.feed(text)
         prints, self._prints = self._prints, []
         return prints
 
     def close(self) -> Reading:
-        """The text is complete: what does it say."""
         self._scanner.close()
         prints, self._prints = tuple(self._prints), []
         said = self._decide()
@@ -170,7 +208,6 @@ class Reader:
 
     @property
     def held(self) -> int:
-        """Characters of the text kept in memory."""
         return self._scanner.held
 
     def _take(self, tag: Tag) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -137,6 +138,7 @@ def _resolve(workflow: Workflow, target: str) -> str | Unresolved:
     return Unresolved("missing-target", f"there is no state `{target}`", _meant(target, workflow.states))
 
 
+@lru_cache(maxsize=4096)
 def is_state(path: str) -> bool:
     """Whether the file at `path` in a workflow is a state."""
     return extension(path) != "" and "/" not in path and path[0] != "." and path.lower() not in _NOT_STATES

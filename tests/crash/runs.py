@@ -29,6 +29,8 @@ RICH = Path(__file__).resolve().parent.parent / "scenarios" / "rich"
 class Silent:
     """A face that keeps what a person would have been told."""
 
+    every = float("inf")
+
     def __init__(self, decided: Callable[[Run, list[Decision]], None] | None = None) -> None:
         self.told: list[str] = []
         self._decided = decided
@@ -42,6 +44,9 @@ class Silent:
 
     def said(self, text: str) -> None:
         self.told.append(text)
+
+    def refresh(self, run: Run) -> None:
+        pass
 
 
 def project_in(folder: Path) -> Project:

@@ -60,7 +60,9 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
         if events:
             decision = Decision(seq=reading.run.seq + 1, time=now, events=events)
             book.append(decision)
-            console.Lines().decided(reading.run, [decision])
+            lines = console.Lines()
+            lines.decided(reading.run, [decision])
+            lines.refresh()
         book.close()
     finally:
         held.release()
