@@ -54,7 +54,9 @@ def read_snapshot(data: bytes, *, file: str) -> dict[str, bytes]:
 
 def write(files: Mapping[str, bytes]) -> bytes:
     """A zip of `files`; the same files give the same bytes. zipfile would take ten times as long for a thousand."""
-    body, index, at = [], [], 0
+    body: list[bytes] = []
+    index: list[bytes] = []
+    at = 0
     for name in sorted(files):
         path, content = name.encode(), files[name]
         method, packed = _pack(content)

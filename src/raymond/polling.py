@@ -1,6 +1,5 @@
 """Wait for file descriptors. The standard selectors keep books that cost more than a step has to give."""
 
-import contextlib
 import os
 import select
 from collections.abc import Callable
@@ -37,5 +36,5 @@ class Poll:
     def close(self) -> None:
         """Let go of everything."""
         self._calls.clear()
-        with contextlib.suppress(AttributeError):
-            self._poll.close()  # poll() has nothing to close
+        if isinstance(self._poll, select.epoll):
+            self._poll.close()
