@@ -30,6 +30,7 @@ class Lines:
     """One line per event on stderr; what steps print, as they print it."""
 
     every = float("inf")
+    keys = -1
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self._stream = stream or sys.stderr
@@ -88,6 +89,10 @@ class Lines:
         """Something a person should know."""
         self.refresh()
         self._put(f"{text}\n")
+
+    def typed(self) -> list[tuple[str, str]]:
+        """Nobody types where only lines are shown."""
+        return []
 
     def _put(self, text: str) -> None:
         try:

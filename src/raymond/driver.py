@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from raymond import core, inbox, requests, turns, views
-from raymond.agent import RUNNING, SCRIPTS, Agent
+from raymond.agent import ASKING, RUNNING, SCRIPTS, Agent
 from raymond.backends import Backend, Direct
 from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
 from raymond.errors import JournalError, unwritable
@@ -43,6 +43,8 @@ class Face(Protocol):
 
     every: float
     """Seconds between two refreshes while nothing happens."""
+    keys: int
+    """Where a person types answers; -1 when nobody does."""
 
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """These decisions stand in the journal; they are shown with the next `refresh`."""
@@ -55,6 +57,9 @@ class Face(Protocol):
 
     def refresh(self, run: Run) -> None:
         """Show what is known by now."""
+
+    def typed(self) -> list[tuple[str, str]]:
+        """What came in through `keys`: agents that asked, and their answers."""
 
 
 class Driver:
@@ -90,6 +95,8 @@ class Driver:
         self._told: list[Decision] = []
         self._steps: dict[str, Step] = {}
         self._signals: list[int] = []
+        self._woken = False
+        """Somebody typed an answer."""
         self._stop_now = ""
         self._shown_at = 0.0
         self._show_at = FAR
@@ -251,6 +258,8 @@ class Driver:
             return False
         if self.run.stopped or self.run.ended:
             return True
+        if self._face.keys >= 0 and self.run.statuses.get(ASKING):
+            return False
         return wake_at(self.run) is None
 
     def _wait(self) -> bool:
@@ -269,7 +278,8 @@ class Driver:
         self._host.watcher.poll()
         if now >= self._host.soonest:
             self._check_steps(now)
-        return bool(self._endings or self._signals) or now >= until
+        woken, self._woken = self._woken, False
+        return bool(self._endings or self._signals) or woken or now >= until
 
     def _check_steps(self, now: float) -> None:
         for step in list(self._steps.values()):
@@ -309,6 +319,8 @@ class Driver:
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
         self._host.poll.register(reader, self._hear)
+        if self._face.keys >= 0:
+            self._host.poll.register(self._face.keys, self._hear_answers)
         # What was ignored when we were started stays ignored, as under nohup.
         heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
         if not HAS_PIDFD:
@@ -367,6 +379,13 @@ class Driver:
             self._tell()
             inbox.remove(path)
         return taken
+
+    def _hear_answers(self, _: int) -> None:
+        for agent, answer in self._face.typed():
+            request = requests.Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=answer)
+            self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
+            self._must_sync = True
+        self._woken = True
 
     # --- the end
 

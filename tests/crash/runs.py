@@ -30,6 +30,7 @@ class Silent:
     """A face that keeps what a person would have been told."""
 
     every = float("inf")
+    keys = -1
 
     def __init__(self, decided: Callable[[Run, list[Decision]], None] | None = None) -> None:
         self.told: list[str] = []
@@ -47,6 +48,9 @@ class Silent:
 
     def refresh(self, run: Run) -> None:
         pass
+
+    def typed(self) -> list[tuple[str, str]]:
+        return []
 
 
 def project_in(folder: Path) -> Project:
