@@ -1,39 +1,235 @@
-"""`.raymond/config.toml`: what a project sets for all of its runs."""
+"""What people set once: policy file over flags over environment over project over user.
 
-import msgspec
+Every value remembers where it came from. A key that does not exist is an error, wherever it stands.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
 from msgspec import Struct
 
+from raymond import durations
 from raymond.errors import UsageError
-from raymond.project import Project
+from raymond.keys import PERMISSION_MODES
 
-DURABILITY = ("normal", "strict")
-
-
-class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings; a default means: not set."""
-
-    durability: str = "normal"
-    """`strict` syncs every decision before anything follows from it."""
+POLICY_FILE = "/etc/raymond/policy.toml"
+"""For who answers for many users; nobody can put another in its place."""
+PREFIX = "RAYMOND_"
 
 
-def load(project: Project) -> Config:
-    """The project's settings; a key that does not exist is an error."""
-    path = project.path("config.toml")
+class Key(Struct, frozen=True):
+    """A setting: how it is read, what it is without one, and what it means."""
+
+    read: "Reader"
+    default: Any
+    says: str
+    example: str
+    """As it is written in TOML."""
+
+
+Reader: TypeAlias = Callable[[Any], Any]
+"""The value, or ValueError with what it must be."""
+
+
+class Setting(Struct, frozen=True):
+    """A value, and where it was set."""
+
+    value: Any
+    origin: str
+
+
+class Config(Struct, frozen=True):
+    """Every key with its setting."""
+
+    settings: dict[str, Setting]
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of `key`."""
+        return self.settings[key].value
+
+    def said(self, key: str) -> Any:
+        """The value of `key` when somebody set it, else None."""
+        return None if self.settings[key].origin == "default" else self.settings[key].value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    raise ValueError("text")
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return value
+    raise ValueError("a list of texts")
+
+
+def _dollars(value: Any) -> float:
+    try:
+        amount = float(value) if not isinstance(value, bool) else -1.0
+    except (TypeError, ValueError):
+        amount = -1.0
+    if 0 <= amount < float("inf"):
+        return amount
+    raise ValueError("a number of dollars, 0 or more")
+
+
+def _count(value: Any) -> int:
+    text = str(value)
+    if not isinstance(value, bool) and text.isascii() and text.isdigit() and int(text) >= 1:
+        return int(text)
+    raise ValueError("a whole number, 1 or more")
+
+
+def duration(value: Any) -> float:
+    """Seconds, of a length of time as people write it."""
+    seconds = durations.parse(value) if isinstance(value, str) else None
+    if seconds is None:
+        raise ValueError("a length of time, like 90s, 10m or 2h")
+    return seconds
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return bool(value == "true")
+    raise ValueError("true or false")
+
+
+def _choice(*choices: str) -> Reader:
+    def read(value: Any) -> str:
+        if value in choices:
+            return str(value)
+        raise ValueError(f"one of: {', '.join(choices)}")
+
+    return read
+
+
+KEYS: dict[str, Key] = {
+    "backend": Key(_text, "scripted", "which program answers prompts", '"scripted"'),
+    "model": Key(_text, "", "the model, by the name its backend takes", '"sonnet"'),
+    "effort": Key(_text, "", "how hard the model thinks, where it can be told", '"high"'),
+    "budget": Key(_dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00"),
+    "max_iterations": Key(_count, 0, "steps a run may make", "200"),
+    "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"'),
+    "max_parallel": Key(_count, 0, "steps at once, of each backend and of scripts", "4"),
+    "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"'),
+    "max_wait": Key(duration, 86400.0, "how long to wait out a usage limit; 0s in CI", '"24h"'),
+    "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"'),
+    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do unasked", '"acceptEdits"'),
+    "allow_tools": Key(_texts, [], "tools agents may use, besides", '["Bash(npm test)"]'),
+    "notify": Key(_texts, [], "commands and URLs that are told how a run ends", '["notify-send raymond"]'),
+    "durability": Key(_choice("normal", "strict"), "normal", "strict: every decision on disk at once", '"strict"'),
+    "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"'),
+}
+POLICY_KEYS: dict[str, Key] = {
+    "max_budget": Key(_dollars, 0.0, "no run may have more", "50.00"),
+    "allow_skip_permissions": Key(_flag, True, "whether --dangerously-skip-permissions may be used", "false"),
+    "backends": Key(_texts, [], "the only backends there are", '["claude"]'),
+    "models": Key(_texts, [], "the only models there are", '["sonnet"]'),
+}
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What the policy file holds everybody to."""
+
+    max_budget: float = 0.0
+    allow_skip_permissions: bool = True
+    backends: list[str] = []
+    models: list[str] = []
+
+
+def load(
+    root: str,
+    *,
+    flags: Mapping[str, Any] = {},
+    environment: Mapping[str, str] = os.environ,
+    policy_file: str = POLICY_FILE,
+) -> Config:
+    """The configuration of the project whose `.raymond` is `root`; a flag that is None was not given."""
+    settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
+    for path in (user_file(environment), os.path.join(root, "config.toml") if root else ""):
+        for name, value in _table(path, KEYS).items():
+            settings[name] = Setting(value, path)
+    for variable, value in environment.items():
+        name = variable.removeprefix(PREFIX).lower()
+        if variable.startswith(PREFIX) and name in KEYS and value:
+            settings[name] = Setting(_read(KEYS[name], name, value, f"the environment: {variable}"), variable)
+    for name, value in flags.items():
+        if value is not None:
+            settings[name] = Setting(value, f"--{name.replace('_', '-')}")
+    config = Config(settings)
+    return _obey(config, rules(policy_file), policy_file)
+
+
+def rules(policy_file: str = POLICY_FILE) -> Rules:
+    """The policy file's rules; none when there is no such file."""
+    return Rules(**_table(policy_file, POLICY_KEYS))
+
+
+def user_file(environment: Mapping[str, str] = os.environ) -> str:
+    """Where a person keeps settings of their own; nothing without a home."""
+    home = environment.get("HOME", "")
+    base = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    return f"{base}/raymond/config.toml" if base else ""
+
+
+def _table(path: str, known: Mapping[str, Key]) -> dict[str, Any]:
+    """The settings in a file; none when it is not there."""
     try:
         with open(path, "rb") as file:
             data = file.read()
-    except FileNotFoundError:
-        return Config()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
     import tomllib
 
     try:
         values = tomllib.loads(data.decode())
-        unknown = next((key for key in values if key not in Config.__struct_fields__), "")
-        if unknown:
-            raise UsageError(f"{path}: there is no key `{unknown}`", hint="there is: durability")
-        config = msgspec.convert(values, Config)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"{path}: {error}", hint='durability = "strict"') from None
-    if config.durability not in DURABILITY:
-        raise UsageError(f"{path}: durability is `{config.durability}`", hint=f"one of: {', '.join(DURABILITY)}")
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {str(error).lower()}", hint="budget = 5.00") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+    return {name: _known(known, name, value, path) for name, value in values.items()}
+
+
+def _known(known: Mapping[str, Key], name: str, value: Any, path: str) -> Any:
+    if name in known:
+        return _read(known[name], name, value, path)
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, 1)
+    hint = f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(known)}"
+    raise UsageError(f"{path}: there is no key `{name}`", hint=hint)
+
+
+def _read(key: Key, name: str, value: Any, where: str) -> Any:
+    try:
+        return key.read(value)
+    except ValueError as error:
+        raise UsageError(f"{where}: `{name}` must be {error}", hint=f"{name} = {key.example}") from None
+
+
+def _obey(config: Config, given: Rules, path: str) -> Config:
+    """The configuration under the rules: what a person asked for against them is refused, a default is lowered."""
+    asked = config.settings["budget"]
+    if given.max_budget and not 0 < asked.value <= given.max_budget:
+        if asked.origin.startswith("--"):
+            raise _against(path, f"a budget of at most ${given.max_budget:.2f}", f"--budget {given.max_budget:g}")
+        config.settings["budget"] = Setting(given.max_budget, path)
+    for key, allowed in (("backend", given.backends), ("model", given.models)):
+        setting = config.settings[key]
+        if allowed and setting.value not in allowed:
+            if setting.value and setting.origin != "default":
+                raise _against(path, f"no {key} `{setting.value}`", f"one of: {', '.join(allowed)}")
+            config.settings[key] = Setting(allowed[0], path)
     return config
+
+
+def _against(path: str, what: str, hint: str) -> UsageError:
+    return UsageError(f"{path} allows {what}", hint=hint)

@@ -23,7 +23,7 @@ from typing import Any, assert_never
 
 from msgspec import Struct
 
-from raymond import limits, moves, policy
+from raymond import durations, limits, moves, policy
 from raymond.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
 from raymond.events import (
     ZERO,
@@ -44,7 +44,7 @@ from raymond.events import (
 )
 from raymond.moves import Problem
 from raymond.policy import Policy
-from raymond.run import Run, pool_of, reached, shut
+from raymond.run import Run, over_at, pool_of, reached, shut
 from raymond.tags import Reading, Transition
 from raymond.variables import Placed
 
@@ -310,6 +310,8 @@ def _tick(run: Run, placed: Placed, now: float) -> list[Event]:
     for backend, closed in run.closed.items():
         if closed.until and closed.until <= now:
             return [BackendOpened(backend=backend, probing=True)]
+    if run.max_time and not run.stopped and not run.ended and over_at(run) <= now:
+        return _stop(run, f"max_time ({durations.show(run.max_time)}) is over")
     if run.timers and run.timers[0][0] <= now:
         agent = run.agents[run.timers[0][1]]
         if agent.status == SLEEPING:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from raymond import core, inbox, requests, turns, views
+from raymond import core, inbox, limits, requests, turns, views
 from raymond.agent import ASKING, RUNNING, SCRIPTS, Agent
 from raymond.backends import Backend, Direct
 from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
@@ -21,7 +21,7 @@ from raymond.events import Decision, Event
 from raymond.journal import Journal, replace
 from raymond.process import GRACE, HAS_PIDFD, Marks
 from raymond.project import Project
-from raymond.run import Run, apply, due, owed, wake_at
+from raymond.run import Run, apply, due, over_at, owed, wake_at
 from raymond.scripts import ScriptStep
 from raymond.steps import FAR, Ending, Host, Step
 from raymond.transcripts import Transcripts
@@ -112,6 +112,7 @@ class Driver:
             marks=self._marks,
             transcripts=Transcripts(project.path("transcripts", id)),
             spool=project.path("spool", id),
+            silence=run.start.timeout or limits.SILENCE,
             clock=self._clock,
             report=self._report,
             show=self._show,
@@ -270,9 +271,10 @@ class Driver:
             until = min(until, self._quiet_since + 1.0)
         if self._host.watcher.polls:
             until = min(until, now + 0.05)
-        due = wake_at(self.run)
-        if due is not None and not self.run.stopped:
-            until = min(until, now + max(0.0, due - self._clock()))
+        if not self.run.stopped:
+            times = [at for at in (wake_at(self.run), over_at(self.run)) if at]
+            if times:
+                until = min(until, now + max(0.0, min(times) - self._clock()))
         self._host.poll.wait(max(0.0, until - now))
         now = time.monotonic()
         self._host.watcher.poll()

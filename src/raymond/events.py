@@ -40,6 +40,10 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     budget: float = ZERO
     """Dollars; 0 means none."""
     max_iterations: int = 0
+    max_time: float = ZERO
+    """Seconds the run may be driven; 0 means no limit."""
+    timeout: float = ZERO
+    """Seconds of silence for states that say nothing of it; 0 means the usual ones."""
     max_agents: int = 10_000
     max_turns_at_once: int = 4
     max_scripts_at_once: int = 4
@@ -50,6 +54,11 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """`--set STATE.KEY=VALUE`."""
     replies: str = ""
     """The text of `--replies FILE`."""
+    permission_mode: str = ""
+    allowed_tools: list[str] = []
+    skip_permissions: bool = False
+    notify: list[str] = []
+    """Commands and URLs that are told when the run asks or ends."""
     version: str = ""
 
 
@@ -85,6 +94,7 @@ class LimitsChanged(Fact, frozen=True, kw_only=True):
 
     budget: float | None = None
     max_iterations: int | None = None
+    max_time: float | None = None
 
 
 class AgentStarted(Fact, frozen=True, kw_only=True):

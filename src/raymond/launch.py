@@ -151,7 +151,7 @@ def take_up(
         placed = place(project, reading.run, loaded)
         book = journal.Journal(project, id, reading.size)
         backends = _backends(project, reading.run, placed)
-        strict = config.load(project).durability == "strict"
+        strict = config.load(project.root)["durability"] == "strict"
         driver = Driver(project, reading.run, placed, book, backends, face, strict=strict, clock=clock)
     except BaseException:
         held.release()

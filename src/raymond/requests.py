@@ -32,6 +32,7 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     now: bool = False
     budget: float | None = None
     max_iterations: int | None = None
+    max_time: float | None = None
 
 
 def take(run: Run, placed: Placed, request: Request) -> list[Event]:
@@ -75,7 +76,10 @@ def _follow(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
                 return Problem(f"{run.start.workflow_id} has ended")
             return [] if run.stopped else [RunStopped(kind="stop", reason="stop was asked for")]
         case "limits":
-            return [LimitsChanged(budget=request.budget, max_iterations=request.max_iterations)]
+            changed = LimitsChanged(
+                budget=request.budget, max_iterations=request.max_iterations, max_time=request.max_time
+            )
+            return [changed]
         case "answer":
             return _answer(run, placed, request)
         case _:

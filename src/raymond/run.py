@@ -13,6 +13,7 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
+from raymond import durations
 from raymond.agent import (
     ASKING,
     DECIDING,
@@ -67,7 +68,13 @@ class Run(Struct):
     started: RunStarted | None = None
     seq: int = 0
     now: float = 0.0
+    before: float = 0.0
+    """The time of the decision before the last one."""
     started_at: float = 0.0
+    taken_up_at: float = 0.0
+    """When the driver that is on it, or was the last, began."""
+    driven: float = 0.0
+    """Seconds of the drivers before that one."""
     agents: dict[str, Agent] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     ready: dict[str, deque[str]] = field(default_factory=dict)
@@ -88,6 +95,7 @@ class Run(Struct):
     statuses: dict[str, int] = field(default_factory=dict)
     budget: float = 0.0
     max_iterations: int = 0
+    max_time: float = 0.0
     stopped: RunStopped | None = None
     ended: str = ""
 
@@ -101,7 +109,7 @@ class Run(Struct):
 def apply(run: Run, decision: Decision) -> list[str]:
     """Let `decision` be true; the agents it touched."""
     run.seq = decision.seq
-    run.now = decision.time
+    run.before, run.now = run.now, decision.time
     touched: list[str] = []
     for event in decision.events:
         touched += evolve(run, event)
@@ -136,10 +144,17 @@ def wake_at(run: Run) -> float | None:
     return min([*times, first] if first is not None else times, default=None)
 
 
+def over_at(run: Run) -> float:
+    """When the run has been driven for as long as it may; 0 when nothing limits it."""
+    return run.taken_up_at + max(0.0, run.max_time - run.driven) if run.max_time else 0.0
+
+
 def due(run: Run, now: float) -> bool:
     """Whether time alone makes something happen at `now`: a cheap look before `decide` is asked."""
     at = wake_at(run)
-    return (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0)
+    if (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0):
+        return True
+    return bool(run.max_time) and not run.stopped and over_at(run) <= now
 
 
 def shut(run: Run, pool: str) -> bool:
@@ -153,6 +168,8 @@ def reached(run: Run, *, iterations: int = 0, cost: float = 0.0) -> str:
         return f"max_iterations ({run.max_iterations}) was reached"
     if run.budget and run.cost + cost >= run.budget:
         return f"the budget of ${run.budget:.2f} is spent"
+    if run.max_time and run.driven + max(0.0, run.now - run.taken_up_at) >= run.max_time:
+        return f"max_time ({durations.show(run.max_time)}) is over"
     return ""
 
 
@@ -202,10 +219,12 @@ def evolve(run: Run, event: Event) -> list[str]:
 def _run(run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | RequestTaken | LimitsChanged) -> None:
     match event:
         case RunStarted():
-            run.started, run.started_at = event, run.now
-            run.budget, run.max_iterations = event.budget, event.max_iterations
+            run.started, run.started_at, run.taken_up_at = event, run.now, run.now
+            run.budget, run.max_iterations, run.max_time = event.budget, event.max_iterations, event.max_time
         case RunResumed():
             run.stopped, run.ended = None, ""
+            run.driven += max(0.0, run.before - run.taken_up_at)
+            run.taken_up_at = run.now
         case RunStopped():
             run.stopped = event
         case RunEnded():
@@ -215,6 +234,7 @@ def _run(run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | Requ
         case LimitsChanged():
             run.budget = run.budget if event.budget is None else event.budget
             run.max_iterations = run.max_iterations if event.max_iterations is None else event.max_iterations
+            run.max_time = run.max_time if event.max_time is None else event.max_time
 
 
 def _open(run: Run, event: BackendOpened) -> None:

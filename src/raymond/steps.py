@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from raymond import limits
 from raymond.agent import Agent
 from raymond.core import Failure, Interruption, Output, Spending
 from raymond.policy import Policy
@@ -27,6 +26,7 @@ class Host:
         marks: Marks,
         transcripts: Transcripts,
         spool: str,
+        silence: float,
         clock: Callable[[], float],
         report: Callable[["Step", Ending], None],
         show: Callable[[str, str, str], None],
@@ -36,6 +36,8 @@ class Host:
         self.marks = marks
         self.transcripts = transcripts
         self.spool = spool
+        self.silence = silence
+        """Seconds a step may say nothing, when its policy says nothing of it."""
         self.clock = clock
         self.report = report
         self._pipes: list[tuple[int, int]] = []
@@ -81,7 +83,7 @@ class Step:
         self.ended = False
         """How it ended was reported."""
         self.began = self.heard = time.monotonic()
-        self._silence = limits.SILENCE if policy.timeout is None else policy.timeout
+        self._silence = host.silence if policy.timeout is None else policy.timeout
         self._longest = policy.max_time or FAR
         self._kill_at = FAR
         self._verdict: tuple[str, str] | None = None
