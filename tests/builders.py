@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raymond import core, requests, run, tags, workflow
+from raymond import core, requests, run, schedule, tags, workflow
 from raymond.agent import SCRIPTS, Agent
 from raymond.core import Begin, Failure, Input, Interruption, Output, Spending, Stop, Tick
 from raymond.events import Decision, Event, RequestTaken, RunStarted
@@ -107,7 +107,7 @@ class Play:
 
     def begin(self, agent: str = "main") -> Event:
         """Start the step of an agent that is owed."""
-        assert agent in run.owed(self.run), f"{agent} is not owed: {self.statuses()}"
+        assert agent in schedule.owed(self.run), f"{agent} is not owed: {self.statuses()}"
         [started] = self.put(Begin(time=self.now, agent=agent))
         return started
 

@@ -232,7 +232,10 @@ def test_variables_and_settings_are_given_with_flags(room):
             ("--max-parallel", "0"),
             "Invalid value for '--max-parallel': 0 is not in the range x>=1.\nhint: raymond run --help",
         ),
-        (("--budget", "-1"), "Invalid value for '--budget': -1.0 is not in the range x>=0.\nhint: raymond run --help"),
+        (
+            ("--budget", "-1"),
+            "Invalid value for '--budget': '-1' is not a number of dollars, 0 or more.\nhint: raymond run --help",
+        ),
         (
             ("--bugdet", "1"),
             "No such option '--bugdet'. (Did you mean one of: '--budget', '--quiet', '--set'?)\nhint: raymond run --help",
@@ -331,7 +334,7 @@ def test_a_second_process_in_the_background_is_refused_at_the_terminal(room):
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
     pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
-    hint = "`raymond stop ID` stops it; `raymond status ID` shows what it does"
+    hint = "`raymond stop r` stops it; `raymond status r` shows what it does"
     assert told(room.raymond("resume", "r", "-d")) == (1, "", f"error: process {pid} drives this run\nhint: {hint}\n")
     room.go()
     room.nothing_runs()
@@ -490,7 +493,7 @@ def test_an_unknown_id_is_answered_with_one_like_it(room):
     assert told(room.raymond("status", "reviw-1f3a")) == (
         2,
         "",
-        f"error: there is no run `reviw-1f3a` in {room.path}/.raymond\nhint: did you mean review-1f3a?\n",
+        f"error: there is no run `reviw-1f3a` in {room.path}/.raymond\nhint: did you mean `review-1f3a`?\n",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, place, start
-from raymond import core, run, tags, views
+from raymond import core, run, schedule, tags, views
 from raymond.core import Begin, Failure, Interruption, Output, Spending, Stop, Tick
 from raymond.events import (
     AgentFailed,
@@ -440,7 +440,7 @@ def three(**given: Any) -> Play:
     """Main waits for two turns of claude, one of codex and a script; all four run."""
     play = Play(FILES, **given)
     play.say("<fork>A</fork><fork>B</fork><fork>CODEX</fork><fork>S</fork><wait>N</wait>")
-    for name in run.owed(play.run):
+    for name in schedule.owed(play.run):
         play.begin(name)
     return play
 
@@ -453,10 +453,10 @@ def test_a_usage_limit_closes_its_backend_until_the_reset_and_nothing_else() -> 
         BackendClosed(backend="claude", kind="limit", error="until noon", until=START + 3600, since=START),
     ]
     assert (play.agent("main_a1").status, play.agent("main_a1").failures) == ("ready", 0)
-    assert (run.owed(play.run), run.wake_at(play.run)) == ([], START + 3600)
+    assert (schedule.owed(play.run), schedule.wake_at(play.run)) == ([], START + 3600)
     play.say("<goto>CODEX</goto>", "main_codex3")
     play.say("<goto>S</goto>", "main_s4")
-    assert run.owed(play.run) == ["main_codex3", "main_s4"]
+    assert schedule.owed(play.run) == ["main_codex3", "main_s4"]
 
 
 def test_a_usage_limit_that_names_no_reset_is_looked_at_every_quarter_of_an_hour() -> None:
@@ -472,13 +472,13 @@ def test_at_the_reset_one_turn_tries_first_and_its_answer_opens_the_backend() ->
     assert play.kinds() == ["StepFailed"]
     assert play.pass_time(3599) == []
     assert play.pass_time(1) == [BackendOpened(backend="claude", probing=True)]
-    assert run.owed(play.run) == ["main_a1"]
-    assert run.wake_at(play.run) is None
+    assert schedule.owed(play.run) == ["main_a1"]
+    assert schedule.wake_at(play.run) is None
     play.begin("main_a1")
-    assert run.owed(play.run) == []
+    assert schedule.owed(play.run) == []
     play.say("<goto>A</goto>", "main_a1")
     assert play.last[1] == BackendOpened(backend="claude")
-    assert (run.owed(play.run), play.run.closed) == (["main_b2", "main_a1"], {})
+    assert (schedule.owed(play.run), play.run.closed) == (["main_b2", "main_a1"], {})
 
 
 @pytest.mark.parametrize("text", ["no tag at all", "<goto>NOPE</goto>"])
@@ -507,7 +507,7 @@ def test_a_crash_neither_opens_nor_closes_a_backend() -> None:
     play.pass_time(1)
     play.fail("crash")
     assert play.kinds() == ["StepFailed"]
-    assert (list(play.run.probing), run.owed(play.run)) == (["claude"], ["main"])
+    assert (list(play.run.probing), schedule.owed(play.run)) == (["claude"], ["main"])
 
 
 def test_an_overloaded_backend_is_tried_by_one_turn_at_growing_distances() -> None:
@@ -544,9 +544,9 @@ def test_patience_ends_and_the_agents_of_the_backend_pause_until_a_person_resume
     play.fail("overload", error="529")
     assert play.last[2:] == [AgentPaused(agent="main", reason="claude was overloaded for too long: 529")]
     assert (play.main.status, views.status(play.run), views.exit_code(play.run)) == ("paused", "paused", 3)
-    assert (run.shut(play.run, "claude"), run.wake_at(play.run)) == (True, None)
+    assert (run.shut(play.run, "claude"), schedule.wake_at(play.run)) == (True, None)
     play.resume()
-    assert run.owed(play.run) == ["main"]
+    assert schedule.owed(play.run) == ["main"]
 
 
 def test_an_overload_after_a_usage_limit_is_counted_from_its_own_beginning() -> None:
@@ -568,11 +568,11 @@ def test_who_must_log_in_or_pay_closes_the_backend_until_a_person_resumes(kind: 
         BackendClosed(backend="claude", kind=kind, error="log in first", since=START),
         AgentPaused(agent="main_a1", reason="log in first"),
     ]
-    assert (play.agent("main_a1").error, run.wake_at(play.run)) == ("log in first", None)
+    assert (play.agent("main_a1").error, schedule.wake_at(play.run)) == ("log in first", None)
     play.fail("crash", "main_b2")
-    assert (run.owed(play.run), play.pass_time(10**6)) == ([], [])
+    assert (schedule.owed(play.run), play.pass_time(10**6)) == ([], [])
     play.resume()
-    assert run.owed(play.run) == ["main_b2", "main_a1"]
+    assert schedule.owed(play.run) == ["main_b2", "main_a1"]
 
 
 def test_a_login_that_ends_while_the_backend_rests_pauses_its_agent_too() -> None:
@@ -623,7 +623,7 @@ def test_a_run_stops_when_its_iterations_are_used_up_and_running_steps_end() -> 
     play = at("A", max_iterations=2)
     play.say("<fork next='B'>A</fork>")
     assert play.last[-1] == RunStopped(kind="limit", reason="max_iterations (2) was reached")
-    assert (run.owed(play.run), play.run.iterations) == ([], 2)
+    assert (schedule.owed(play.run), play.run.iterations) == ([], 2)
     assert (views.status(play.run), views.exit_code(play.run)) == ("stopped", 4)
 
 
@@ -656,7 +656,7 @@ def test_a_run_stops_when_its_budget_is_spent_however_the_step_ended(how: str) -
 def test_a_budget_that_is_not_quite_spent_lets_the_run_go_on() -> None:
     play = at("A", budget=1.0)
     play.say("<goto>A</goto>", cost=0.99)
-    assert (play.run.stopped, run.owed(play.run)) == (None, ["main"])
+    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
 
 
 def test_one_decision_stops_a_run_once() -> None:
@@ -678,17 +678,17 @@ def test_a_run_that_reaches_a_limit_with_its_last_step_is_done() -> None:
 def test_time_says_nothing_when_nothing_is_due() -> None:
     play = at("A")
     assert core.decide(play.run, play.placed, Tick(time=START + 10**6)) == []
-    assert not run.due(play.run, START + 10**6)
+    assert not schedule.due(play.run, START + 10**6)
 
 
 def test_a_moment_brings_one_thing_at_a_time() -> None:
     play = Play(FILES)
     play.say("<fork after='5s'>A</fork><fork after='3s'>B</fork><goto after='4s'>N</goto>")
-    assert run.wake_at(play.run) == START + 3
+    assert schedule.wake_at(play.run) == START + 3
     tick = Tick(time=START + 5)
     assert core.decide(play.run, play.placed, tick) == [AgentWoke(agent="main_b2")]
     assert play.pass_time(5) == [AgentWoke(agent=name) for name in ("main_b2", "main", "main_a1")]
-    assert run.owed(play.run) == ["main_b2", "main", "main_a1"]
+    assert schedule.owed(play.run) == ["main_b2", "main", "main_a1"]
 
 
 def test_a_clock_that_goes_back_wakes_nobody_early_and_nobody_twice() -> None:
@@ -742,7 +742,7 @@ def test_a_stop_starts_nothing_new_and_is_said_once() -> None:
     play.say("<fork next='B'>A</fork>")
     play.begin()
     assert play.stop("parked", "parked with Ctrl-C") == [RunStopped(kind="parked", reason="parked with Ctrl-C")]
-    assert (run.owed(play.run), play.stop("signal", "again")) == ([], [])
+    assert (schedule.owed(play.run), play.stop("signal", "again")) == ([], [])
     play.say("<result>x</result>")
     assert play.run.outcomes["main"].result == "x"
 
@@ -759,7 +759,7 @@ def test_sleepers_of_a_stopped_run_wake_and_wait() -> None:
     play.say("<goto after='5s'>N</goto>")
     play.stop()
     assert play.pass_time(5) == [AgentWoke(agent="main")]
-    assert (play.main.status, run.owed(play.run)) == ("ready", [])
+    assert (play.main.status, schedule.owed(play.run)) == ("ready", [])
 
 
 def test_an_interruption_says_what_it_cost() -> None:
@@ -787,4 +787,4 @@ def test_the_same_inputs_give_the_same_events() -> None:
 
 
 def test_a_run_of_nothing_is_owed_nothing() -> None:
-    assert (run.owed(Run()), run.wake_at(Run())) == ([], None)
+    assert (schedule.owed(Run()), schedule.wake_at(Run())) == ([], None)

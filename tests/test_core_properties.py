@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from builders import Play, block, head
-from raymond import core, events, journal, run, views
+from raymond import core, events, journal, run, schedule, views
 from raymond.agent import SCRIPTS, Agent
 from raymond.core import Spending, Tick
 from raymond.events import Decision, Event, RequestTaken, StepStarted
@@ -279,7 +279,7 @@ class Machine(RuleBasedStateMachine):
         return [agent.id for agent in self.play.run.agents.values() if agent.status == status]
 
     def can_step(self) -> list[str]:
-        return [*self.named("running"), *run.owed(self.play.run)]
+        return [*self.named("running"), *schedule.owed(self.play.run)]
 
     def begin_one(self, name: str) -> None:
         started = self.play.begin(name)
@@ -306,12 +306,12 @@ class Machine(RuleBasedStateMachine):
         self.play.say(written(said), name, cds=DIRECTORIES, cost=cost)
         self.reference.output(name, said, cost, DIRECTORIES)
 
-    @precondition(lambda self: run.owed(self.play.run))
+    @precondition(lambda self: schedule.owed(self.play.run))
     @rule()
     def every_owed_step_begins(self) -> None:
-        for name in run.owed(self.play.run):
+        for name in schedule.owed(self.play.run):
             self.begin_one(name)
-        assert run.owed(self.play.run) == []
+        assert schedule.owed(self.play.run) == []
 
     @precondition(can_step)
     @rule(who=WHO, said=MOVES, cost=COSTS)
@@ -362,12 +362,12 @@ class Machine(RuleBasedStateMachine):
 
     # time and people
 
-    @precondition(lambda self: run.wake_at(self.play.run) or not self.can_step())
+    @precondition(lambda self: schedule.wake_at(self.play.run) or not self.can_step())
     @rule(seconds=st.sampled_from([0.0, 1.0, 5.0, 15.0, 60.0, 300.0, 1000.0, -1.0, -100.0]))
     def time_passes(self, seconds: float) -> None:
         self.play.now += seconds
         while decided := core.decide(self.play.run, self.play.placed, Tick(time=self.play.now)):
-            assert run.due(self.play.run, self.play.now)
+            assert schedule.due(self.play.run, self.play.now)
             self.play.commit(decided)
             assert len(self.play.decisions) < 2000, "time does not end"
         self.reference.tick(self.play.now)
@@ -446,7 +446,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def both_owe_the_same_steps(self) -> None:
         real = self.play.run
-        assert pooled(real, run.owed(real)) == self.reference.owed()
+        assert pooled(real, schedule.owed(real)) == self.reference.owed()
 
     @invariant()
     def both_have_the_same_backends_times_and_words(self) -> None:
@@ -459,7 +459,7 @@ class Machine(RuleBasedStateMachine):
             name: {key: one[key] for key in ("kind", "until", "tries", "since")} for name, one in slow.closed.items()
         }
         assert set(real.probing) == {name for name, one in slow.closed.items() if one["probing"]}
-        assert run.wake_at(real) == slow.due()
+        assert schedule.wake_at(real) == slow.due()
         assert (real.iterations, real.cost, real.steps) == (slow.iterations, slow.cost, slow.steps)
         assert (real.stopped.kind if real.stopped else "", real.ended) == (slow.stopped, slow.ended)
         assert (views.status(real), views.exit_code(real)) == (slow.status(), slow.exit_code())
@@ -566,7 +566,7 @@ def test_whatever_an_agent_says_the_core_decides(state: str, texts: list[str], i
     play = Play(FILES, input=input)
     play.ask("move", agent="main", state=state, text=input)
     for text in texts:
-        for name in run.owed(play.run):
+        for name in schedule.owed(play.run):
             play.say(text, name, cds={"sub": "/project/sub"} if "sub" in text else {})
         play.pass_time(400.0)
     assert plain(run.fold(play.decisions)) == plain(play.run)
@@ -636,8 +636,8 @@ def reply(agent: Agent, said: list[Said]) -> str:
 def drive(play: Play, said: list[Said], decisions: int = 1000) -> None:
     """Do what is owed until the run ends, or until it has decided so often."""
     while not play.run.ended and len(play.decisions) < decisions:
-        play.pass_time(0.0 if run.owed(play.run) else 300.0)
-        for name in run.owed(play.run):
+        play.pass_time(0.0 if schedule.owed(play.run) else 300.0)
+        for name in schedule.owed(play.run):
             if len(play.decisions) < decisions:
                 play.begin(name)
         for agent in list(play.run.agents.values()):

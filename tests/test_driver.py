@@ -531,7 +531,7 @@ def test_only_one_process_drives_a_run(room):
         assert second.code == 1
         assert second.err == (
             f"error: process {live.pid} drives this run\n"
-            "hint: `raymond stop ID` stops it; `raymond status ID` shows what it does\n"
+            "hint: `raymond stop r` stops it; `raymond status r` shows what it does\n"
         )
         room.go()
         assert live.wait().code == 0

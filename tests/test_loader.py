@@ -16,6 +16,7 @@ import pytest
 from raymond import archive, loader
 from raymond.errors import Diagnostic, WorkflowError
 
+FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
 LIMITS = "at most 1,000 files and 64 MiB"
 
 
@@ -118,12 +119,14 @@ def test_a_missing_path_suggests_its_siblings(tmp_path: Path) -> None:
     assert refused(path) == Diagnostic(
         id="not-found", message=f"there is no `{path}`", file=path, hint="did you mean `review`?"
     )
-    assert refused(str(tmp_path / "no" / "where")).hint == ""
+    assert refused(str(tmp_path / "no" / "where")).hint == FORMS
 
 
 def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
-    assert refused(str(tmp_path / "link")).message == f"`{tmp_path}/link` is a link that leads nowhere"
+    found = refused(str(tmp_path / "link"))
+    assert found.message == f"`{tmp_path}/link` is a link that leads nowhere"
+    assert found.hint == f"make `{tmp_path}/gone`, or remove the link"
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "START", "pipe.md"])
@@ -135,14 +138,14 @@ def test_a_path_that_is_no_workflow_is_refused(tmp_path: Path, name: str) -> Non
         Path(path).write_text("x")
     found = refused(path)
     assert (found.id, found.message) == ("not-a-workflow", f"`{path}` is no workflow")
-    assert found.hint == "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
+    assert found.hint == FORMS
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = folder(tmp_path, {"START.md": "x"})
     os.chmod(tmp_path / "START.md", 0)
-    assert refused(path).message == f"`{path}/START.md` cannot be read: Permission denied"
+    assert refused(path).message == "`START.md` cannot be read: permission denied"
 
 
 def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(tmp_path: Path) -> None:
@@ -173,11 +176,19 @@ def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
     assert (found.id, found.message, found.hint) == ("too-large", f"there are more than 64 MiB in `{path}`", LIMITS)
 
 
-@pytest.mark.parametrize("name", ["a\\b.txt", "a\nb.txt", "a:b.txt", os.fsdecode(b"\xff.txt")])
-def test_a_name_that_cannot_be_unpacked_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\\b.txt", "a\\b.txt"),
+        ("a\nb.txt", "a\\nb.txt"),
+        ("a:b.txt", "a:b.txt"),
+        (os.fsdecode(b"\xff.txt"), "\\udcff.txt"),
+    ],
+)
+def test_a_name_that_cannot_be_unpacked_is_refused(tmp_path: Path, name: str, shown: str) -> None:
     path = folder(tmp_path, {"START.md": "", name: ""})
     found = refused(path)
-    assert (found.id, found.message) == ("unsafe-name", f"{name!r} cannot be the name of a file of a workflow")
+    assert (found.id, found.message) == ("unsafe-name", f"`{shown}` cannot be the name of a file of a workflow")
 
 
 # Links
@@ -294,7 +305,13 @@ def test_a_folder_with_the_name_of_a_state_is_passed_over(tmp_path: Path) -> Non
 def test_a_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
     path = folder(tmp_path, {"A.md": "", name: b"# ok\nna\xefve"})
     assert refused(path) == Diagnostic(
-        id="not-utf8", message=f"byte 7 of `{name}` is not UTF-8", file=name, line=2, hint="save it as UTF-8"
+        id="not-utf8",
+        message=f"byte 7 of `{name}` is not UTF-8",
+        file=name,
+        line=2,
+        column=3,
+        source="na\ufffdve",
+        hint="save it as UTF-8",
     )
 
 
@@ -363,6 +380,7 @@ def test_a_zip_and_its_folder_are_the_same_workflow(tmp_path: Path) -> None:
 
 FLAT = "put the files of one workflow in it, flat or in one folder"
 ALL = "put all files at the top, or all in one folder"
+BELOW = "make it again, with names below one folder"
 DEEP = "below the top there are only lib/ and tests/, without folders"
 
 
@@ -376,15 +394,15 @@ DEEP = "below the top there are only lib/ and tests/, without folders"
         (["START.md", "lib/a/b.md"], "bad-zip", "`lib/a/b.md` is nested too deeply", DEEP),
         ([], "empty-workflow", "there is nothing in this zip", "add START.md"),
         ([".hidden", "a/"], "empty-workflow", "there is nothing in this zip", "add START.md"),
-        (["/START.md"], "bad-zip", "`/START.md` is an absolute name", ""),
-        (["C:/START.md"], "bad-zip", "`C:/START.md` is an absolute name", ""),
-        (["START.md", "../evil.md"], "bad-zip", "`../evil.md` leads out of its folder", ""),
-        (["START.md", "lib/../../evil"], "bad-zip", "`lib/../../evil` leads out of its folder", ""),
-        (["START.md", "lib//x"], "bad-zip", "`lib//x` leads out of its folder", ""),
-        (["START.md", "../"], "bad-zip", "`../` leads out of its folder", ""),
-        (["a\\b.md"], "bad-zip", "`a\\b.md` has a character that names must not have", ""),
+        (["/START.md"], "bad-zip", "`/START.md` is an absolute name", BELOW),
+        (["C:/START.md"], "bad-zip", "`C:/START.md` is an absolute name", BELOW),
+        (["START.md", "../evil.md"], "bad-zip", "`../evil.md` leads out of its folder", BELOW),
+        (["START.md", "lib/../../evil"], "bad-zip", "`lib/../../evil` leads out of its folder", BELOW),
+        (["START.md", "lib//x"], "bad-zip", "`lib//x` leads out of its folder", BELOW),
+        (["START.md", "../"], "bad-zip", "`../` leads out of its folder", BELOW),
+        (["a\\b.md"], "bad-zip", "`a\\b.md` has a character that names must not have", BELOW),
         (["START.md", "start.MD"], "bad-zip", "`START.md` and `start.MD` differ only in case", "rename one"),
-        (["START.md", "lib", "lib/x"], "bad-zip", "`lib` is both a file and a folder", ""),
+        (["START.md", "lib", "lib/x"], "bad-zip", "`lib` is both a file and a folder", "rename one"),
     ],
 )
 def test_a_zip_of_another_shape_is_refused(tmp_path: Path, names: list[str], id: str, message: str, hint: str) -> None:
@@ -424,7 +442,10 @@ def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
 
 def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
     found = refused(zipped(tmp_path, {"START.md": b"\0" * 5_000_000}))
-    assert (found.id, found.message) == ("too-large", "this zip unpacks to more than 100 times its size")
+    assert (found.id, found.message) == (
+        "too-large",
+        "this zip unpacks to more than 100 times its size, like a zip bomb",
+    )
 
 
 def test_a_zip_file_that_is_too_large_is_not_even_read(tmp_path: Path) -> None:
@@ -464,9 +485,9 @@ def clear(data: bytearray) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (clear, "this zip cannot be read: File is not a zip file"),
-        (cut, "this zip cannot be read: File is not a zip file"),
-        (unknown_method, "this zip cannot be read: That compression method is not supported"),
+        (clear, "this is no zip, or a damaged one"),
+        (cut, "this is no zip, or a damaged one"),
+        (unknown_method, "`START.md` is compressed in a way that is not read here"),
         (encrypt, "`START.md` is encrypted"),
     ],
 )
@@ -489,8 +510,8 @@ def test_content_that_was_damaged_is_refused(tmp_path: Path, method: int) -> Non
         data[at] ^= 0xFF
     path.write_bytes(data)
     found = refused(str(path))
-    assert found.id == "bad-zip"
-    assert found.message.startswith("this zip cannot be read: ")
+    assert (found.id, found.hint) == ("bad-zip", "make it again")
+    assert found.message in ("`START.md` is damaged in this zip", "this is no zip, or a damaged one")
 
 
 def test_no_damage_to_a_zip_escapes(tmp_path: Path) -> None:
@@ -514,7 +535,7 @@ def test_a_hash_in_the_name_must_be_that_of_the_zip(tmp_path: Path) -> None:
         id="hash-mismatch",
         message="the SHA-256 in the name of this zip is not that of its content",
         file=bad,
-        hint=f"its SHA-256 is {digest}",
+        hint=f"get it again, or rename it: its SHA-256 is {digest}",
     )
     longer = str(Path(bad).rename(tmp_path / f"{'0' * 65}.zip"))
     assert loader.load(longer).workflow.entry == "START.md"

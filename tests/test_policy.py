@@ -405,7 +405,7 @@ def test_an_override_stands_above_frontmatter() -> None:
     [
         ({"retries": "x"}, "bad-value", "`retries` must be a whole number, 0 or more", "X.retries=x"),
         ({"timeout": 5}, "bad-value", "`timeout` has no unit", "X.timeout=5"),
-        ({"model": None}, "bad-value", "`model` has no value", "X.model=None"),
+        ({"model": None}, "bad-value", "`model` has no value", "X.model="),
         ({"modle": "x"}, "unknown-key", "there is no key `modle`", "X.modle=x"),
     ],
 )

@@ -106,8 +106,8 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_says_what_to_do(tmp_path)
     with pytest.raises(JournalError) as caught:
         make(str(tmp_path))
     assert said(caught) == (
-        f"cannot make {tmp_path}/.raymond: Not a directory",
-        "Raymond keeps its runs there: make the folder writable, or start somewhere else",
+        f"{tmp_path}/.raymond is a file where a folder should be",
+        "Raymond keeps its runs there: move the file away, or start somewhere else",
     )
 
 
@@ -167,7 +167,7 @@ def test_an_id_that_is_not_there_is_answered_with_one_that_is_like_it(project, h
         project.resolve("reviw-1f3a")
     assert said(caught) == (
         f"there is no run `reviw-1f3a` in {home}/.raymond",
-        "did you mean review-1f3a, review-2b00?",
+        "did you mean `review-1f3a` or `review-2b00`?",
     )
 
 

@@ -33,7 +33,7 @@ def test_a_damaged_journal_is_refused_and_left_alone(room):
     assert refused.returncode == 1
     assert refused.stderr == (
         f"error: line 5 of {path} is damaged and good lines follow it\n"
-        "hint: `raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost\n"
+        "hint: `raymond doctor --repair r` keeps a copy, cuts there and names the steps lost\n"
     )
     assert path.read_bytes() == before
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
-from raymond import requests, run, views
+from raymond import requests, schedule, views
 from raymond.agent import Outcome
 from raymond.events import (
     AgentEnded,
@@ -131,7 +131,7 @@ def test_new_limits_hold_from_now_on() -> None:
         LimitsChanged(budget=5.0, max_iterations=9),
     ]
     play.resume()
-    assert (play.run.stopped, run.owed(play.run)) == (None, ["main"])
+    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
 
 
 # An agent by name
@@ -149,7 +149,7 @@ def test_a_failed_agent_is_tried_again() -> None:
     play = Play(FILES)
     play.fail("setup")
     assert play.ask("retry", id="r", agent="main") == [taken("retry"), AgentRetried(agent="main")]
-    assert (play.main.status, run.owed(play.run)) == ("ready", ["main"])
+    assert (play.main.status, schedule.owed(play.run)) == ("ready", ["main"])
 
 
 def test_a_paused_agent_is_tried_again() -> None:
@@ -254,7 +254,7 @@ def test_a_resumed_run_goes_on_where_it_was() -> None:
     play = Play(FILES)
     play.stop()
     assert play.resume() == [RunResumed(version="1.0")]
-    assert (play.run.stopped, run.owed(play.run)) == (None, ["main"])
+    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
 
 
 def test_what_failed_or_paused_tries_again_and_a_backend_closed_for_a_person_is_open() -> None:
@@ -269,7 +269,7 @@ def test_what_failed_or_paused_tries_again_and_a_backend_closed_for_a_person_is_
         AgentRetried(agent="main_a1"),
         AgentRetried(agent="main_b2"),
     ]
-    assert run.owed(play.run) == ["main", "main_a1", "main_b2"]
+    assert schedule.owed(play.run) == ["main", "main_a1", "main_b2"]
 
 
 def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume() -> None:
@@ -297,7 +297,7 @@ def test_a_run_that_ended_in_failure_is_alive_again() -> None:
     play.pass_time()
     assert play.run.ended == "failed"
     play.resume()
-    assert (play.run.ended, run.owed(play.run)) == ("", ["main"])
+    assert (play.run.ended, schedule.owed(play.run)) == ("", ["main"])
 
 
 @pytest.mark.parametrize(
@@ -314,4 +314,4 @@ def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_pa
     play.say("<goto>A</goto>", cost=1.0)
     play.now = START + 60
     assert play.resume() == [RunResumed(version="1.0"), RunStopped(kind="limit", reason=reason)]
-    assert (run.owed(play.run), views.exit_code(play.run)) == ([], 4)
+    assert (schedule.owed(play.run), views.exit_code(play.run)) == ([], 4)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from builders import START, Play, place, start
-from raymond import core, run
+from raymond import core, run, schedule
 from raymond.agent import Closed, Outcome
 from raymond.events import (
     AgentFailed,
@@ -121,7 +121,7 @@ def test_new_limits_change_what_they_name(event: LimitsChanged, budget: float, m
     ],
 )
 def test_which_limit_is_reached(given: dict[str, Any], iterations: int, cost: float, reason: str) -> None:
-    assert run.reached(run.fold([first(**given)]), iterations=iterations, cost=cost) == reason
+    assert schedule.reached(run.fold([first(**given)]), iterations=iterations, cost=cost) == reason
 
 
 # Who is owed
@@ -138,19 +138,19 @@ def test_which_limit_is_reached(given: dict[str, Any], iterations: int, cost: fl
 def test_steps_are_owed_first_come_first_within_the_limits(turns: int, scripts: int, owed: list[str]) -> None:
     play = Play(FILES, max_turns_at_once=turns, max_scripts_at_once=scripts)
     play.say(WAVE)
-    assert run.owed(play.run) == owed
+    assert schedule.owed(play.run) == owed
 
 
 def test_a_step_that_runs_takes_room_until_it_ends() -> None:
     play = Play(FILES, max_turns_at_once=2, max_scripts_at_once=1)
     play.say(WAVE)
     play.begin("main_b3")
-    assert run.owed(play.run) == ["main_a1", "main_s2"]
+    assert schedule.owed(play.run) == ["main_a1", "main_s2"]
     play.begin("main_a1")
     play.begin("main_s2")
-    assert (run.owed(play.run), play.run.running) == ([], {"claude": 2, "scripts": 1})
+    assert (schedule.owed(play.run), play.run.running) == ([], {"claude": 2, "scripts": 1})
     play.say("<goto>A</goto>", "main_b3")
-    assert run.owed(play.run) == ["main_a5"]
+    assert schedule.owed(play.run) == ["main_a5"]
 
 
 def test_who_comes_back_queues_at_the_end() -> None:
@@ -173,11 +173,11 @@ def test_an_agent_moved_by_a_person_leaves_the_middle_of_its_queue() -> None:
 def test_nothing_is_owed_by_a_run_that_stopped_or_ended() -> None:
     play = Play(FILES)
     play.stop()
-    assert run.owed(play.run) == []
+    assert schedule.owed(play.run) == []
     play.resume()
-    assert run.owed(play.run) == ["main"]
+    assert schedule.owed(play.run) == ["main"]
     play.commit([RunEnded(status="failed")])
-    assert run.owed(play.run) == []
+    assert schedule.owed(play.run) == []
 
 
 @pytest.mark.parametrize(
@@ -199,28 +199,28 @@ def sleeping(*seconds: float) -> Play:
 
 def test_the_next_moment_is_the_earliest_of_agents_and_backends() -> None:
     play = sleeping(50, 20)
-    assert run.wake_at(play.run) == START + 20
+    assert schedule.wake_at(play.run) == START + 20
     play.commit([BackendClosed(backend="claude", kind="limit", error="x", until=START + 10)])
-    assert run.wake_at(play.run) == START + 10
+    assert schedule.wake_at(play.run) == START + 10
     play.commit([BackendClosed(backend="claude", kind="limit", error="x", until=START + 30)])
-    assert run.wake_at(play.run) == START + 20
+    assert schedule.wake_at(play.run) == START + 20
     play.commit([BackendClosed(backend="claude", kind="auth", error="x")])
-    assert run.wake_at(play.run) == START + 20
+    assert schedule.wake_at(play.run) == START + 20
 
 
 def test_only_a_backend_may_be_waited_for() -> None:
     play = Play(FILES)
     play.commit([BackendClosed(backend="claude", kind="limit", error="x", until=START + 10)])
-    assert run.wake_at(play.run) == START + 10
+    assert schedule.wake_at(play.run) == START + 10
     play.commit([BackendClosed(backend="claude", kind="auth", error="x")])
-    assert run.wake_at(play.run) is None
+    assert schedule.wake_at(play.run) is None
 
 
 @pytest.mark.parametrize("kind", ["result", "move", "give_up"])
 def test_a_timer_of_an_agent_that_does_not_sleep_any_more_is_dropped(kind: str) -> None:
     play = sleeping(10, 20)
     play.ask(kind, agent="main_a1", text="x", state="B")
-    assert run.wake_at(play.run) == START + 20
+    assert schedule.wake_at(play.run) == START + 20
     play.pass_time(15)
     assert play.agent("main_a2").status == "sleeping"
 
@@ -243,13 +243,13 @@ def test_an_agent_that_gave_up_while_it_asked_asks_nothing_more() -> None:
 def test_time_is_asked_for_only_when_something_is_due(wake: float, now: float, due: bool) -> None:
     play = Play(FILES)
     play.commit([AgentMoved(agent="main", tag="goto", state="A.md", wake_at=START + wake if wake else 0.0)])
-    assert run.due(play.run, START + now) is due
+    assert schedule.due(play.run, START + now) is due
 
 
 def test_something_is_due_when_no_agent_is_left_to_move() -> None:
     play = Play(FILES)
     play.fail("setup")
-    assert run.due(play.run, START)
+    assert schedule.due(play.run, START)
 
 
 # Backends

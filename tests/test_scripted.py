@@ -369,9 +369,14 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room):
     room.flow({"START.md": ""})
     (room.path.parent / "flow" / "replies.yaml").write_bytes(b"START.md: caf\xe9")
     ran = room.command({})
-    assert (ran.code, ran.err) == (
-        6,
-        "error: byte 13 of `replies.yaml` is not UTF-8\n --> replies.yaml:1:1\nhint: save it as UTF-8\n",
+    assert ran.code == 6
+    assert ran.err == (
+        "error: byte 13 of `replies.yaml` is not UTF-8\n"
+        " --> replies.yaml:1:14\n"
+        "  |\n"
+        "1 | START.md: caf\ufffd\n"
+        "  |              ^\n"
+        "hint: save it as UTF-8\n"
     )
 
 

@@ -202,7 +202,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_pa
     with pytest.raises(JournalError) as caught:
         Transcripts(str(tmp_path / "file" / "r")).step("main", step=1).end()
     assert str(caught.value) == f"{tmp_path}/file/r: not a directory"
-    assert caught.value.hint == "nothing that was written before is lost; mend this, then `raymond resume ID`"
+    assert caught.value.hint == "nothing that was written before is lost; mend this, then try again"
 
 
 def test_a_text_with_every_kind_of_character_is_kept(kept, folder):

@@ -114,3 +114,19 @@ class Closed(Struct, frozen=True):
 def file_name(agent: str) -> str:
     """The name of an agent where a file system takes no more than 255 bytes: forks of forks have long names."""
     return agent if len(agent) <= 150 else f"{agent[:100]}-{hashlib.sha256(agent.encode()).hexdigest()[:16]}"
+
+
+def rename(agent: Agent, names: dict[str, str]) -> None:
+    """States have other names now, wherever the agent remembers one."""
+    agent.state = names.get(agent.state, agent.state)
+    agent.next_state = names.get(agent.next_state, agent.next_state)
+    agent.timeout_state = names.get(agent.timeout_state, agent.timeout_state)
+    agent.visits = _renamed(agent.visits, names)
+    agent.prompted = _renamed(agent.prompted, names)
+    for frame in agent.stack or ():
+        frame.state = names.get(frame.state, frame.state)
+        frame.visits = _renamed(frame.visits, names) or {}
+
+
+def _renamed(counts: dict[str, int] | None, names: dict[str, str]) -> dict[str, int] | None:
+    return {names.get(state, state): count for state, count in counts.items()} if counts else counts

@@ -112,13 +112,8 @@ def _open(data: bytes, file: str) -> "ZipFile":
 
     try:
         return ZipFile(BytesIO(data))
-    except (BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise _damaged(file, error) from None
-
-
-def _damaged(file: str, error: Exception) -> WorkflowError:
-    detail = str(error).rstrip(".") or type(error).__name__
-    return refusal("bad-zip", f"this zip cannot be read: {detail}", file, "make it again")
+    except (BadZipFile, ValueError, OSError, NotImplementedError):
+        raise refusal("bad-zip", "this is no zip, or a damaged one", file, "make it again") from None
 
 
 def _entries(archive: "ZipFile", file: str) -> Iterator["ZipInfo"]:
@@ -127,7 +122,7 @@ def _entries(archive: "ZipFile", file: str) -> Iterator["ZipInfo"]:
     for entry in archive.infolist():
         name = entry.orig_filename
         if reason := unsafe(name):
-            raise refusal("bad-zip", f"`{name}` {reason}", file)
+            raise refusal("bad-zip", f"`{name}` {reason}", file, "make it again, with names below one folder")
         if not _is_plain(entry):
             raise refusal("bad-zip", f"`{name}` is a link or a device", file, "put the file itself in the zip")
         if entry.flag_bits & 1:
@@ -174,7 +169,7 @@ def _flatten(names: list[str], file: str) -> list[str]:
             message = f"`{name}` is nested too deeply"
             raise refusal("bad-zip", message, file, "below the top there are only lib/ and tests/, without folders")
     if clash := set(names) & {name.split("/")[0] for name in names if "/" in name}:
-        raise refusal("bad-zip", f"`{min(clash)}` is both a file and a folder", file)
+        raise refusal("bad-zip", f"`{min(clash)}` is both a file and a folder", file, "rename one")
     return names
 
 
@@ -183,8 +178,8 @@ def _measure(entries: "list[ZipInfo]", packed: int, file: str) -> None:
     if unpacked > MOST_BYTES:
         raise too_large(f"this zip unpacks to {unpacked / 1024**2:.0f} MiB", file)
     if unpacked > MOST_RATIO * packed:
-        message = f"this zip unpacks to more than {MOST_RATIO} times its size"
-        raise refusal("too-large", message, file, "this looks like a zip bomb")
+        message = f"this zip unpacks to more than {MOST_RATIO} times its size, like a zip bomb"
+        raise refusal("too-large", message, file, "if you trust it, unpack it and run the folder")
 
 
 def _content(archive: "ZipFile", entry: "ZipInfo", file: str) -> bytes:
@@ -196,8 +191,11 @@ def _content(archive: "ZipFile", entry: "ZipInfo", file: str) -> bytes:
         # The header may lie: never read more than it says.
         with archive.open(entry) as stream:
             data = stream.read(entry.file_size + 1)
-    except (BadZipFile, RuntimeError, EOFError, OSError, ValueError, zlib.error, LZMAError) as error:
-        raise _damaged(file, error) from None
+    except NotImplementedError:
+        message = f"`{entry.filename}` is compressed in a way that is not read here"
+        raise refusal("bad-zip", message, file, "make the zip with the usual compression, deflate") from None
+    except (BadZipFile, RuntimeError, EOFError, OSError, ValueError, zlib.error, LZMAError):
+        raise refusal("bad-zip", f"`{entry.filename}` is damaged in this zip", file, "make it again") from None
     if len(data) != entry.file_size:
         raise refusal("bad-zip", f"`{entry.filename}` is not as long as the zip says", file, "make it again")
     return data

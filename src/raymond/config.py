@@ -26,6 +26,8 @@ class Key(Struct, frozen=True):
     says: str
     example: str
     """As it is written in TOML."""
+    personal: bool = False
+    """Not to be set by a project: whoever checks out a foreign one would run or allow what it says."""
 
 
 Reader: TypeAlias = Callable[[Any], Any]
@@ -120,9 +122,9 @@ KEYS: dict[str, Key] = {
     "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"'),
     "max_wait": Key(duration, 86400.0, "how long to wait out a usage limit; 0s in CI", '"24h"'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"'),
-    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do unasked", '"acceptEdits"'),
-    "allow_tools": Key(_texts, [], "tools agents may use, besides", '["Bash(npm test)"]'),
-    "notify": Key(_texts, [], "commands and URLs that are told how a run ends", '["notify-send raymond"]'),
+    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do unasked", '"acceptEdits"', True),
+    "allow_tools": Key(_texts, [], "tools agents may use, besides", '["Bash(npm test)"]', True),
+    "notify": Key(_texts, [], "commands and URLs that are told how a run ends", '["notify-send raymond"]', True),
     "durability": Key(_choice("normal", "strict"), "normal", "strict: every decision on disk at once", '"strict"'),
     "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"'),
 }
@@ -152,8 +154,13 @@ def load(
 ) -> Config:
     """The configuration of the project whose `.raymond` is `root`; a flag that is None was not given."""
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
-    for path in (user_file(environment), os.path.join(root, "config.toml") if root else ""):
+    user, project = user_file(environment), os.path.join(root, "config.toml") if root else ""
+    for path in (user, project):
         for name, value in _table(path, KEYS).items():
+            if KEYS[name].personal and path == project:
+                raise UsageError(
+                    f"{path}: `{name}` is for a person to set, not for a project", hint=f"set it in {user}"
+                )
             settings[name] = Setting(value, path)
     for variable, value in environment.items():
         name = variable.removeprefix(PREFIX).lower()

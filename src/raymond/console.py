@@ -5,7 +5,7 @@ import sys
 from typing import TextIO
 
 from raymond import views
-from raymond.errors import Diagnostic, Error, WorkflowError
+from raymond.errors import Diagnostic, Error, WorkflowError, visible
 from raymond.events import (
     AgentCalled,
     AgentEnded,
@@ -22,6 +22,8 @@ from raymond.events import (
 )
 from raymond.run import Run
 
+_WIDEST = 200
+"""Letters of a line that are shown around the place of an error."""
 _UNTOLD = (StepStarted, StepFinished)
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
 
@@ -41,9 +43,19 @@ class Lines:
 
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what now stands in the journal."""
-        if not self._quiet:
-            total = views.money(run)
-            self._untold += [(decision, total) for decision in decisions]
+        if self._quiet:
+            return
+        # What later decisions of the same moment cost is not yet part of what an earlier one shows.
+        total, mark = run.cost, "~" if run.estimated else ""
+        told = []
+        for decision in reversed(decisions):
+            told.append((decision, f"{mark}${total:.2f}"))
+            total -= sum(event.cost for event in decision.events if isinstance(event, Spent))
+        self._untold += reversed(told)
+
+    def add(self, decision: Decision, total: str) -> None:
+        """Tell one decision, with what the run had cost by then."""
+        self._untold.append((decision, total))
 
     def refresh(self, run: Run | None = None) -> None:
         """Put every line that was not put yet."""
@@ -112,7 +124,7 @@ def ending(run: Run) -> str:
             f"why:    {_why(run, status)}",
             f"cost:   {views.money(run)} in {run.iterations} steps",
             *_outcome(run),
-            f"next:   {_next(run, id, status)}",
+            f"next:   {next_command(run)}",
         )
     )
 
@@ -129,28 +141,32 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run) -> list[str]:
     failed = views.failures(run)
     if failed:
-        return [f"failed: {agent.id} in {agent.state}: {_one_line(agent.error)}" for agent in failed[:5]]
+        return [f"failed: {agent.id} in {agent.state}: {one_line(agent.error)}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking"]
     if asking:
-        return [f"asks:   {agent.id}: {_one_line(agent.question)}" for agent in asking[:5]]
+        return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
     result = views.result(run)
-    return [f"result: {_one_line(result)}" if result is not None else "result: none yet"]
+    return [f"result: {one_line(result)}" if result is not None else "result: none yet"]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The first line of `text`, not too much of it."""
     first, _, rest = text.strip().partition("\n")
     return f"{first[:160]} ..." if rest or len(first) > 160 else first
 
 
-def _next(run: Run, id: str, status: str) -> str:
+def next_command(run: Run) -> str:
+    """The command that leads on."""
+    id, status = run.start.workflow_id, views.status(run)
     if status == "completed":
         return f"raymond status {id}"
     asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and asking:
         return f"raymond answer {id} {asking[0]} TEXT, then raymond resume {id}"
     if run.stopped and run.stopped.kind == "limit":
-        flag = "--budget" if "budget" in run.stopped.reason else "--max-iterations"
-        return f"raymond resume {id} {flag} N"
+        words = ("budget", "max_iterations", "max_time")
+        flag = next((word for word in words if word in run.stopped.reason), "")
+        return f"raymond resume {id} --{flag.replace('_', '-')} MORE" if flag else f"raymond resume {id}"
     return f"raymond resume {id}"
 
 
@@ -158,21 +174,37 @@ def error(problem: Error) -> str:
     """An error as people read it: what, where, and the way out."""
     if isinstance(problem, WorkflowError):
         return "\n".join(diagnostic(one) for one in problem.diagnostics)
-    return "\n".join((f"error: {problem}", *([f"hint: {problem.hint}"] if problem.hint else [])))
+    lines = [f"error: {problem}", *([f"hint: {problem.hint}"] if problem.hint else [])]
+    return "\n".join(visible(line) for text in lines for line in text.split("\n"))
 
 
 def diagnostic(one: Diagnostic) -> str:
     """One finding with its line and a caret under the place."""
-    lines = [f"{one.severity}: {one.message}"]
+    lines = [visible(f"{one.severity}: {one.message}")]
     if one.line:
-        number = str(one.line)
-        lines.append(f" --> {one.file}:{one.line}:{one.column or 1}")
+        lines.append(visible(f" --> {one.file}:{one.line}:{one.column or 1}"))
         if one.source:
-            margin = " " * len(number)
-            caret = " " * max(0, one.column - 1) + "^" * max(1, one.length)
-            lines += [f"{margin} |", f"{number} | {one.source}", f"{margin} | {caret}"]
+            lines += _excerpt(one)
     elif one.file:
-        lines.append(f" --> {one.file}")
+        # What was given on the command line stands in no file; it is its own place.
+        lines.append(visible(f" --> {one.file} {one.source}".rstrip()))
     if one.hint:
-        lines.append(f"hint: {one.hint}")
+        lines.append(visible(f"hint: {one.hint}"))
     return "\n".join(lines)
+
+
+def _excerpt(one: Diagnostic) -> list[str]:
+    from rich.cells import cell_len
+
+    number, at = str(one.line), max(0, one.column - 1)
+    margin = " " * len(number)
+    start = max(0, at - _WIDEST // 2) if len(one.source) > _WIDEST else 0
+    source = "".join(letter if _is_plain(letter) else "\ufffd" for letter in one.source[start : start + _WIDEST])
+    # A tab is as wide as the terminal says, above and below; some letters are twice as wide as others.
+    before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in source[: at - start])
+    caret = before + "^" * max(1, cell_len(source[at - start : at - start + one.length]))
+    return [f"{margin} |", f"{number} | {source}", f"{margin} | {caret}"]
+
+
+def _is_plain(letter: str) -> bool:
+    return letter.isprintable() or letter == "\t" or (letter > "\x9f" and letter.isspace())

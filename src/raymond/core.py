@@ -44,7 +44,8 @@ from raymond.events import (
 )
 from raymond.moves import Problem
 from raymond.policy import Policy
-from raymond.run import Run, over_at, pool_of, reached, shut
+from raymond.run import Run, pool_of, shut
+from raymond.schedule import over_at, reached
 from raymond.tags import Reading, Transition
 from raymond.variables import Placed
 

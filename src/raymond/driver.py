@@ -16,26 +16,23 @@ from raymond import core, inbox, limits, requests, turns, views
 from raymond.agent import ASKING, RUNNING, SCRIPTS, Agent
 from raymond.backends import Backend, Direct
 from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
-from raymond.errors import JournalError, unwritable
+from raymond.errors import unwritable
 from raymond.events import Decision, Event
-from raymond.journal import Journal, replace
+from raymond.journal import Journal
 from raymond.process import GRACE, HAS_PIDFD, Marks
 from raymond.project import Project
-from raymond.run import Run, apply, due, over_at, owed, wake_at
+from raymond.run import Run, apply
+from raymond.schedule import due, over_at, owed, wake_at
 from raymond.scripts import ScriptStep
 from raymond.steps import FAR, Ending, Host, Step
 from raymond.transcripts import Transcripts
 from raymond.turns import DirectTurn, ProgramTurn
+from raymond.upkeep import Upkeep
 from raymond.variables import Placed
 
 LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
 LONGEST_SLEEP = 30.0
-SYNC_WITHIN = 0.1
-SHOW_WITHIN = 0.05
-"""Seconds within which what was decided is shown, all of it at once."""
-STATE_EVERY = 1.0
-"""Seconds between two writes of the state file while decisions keep coming."""
 
 
 class Face(Protocol):
@@ -85,28 +82,21 @@ class Driver:
         self._journal = journal
         self._backends = backends
         self._face = face
-        self._strict = strict
         # As the journal keeps it, so that a fold is equal to what ran.
         self._clock: Callable[[], float] = lambda: round(clock(), 3)
         id = run.start.workflow_id
         self._inbox = project.beside(id, "inbox")
-        self._state_file = project.beside(id, "json")
+        self._upkeep = Upkeep(journal, project.beside(id, "json"), face, strict=strict)
         self._endings: list[tuple[Step, Ending]] = []
         self._told: list[Decision] = []
         self._steps: dict[str, Step] = {}
         self._signals: list[int] = []
+        self._pausing: dict[str, tuple[str, requests.Request]] = {}
+        """Agents whose step is being stopped, and the request for it: it waits in the inbox until then."""
         self._woken = False
         """Somebody typed an answer."""
         self._stop_now = ""
-        self._shown_at = 0.0
-        self._show_at = FAR
-        self._must_sync = strict
-        self._sync_at = FAR
         self._look_at = 0.0
-        self._quiet_since = time.monotonic()
-        self._state_written_at = 0
-        self._state_size = 0
-        self._state_due = 0.0
         self._marks = Marks(run.start.key, project.path("spool", f"{id}.pids"))
         self._host = Host(
             marks=self._marks,
@@ -149,11 +139,11 @@ class Driver:
             while due(self.run, now := self._clock()) and self._commit(Tick(time=now)):
                 pass
             if self._stop_now:
-                self._write()
+                self._upkeep.write()
                 self._tell()
                 return
             started = [self._begin(name) for name in owed(self.run)]
-            self._write()
+            self._upkeep.write()
             for agent in started:
                 self._start(agent)
             # What nothing waits for comes after what a process can begin with.
@@ -162,7 +152,7 @@ class Driver:
             self._tell()
             if not self._endings:
                 break
-        self._keep_house()
+        self._upkeep.keep(self.run)
 
     def _take_endings(self) -> list[Step]:
         ended: list[Step] = []
@@ -172,17 +162,20 @@ class Driver:
                 continue
             self._steps.pop(step.agent, None)
             ended.append(step)
-            self._must_sync = self._must_sync or self._paid(self.run.agents[step.agent].pool)
-            if self._stop_now and isinstance(ending, Failure):
+            self._upkeep.must_sync = self._upkeep.must_sync or self._paid(self.run.agents[step.agent].pool)
+            pausing = self._pausing.pop(step.agent, None)
+            if (self._stop_now or pausing) and isinstance(ending, Failure):
                 # We ended it: that is no failure of the work.
                 ending = Interruption(time=ending.time, agent=ending.agent, spent=ending.spent)
             self._commit(ending)
+            if pausing:
+                self._take_request(*pausing)
         return ended
 
     def _begin(self, name: str) -> Agent:
         self._commit(Begin(time=self._clock(), agent=name))
         agent = self.run.agents[name]
-        self._must_sync = self._must_sync or self._paid(agent.pool)
+        self._upkeep.must_sync = self._upkeep.must_sync or self._paid(agent.pool)
         return agent
 
     def _paid(self, pool: str) -> bool:
@@ -218,18 +211,6 @@ class Driver:
         self._told.append(decision)
         return True
 
-    def _write(self) -> None:
-        """Nothing follows from a decision before this."""
-        if not self._journal.write():
-            return
-        if self._must_sync:
-            self._journal.sync()
-            self._must_sync = self._strict
-            self._sync_at = FAR
-        elif self._sync_at == FAR:
-            self._sync_at = time.monotonic() + SYNC_WITHIN
-        self._quiet_since = time.monotonic()
-
     def _report(self, step: Step, ending: Ending) -> None:
         # Its process, its pipes and its time may all be over in one moment: a step ends once.
         if not step.ended:
@@ -244,11 +225,7 @@ class Driver:
         if self._told:
             told, self._told = self._told, []
             self._face.decided(self.run, told)
-            self._show_at = min(self._show_at, self._shown_at + SHOW_WITHIN)
-
-    def _refresh(self, now: float) -> None:
-        self._face.refresh(self.run)
-        self._shown_at, self._show_at = now, now + self._face.every
+            self._upkeep.told()
 
     # --- waiting
 
@@ -266,9 +243,7 @@ class Driver:
     def _wait(self) -> bool:
         """Until something happens, or is due; whether it has to be decided on."""
         now = time.monotonic()
-        until = min(self._host.soonest, self._sync_at, self._look_at, self._show_at, now + LONGEST_SLEEP)
-        if self._state_written_at < self._journal.size:
-            until = min(until, self._quiet_since + 1.0)
+        until = min(self._host.soonest, self._look_at, self._upkeep.until(), now + LONGEST_SLEEP)
         if self._host.watcher.polls:
             until = min(until, now + 0.05)
         if not self.run.stopped:
@@ -288,30 +263,6 @@ class Driver:
             if not step.ended:
                 step.check(now)
         self._host.soonest = min((step.deadline() for step in self._steps.values()), default=FAR)
-
-    def _keep_house(self) -> None:
-        """The face, sync, the snapshot and the state file, each when it is time."""
-        now = time.monotonic()
-        if now >= self._show_at:
-            self._refresh(now)
-        if now >= self._sync_at:
-            self._journal.sync()
-            self._sync_at = FAR
-        self._journal.snapshot(self.run)
-        grown = self._journal.size - self._state_written_at
-        if grown and (now - self._quiet_since >= 1.0 or (grown >= self._state_size and now >= self._state_due)):
-            self._write_state()
-
-    def _write_state(self) -> None:
-        self._state_written_at = self._journal.size
-        text = views.state_file(self.run)
-        self._state_size = len(text)
-        self._state_due = time.monotonic() + STATE_EVERY
-        try:
-            replace(self._state_file, text)
-        except JournalError as error:
-            # Made from the journal, which holds: a run does not end for it.
-            self._face.said(f"the state file was not written: {error}")
 
     # --- from outside
 
@@ -374,19 +325,37 @@ class Driver:
                 self._face.said(f"a request that cannot be read was put aside: {path}.broken")
                 os.rename(path, f"{path}.broken")
                 continue
-            if self._commit_events(self._clock(), requests.take(self.run, self._placed, request)):
+            if request.kind == "pause" and self._ends_first(path, request):
+                continue
+            if self._take_request(path, request):
                 taken.append(request)
-            self._must_sync = True
-            self._write()
-            self._tell()
-            inbox.remove(path)
         return taken
 
-    def _hear_answers(self, _: int) -> None:
+    def _take_request(self, path: str, request: requests.Request) -> bool:
+        new = self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
+        self._upkeep.must_sync = True
+        self._upkeep.write()
+        self._tell()
+        inbox.remove(path)
+        return new
+
+    def _ends_first(self, path: str, request: requests.Request) -> bool:
+        """Stop the running step of an agent that is to pause; its request is taken when the step has ended."""
+        step = self._steps.get(request.agent)
+        if step is None or step.ended:
+            return False
+        if request.agent not in self._pausing:
+            self._pausing[request.agent] = (path, request)
+            step.pause()
+        return True
+
+    def _hear_answers(self, fd: int) -> None:
         for agent, answer in self._face.typed():
             request = requests.Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=answer)
             self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
-            self._must_sync = True
+            self._upkeep.must_sync = True
+        if self._face.keys < 0:
+            self._host.poll.unregister(fd)  # nobody types any more
         self._woken = True
 
     # --- the end
@@ -395,7 +364,7 @@ class Driver:
         """Stop every step now; what it did not finish runs again."""
         self._stop_now = kind
         self._commit(Stop(time=self._clock(), kind=kind, reason=reason))
-        self._write()
+        self._upkeep.write()
         for step in self._running():
             step.stop()
         deadline = time.monotonic() + GRACE
@@ -410,9 +379,9 @@ class Driver:
             step.kill()
             self._endings.append((step, Interruption(time=self._clock(), agent=step.agent)))
         for step in self._take_endings():
-            self._write()
+            self._upkeep.write()
             step.close()
-        self._write()
+        self._upkeep.write()
         self._tell()
 
     def _running(self) -> list[Step]:
@@ -422,10 +391,9 @@ class Driver:
     def _leave(self) -> None:
         """Nothing is left to do: end what was left running, and leave the record in order."""
         self._marks.end()
-        self._write()
+        self._upkeep.write()
         self._tell()
-        self._journal.sync()
-        self._write_state()
+        self._upkeep.leave(self.run)
         # Every step has ended in the journal; what an earlier driver was killed before deleting goes too.
         turns.remove(self._host.spool)
 
@@ -447,8 +415,8 @@ class Driver:
         # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
         self._take_requests()
         self._commit_events(self._clock(), requests.resume(self.run, __version__))
-        self._must_sync = True
-        self._write()
+        self._upkeep.must_sync = True
+        self._upkeep.write()
         self._tell()
         spare: list[int] = []
         for agent in [one for one in self.run.agents.values() if one.status == RUNNING]:

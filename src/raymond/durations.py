@@ -28,3 +28,16 @@ def show(seconds: float) -> str:
             rest = whole % size // below
             return f"{whole // size}{unit} {rest}{small}" if rest else f"{whole // size}{unit}"
     return f"{whole}s"
+
+
+def brief(seconds: float) -> str:
+    """`seconds` without anything below a second."""
+    return show(float(round(seconds))) if seconds >= 1 else "0s"
+
+
+def written(seconds: float) -> str:
+    """`seconds` so that `parse` reads them."""
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "m")):
+        if seconds and seconds % size == 0:
+            return f"{round(seconds / size)}{unit}"
+    return f"{seconds:g}s"

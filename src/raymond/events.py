@@ -68,6 +68,16 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     version: str = ""
 
 
+class WorkflowChanged(Fact, frozen=True, kw_only=True):
+    """A person took up the run with other files than it began with."""
+
+    source: str
+    """SHA-256 of the new snapshot."""
+    renamed: dict[str, str] = {}
+    """States that have another name now."""
+    backends: dict[str, str] = {}
+
+
 class RunStopped(Fact, frozen=True, kw_only=True):
     """Nothing new starts any more; `kind` is parked, stop, signal or limit."""
 
@@ -322,6 +332,7 @@ Event: TypeAlias = (
     | RunEnded
     | RequestTaken
     | LimitsChanged
+    | WorkflowChanged
     | BackendClosed
     | BackendOpened
 )

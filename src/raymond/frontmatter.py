@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from raymond.errors import Diagnostic
@@ -100,8 +101,14 @@ def load(text: str, *, file: str, source: str | None = None) -> Document:
 
 def given(values: Mapping[str, Any], *, file: str, state: str = "") -> Document:
     """A mapping that stands in no file: `--set STATE.KEY=VALUE`."""
-    marks: dict[Path, Mark] = {(key,): Mark(file, source=f"{state}.{key}={value}") for key, value in values.items()}
+    marks: dict[Path, Mark] = {
+        (key,): Mark(file, source=f"{state}.{key}={_written(value)}") for key, value in values.items()
+    }
     return Document(file, dict(values), marks, dict(marks))
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
 
 
 def suggest(word: str, known: Iterable[str] | Mapping[str, str]) -> str:
@@ -119,7 +126,7 @@ def _read(text: str, document: Document, source: str) -> None:
 
     if bad := re.search(_UNPRINTABLE, text):
         line, column = position(text, bad.start())
-        raise _Wrong(f"the character U+{ord(bad[0]):04X} cannot stand in YAML", line, column)
+        raise _Wrong(f"the character U+{ord(bad[0]):04X} cannot stand in YAML", line, column, hint="remove it")
     try:
         _measure(text)
         node = yaml.compose(text, Loader=_loader())

@@ -29,6 +29,7 @@ LONG = 16 << 10
 _MARK = "\0blob:"
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
+_BEYOND_REPAIR = "this cannot be repaired: put back a copy of the file, or move it away"
 
 
 class _Line(Struct):
@@ -140,28 +141,47 @@ def create(project: Project, id: str, decision: Decision) -> None:
     """A new journal with its first decision, on disk when this returns; an id that exists is refused."""
     path = project.journal(id)
     data = _sum(_encode(_Header(FORMAT, id))) + _line(project, decision)
-
-    def put() -> None:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            done = 0
-            while done < len(data):
-                done += os.write(fd, data[done:])
-            sync(fd)
-        except OSError:
-            os.unlink(path)
-            raise
-        finally:
-            os.close(fd)
-        sync_folder(os.path.dirname(path))
-
     project.folder("workflows")
     try:
-        _guard(path, put)
+        _appear(path, data)
+        sync_folder(os.path.dirname(path))
     except FileExistsError:
         raise JournalError(
             f"there is a run `{id}` already", path=path, hint=f"`raymond status {id}` shows it; choose another --id"
         ) from None
+    except OSError as error:
+        # With its name in place the run has begun, whatever the disk says then.
+        hint = "" if os.path.exists(path) else "no run was started; mend this, then start it again"
+        raise unwritable(path, error, hint=hint) from None
+
+
+def _appear(path: str, data: bytes) -> None:
+    """Make a new file that is whole from its first moment on; a name that exists is refused."""
+    aside = f"{path}.{os.urandom(4).hex()}.new"
+    _write_new(aside, data)
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without links: a kill may leave a part of the file, which then blocks its id.
+        _write_new(path, data)
+    finally:
+        os.unlink(aside)
+
+
+def _write_new(path: str, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        done = 0
+        while done < len(data):
+            done += os.write(fd, data[done:])
+        sync(fd)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
 
 
 def read(project: Project, id: str) -> Reading:
@@ -174,7 +194,7 @@ def read(project: Project, id: str) -> Reading:
     run = snapshot.run if snapshot else Run()
     end = _fold(project, path, data, start, run)
     if run.started is None:
-        raise JournalError(f"{path} ends before its run begins", path=path, hint="nothing was run; delete the file")
+        raise _unbegun(path)
     return Reading(run, end, torn=len(data) - end, folded_from=start)
 
 
@@ -186,6 +206,19 @@ def decisions(project: Project, id: str) -> list[Decision]:
     found: list[Decision] = []
     _scan(project, path, data, data.index(b"\n") + 1, found.append, 0)
     return found
+
+
+def tail(project: Project, id: str, offset: int, seq: int) -> tuple[list[Decision], int]:
+    """The decisions after `offset`, where decision `seq` ended, and where they end; 0 is the beginning."""
+    path = project.journal(id)
+    with open(path, "rb") as file:
+        file.seek(offset)
+        data = file.read()
+    start = data.find(b"\n") + 1 if offset == 0 else 0
+    if offset == 0:
+        _check_header(path, data)
+    found: list[Decision] = []
+    return found, offset + _scan(project, path, data, start, found.append, seq)
 
 
 def salvage(project: Project, path: str, lines: list[bytes]) -> Iterator[Decision]:
@@ -225,23 +258,21 @@ def _parse(project: Project, path: str, data: bytes, start: int, line: bytes) ->
             parsed = _decode(line)
         return Decision(seq=parsed.seq, time=datetime.fromisoformat(parsed.time).timestamp(), events=parsed.events)
     except (msgspec.ValidationError, ValueError) as error:
-        number = data.count(b"\n", 0, start) + 1
-        raise JournalError(
-            f"line {number} of {path} says something this version does not know ({error})",
-            path=path,
-            line=number,
-            hint="it was written by a newer Raymond: use that one; nothing was changed",
-        ) from None
+        raise _unknown(path, data.count(b"\n", 0, start) + 1, error) from None
 
 
 def _check_header(path: str, data: bytes) -> None:
     end = data.find(b"\n")
     if end < 0:
-        raise JournalError(f"{path} ends before its run begins", path=path, hint="nothing was run; delete the file")
+        raise _unbegun(path)
     line = data[:end]
     if not _whole(line):
-        raise JournalError(f"{path} is no journal of Raymond", path=path, line=1, hint="its first line is damaged")
-    header = msgspec.json.decode(line, type=_Header)
+        message = f"{path} is no journal of Raymond, or its first line is damaged"
+        raise JournalError(message, path=path, line=1, hint=_BEYOND_REPAIR)
+    try:
+        header = msgspec.json.decode(line, type=_Header)
+    except msgspec.DecodeError as error:
+        raise _unknown(path, 1, error) from None
     if header.format > FORMAT:
         raise JournalError(
             f"{path} has format {header.format}; this Raymond reads up to {FORMAT}",
@@ -260,12 +291,28 @@ def _check_torn(path: str, data: bytes, start: int) -> None:
 
 def _damaged(path: str, data: bytes, start: int, how: str) -> JournalError:
     number = data.count(b"\n", 0, start) + 1
+    repair = f"`raymond doctor --repair {_id(path)}` keeps a copy, cuts there and names the steps lost"
+    # Nothing is left of a run without its first decision, which stands in line 2.
+    hint = repair if number > 2 else _BEYOND_REPAIR
+    return JournalError(f"line {number} of {path} {how}", path=path, line=number, hint=hint)
+
+
+def _unknown(path: str, number: int, error: Exception) -> JournalError:
     return JournalError(
-        f"line {number} of {path} {how}",
+        f"line {number} of {path} says something this version does not know ({error})",
         path=path,
         line=number,
-        hint="`raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost",
+        hint="it was written by a newer Raymond: use that one; nothing was changed",
     )
+
+
+def _unbegun(path: str) -> JournalError:
+    hint = f"nothing was run: delete the file, then `{_id(path)}` can be an id again"
+    return JournalError(f"{path} ends before its run begins", path=path, hint=hint)
+
+
+def _id(path: str) -> str:
+    return os.path.basename(path).removesuffix(".jsonl")
 
 
 def _whole(line: bytes) -> bool:

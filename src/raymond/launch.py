@@ -38,27 +38,57 @@ class Options(Struct, kw_only=True):
     replies: str | None = None
     """The text of `--replies FILE`."""
     budget: float | None = None
+    most_budget: float = 0.0
+    """What the policy file allows at most; 0 when it says nothing."""
+    backends: list[str] = []
+    """The only ones the policy file allows; empty when it says nothing."""
+    models: list[str] = []
     max_iterations: int | None = None
+    max_time: float = 0.0
     max_parallel: int | None = None
+    timeout: float = 0.0
+    max_wait: float = config.KEYS["max_wait"].default
+    patience: float = config.KEYS["patience"].default
     roots: list[str] = []
+    permission_mode: str = ""
+    allowed_tools: list[str] = []
+    skip_permissions: bool = False
+    notify: list[str] = []
 
 
-def begin(project: Project, loaded: Loaded, options: Options) -> str:
-    """Write the first decision of a new run; its id."""
+def prepare(loaded: Loaded, options: Options) -> RunStarted:
+    """What a run would start with; whatever is wrong is said here, before anything is written."""
     workflow = loaded.workflow
-    problems = lint.errors(workflow)
-    if problems:
-        raise WorkflowError(*problems)
+    check(workflow)
     settings = workflow.settings
     if settings.input_required and not options.input:
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     start = _start(workflow, loaded, options)
+    _check_rules(workflow, start, options)
     _check_backends(workflow, start, loaded)
+    return start
+
+
+def check(workflow: Workflow) -> None:
+    """Refuse a workflow that lint finds errors in."""
+    problems = lint.errors(workflow)
+    if problems:
+        raise WorkflowError(*problems)
+
+
+def keep(project: Project, loaded: Loaded) -> None:
+    """Write the snapshot, unless it is there."""
     project.folder("sources")
     source = project.source(loaded.digest)
     if not os.path.exists(source):
         journal.replace(source, loaded.source, durable=True)
+
+
+def begin(project: Project, loaded: Loaded, options: Options) -> str:
+    """Write the first decision of a new run; its id."""
+    start = prepare(loaded, options)
+    keep(project, loaded)
     decision = Decision(seq=1, time=round(time(), 3), events=core.begin(start))
     journal.create(project, start.workflow_id, decision)
     return start.workflow_id
@@ -90,14 +120,22 @@ def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
         },
         model=options.model,
         effort=options.effort,
-        budget=_first(options.budget, settings.budget, 10.0),
+        budget=_budget(options, settings.budget),
         max_iterations=_first(options.max_iterations, settings.max_iterations, 0),
+        max_time=options.max_time,
+        timeout=options.timeout,
         max_agents=settings.max_agents or 10_000,
         max_turns_at_once=parallel or 4,
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
+        max_wait=options.max_wait,
+        patience=options.patience,
         roots=[os.path.abspath(root) for root in (*settings.roots, *options.roots)],
         overrides=options.overrides,
         replies=options.replies or "",
+        permission_mode=options.permission_mode,
+        allowed_tools=options.allowed_tools,
+        skip_permissions=options.skip_permissions,
+        notify=options.notify,
         version=__version__,
     )
 
@@ -109,6 +147,30 @@ def _key() -> str:
     digits[8] = digits[8] & 0x3F | 0x80
     text = digits.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _budget(options: Options, of_workflow: float | None) -> float:
+    asked: float = _first(options.budget, of_workflow, config.KEYS["budget"].default)
+    most = options.most_budget
+    return most if most and not 0 < asked <= most else asked
+
+
+def _check_rules(workflow: Workflow, start: RunStarted, options: Options) -> None:
+    """The policy file holds for what a workflow names too."""
+    for state in workflow.states.values():
+        for what, named, allowed in (
+            ("backend", state.policy.backend, options.backends),
+            ("model", state.policy.model, options.models),
+        ):
+            if allowed and named and named not in allowed:
+                raise UsageError(
+                    f"{config.POLICY_FILE} allows no {what} `{named}`, which {state.name} names",
+                    hint=f"one of: {', '.join(allowed)}",
+                )
+    if options.backends and start.backend not in options.backends:
+        raise UsageError(
+            f"{config.POLICY_FILE} allows no backend `{start.backend}`", hint=f"one of: {', '.join(options.backends)}"
+        )
 
 
 def _first(*values: Any) -> Any:
@@ -183,10 +245,11 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
             with open(project.source(start.source), "rb") as file:
                 data = file.read()
         except OSError as error:
+            path, why = project.source(start.source), (error.strerror or "").lower()
             raise JournalError(
-                f"the snapshot of the workflow cannot be read: {project.source(start.source)}: {error.strerror}",
-                path=project.source(start.source),
-                hint="the run cannot go on without it",
+                f"the snapshot of the workflow cannot be read: {path}: {why}",
+                path=path,
+                hint=f"put the file back, then `raymond resume {start.workflow_id}`",
             ) from None
         workflow = loader.from_source(data, name=start.name, entry=start.entry, overrides=start.overrides)
     else:
@@ -199,7 +262,7 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
         raise JournalError(
             f"{folder}: {(error.strerror or '').lower()}",
             path=folder,
-            hint="scripts run from there; mend this, then `raymond resume ID`",
+            hint=f"scripts run from there; mend this, then `raymond resume {start.workflow_id}`",
         ) from None
     uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
     uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from raymond import archive, frontmatter
 from raymond.archive import MOST_BYTES, MOST_FILES, refusal, too_large
-from raymond.errors import Diagnostic, WorkflowError
+from raymond.errors import Diagnostic, WorkflowError, visible
 from raymond.workflow import SETTINGS_FILE, Workflow, bare, build, extension, is_state, read_settings
 
 _BOM = b"\xef\xbb\xbf"
@@ -21,6 +21,7 @@ _TEXTS = (".md", ".txt")
 
 
 REPLIES_FILE = "replies.yaml"
+_FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
 
 
 class Loaded(Struct):
@@ -56,11 +57,9 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
             name = os.path.basename(scope) if bare(entry) in ("START", "1_START") else bare(entry)
             files = _around(scope, entry)
         else:
-            hint = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
-            raise refusal("not-a-workflow", f"`{path}` is no workflow", path, hint)
+            raise refusal("not-a-workflow", f"`{path}` is no workflow", path, _FORMS)
     except OSError as error:
-        file = os.fspath(error.filename) if isinstance(error.filename, str) else path
-        raise refusal("unreadable", f"`{file}` cannot be read: {error.strerror}", path) from None
+        raise _unreadable(path, full, error) from None
     if not files:
         raise refusal("empty-workflow", f"there is nothing in `{path}`", path, "add START.md")
     files = {inside: _clean(inside, data) for inside, data in files.items()}
@@ -165,11 +164,14 @@ def _runnable(texts: Mapping[str, str], platform: str) -> frozenset[str]:
 
 
 def _not_utf8(file: str, data: bytes, start: int) -> Diagnostic:
-    hint = "save it as UTF-8"
+    message = f"byte {start} of `{file}` is not UTF-8"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        hint = "it looks like UTF-16: save it as UTF-8"
-    line = data.count(b"\n", 0, start) + 1
-    return Diagnostic(id="not-utf8", message=f"byte {start} of `{file}` is not UTF-8", file=file, line=line, hint=hint)
+        return Diagnostic(
+            id="not-utf8", message=message, file=file, line=1, hint="it looks like UTF-16: save it as UTF-8"
+        )
+    before = data[:start].decode()
+    place = frontmatter.mark(file, data.decode(errors="replace"), *frontmatter.position(before, len(before)))
+    return frontmatter.diagnose(place, "not-utf8", message, "save it as UTF-8")
 
 
 def _clean(name: str, data: bytes) -> bytes:
@@ -182,12 +184,27 @@ def _clean(name: str, data: bytes) -> bytes:
 def _not_found(path: str, full: str) -> WorkflowError:
     parent, name = os.path.split(full)
     if os.path.islink(full):
-        return refusal("not-found", f"`{path}` is a link that leads nowhere", path)
+        hint = f"make `{os.readlink(full)}`, or remove the link"
+        return refusal("not-found", f"`{path}` is a link that leads nowhere", path, hint)
+    try:
+        os.lstat(full)
+    except PermissionError as error:
+        return _unreadable(path, full, error)
+    except OSError:
+        pass
     try:
         siblings = [other for other in os.listdir(parent) if not other.startswith(".")]
     except OSError:
         siblings = []
-    return refusal("not-found", f"there is no `{path}`", path, frontmatter.suggest(name, siblings))
+    return refusal("not-found", f"there is no `{path}`", path, frontmatter.suggest(name, siblings) or _FORMS)
+
+
+def _unreadable(path: str, full: str, error: OSError) -> WorkflowError:
+    file = error.filename if isinstance(error.filename, str) else full
+    scope = full if os.path.isdir(full) else os.path.dirname(full)
+    shown = path if file == full else os.path.relpath(file, scope)
+    message = f"`{shown}` cannot be read: {(error.strerror or str(error)).lower()}"
+    return refusal("unreadable", message, shown, "make it readable, or move it away")
 
 
 def _zip_name(full: str) -> str:
@@ -204,7 +221,7 @@ def _zip(full: str, path: str) -> dict[str, bytes]:
     wanted = _HASH.search(os.path.basename(full))
     if wanted and wanted[0].lower() != digest:
         message = "the SHA-256 in the name of this zip is not that of its content"
-        raise refusal("hash-mismatch", message, path, f"its SHA-256 is {digest}")
+        raise refusal("hash-mismatch", message, path, f"get it again, or rename it: its SHA-256 is {digest}")
     files = archive.read(data, file=path)
     return {name: content for name, content in files.items() if not name.startswith("tests/")}
 
@@ -296,7 +313,9 @@ def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
         if len(files) == MOST_FILES:
             raise too_large(f"there are more than {MOST_FILES:,} files in `{folder}`", folder)
         if not path.isprintable() or archive.unsafe(path):
-            raise refusal("unsafe-name", f"{path!r} cannot be the name of a file of a workflow", folder, "rename it")
+            raise refusal(
+                "unsafe-name", f"`{visible(path)}` cannot be the name of a file of a workflow", folder, "rename it"
+            )
         files[path] = _bytes(f"{folder}/{path}", room)
         room -= len(files[path])
         if room < 0:

@@ -46,25 +46,28 @@ class Lock:
 
 def take(path: str, *, force: bool = False) -> Lock:
     """Hold the lock, or say who does."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unwritable(path, error) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = _read(fd)
+        holder, id = _read(fd), os.path.basename(path).removesuffix(".lock")
         os.close(fd)
         raise RunBusy(
             f"process {holder.pid or '?'} drives this run" + _elsewhere(holder),
             path=path,
             pid=holder.pid,
             host=holder.host,
-            hint="`raymond stop ID` stops it; `raymond status ID` shows what it does",
+            hint=f"`raymond stop {id}` stops it; `raymond status {id}` shows what it does",
         ) from None
     except OSError as error:
         os.close(fd)
         if force:
             return Lock(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
         raise JournalError(
-            f"this file system cannot lock {path}: {error.strerror}",
+            f"this file system cannot lock {path}: {(error.strerror or str(error)).lower()}",
             path=path,
             hint="make sure that no other process drives this run, then use --force",
         ) from None

@@ -1,10 +1,11 @@
 """The `.raymond` folder: where everything of a project's runs is kept."""
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
 
-from raymond.errors import JournalError, RunNotFound, UsageError
+from raymond.errors import JournalError, RunNotFound, UsageError, unwritable
 
 _IGNORE = "*\n!.gitignore\n!config.toml\n"
 ID_FORM = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -35,7 +36,12 @@ class Project:
     def folder(self, *parts: str) -> str:
         """A folder below the root, made if it is not there."""
         path = self.path(*parts)
-        os.makedirs(path, 0o700, exist_ok=True)
+        try:
+            make_private(path)
+        except FileExistsError:
+            raise _in_the_way(path) from None
+        except OSError as error:
+            raise unwritable(path, error) from None
         return path
 
     def ids(self) -> list[str]:
@@ -65,6 +71,44 @@ class Project:
             return
 
 
+def make_private(path: str) -> None:
+    """A folder nobody else may look into, and every folder above it that is not there yet."""
+    if not os.path.isdir(path):
+        above = os.path.dirname(path)
+        if above != path:
+            make_private(above)
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+
+
+def known() -> list[Project]:
+    """Every project of this person that is still there, the one begun last first."""
+    try:
+        with open(_register(), encoding="utf-8", errors="surrogateescape") as file:
+            roots = dict.fromkeys(reversed(file.read().splitlines()))
+    except OSError:
+        return []
+    return [Project(root) for root in roots if os.path.isdir(root)]
+
+
+def _remember(root: str) -> None:
+    """For `list --all`; a person without a home does without."""
+    with contextlib.suppress(OSError):
+        path = _register()
+        make_private(os.path.dirname(path))
+        with open(path, "a", encoding="utf-8", errors="surrogateescape", opener=private) as file:
+            file.write(f"{root}\n")
+
+
+def _register() -> str:
+    home = os.environ.get("HOME", "")
+    base = os.environ.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "/dev/null")
+    return f"{base}/raymond/projects"
+
+
 def private(path: str, flags: int) -> int:
     """An opener for files nobody else may read."""
     return os.open(path, flags, 0o600)
@@ -79,22 +123,32 @@ def find(cwd: str) -> Project | None:
     return None
 
 
-def make(cwd: str) -> Project:
-    """The project of `cwd`, made beside `.git`, or here, when there is none."""
+def place(cwd: str) -> Project:
+    """The project of `cwd`, whether it is there already or has to be made."""
     found = find(cwd)
     if found:
         return found
     last = list(_upward(cwd))[-1]
-    home = last if os.path.exists(os.path.join(last, ".git")) else cwd
-    project = Project(os.path.join(home, ".raymond"))
+    return Project(os.path.join(last if os.path.exists(os.path.join(last, ".git")) else cwd, ".raymond"))
+
+
+def make(cwd: str) -> Project:
+    """The project of `cwd`, made beside `.git`, or here, when there is none."""
+    project = place(cwd)
     try:
-        os.makedirs(project.path("workflows"), 0o700, exist_ok=True)
-        os.chmod(project.root, 0o700)
-        with open(project.path(".gitignore"), "w", encoding="utf-8") as file:
-            file.write(_IGNORE)
+        if not os.path.isdir(project.path("workflows")):
+            make_private(project.path("workflows"))
+            os.chmod(project.root, 0o700)
+            _remember(project.root)
+        if not os.path.exists(project.path(".gitignore")):
+            with open(project.path(".gitignore"), "w", encoding="utf-8", opener=private) as file:
+                file.write(_IGNORE)
     except OSError as error:
+        for path in (project.root, project.path("workflows")):
+            if os.path.lexists(path) and not os.path.isdir(path):
+                raise _in_the_way(path) from None
         raise JournalError(
-            f"cannot make {project.root}: {error.strerror}",
+            f"cannot make {project.root}: {(error.strerror or str(error)).lower()}",
             path=project.root,
             hint="Raymond keeps its runs there: make the folder writable, or start somewhere else",
         ) from None
@@ -111,6 +165,11 @@ def _upward(cwd: str) -> Iterator[str]:
         folder = above
 
 
+def _in_the_way(path: str) -> JournalError:
+    hint = "Raymond keeps its runs there: move the file away, or start somewhere else"
+    return JournalError(f"{path} is a file where a folder should be", path=path, hint=hint)
+
+
 def _some(ids: list[str]) -> str:
     return ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
 
@@ -120,5 +179,5 @@ def _similar(given: str, ids: list[str]) -> str:
 
     close = difflib.get_close_matches(given, ids, 3, 0.5)
     if close:
-        return f"did you mean {_some(close)}?"
+        return f"did you mean {' or '.join(f'`{id}`' for id in close)}?"
     return "`raymond list` shows the runs there are" if ids else "no run was started here yet: raymond run PATH"

@@ -8,6 +8,7 @@ from raymond import moves
 from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, Agent
 from raymond.events import (
     AgentMoved,
+    AgentPaused,
     AgentRetried,
     BackendOpened,
     Event,
@@ -17,7 +18,8 @@ from raymond.events import (
     RunStopped,
 )
 from raymond.moves import Problem
-from raymond.run import Run, reached, shut
+from raymond.run import Run, shut
+from raymond.schedule import reached
 from raymond.variables import Placed
 
 
@@ -25,7 +27,7 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing asked; its `id` makes a second delivery harmless."""
 
     id: str
-    kind: Literal["answer", "stop", "retry", "move", "result", "give_up", "limits"]
+    kind: Literal["answer", "stop", "pause", "retry", "move", "result", "give_up", "limits"]
     agent: str = ""
     text: str = ""
     state: str = ""
@@ -94,17 +96,29 @@ def _answer(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
         return Problem(f"{request.agent} is not asking anything" if request.agent else "no agent asks anything")
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
-        return Problem(f"several agents ask: {names}", "say which one: raymond answer ID AGENT TEXT")
+        return Problem(
+            f"several agents ask: {names}", f"say which one: raymond answer {_id(run)} {open_ones[0].id} TEXT"
+        )
     return moves.end_ask(placed, run, open_ones[0], request.text)
+
+
+def _id(run: Run) -> str:
+    return run.start.workflow_id
 
 
 def _agent(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
     agent = run.agents.get(request.agent)
     if not agent:
         return Problem(f"there is no agent {request.agent} left in {run.start.workflow_id}")
+    if agent.status == RUNNING and request.kind == "pause":
+        return []  # its driver ends the step first
     if agent.status == RUNNING:
-        return Problem(f"{agent.id} is running", "stop the run first")
+        return Problem(f"{agent.id} is running", f"stop it first: raymond stop {_id(run)} --agent {agent.id}")
     match request.kind:
+        case "pause":
+            if agent.status in (FAILED, PAUSED):
+                return Problem(f"{agent.id} is {agent.status} already")
+            return [AgentPaused(agent=agent.id, reason="paused by a person")]
         case "retry":
             if agent.status not in (FAILED, PAUSED):
                 return Problem(f"{agent.id} is {agent.status}, not failed or paused")

@@ -8,12 +8,11 @@ alive, and a heap of timers whose outdated entries are dropped when they come to
 import heapq
 from collections import deque
 from collections.abc import Iterable
-from itertools import islice
 from typing import assert_never
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from raymond import durations
 from raymond.agent import (
     ASKING,
     DECIDING,
@@ -28,6 +27,7 @@ from raymond.agent import (
     Closed,
     Frame,
     Outcome,
+    rename,
 )
 from raymond.events import (
     AgentCalled,
@@ -59,6 +59,7 @@ from raymond.events import (
     StepStarted,
     WaitEnded,
     WaitStarted,
+    WorkflowChanged,
 )
 
 
@@ -124,53 +125,9 @@ def fold(decisions: Iterable[Decision], run: Run | None = None) -> Run:
     return run
 
 
-def owed(run: Run) -> list[str]:
-    """The agents whose step should start now, first come first."""
-    if run.stopped or run.ended:
-        return []
-    names: list[str] = []
-    for pool, queue in run.ready.items():
-        room = _limit(run, pool) - run.running.get(pool, 0)
-        names += islice(queue, max(room, 0))
-    return names
-
-
-def wake_at(run: Run) -> float | None:
-    """The next moment at which something is due."""
-    first = run.timers[0][0] if run.timers else None
-    if not run.closed:
-        return first
-    times = [closed.until for closed in run.closed.values() if closed.until]
-    return min([*times, first] if first is not None else times, default=None)
-
-
-def over_at(run: Run) -> float:
-    """When the run has been driven for as long as it may; 0 when nothing limits it."""
-    return run.taken_up_at + max(0.0, run.max_time - run.driven) if run.max_time else 0.0
-
-
-def due(run: Run, now: float) -> bool:
-    """Whether time alone makes something happen at `now`: a cheap look before `decide` is asked."""
-    at = wake_at(run)
-    if (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0):
-        return True
-    return bool(run.max_time) and not run.stopped and over_at(run) <= now
-
-
 def shut(run: Run, pool: str) -> bool:
     """Whether `pool` takes no turns before a person resumes the run."""
     return pool in run.closed and not run.closed[pool].until and pool not in run.probing
-
-
-def reached(run: Run, *, iterations: int = 0, cost: float = 0.0) -> str:
-    """Which limit of the run is used up, with what is about to be added; nothing when none is."""
-    if run.max_iterations and run.iterations + iterations >= run.max_iterations:
-        return f"max_iterations ({run.max_iterations}) was reached"
-    if run.budget and run.cost + cost >= run.budget:
-        return f"the budget of ${run.budget:.2f} is spent"
-    if run.max_time and run.driven + max(0.0, run.now - run.taken_up_at) >= run.max_time:
-        return f"max_time ({durations.show(run.max_time)}) is over"
-    return ""
 
 
 def pool_of(run: Run, state: str) -> str:
@@ -211,6 +168,9 @@ def evolve(run: Run, event: Event) -> list[str]:
         case RunStarted() | RunResumed() | RunStopped() | RunEnded() | RequestTaken() | LimitsChanged():
             _run(run, event)
             return []
+        case WorkflowChanged():
+            _change(run, event)
+            return []
         case _:
             assert_never(event)
     return [event.agent]
@@ -237,6 +197,12 @@ def _run(run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | Requ
             run.max_time = run.max_time if event.max_time is None else event.max_time
 
 
+def _change(run: Run, event: WorkflowChanged) -> None:
+    run.started = replace(run.start, source=event.source, backends=event.backends)
+    for agent in run.agents.values() if event.renamed else ():
+        rename(agent, event.renamed)
+
+
 def _open(run: Run, event: BackendOpened) -> None:
     if event.probing:
         closed = run.closed[event.backend]
@@ -246,14 +212,6 @@ def _open(run: Run, event: BackendOpened) -> None:
     else:
         run.closed.pop(event.backend, None)
         run.probing.pop(event.backend, None)
-
-
-def _limit(run: Run, pool: str) -> int:
-    if pool == SCRIPTS:
-        return run.start.max_scripts_at_once
-    if pool in run.closed:
-        return 1 if pool in run.probing else 0
-    return run.start.max_turns_at_once
 
 
 def _step(

@@ -108,7 +108,7 @@ class ScriptStep(Step):
                 left_out = True
                 continue
             room -= size
-            env[_BUILT_IN.get(name) or f"RAYMOND_VAR_{name}".encode()] = raw
+            env[_BUILT_IN.get(name) or variable(name)] = raw
         env[b"RAYMOND_INPUT_FILE"] = self._file("input", given).encode() if given else DEV_NULL.encode()
         if left_out:
             env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
@@ -255,6 +255,11 @@ class ScriptStep(Step):
             self.host.poll.unregister(fd)
         os.close(fd)
         return self._open.pop(fd)
+
+
+def variable(name: str) -> bytes:
+    """What the name of a value is called in the environment."""
+    return _BUILT_IN.get(name) or f"RAYMOND_VAR_{name}".encode()
 
 
 def _what_failed(code: int, errors: str) -> tuple[str, str]:

@@ -111,6 +111,11 @@ class Step:
         self._kill_at = now + GRACE
         self.stop()
 
+    def pause(self) -> None:
+        """Stop the process because a person wants the agent to rest; end it when it does not stop."""
+        self._stop_for("crash", "was stopped by a person", time.monotonic())
+        self.host.soonest = min(self.host.soonest, self._kill_at)
+
     def stop(self) -> None:
         """Ask the process to end."""
         signal_group(self.pid, signal.SIGTERM)

@@ -18,6 +18,9 @@ PIECE = 64 << 10
 _OPEN = 32
 """Files kept open; with more agents the one used longest ago is closed."""
 
+_LAST = 32 << 10
+_SAID = ("error", "said", "out", "err", "tools")
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -136,6 +139,24 @@ def read(folder: str, agent: str, offset: int) -> list[dict[str, object]]:
                 break
             lines.append(line)
     return lines
+
+
+def last_line(folder: str, agent: str) -> str:
+    """The last line that a step of `agent` said, of what is written by now."""
+    try:
+        with open(os.path.join(folder, f"{file_name(agent)}.jsonl"), "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
+            lines = file.read().splitlines()
+    except OSError:
+        return ""
+    for raw in reversed(lines):
+        with contextlib.suppress(msgspec.DecodeError):
+            fields = msgspec.json.decode(raw, type=dict[str, object])
+            for name in _SAID:
+                said = str(fields.get(name, "")).strip()
+                if said:
+                    return said.rpartition("\n")[2]
+    return ""
 
 
 def _from(folder: str, agent: str, offset: int) -> Iterator[bytes]:

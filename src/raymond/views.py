@@ -33,6 +33,7 @@ from raymond.events import (
     StepRefused,
     WaitEnded,
     WaitStarted,
+    WorkflowChanged,
 )
 from raymond.run import Run, shut
 
@@ -48,6 +49,11 @@ def second(time: int) -> str:
 def instant(time: float) -> str | None:
     """UTC with seconds, as in logs; None for no time."""
     return f"{second(int(time))}Z" if time else None
+
+
+def moment(text: str | None) -> float:
+    """The time that `instant` wrote; 0 for none."""
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
 def status(run: Run) -> str:
@@ -124,9 +130,9 @@ def _agent(run: Run, agent: Agent) -> dict[str, Any]:
     }
 
 
-def state_file(run: Run) -> bytes:
-    """The state file's bytes."""
-    return msgspec.json.encode(document(run)) + b"\n"
+def state_file(run: Run, journal_bytes: int = 0) -> bytes:
+    """The state file's bytes; with the length of the journal it says what the journal says, as long as that is so."""
+    return msgspec.json.encode(document(run) | ({"journal_bytes": journal_bytes} if journal_bytes else {})) + b"\n"
 
 
 def parked(run: Run) -> str:
@@ -145,6 +151,25 @@ def result(run: Run) -> str | None:
     """What the main agent returned."""
     outcome = run.outcomes.get("main")
     return outcome.result if outcome and outcome.status == "done" else None
+
+
+def outcome(run: Run) -> dict[str, Any]:
+    """How a run ended, for programs: `run --json`."""
+    return {
+        "workflow_id": run.start.workflow_id,
+        "status": status(run),
+        "reason": reason(run),
+        "result": result(run),
+        "results": {one.agent: one.result for one in run.outcomes.values() if one.status == "done"},
+        "failed": {agent.id: agent.error for agent in failures(run)},
+        "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
+        "cost_usd": round(run.cost, 6),
+        "cost_is_estimated": run.estimated,
+        "iterations": run.iterations,
+        "agents": len(run.agents) + len(run.outcomes),
+        "started_at": instant(run.started_at),
+        "ended_at": instant(run.now) if run.ended or run.stopped else None,
+    }
 
 
 def money(run: Run) -> str:
@@ -177,6 +202,8 @@ def line(event: Event) -> str | None:
             return f"run {event.workflow_id} started: {event.name} at {event.entry}"
         case RunResumed():
             return "run resumed"
+        case WorkflowChanged():
+            return f"run goes on with today's files ({event.source[:16]})"
         case RunStopped():
             return f"run stops: {event.reason}"
         case RunEnded():

@@ -10,7 +10,8 @@ from crash import runs
 from raymond import journal
 from raymond.events import AgentMoved, AgentWoke, AskEnded, AskStarted, BackendOpened, Decision, StepFinished, WaitEnded
 from raymond.project import Project
-from raymond.run import Run, wake_at
+from raymond.run import Run
+from raymond.schedule import wake_at
 
 T = 1_800_000_000.0
 """When everything here begins."""

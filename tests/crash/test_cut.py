@@ -244,7 +244,8 @@ def test_a_journal_torn_before_its_first_decision_says_that_nothing_was_run(reco
         path.write_bytes(recorded.data[:cut])
         with pytest.raises(JournalError) as caught:
             journal.read(project, recorded.id)
-        assert caught.value.hint == "nothing was run; delete the file", f"cut at byte {cut}"
+        hint = f"nothing was run: delete the file, then `{recorded.id}` can be an id again"
+        assert caught.value.hint == hint, f"cut at byte {cut}"
 
 
 def lone_journal(recorded: Recorded, folder: Path) -> tuple[Project, Path]:

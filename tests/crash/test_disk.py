@@ -141,10 +141,10 @@ def test_a_disk_that_is_full_at_any_line_of_the_journal_stops_the_run_and_loses_
         assert "file too large" in error.lower(), error
         if str(corner.journal) in error:
             met.add(bisect(ends, size))
-            assert error == (
-                f"error: {corner.journal}: file too large\n"
-                "hint: nothing that was written before is lost; mend this, then `raymond resume ID`\n"
-            )
+            hint = "no run was started; mend this, then start it again"
+            if corner.journal.exists():
+                hint = "nothing that was written before is lost; mend this, then `raymond resume r`"
+            assert error == f"error: {corner.journal}: file too large\nhint: {hint}\n"
         goes_on(corner)
     assert met == set(range(1, len(ends))), "every line met the limit; the first is written with the header"
 
@@ -179,8 +179,8 @@ def test_a_file_where_a_folder_should_be_is_named(corner: Corner, folder: str) -
 def test_a_project_folder_that_is_a_file_is_named(corner: Corner) -> None:
     (corner.folder / ".raymond").write_text("in the way")
     assert said(corner.run()) == (
-        f"error: cannot make {corner.folder}/.raymond: Not a directory\n"
-        "hint: Raymond keeps its runs there: make the folder writable, or start somewhere else\n"
+        f"error: {corner.folder}/.raymond is a file where a folder should be\n"
+        "hint: Raymond keeps its runs there: move the file away, or start somewhere else\n"
     )
     (corner.folder / ".raymond").unlink()
     goes_on(corner)

@@ -62,7 +62,7 @@ def test_a_second_driver_is_refused_with_the_pid_of_the_first(tmp_path: Path) ->
     assert (second.code, second.out) == (1, "")
     assert second.err == (
         f"error: process {first.process.pid} drives this run\n"
-        "hint: `raymond stop ID` stops it; `raymond status ID` shows what it does\n"
+        "hint: `raymond stop r` stops it; `raymond status r` shows what it does\n"
     )
     assert place.journal.read_bytes() == before
     forced = place.resume("--force").wait()

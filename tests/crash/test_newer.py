@@ -12,7 +12,7 @@ from raymond import cli, journal
 from raymond.project import Project
 
 KEPT = sorted(JOURNALS.glob("*.jsonl"))
-DOCTOR = "hint: `raymond doctor --repair ID` keeps a copy, cuts there and names the steps lost\n"
+DOCTOR = "hint: `raymond doctor --repair rich` keeps a copy, cuts there and names the steps lost\n"
 
 
 def place(folder: Path, data: bytes, id: str = "rich") -> tuple[Project, Path]:
@@ -187,7 +187,10 @@ def test_a_damaged_first_line_is_refused(
     data = lines()
     data[0] = data[0].replace(b"format", b"farmat")
     said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
-    assert said == "error: JOURNAL is no journal of Raymond\nhint: its first line is damaged\n"
+    assert said == (
+        "error: JOURNAL is no journal of Raymond, or its first line is damaged\n"
+        "hint: this cannot be repaired: put back a copy of the file, or move it away\n"
+    )
 
 
 def test_a_bad_last_line_is_torn_and_no_damage(tmp_path: Path) -> None:

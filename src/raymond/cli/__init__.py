@@ -13,16 +13,29 @@ import click
 
 from raymond.errors import Error, UsageError
 
-COMMANDS = {
-    "run": "start a workflow (raymond PATH is the same)",
-    "resume": "take up a run that was stopped, parked or killed",
-    "list": "the runs of this project",
-    "status": "what a run is doing",
-    "stop": "stop a run",
-    "answer": "answer what an agent asks",
-    "doctor": "mend a damaged journal",
-    "demo": "see a whole workflow run, with no account",
+GROUPS = {
+    "Run": {
+        "run": "start a workflow (raymond PATH is the same)",
+        "resume": "take up a run that was stopped, parked or killed",
+        "list": "the runs of this project, or of all",
+        "status": "what a run is doing",
+        "logs": "what happened, and what each step said",
+        "attach": "watch a run that another process drives",
+        "wait": "until a run ends",
+        "stop": "stop a run, or one agent of it",
+        "answer": "answer what an agent asks",
+        "start": "the same as run",
+    },
+    "Upkeep": {
+        "demo": "see a whole workflow run, with no account",
+        "doctor": "is this machine fit; mend a damaged journal",
+        "clean": "remove what old runs left",
+        "config": "what is set, and where",
+        "completion": "the completion script of your shell",
+    },
 }
+COMMANDS = {name: says for group in GROUPS.values() for name, says in group.items()}
+REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
@@ -51,8 +64,9 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items()])
+        for name, commands in GROUPS.items():
+            with formatter.section(name):
+                formatter.write_dl([*commands.items()])
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -82,8 +96,11 @@ def main(args: list[str]) -> int:
 
         return _say(console.error(error), error.exit_code)
     except click.UsageError as error:
-        hint = f"{error.ctx.command_path} --help" if error.ctx else "raymond --help"
-        return _say(f"error: {error.format_message()}\nhint: {hint}", 2)
+        from raymond.cli import usage
+
+        named = args[0] if args[0] in COMMANDS else ""
+        message, hint = usage.explain(error, f"raymond {named}".strip())
+        return _say(f"error: {message}\nhint: {hint}", 2)
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
@@ -96,7 +113,8 @@ def main(args: list[str]) -> int:
         import traceback
 
         traceback.print_exc()
-        return _say("error: this is a bug in Raymond; the run can be resumed\nhint: please report the lines above", 70)
+        what = "error: this is a bug in Raymond; what was journaled is safe and the run can be resumed"
+        return _say(f"{what}\nhint: please report the lines above to {REPORT}", 70)
 
 
 def flush() -> None:
@@ -107,7 +125,8 @@ def flush() -> None:
 
 
 def _say(text: str, code: int) -> int:
-    print(text, file=sys.stderr)
+    with contextlib.suppress(OSError):  # the exit code says it too
+        print(text, file=sys.stderr, flush=True)
     return code
 
 
@@ -125,7 +144,8 @@ def _open_streams() -> None:
 def _check_text(args: list[str]) -> None:
     for arg in args:
         if not arg.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in arg):
-            raise UsageError(f"`{arg.encode('utf-8', 'replace').decode()}` is not UTF-8", hint="give it as @FILE")
+            shown = arg.encode("utf-8", "replace").decode()
+            raise UsageError(f"`{shown}` is not UTF-8", hint="rename the file in UTF-8; a text can be given as @FILE")
 
 
 def _is_path(word: str) -> bool:

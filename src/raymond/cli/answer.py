@@ -6,7 +6,7 @@ import uuid
 import click
 
 from raymond.cli import choose
-from raymond.cli.run import text
+from raymond.cli.flags import text
 from raymond.errors import UsageError
 from raymond.requests import Request
 

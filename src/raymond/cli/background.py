@@ -2,16 +2,23 @@
 
 import os
 import sys
+from typing import Any
 
 from raymond import console, launch
-from raymond.cli import run as run_command
+from raymond.cli import driving
 from raymond.errors import Error
 from raymond.loader import Loaded
 from raymond.project import Project
 
 
 def start(
-    project: Project, id: str, *, loaded: Loaded | None = None, restart: bool = False, force: bool = False
+    project: Project,
+    id: str,
+    given: dict[str, Any],
+    *,
+    loaded: Loaded | None = None,
+    restart: bool = False,
+    force: bool = False,
 ) -> int:
     """Go on in a process of its own; print the id when it drives, or its error."""
     project.folder("logs")
@@ -30,13 +37,24 @@ def start(
         print(id)
         return 0
     os.close(reader)
-    os._exit(_child(project, id, log, writer, loaded, restart, force))
+    os._exit(_child(project, id, given, log, writer, loaded, restart, force))
 
 
-def _child(project: Project, id: str, log: str, writer: int, loaded: Loaded | None, restart: bool, force: bool) -> int:
+def _child(
+    project: Project,
+    id: str,
+    given: dict[str, Any],
+    log: str,
+    writer: int,
+    loaded: Loaded | None,
+    restart: bool,
+    force: bool,
+) -> int:
     try:
         os.setsid()
-        held = launch.take_up(project, id, console.Lines(), loaded=loaded, force=force)
+        faces = driving.faces_of(project, id, given, console.Lines())
+        held = launch.take_up(project, id, faces, loaded=loaded, force=force)
+        faces.notify(held.driver.run.start.notify)
         _redirect(log)
         os.write(writer, b"0\n")
         os.close(writer)
@@ -45,7 +63,7 @@ def _child(project: Project, id: str, log: str, writer: int, loaded: Loaded | No
         os.write(writer, f"{known.exit_code}\n{console.error(known)}".encode())
         return 1
     try:
-        code = run_command.drive(held, restart=restart)
+        code = driving.finish(held, faces, given, restart=restart)
     except Error as error:
         print(console.error(error), file=sys.stderr)
         code = error.exit_code

@@ -15,20 +15,26 @@ if TYPE_CHECKING:
 
 def run(given: str, *, changes: bool = False) -> tuple[Project, str]:
     """The run `given` names; without a name the latest one, which must be the only live one to be changed."""
-    project = find(os.getcwd())
-    if project is None:
-        raise RunNotFound("no run was started here yet", hint="raymond run PATH starts one")
+    home = project()
     if given:
-        return project, project.resolve(given)
-    ids = project.ids()
+        return home, home.resolve(given)
+    ids = home.ids()
     if not ids:
         raise RunNotFound("no run was started here yet", hint="raymond run PATH starts one")
     if changes and len(ids) > 1:
-        live = [id for id in ids if _is_live(project, id)]
+        live = [id for id in ids if _is_live(home, id)]
         if len(live) > 1:
             raise UsageError(f"{len(live)} runs are live", hint=f"say which: {', '.join(live[:5])}")
-        return project, live[0] if live else ids[0]
-    return project, ids[0]
+        return home, live[0] if live else ids[0]
+    return home, ids[0]
+
+
+def project() -> Project:
+    """The project here."""
+    found = find(os.getcwd())
+    if found is None:
+        raise RunNotFound("no run was started here yet", hint="raymond run PATH starts one")
+    return found
 
 
 def _is_live(project: Project, id: str) -> bool:

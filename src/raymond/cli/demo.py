@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from raymond import console, launch, loader, project
-from raymond.cli.run import drive
+from raymond import launch, loader, project
+from raymond.cli import driving
 from raymond.launch import Options
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
@@ -18,7 +18,7 @@ def command() -> int:
     home = project.make(os.getcwd())
     loaded = loader.load(FOLDER)
     id = launch.begin(home, loaded, Options(input="the next version"))
-    code = drive(launch.take_up(home, id, console.Lines(), loaded=loaded))
+    code = driving.drive(home, id, {}, loaded=loaded)
     print(
         f"""
 try next:

@@ -1,47 +1,79 @@
-"""`raymond list`: the runs of this project."""
+"""`raymond list`: the runs of this project, or of all of them."""
 
 import os
 import sys
 from time import time as now
+from typing import Any
 
 import click
 import msgspec
 
-from raymond import durations, journal, views
+from raymond import durations, journal, lock, project, views
 from raymond.errors import JournalError
-from raymond.project import Project, find
+from raymond.project import Project
 
 
 @click.command("list")
+@click.option("--all", "every", is_flag=True, help="The runs of every project of yours.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(as_json: bool) -> int:
-    """Every run, the latest first: id, status, age, agents, cost."""
-    project = find(os.getcwd())
-    rows = [_row(project, id) for id in project.ids()] if project else []
+def command(every: bool, as_json: bool) -> int:
+    """Every run, the latest first: id, status, age, agents, cost, project."""
+    here = project.find(os.getcwd())
+    projects = project.known() if every else []
+    if here and here.root not in [one.root for one in projects]:
+        projects.insert(0, here)
+    rows = [row(one, id) for one in projects for id in one.ids()]
+    rows.sort(key=lambda one: one["started_at"] or "", reverse=True)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")
         sys.stdout.flush()
     elif not rows:
         print("no run was started here yet: raymond run PATH", file=sys.stderr)
     else:
-        width = max(len(str(row["workflow_id"])) for row in rows)
-        for row in rows:
-            print(
-                f"{row['workflow_id']:<{width}}  {row['status']:<10} {row['age']:>8}  {row['agents']:>5}  {row['cost']}"
-            )
+        print("\n".join(_table(rows, every)))
     return 0
 
 
-def _row(project: Project, id: str) -> dict[str, object]:
+def row(home: Project, id: str) -> dict[str, Any]:
+    """A run in a line: of its state file while that says what the journal says, else of the journal."""
+    about = {"workflow_id": id, "project": os.path.dirname(home.root)}
     try:
-        run = journal.read(project, id).run
+        found = _kept(home, id) or views.document(journal.read(home, id).run)
     except JournalError as error:
-        return {"workflow_id": id, "status": "unreadable", "age": "", "agents": 0, "cost": str(error)}
+        return {**about, "status": "unreadable", "agents": 0, "cost_usd": 0.0, "started_at": "", "error": str(error)}
+    driven = lock.holder(home.beside(id, "lock")) is not None
     return {
-        "workflow_id": id,
-        "status": views.status(run),
-        "age": durations.show(max(0.0, now() - run.started_at)),
-        "agents": len(run.agents),
-        "cost": views.money(run),
-        "started_at": views.instant(run.started_at),
+        **about,
+        "status": found["status"] if driven or found["status"] != "running" else "abandoned",
+        "driven": driven,
+        "agents": len(found["agents"]),
+        "cost_usd": found["total_cost_usd"],
+        "cost_is_estimated": found["cost_is_estimated"],
+        "started_at": found["started_at"],
+        "updated_at": found["updated_at"],
+        "error": None,
     }
+
+
+def _kept(home: Project, id: str) -> dict[str, Any] | None:
+    try:
+        with open(home.beside(id, "json"), "rb") as file:
+            found: dict[str, Any] = msgspec.json.decode(file.read())
+        return found if found.get("journal_bytes") == os.stat(home.journal(id)).st_size else None
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _table(rows: list[dict[str, Any]], every: bool) -> list[str]:
+    wide = max(len(row["workflow_id"]) for row in rows)
+    lines = [f"{'ID':<{wide}}  {'STATUS':<10}  {'AGE':>8}  {'AGENTS':>6}  {'COST':>8}" + ("  PROJECT" if every else "")]
+    for row in rows:
+        started = views.moment(row["started_at"])
+        age = durations.brief(max(0.0, now() - started)) if started else ""
+        cost = f"{'~' if row.get('cost_is_estimated') else ''}${row['cost_usd']:.2f}"
+        more = f"  {row['project']}" if every else ""
+        more += f"  {row['error']}" if row["error"] else ""
+        lines.append(
+            f"{row['workflow_id']:<{wide}}  {row['status']:<10}  {age:>8}  {row['agents']:>6}  {cost:>8}{more}"
+        )
+    return lines

@@ -1,38 +1,144 @@
 """`raymond resume`: take up a run that was stopped, parked or killed."""
 
+import os
+import sys
 import uuid
+from time import time
+from typing import Any
 
 import click
 
-from raymond import console, launch
-from raymond.cli import background, choose
-from raymond.cli.run import drive
+from raymond import console, journal, latest, launch, loader, lock, views
+from raymond.cli import background, choose, driving, flags
+from raymond.errors import Error, JournalError, UsageError
+from raymond.events import Decision
+from raymond.project import Project
 from raymond.requests import Request
+from raymond.workflow import bare
+
+_MOVES = ("goto", "result", "retry", "give_up")
 
 
 @click.command("resume")
 @click.argument("id_", metavar="[ID]", required=False, default="")
+@click.option("--all", "every", is_flag=True, help="Every run whose driver is dead, in the background.")
+@click.option("--dry-run", is_flag=True, help="With --all: list them, take up none.")
+@click.option("--latest", "renew", is_flag=True, help="Go on with today's files instead of those it began with.")
+@click.option(
+    "--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that has another name."
+)
 @click.option("--restart", is_flag=True, help="End turns that still run instead of following them.")
+@click.option("--agent", metavar="A", help="Do one of these with agent A, then go on:")
+@click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),")
+@click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,")
+@click.option("--retry", is_flag=True, help="- let it try again,")
+@click.option("--give-up", is_flag=True, help="- let it fail for good.")
+@click.option("--input", "input_", metavar="TEXT|@FILE|-", help="With --goto: what the state gets as {{input}}.")
 @click.option("--force", is_flag=True, help="Take the lock although another host has not given it back.")
-@click.option("--budget", type=click.FloatRange(0), metavar="USD", help="A new budget.")
-@click.option("--max-iterations", type=click.IntRange(1), help="A new limit of steps.")
-@click.option("-d", "detach", is_flag=True, help="Run in the background.")
-@click.option("--quiet", is_flag=True, help="Only what steps print, and the ending.")
-def command(
-    id_: str,
-    restart: bool,
-    force: bool,
-    budget: float | None,
-    max_iterations: int | None,
-    detach: bool,
-    quiet: bool,
-) -> int:
+@flags.taking_up
+def command(id_: str, **given: Any) -> int:
     """Take up run ID where it was; failed and paused agents try again."""
+    _check(id_, given)
+    if given["every"]:
+        return _every(given)
     project, id = choose.run(id_, changes=True)
-    if budget is not None or max_iterations is not None:
-        limits = Request(id=str(uuid.uuid4()), kind="limits", budget=budget, max_iterations=max_iterations)
-        choose.hand_over(project, id, limits, force=force)
-    if detach:
-        return background.start(project, id, restart=restart, force=force)
-    held = launch.take_up(project, id, console.Lines(quiet=quiet), force=force)
-    return drive(held, restart=restart)
+    handed = _hand_over(project, id, given)
+    if handed:
+        print(handed, file=sys.stderr)
+        return 0
+    if given["renew"]:
+        _renew(project, id, given)
+    how = {"restart": given["restart"], "force": given["force"]}
+    if given["detach"]:
+        return background.start(project, id, given, **how)
+    return driving.drive(project, id, given, **how)
+
+
+def _check(id_: str, given: dict[str, Any]) -> None:
+    moves = [name for name in _MOVES if given[name]]
+    if moves and not given["agent"]:
+        raise UsageError(f"--{moves[0].replace('_', '-')} needs to know whose", hint="--agent main")
+    if given["agent"] and len(moves) != 1:
+        raise UsageError("--agent needs one of --goto, --result, --retry, --give-up")
+    if given["every"] and (id_ or given["agent"] or given["renew"]):
+        raise UsageError("--all is for every run, not for one", hint="raymond resume --all")
+    if given["dry_run"] and not given["every"]:
+        raise UsageError("--dry-run goes with --all", hint="raymond resume --all --dry-run")
+    if given["renamed"] and not given["renew"]:
+        raise UsageError("--map goes with --latest", hint="raymond resume ID --latest --map OLD=NEW")
+
+
+def _hand_over(project: Project, id: str, given: dict[str, Any]) -> str | None:
+    """New limits and moves of an agent; what to say when another process drives the run and has got them."""
+    left = None
+    limits = {name: given[name] for name in ("budget", "max_iterations", "max_time") if given[name] is not None}
+    if limits:
+        flags.configuration(project.root, given)  # the policy file may be against it
+        left = choose.hand_over(
+            project, id, Request(id=str(uuid.uuid4()), kind="limits", **limits), force=given["force"]
+        )
+    if given["agent"]:
+        left = choose.hand_over(project, id, _move(given), force=given["force"])
+    return left
+
+
+def _move(given: dict[str, Any]) -> Request:
+    who = {"id": str(uuid.uuid4()), "agent": given["agent"]}
+    if given["goto"]:
+        return Request(kind="move", state=given["goto"], text=flags.text(given["input_"] or ""), **who)
+    if given["result"]:
+        return Request(kind="result", text=flags.text(given["result"]), **who)
+    return Request(kind="retry" if given["retry"] else "give_up", **who)
+
+
+def _every(given: dict[str, Any]) -> int:
+    """The recovery scan: what was driven when the machine or its driver died."""
+    project = choose.project()
+    worst = 0
+    for id in reversed(project.ids()):
+        if not _was_abandoned(project, id):
+            continue
+        if given["dry_run"]:
+            print(id)
+            continue
+        try:
+            worst = max(worst, background.start(project, id, given, restart=given["restart"], force=given["force"]))
+        except Error as error:
+            print(console.error(error), file=sys.stderr)
+            worst = max(worst, error.exit_code)
+    return worst
+
+
+def _was_abandoned(project: Project, id: str) -> bool:
+    try:
+        run = journal.read(project, id).run
+    except JournalError as error:
+        print(console.error(error), file=sys.stderr)
+        return False
+    return views.status(run) == "running" and lock.holder(project.beside(id, "lock")) is None
+
+
+def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
+    """Take today's files for the run; nothing is written when a state that is needed is gone."""
+    held = lock.take(project.beside(id, "lock"), force=given["force"])
+    try:
+        reading = journal.read(project, id)
+        start = reading.run.start
+        single = start.name == bare(start.entry)
+        loaded = loader.load(os.path.join(start.scope_dir, start.entry) if single else start.scope_dir)
+        launch.check(loaded.workflow)
+        renamed = dict(_names(pair) for pair in given["renamed"])
+        changed = latest.change(reading.run, loaded.workflow, loaded.digest, renamed)
+        launch.keep(project, loaded)
+        book = journal.Journal(project, id, reading.size)
+        book.append(Decision(seq=reading.run.seq + 1, time=round(time(), 3), events=[changed]))
+        book.close()
+    finally:
+        held.release()
+
+
+def _names(pair: str) -> tuple[str, str]:
+    old, equals, new = pair.partition("=")
+    if not old or not equals or not new:
+        raise UsageError(f"`{pair}` maps nothing", hint="--map OLD.md=NEW.md")
+    return old, new

@@ -5,16 +5,24 @@ from time import time as now
 
 import click
 
-from raymond import durations, journal, lock, views
+from raymond import durations, journal, lock, transcripts, views
+from raymond.agent import Agent
 from raymond.cli import choose
+from raymond.console import next_command, one_line
+from raymond.project import Project
 from raymond.run import Run
+
+SHOWN = 50
+"""Agents that are shown without --all."""
+_ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting")
 
 
 @click.command("status")
 @click.argument("id_", metavar="[ID]", required=False, default="")
+@click.option("--all", "every", is_flag=True, help=f"Every agent, not only {SHOWN} of them.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(id_: str, as_json: bool) -> int:
-    """Show run ID: every agent, its state, and the command that leads on."""
+def command(id_: str, every: bool, as_json: bool) -> int:
+    """Show run ID: every agent, its state, its last line, and the command that leads on."""
     project, id = choose.run(id_)
     run = journal.read(project, id).run
     holder = lock.holder(project.beside(id, "lock"))
@@ -22,22 +30,46 @@ def command(id_: str, as_json: bool) -> int:
         sys.stdout.buffer.write(views.state_file(run))
         sys.stdout.flush()
     else:
-        print("\n".join(_lines(run, holder.pid if holder else 0)))
+        print("\n".join(_lines(project, run, holder.pid if holder else 0, every)))
     return 0
 
 
-def _lines(run: Run, pid: int) -> list[str]:
-    status, why = views.status(run), views.reason(run)
+def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
+    id, status, why = run.start.workflow_id, views.status(run), views.reason(run)
     driven = f"driven by process {pid}" if pid else "no process drives it"
-    lines = [f"{run.start.workflow_id}: {status}" + (f" ({why})" if why else "") + f", {driven}"]
-    lines.append(f"{run.iterations} steps, {views.money(run)}, {views.lasted(run)}")
-    for agent in run.agents.values():
-        since = durations.show(max(0.0, now() - agent.since))
-        more = agent.error or agent.question or (f"until {views.instant(agent.wake_at)}" if agent.wake_at else "")
-        lines.append(f"  {agent.id}  {agent.state}  {agent.status} for {since}" + (f"  {more}" if more else ""))
+    spent = f"{views.money(run)} of ${run.budget:.2f}" if run.budget else views.money(run)
+    lines = [
+        f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.ended else ""),
+        f"  {run.start.name} from {run.start.scope_dir}",
+        f"  {run.iterations} steps, {spent}, {views.lasted(run)}",
+    ]
+    agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
+    for agent in agents if every else agents[:SHOWN]:
+        lines += _agent(project, run, agent)
+    if not every and len(agents) > SHOWN:
+        lines.append(f"  ... and {len(agents) - SHOWN} more agents: raymond status {id} --all")
     result = views.result(run)
     if result is not None:
-        lines.append(f"result: {result.strip()}")
-    if not pid and not run.ended:
-        lines.append(f"next: raymond resume {run.start.workflow_id}")
+        lines.append(f"result: {one_line(result)}")
+    if pid and not run.ended:
+        lines.append(f"next: raymond attach {id}")
+    else:
+        lines.append(f"next: {next_command(run)}")
+    return lines
+
+
+def _agent(project: Project, run: Run, agent: Agent) -> list[str]:
+    id = run.start.workflow_id
+    since = durations.brief(max(0.0, now() - agent.since))
+    until = f" until {views.instant(agent.wake_at)}" if agent.wake_at else ""
+    lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}"]
+    last = transcripts.last_line(project.path("transcripts", id), agent.id)
+    if last:
+        lines.append(f"      last:  {one_line(last)}")
+    if agent.question:
+        lines.append(f"      asks:  {one_line(agent.question)}")
+        lines.append(f"      next:  raymond answer {id} {agent.id} TEXT")
+    elif agent.error:
+        lines.append(f"      error: {one_line(agent.error)}")
+        lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or --goto STATE, --give-up)")
     return lines

@@ -1,4 +1,4 @@
-"""`raymond stop`: stop a run."""
+"""`raymond stop`: stop a run, or one agent of it."""
 
 import sys
 import uuid
@@ -12,9 +12,12 @@ from raymond.requests import Request
 @click.command("stop")
 @click.argument("id_", metavar="[ID]", required=False, default="")
 @click.option("--now", is_flag=True, help="End the running steps; they run again on resume.")
-def command(id_: str, now: bool) -> int:
+@click.option("--agent", default="", metavar="A", help="Only agent A: its step is ended, it pauses; the others go on.")
+def command(id_: str, now: bool, agent: str) -> int:
     """Let run ID finish its running steps and start nothing new."""
     project, id = choose.run(id_, changes=True)
-    left = choose.hand_over(project, id, Request(id=str(uuid.uuid4()), kind="stop", now=now))
-    print(left or f"{id} is stopped; raymond resume {id} takes it up", file=sys.stderr)
+    request = Request(id=str(uuid.uuid4()), kind="pause" if agent else "stop", agent=agent, now=now)
+    left = choose.hand_over(project, id, request)
+    what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"
+    print(left or f"{what}; raymond resume {id} takes it up", file=sys.stderr)
     return 0

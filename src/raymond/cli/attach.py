@@ -1,0 +1,88 @@
+"""`raymond attach`: watch a run that another process drives."""
+
+import os
+import select
+import sys
+import uuid
+
+import click
+
+from raymond import console, inbox, views
+from raymond.cli import choose
+from raymond.driver import Face
+from raymond.events import Decision, Spent
+from raymond.following import EVERY, Follower
+from raymond.project import Project
+from raymond.requests import Request
+from raymond.run import Run
+from raymond.transcripts import read
+
+
+@click.command("attach")
+@click.argument("id_", metavar="[ID]", required=False, default="")
+def command(id_: str) -> int:
+    """Watch run ID as if it ran here, and answer what it asks; Ctrl-C leaves it running."""
+    project, id = choose.run(id_)
+    follower = Follower(project, id)
+    follower.look()
+    if not follower.pid:
+        print(console.ending(follower.run), file=sys.stderr)
+        return views.exit_code(follower.run)
+    face = _face()
+    try:
+        _watch(project, id, follower, face)
+    except KeyboardInterrupt:
+        getattr(face, "close", lambda: None)()
+        print(f"left; {id} goes on. raymond attach {id} comes back, raymond stop {id} stops it", file=sys.stderr)
+        return 0
+    getattr(face, "close", lambda: None)()
+    print(console.ending(follower.run), file=sys.stderr)
+    return views.exit_code(follower.run)
+
+
+def _face() -> Face:
+    if sys.stderr.isatty():
+        from raymond.live import Live, usable
+
+        if usable(sys.stderr):
+            return Live(sys.stderr, keys=0 if os.isatty(0) else -1)
+    return console.Lines()
+
+
+def _watch(project: Project, id: str, follower: Follower, face: Face) -> None:
+    run = follower.run
+    first = Decision(seq=run.seq, time=run.now, events=[])
+    face.decided(run, [first])
+    face.said(f"watching {id}; Ctrl-C leaves it running")
+    drawn = 0.0
+    for decisions in follower.watch(0.0):
+        if decisions:
+            _show(project, id, run, decisions, face)
+        drawn += EVERY
+        if decisions or drawn >= face.every:
+            face.refresh(run)
+            drawn = 0.0
+        _listen(project, id, face)
+
+
+def _show(project: Project, id: str, run: Run, decisions: list[Decision], face: Face) -> None:
+    """What was decided, and what the steps that ended had said."""
+    folder = project.path("transcripts", id)
+    for decision in decisions:
+        for event in decision.events:
+            if isinstance(event, Spent) and event.offset >= 0:
+                for line in read(folder, event.agent, event.offset):
+                    for name, kind in (("out", "text"), ("said", "text"), ("tools", "tool")):
+                        text = str(line.get(name, "")).strip()
+                        if text:
+                            face.shown(event.agent, kind, text)
+        face.decided(run, [decision])
+
+
+def _listen(project: Project, id: str, face: Face) -> None:
+    """Wait a moment; what is typed meanwhile is an answer."""
+    ready, _, _ = select.select([face.keys] if face.keys >= 0 else [], [], [], EVERY)
+    if ready:
+        for agent, answer in face.typed():
+            request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=answer)
+            inbox.leave(project.beside(id, "inbox"), request)

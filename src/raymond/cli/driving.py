@@ -1,0 +1,86 @@
+"""Drive a run in the foreground: its face, its ending, its exit code."""
+
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+from raymond import console, launch, views
+from raymond.console import Lines
+from raymond.driver import Face
+from raymond.faces import Faces, LogFile
+from raymond.launch import Held
+from raymond.loader import Loaded
+from raymond.project import Project
+from raymond.run import Run
+
+
+def drive(
+    project: Project,
+    id: str,
+    given: dict[str, Any],
+    *,
+    loaded: Loaded | None = None,
+    restart: bool = False,
+    force: bool = False,
+) -> int:
+    """Take up run `id` and drive it to its end; the exit code."""
+    faces = faces_of(project, id, given, _first_face(given))
+    try:
+        held = launch.take_up(project, id, faces, loaded=loaded, force=force)
+        faces.notify(held.driver.run.start.notify)
+    except BaseException:
+        faces.close()
+        raise
+    return finish(held, faces, given, restart=restart)
+
+
+def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = False) -> int:
+    """Drive what is held, tell how it ended; the exit code."""
+    driver = held.driver
+    try:
+        driver.drive(restart=restart)
+    finally:
+        held.close()
+        faces.close()
+    run = driver.run
+    Lines().said(console.ending(run))
+    _put_result(run, given.get("as_json", False))
+    code = views.exit_code(run, driver.signal)
+    if run.start.notify:
+        from raymond import notify
+
+        notify.ended(run, code)
+    return code
+
+
+def faces_of(project: Project, id: str, given: dict[str, Any], first: Face) -> Faces:
+    """Everybody who is told: the terminal, the log file, the debug folder."""
+    faces = [first]
+    if given.get("log_file"):
+        faces.append(LogFile(given["log_file"], given["log_format"]))
+    if given.get("debug"):
+        from raymond import debug
+
+        faces.append(debug.Folder.beside(project, id))
+    return Faces(faces)
+
+
+def _first_face(given: dict[str, Any]) -> Face:
+    if sys.stderr.isatty() and not given.get("quiet") and not given.get("as_json"):
+        from raymond.live import Live, usable
+
+        if usable(sys.stderr):
+            return Live(sys.stderr, keys=0 if os.isatty(0) else -1)
+    return Lines(quiet=bool(given.get("quiet")))
+
+
+def _put_result(run: Run, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(views.outcome(run)).decode() + "\n")
+    else:
+        result = views.result(run)
+        if result is not None and run.ended:
+            sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
+    sys.stdout.flush()

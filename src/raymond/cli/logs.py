@@ -1,0 +1,136 @@
+"""`raymond logs`: what happened in a run, and what each step was sent and said."""
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from raymond import console, transcripts, views
+from raymond.cli import choose
+from raymond.errors import UsageError
+from raymond.events import Decision, Spent
+from raymond.following import Follower
+from raymond.project import Project
+
+
+@click.command("logs")
+@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.option("-f", "--follow", is_flag=True, help="Go on as more happens, until the run ends.")
+@click.option("--agent", metavar="A", help="Only what concerns agent A.")
+@click.option("--step", type=click.IntRange(1), metavar="N", help="What step N was sent and what it said.")
+@click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line on stdout.")
+def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_dir: str | None, as_json: bool) -> int:
+    """Show every line of run ID on stdout, as it was told while it ran."""
+    project, id = choose.run(id_)
+    follower = Follower(project, id)
+    decisions = follower.look()
+    if agent and not _exists(agent, decisions):
+        known = ", ".join(list(follower.run.agents) or list(follower.run.outcomes))
+        raise UsageError(f"there is no agent `{agent}` in {id}", hint=f"among them: {known[:200]}")
+    if step:
+        return _show_step(project, id, decisions, step, as_json)
+    if debug_dir:
+        return _write_folder(project, id, decisions, debug_dir)
+    show = _Json(agent) if as_json else _Text(agent)
+    show(follower, decisions)
+    if follow:
+        for more in follower.watch():
+            show(follower, more)
+    return 0
+
+
+class _Text:
+    """Decisions as lines."""
+
+    def __init__(self, agent: str | None) -> None:
+        self._lines = console.Lines(sys.stdout)
+        self._agent = agent
+        self._cost = 0.0
+
+    def __call__(self, follower: Follower, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            self._cost += sum(event.cost for event in decision.events if isinstance(event, Spent))
+            kept = _about(decision, self._agent)
+            if kept.events:
+                self._lines.add(kept, f"${self._cost:.2f}")
+        self._lines.refresh()
+
+
+class _Json:
+    """Decisions as JSON, an event a line."""
+
+    def __init__(self, agent: str | None) -> None:
+        self._agent = agent
+
+    def __call__(self, follower: Follower, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            for event in _about(decision, self._agent).events:
+                fields = {"time": views.instant(decision.time), "seq": decision.seq, **msgspec.to_builtins(event)}
+                sys.stdout.write(msgspec.json.encode(fields).decode() + "\n")
+        sys.stdout.flush()
+
+
+def _about(decision: Decision, agent: str | None) -> Decision:
+    if not agent:
+        return decision
+    events = [
+        event for event in decision.events if agent in (getattr(event, "agent", ""), getattr(event, "parent", ""))
+    ]
+    return Decision(seq=decision.seq, time=decision.time, events=events)
+
+
+def _exists(agent: str, decisions: list[Decision]) -> bool:
+    return any(getattr(event, "agent", "") == agent for decision in decisions for event in decision.events)
+
+
+def _show_step(project: Project, id: str, decisions: list[Decision], number: int, as_json: bool) -> int:
+    """Every turn of a step: the prompt, the answer, what it cost."""
+    folder = project.path("transcripts", id)
+    ends = [
+        event
+        for decision in decisions
+        for event in decision.events
+        if isinstance(event, Spent) and event.step == number
+    ]
+    if not ends:
+        most = max((getattr(event, "step", 0) for one in decisions for event in one.events), default=0)
+        raise UsageError(f"step {number} of {id} has not ended", hint=f"the last one is step {most}")
+    for end in ends:
+        lines = transcripts.read(folder, end.agent, end.offset) if end.offset >= 0 else []
+        about = msgspec.to_builtins(end)
+        if as_json:
+            print(msgspec.json.encode({"ended": about, "transcript": lines}).decode())
+        else:
+            print("\n".join(_turn(about, lines)))
+    return 0
+
+
+def _turn(about: dict[str, Any], lines: list[dict[str, object]]) -> list[str]:
+    cost = f" ${about['cost']:.2f}" if about.get("cost") else ""
+    shown = [f"step {about['step']} of {about['agent']}: {about['type']}{cost}"]
+    for line in lines:
+        for name, value in line.items():
+            if name != "step":
+                text = str(value)
+                shown.append(f"{name}: {text}" if "\n" not in text.rstrip("\n") else f"{name}:\n{_indented(text)}")
+    return shown
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.rstrip("\n").splitlines())
+
+
+def _write_folder(project: Project, id: str, decisions: list[Decision], path: str) -> int:
+    from raymond import debug
+
+    folder = debug.Folder(path, project.path("transcripts", id))
+    try:
+        folder.write(decisions)
+    except FileExistsError as error:
+        raise UsageError(
+            f"{error.filename} is there already", hint="name a new folder: nothing is overwritten"
+        ) from None
+    print(f"{path} holds every step and transition of {id}", file=sys.stderr)
+    return 0

@@ -1,0 +1,69 @@
+"""`--dry-run`: what a run would start with."""
+
+import shlex
+
+from raymond import durations, prompts, scripts, variables
+from raymond.agent import SCRIPTS
+from raymond.config import Config
+from raymond.core import begin
+from raymond.events import Decision, RunStarted
+from raymond.loader import Loaded
+from raymond.process import MARK
+from raymond.project import Project
+from raymond.run import Run, fold, pool_of
+from raymond.variables import Placed
+
+
+def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) -> str:
+    """The first step, exactly; the rights; the limits and where they come from."""
+    run = fold([Decision(seq=1, time=0.0, events=begin(start))])
+    placed = Placed(loaded.workflow, project.path("work", start.source[:16]), project.path("tasks", start.workflow_id))
+    lines = [
+        f"run:      {start.name} at {start.entry}, in {start.cwd}",
+        f"workflow: {loaded.scope_dir} ({len(loaded.files)} files, {loaded.digest[:16]})",
+        *_step(run, placed, start),
+        f"rights:   {_rights(start)}",
+        *_limits(start, settings),
+        "nothing was started",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _step(run: Run, placed: Placed, start: RunStarted) -> list[str]:
+    agent = run.agents["main"]
+    if pool_of(run, start.entry) == SCRIPTS:
+        command = [*scripts.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
+        names = [scripts.variable(name).decode() for name in variables.values(run, placed, agent)]
+        names += ["RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", MARK]
+        return [
+            f"command:  {shlex.join(command)}",
+            f"gets:     {', '.join(sorted(names))}",
+            "          and what is set here, without other names that begin with RAYMOND_",
+        ]
+    text = prompts.render(run, placed, agent, placed.workflow.states[start.entry].body)
+    pool = pool_of(run, start.entry)
+    how = f"{pool}, in this process" if pool == "scripted" else pool
+    return [f"command:  {how}", "prompt:", *(f"  {line}" for line in text.splitlines())]
+
+
+def _rights(start: RunStarted) -> str:
+    if start.skip_permissions:
+        return "agents may do anything unasked (--dangerously-skip-permissions)"
+    tools = f"; allowed besides: {', '.join(start.allowed_tools)}" if start.allowed_tools else ""
+    where = ", ".join([start.cwd, *start.roots])
+    return f"{start.permission_mode or 'acceptEdits'}{tools}; directories: {where}"
+
+
+def _limits(start: RunStarted, settings: Config) -> list[str]:
+    def line(name: str, shown: str, key: str, value: object) -> str:
+        setting = settings.settings[key]
+        origin = setting.origin if setting.value == value else "the workflow"
+        return f"{name + ':':<9} {shown} ({origin})"
+
+    return [
+        line("budget", f"${start.budget:.2f}" if start.budget else "none", "budget", start.budget),
+        line("steps", str(start.max_iterations or "no limit"), "max_iterations", start.max_iterations),
+        line("time", durations.show(start.max_time) if start.max_time else "no limit", "max_time", start.max_time),
+        f"at once:  {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",
+        f"silence:  {durations.show(start.timeout or settings['timeout'])}",
+    ]

@@ -1,0 +1,48 @@
+"""What is wrong with a command line, in our words instead of click's."""
+
+import difflib
+import re
+
+import click
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
+_EXAMPLES = {"--budget": "--budget 5", "--max-time": "--max-time 8h", "--timeout": "--timeout 10m"}
+
+
+def explain(error: click.UsageError, command: str) -> tuple[str, str]:
+    """One sentence, and the way out."""
+    help_ = f"{error.ctx.command_path if error.ctx else command} --help"
+    if isinstance(error, click.NoSuchOption):
+        close = difflib.get_close_matches(error.option_name, _flags(error.ctx), 1)
+        hint = f"did you mean `{close[0]}`?" if close else help_
+        return f"there is no flag `{error.option_name}`", hint
+    if isinstance(error, click.MissingParameter):
+        return _missing(error, help_)
+    if isinstance(error, click.BadOptionUsage):
+        return f"`{error.option_name}` needs a value", help_
+    if isinstance(error, click.BadParameter) and error.param:
+        flag = _name(error.param)
+        reason = error.message.rstrip(".").replace("'", "`").replace("a valid integer range", "a whole number")
+        return f"{flag}: {reason[:1].lower()}{reason[1:]}", _EXAMPLES.get(flag, help_)
+    extra = _EXTRA.match(error.message)
+    if extra:
+        return f"`{extra[1].split()[0]}` is one argument too many", help_
+    return error.format_message().rstrip("."), help_
+
+
+def _missing(error: click.MissingParameter, help_: str) -> tuple[str, str]:
+    name = _name(error.param) if error.param else "an argument"
+    usage = f"{error.ctx.command_path} {name}" if error.ctx else help_
+    return f"{name} is missing", usage
+
+
+def _name(param: click.Parameter) -> str:
+    if isinstance(param, click.Option):
+        return max(param.opts, key=len)
+    return param.make_metavar(click.Context(click.Command(None))) if param.metavar else (param.name or "").upper()
+
+
+def _flags(ctx: click.Context | None) -> list[str]:
+    if not ctx:
+        return []
+    return [flag for param in ctx.command.params if isinstance(param, click.Option) for flag in param.opts]

@@ -1,0 +1,145 @@
+"""A folder with every step's output and every transition: a view over journal and transcripts.
+
+.raymond/debug/ID_20260115_143022/
+    main_START_001.json     what step 1 of main was sent and what it said
+    transitions.log         who went where, how, and what it cost
+"""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from raymond import transcripts, views
+from raymond.agent import file_name
+from raymond.events import (
+    AgentCalled,
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    AgentReturned,
+    AgentStarted,
+    AskEnded,
+    AskStarted,
+    Decision,
+    Event,
+    Spent,
+    StepStarted,
+    WaitEnded,
+    WaitStarted,
+)
+from raymond.project import Project, private
+from raymond.run import Run
+
+_GOES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
+
+
+class Folder:
+    """A face that writes files. It never overwrites one, and trouble with it never costs the run."""
+
+    every = float("inf")
+    keys = -1
+
+    def __init__(self, path: str, transcript_folder: str) -> None:
+        self.path = path
+        self._transcripts = transcript_folder
+        self._steps: dict[str, int] = {}
+        self._states: dict[str, str] = {}
+        self._sessions: dict[str, str] = {}
+        self._total = 0.0
+
+    @staticmethod
+    def beside(project: Project, id: str) -> "Folder":
+        """A new folder for a run that is about to be driven."""
+        name = f"{id}_{time.strftime('%Y%m%d_%H%M%S')}"
+        return Folder(project.path("debug", name), project.path("transcripts", id))
+
+    def decided(self, run: Run, decisions: list[Decision]) -> None:
+        """Write what these decisions say."""
+        self.write(decisions)
+
+    def write(self, decisions: Iterable[Decision]) -> None:
+        """Add the files and lines of `decisions`, which follow those before."""
+        for decision in decisions:
+            spent = {event.agent: event for event in decision.events if isinstance(event, Spent)}
+            for event in decision.events:
+                self._take(event, decision.time, spent)
+
+    def shown(self, agent: str, kind: str, text: str) -> None:
+        """It stands in the transcript."""
+
+    def said(self, text: str) -> None:
+        """Nothing of a step."""
+
+    def refresh(self, run: Run) -> None:
+        """Nothing is held back."""
+
+    def typed(self) -> list[tuple[str, str]]:
+        """Nobody types into a folder."""
+        return []
+
+    def _take(self, event: Event, at: float, spent: Mapping[str, Spent]) -> None:
+        match event:
+            case AgentStarted():
+                self._states[event.agent] = event.state
+                by = f" (fork by {event.parent})" if event.parent else " (start)"
+                self._log(at, event.agent, f"-> {event.state}{by}", None)
+            case StepStarted():
+                self._sessions[event.agent] = event.session
+            case Spent():
+                self._total += event.cost
+                self._keep(event)
+            case AgentMoved() | AgentCalled() | AgentReturned() | WaitEnded() | AskEnded():
+                was = self._states.get(event.agent, "?")
+                self._states[event.agent] = event.state
+                self._log(at, event.agent, f"{was} -> {event.state} ({_how(event)})", spent.get(event.agent))
+            case WaitStarted() | AskStarted():
+                word = "wait" if isinstance(event, WaitStarted) else "ask"
+                state = self._states.get(event.agent, "?")
+                self._log(at, event.agent, f"{state} -> ({word}, then {event.state})", spent.get(event.agent))
+            case AgentEnded():
+                state = self._states.pop(event.agent, "?")
+                self._log(at, event.agent, f"{state} -> (result, ended)", spent.get(event.agent), event.result)
+            case AgentFailed():
+                state = self._states.get(event.agent, "?")
+                self._log(at, event.agent, f"{state} failed ({event.kind}): {event.error}", spent.get(event.agent))
+            case _:
+                pass
+
+    def _keep(self, event: Spent) -> None:
+        number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
+        lines = transcripts.read(self._transcripts, event.agent, event.offset) if event.offset >= 0 else []
+        about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
+        state = self._states.get(event.agent, "unknown").rpartition(".")[0]
+        name = f"{file_name(event.agent)}_{state}_{number:03d}.json"
+        self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
+
+    def _log(self, at: float, agent: str, text: str, spent: Spent | None, result: str | None = None) -> None:
+        lines = [f"{views.second(int(at)).replace('T', ' ')} [{agent}] {text}"]
+        if self._sessions.get(agent):
+            lines.append(f"  session_id: {self._sessions[agent]}")
+        if spent:
+            lines += [f"  step: {spent.step}", f"  cost: ${spent.cost:.4f}", f"  total_cost: ${self._total:.4f}"]
+        if result is not None:
+            lines.append(f"  result: {msgspec.json.encode(result).decode()}")
+        self._write("transitions.log", ("\n".join(lines) + "\n\n").encode())
+
+    def _write(self, name: str, data: bytes, *, new: bool = False) -> None:
+        os.makedirs(self.path, 0o700, exist_ok=True)
+        with open(os.path.join(self.path, name), "xb" if new else "ab", opener=private) as file:
+            file.write(data)
+
+
+def _how(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded) -> str:
+    match event:
+        case AgentMoved():
+            return event.tag + (f", instead of {event.instead_of}" if event.instead_of else "")
+        case AgentCalled():
+            return f"{event.tag}, then {event.then}"
+        case AgentReturned():
+            return "result, returned"
+        case WaitEnded():
+            return "wait, timed out" if event.timed_out else "wait"
+        case AskEnded():
+            return "ask, nobody answered" if event.timed_out else "ask, answered"

@@ -1,0 +1,56 @@
+"""Watch a run that another process drives: its journal as it grows. The driver notices nothing of it."""
+
+import os
+import time
+from collections.abc import Iterator
+
+from raymond import journal, lock, views
+from raymond.events import Decision
+from raymond.project import Project
+from raymond.run import Run, apply
+
+EVERY = 0.2
+"""Seconds between two looks at a journal that grows."""
+
+
+class Follower:
+    """A run as its journal tells it, up to the last look."""
+
+    def __init__(self, project: Project, id: str) -> None:
+        self.run = Run()
+        self._project = project
+        self._id = id
+        self._path = project.journal(id)
+        self._offset = 0
+
+    def look(self) -> list[Decision]:
+        """The decisions that came since the last look; they are true in `run` now."""
+        size = os.stat(self._path).st_size
+        if size < self._offset:
+            return []  # a torn end was cut off: what follows will be longer
+        if size == self._offset:
+            return []
+        decisions, self._offset = journal.tail(self._project, self._id, self._offset, self.run.seq)
+        for decision in decisions:
+            apply(self.run, decision)
+        return decisions
+
+    @property
+    def pid(self) -> int:
+        """The process that drives the run; 0 when none does."""
+        holder = lock.holder(self._project.beside(self._id, "lock"))
+        return holder.pid or -1 if holder else 0
+
+    def watch(self, every: float = EVERY) -> Iterator[list[Decision]]:
+        """What comes, until nobody drives the run and nothing more can come; an empty list when nothing came."""
+        while True:
+            driven = self.pid
+            # Looked at after the lock: what was written before it was let go is seen.
+            yield self.look()
+            if not driven and not self._about_to_begin():
+                return
+            time.sleep(every)
+
+    def _about_to_begin(self) -> bool:
+        """A run that was just begun has a journal before it has a driver."""
+        return self.run.seq <= 1 and views.status(self.run) == "running" and time.time() - self.run.now < 2.0

@@ -1,0 +1,53 @@
+"""Go on with today's files instead of the snapshot: which states are needed, and what they are called now."""
+
+from collections.abc import Iterable, Mapping
+
+from raymond.agent import Agent
+from raymond.errors import UsageError
+from raymond.events import WorkflowChanged
+from raymond.run import Run
+from raymond.workflow import Unresolved, Workflow, resolve
+
+
+def change(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]) -> WorkflowChanged:
+    """The event that takes up `workflow`; refused when a state that somebody needs is gone."""
+    names: dict[str, str] = {}
+    for old, new in renamed.items():
+        found = resolve(workflow, new)
+        if isinstance(found, Unresolved):
+            raise UsageError(f"--map {old}={new}: {found.reason}", hint=found.hint)
+        names[_full(run, old)] = found
+    gone = {state: users for state, users in needed(run).items() if names.get(state, state) not in workflow.states}
+    if gone:
+        listed = "; ".join(f"{state}, which {users[0]} needs" for state, users in gone.items())
+        hint = f"--map {next(iter(gone))}=NEW for each, or `resume` without --latest"
+        raise UsageError(f"today's files have no {listed}", hint=hint)
+    backends = {
+        state.name: state.policy.backend
+        for state in workflow.states.values()
+        if state.policy.backend and state.policy.backend != run.start.backend
+    }
+    return WorkflowChanged(source=digest, renamed=names, backends=backends)
+
+
+def needed(run: Run) -> dict[str, list[str]]:
+    """Every state that an agent is in, returns to, or goes to when its sleep ends, and who needs it."""
+    found: dict[str, list[str]] = {}
+    for agent in run.agents.values():
+        for state in _needs(agent):
+            if state:
+                found.setdefault(state, []).append(agent.id)
+    return found
+
+
+def _needs(agent: Agent) -> Iterable[str]:
+    yield from (agent.state, agent.next_state, agent.timeout_state)
+    yield from (frame.state for frame in agent.stack or ())
+
+
+def _full(run: Run, name: str) -> str:
+    """The state `name` means among those that are needed."""
+    for state in needed(run):
+        if name in (state, state.rpartition(".")[0]):
+            return state
+    raise UsageError(f"--map {name}: no agent needs a state of that name", hint=f"needed: {', '.join(needed(run))}")

@@ -1,0 +1,304 @@
+"""The live block on a terminal: what matters stays as lines above it, the rest is drawn anew.
+
+A question takes the place of the block: nothing else is written until it is answered, while the other agents go on.
+"""
+
+import io
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from raymond import block, console, terminal
+from raymond.agent import ASKING
+from raymond.events import (
+    AgentCalled,
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    AgentReturned,
+    AgentStarted,
+    AgentWoke,
+    AskEnded,
+    AskStarted,
+    BackendClosed,
+    Decision,
+    Event,
+    RequestTaken,
+    RunEnded,
+    RunStopped,
+    Spent,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    WaitEnded,
+    WaitStarted,
+)
+from raymond.run import Run
+
+plain = block.plain
+usable = terminal.usable
+
+SOON = 0.05
+"""Seconds within which what steps print is put together."""
+_LEAVES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded, AgentEnded, AgentFailed)
+"""With these an agent's visit is over, and whatever it asked."""
+_MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, AgentWoke, WaitStarted, WaitEnded)
+_STYLES = {AgentFailed: "red", StepFailed: "red", BackendClosed: "yellow", RunStopped: "yellow", RunEnded: "bold"}
+
+
+class Live:
+    """A face that draws a block, and asks a person what agents ask."""
+
+    every = 0.5
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        keys: int = -1,
+        clock: Callable[[], float] = time.time,
+        size: Callable[[], tuple[int, int]] | None = None,
+    ) -> None:
+        self.keys = keys
+        self._clock = clock
+        self._terminal = terminal.Terminal(stream or sys.stderr, keys, size)
+        self._kept = Kept(self._terminal.paint, self._hides)
+        self._run: Run | None = None
+        self._costs: dict[str, float] = {}
+        self._last: dict[str, str] = {}
+        self._asks: dict[str, str] = {}
+        """Questions nobody answered yet, first come first."""
+        self._asked = ""
+        """The agent whose question stands on the screen."""
+        self._answered: set[str] = set()
+        """Agents answered here, until the journal has it."""
+        self._typed = b""
+        self._drawn_at = 0.0
+        self._over = False
+        self._leaves = False
+        """Ctrl-Z was typed."""
+        # A shell without jobs has it ignored, and so it stays.
+        self._stops = self._terminal.real and signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL
+        self._hear_stops()
+
+    def decided(self, run: Run, decisions: list[Decision]) -> None:
+        """Note what now stands in the journal."""
+        self._kept.decided(run, decisions)
+        self._kept.refresh()
+        for decision in decisions:
+            for event in decision.events:
+                self._note(event)
+        if self._run is None and run.statuses.get(ASKING):
+            # Asked before this process took the run up.
+            found = sorted(
+                (agent for agent in run.agents.values() if agent.status == ASKING), key=lambda one: one.since
+            )
+            self._asks = {agent.id: agent.question for agent in found} | self._asks
+        self._run = run
+        if self._asked and run.stopped:
+            self._leave_open()
+
+    def shown(self, agent: str, kind: str, text: str) -> None:
+        """What a step prints stays; what else it does is seen in its row."""
+        lines = [plain(line) for line in text.splitlines()]
+        self._last[agent] = next((line for line in reversed(lines) if line.strip()), "")
+        if kind == "print":
+            self._kept.shown(agent, kind, "\n".join(lines))
+            if abs(self._clock() - self._drawn_at) >= SOON:
+                self._draw()
+
+    def said(self, text: str) -> None:
+        """Something a person should know."""
+        self._kept.said("\n".join(plain(line) for line in text.splitlines()))
+        self._draw()
+
+    def refresh(self, run: Run) -> None:
+        """Show what is known by now."""
+        self._run = run
+        if self._leaves:
+            self._suspend()
+        self._draw()
+
+    def typed(self) -> list[tuple[str, str]]:
+        """The answer to the question on the screen, when its line is complete."""
+        if self.keys < 0 or not self._terminal.ours():
+            return []
+        try:
+            data = os.read(self.keys, 65536)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self._hang_up()
+            return []
+        *lines, self._typed = (self._typed + data).split(b"\n")
+        answers: list[tuple[str, str]] = []
+        for line in lines:
+            # What is typed while nothing is asked is no answer to what is asked later.
+            if self._asked:
+                answers.append((self._asked, line.decode("utf-8", "replace").removesuffix("\r")))
+                self._answer(answers[-1][1])
+        if not self._asked:
+            self._typed = b""
+        return answers
+
+    def close(self) -> None:
+        """Take the block away and leave the terminal as it was."""
+        if not self._over:
+            self._over = True
+            self._take_back()
+            self._draw()
+            self._terminal.close()
+            if self._stops:
+                signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+    # --- what happened
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Spent) and event.cost:
+            self._costs[event.agent] = self._costs.get(event.agent, 0.0) + event.cost
+        elif isinstance(event, AskStarted):
+            self._asks[event.agent] = event.question
+        elif isinstance(event, _LEAVES):
+            self._last.pop(event.agent, None)
+            self._asks.pop(event.agent, None)
+            self._answered.discard(event.agent)
+            if event.agent == self._asked:
+                self._take_back()
+                if isinstance(event, AskEnded):
+                    how = "nobody answered in time" if event.timed_out else "answered elsewhere"
+                    self._kept.said(plain(f"{event.agent} asks no more: {how}; it goes on at {event.state}"))
+            if isinstance(event, AgentEnded):
+                self._costs.pop(event.agent, None)
+        elif isinstance(event, RequestTaken) and event.problem:
+            self._answered.clear()
+
+    def _hides(self, event: Event) -> bool:
+        """Whether `event` says nothing that has to stay: it is seen in the block, or said in other words."""
+        match event:
+            case AskStarted():
+                return self._asks_here(self._run)
+            case AskEnded():
+                return event.agent in self._answered or event.agent == self._asked
+            case RequestTaken():
+                return event.kind == "answer" and not event.problem
+            case RunStopped():
+                return event.kind == "parked"
+            case AgentMoved():
+                return not event.instead_of and event.tag not in ("on_error", "moved")
+            case WaitEnded():
+                return not event.instead_of and not event.timed_out
+            case _:
+                return isinstance(event, _MOVES)
+
+    def _draw(self) -> None:
+        self._drawn_at = self._clock()
+        if self._asked:
+            return
+        run, text = self._run, self._kept.take()
+        if run is None or self._over or not self._terminal.ours():
+            self._terminal.draw(text, [])
+        elif self._asks and self._asks_here(run):
+            self._ask(text)
+        else:
+            width, height = self._terminal.size()
+            now = self._clock()
+            rows = block.rows(run, self._costs, self._last, width=width, height=height, now=now)
+            self._terminal.draw(text, rows, title=block.title(run, now))
+
+    # --- Ctrl-Z
+
+    def _hear_stops(self) -> None:
+        if self._stops:
+            signal.signal(signal.SIGTSTP, self._note_stop)
+
+    def _note_stop(self, _number: int, _frame: object) -> None:
+        self._leaves = True
+
+    def _suspend(self) -> None:
+        """Give the shell its terminal; the block, or the question, is there again when the shell gives it back."""
+        self._leaves = False
+        self._take_back()
+        self._terminal.draw(self._kept.take(), [])
+        self._terminal.close()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        self._hear_stops()
+
+    # --- questions
+
+    def _asks_here(self, run: Run | None) -> bool:
+        return self.keys >= 0 and not (run and (run.stopped or run.ended)) and self._terminal.ours()
+
+    def _ask(self, text: str) -> None:
+        self._asked, question = next(iter(self._asks.items()))
+        self._typed = b""
+        first, *rest = [plain(line) for line in question.strip().splitlines()] or [""]
+        lines = [
+            f"{self._terminal.paint(f'{plain(self._asked)} asks:', 'bold yellow')} {first}",
+            *(f"  {one}" for one in rest),
+        ]
+        self._terminal.ask(text + "".join(f"{line}\n" for line in lines))
+
+    def _answer(self, text: str) -> None:
+        agent, self._asked = self._asked, ""
+        self._asks.pop(agent, None)
+        self._answered.add(agent)
+        self._terminal.answered(plain(text))
+        self._draw()
+
+    def _take_back(self) -> None:
+        """The question on the screen is not to be answered here any more."""
+        if self._asked:
+            self._asked = ""
+            self._terminal.take_back()
+
+    def _leave_open(self) -> None:
+        agent, id = self._asked, self._run.start.workflow_id if self._run else "ID"
+        self._take_back()
+        self.said(f"no answer; raymond answer {id} {agent} TEXT answers later")
+
+    def _hang_up(self) -> None:
+        """Nobody types any more; a Ctrl-D below the block ends nothing."""
+        if self._asked or not self._terminal.there():
+            self.keys = -1
+        if self._asked:
+            self._leave_open()
+
+
+class Kept(console.Lines):
+    """The lines that stay, until they are taken; with the time of day, as a terminal is looked at on the same day."""
+
+    def __init__(self, paint: Callable[[str, str], str], hides: Callable[[Event], bool]) -> None:
+        self._text = io.StringIO()
+        super().__init__(self._text)
+        self._paint = paint
+        self._hides = hides
+
+    def take(self) -> str:
+        """What was not taken yet."""
+        text = self._text.getvalue()
+        if text:
+            self._text.seek(0)
+            self._text.truncate()
+        return text
+
+    def _lines(self, decision: Decision, total: str) -> str:
+        spent = {event.agent: event.cost for event in decision.events if isinstance(event, Spent) and event.cost}
+        lines: list[str] = []
+        failed = {event.agent for event in decision.events if isinstance(event, AgentFailed)}
+        for event in decision.events:
+            if isinstance(event, StepStarted | StepFinished) or (
+                isinstance(event, StepFailed) and event.agent in failed
+            ):
+                continue
+            # Also of what is hidden: it keeps in mind where an agent was, and whose cost was told.
+            line = self._line(event, spent, total)
+            if line and not self._hides(event):
+                at = time.strftime("%H:%M:%S", time.localtime(decision.time))
+                lines.append(f"{self._paint(at, 'dim')} {self._paint(plain(line), _STYLES.get(type(event), ''))}\n")
+        return "".join(lines)

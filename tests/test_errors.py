@@ -1,0 +1,1323 @@
+"""Mistakes as people meet them: what the real command says, where, the way out, its exit code, and that nothing is lost."""
+
+import fcntl
+import hashlib
+import io
+import os
+import pty
+import re
+import shutil
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import termios
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from running import PATIENCE, Room
+
+DONE = {"START.sh": "echo '<result>done</result>'"}
+RAYMOND = (sys.executable, "-m", "raymond")
+FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path)
+    # A project as it is after the first start, so that whatever else appears in it is seen.
+    (room.path / ".raymond").chmod(0o700)
+    (room.path / ".raymond" / "workflows").mkdir(0o700)
+    (room.path / ".raymond" / ".gitignore").touch(0o600)
+    yield room
+    room.clear()
+
+
+class Row:
+    """One mistake: what there is, what is typed, and the answer."""
+
+    def __init__(
+        self,
+        typed: str,
+        said: str,
+        *,
+        code: int,
+        flow: Mapping[str, str] | None = None,
+        there: Callable[[Room], object] = lambda room: None,
+        stdin: bytes = b"",
+        obeys: bool = False,
+    ) -> None:
+        self.typed, self.said, self.code, self.flow, self.there, self.stdin = typed, said, code, flow, there, stdin
+        self.obeys = obeys
+        """The command has to be one that permissions hold for."""
+
+
+def as_anyone() -> tuple[str, ...]:
+    """Before a command: what makes permissions hold for it, although root runs the tests."""
+    if os.geteuid() != 0:
+        return ()
+    without = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
+    if not shutil.which("setpriv") or subprocess.run([*without, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("root may read and write everything, and there is no setpriv to give that up")
+    return without
+
+
+def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every path below with its kind, permissions and content; who holds a lock is no record."""
+    found = {}
+    for path in folder.rglob("*"):
+        about = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(about.st_mode) and os.access(path, os.R_OK) else b""
+        if path.suffix != ".lock":
+            found[str(path)] = (about.st_mode, content)
+    return found
+
+
+def plainly(room: Room, text: str) -> str:
+    return text.replace(str(room.path), "PROJECT")
+
+
+def check(room: Room, row: Row) -> None:
+    if row.flow is not None:
+        room.flow(row.flow, "room/flow")
+    row.there(room)
+    before = everything(room.path)
+    done = subprocess.run(
+        [*(as_anyone() if row.obeys else ()), *RAYMOND, *row.typed.split()],
+        cwd=room.path,
+        env=room.environment,
+        input=row.stdin,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    said = dedent(row.said).lstrip("\n")
+    assert (done.returncode, done.stdout, plainly(room, done.stderr.decode())) == (row.code, b"", said)
+    assert everything(room.path) == before, "nothing was made, changed or lost"
+
+
+# Workflows that cannot be started
+
+
+def link(name: str, to: str) -> Callable[[Room], None]:
+    return lambda room: (room.path / name).symlink_to(to)
+
+
+def pipe(name: str) -> Callable[[Room], None]:
+    return lambda room: os.mkfifo(room.path / name)
+
+
+def listening(room: Room) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(room.path / "flow" / "TALK.md"))
+
+
+def mode(name: str, bits: int) -> Callable[[Room], None]:
+    return lambda room: (room.path / name).chmod(bits)
+
+
+def content(name: str, data: bytes) -> Callable[[Room], None]:
+    return lambda room: (room.path / name).write_bytes(data) and None
+
+
+PATHS = {
+    "a path that is not there": Row(
+        "run nowhere",
+        f"""
+        error: there is no `nowhere`
+         --> nowhere
+        hint: {FORMS}
+        """,
+        code=6,
+    ),
+    "a path that is almost there": Row(
+        "run flwo",
+        """
+        error: there is no `flwo`
+         --> flwo
+        hint: did you mean `flow`?
+        """,
+        code=6,
+        flow=DONE,
+    ),
+    "a path alone that is not there": Row(
+        "./nowhere",
+        f"""
+        error: there is no `./nowhere`
+         --> ./nowhere
+        hint: {FORMS}
+        """,
+        code=6,
+    ),
+    "an empty folder": Row(
+        "run empty",
+        """
+        error: there is nothing in `empty`
+         --> empty
+        hint: add START.md
+        """,
+        code=6,
+        there=lambda room: (room.path / "empty").mkdir(),
+    ),
+    "a folder without a state": Row(
+        "run flow",
+        """
+        error: there is no state in this workflow
+         --> flow
+        hint: add START.md; a state is a file that ends in .md .sh .py .ps1 .bat
+        """,
+        code=6,
+        flow={"README.md": "", "notes.txt": ""},
+    ),
+    "no entry": Row(
+        "run flow",
+        """
+        error: there is no `1_START` or `START`, and more than one state
+         --> flow
+        hint: the states are: A.sh, B.sh
+        """,
+        code=6,
+        flow={"A.sh": "", "B.sh": ""},
+    ),
+    "two entries": Row(
+        "run flow",
+        """
+        error: both `1_START.sh` and `START.sh` could start
+         --> flow
+        hint: keep one, or start one: flow/1_START.sh
+        """,
+        code=6,
+        flow={"START.sh": "", "1_START.sh": ""},
+    ),
+    "two entries that differ in their extension": Row(
+        "run flow",
+        """
+        error: both `START.py` and `START.sh` could start
+         --> flow
+        hint: keep one, or start one: flow/START.py
+        """,
+        code=6,
+        flow={"START.sh": "", "START.py": ""},
+    ),
+    "a file that is no workflow": Row(
+        "run notes.txt",
+        f"""
+        error: `notes.txt` is no workflow
+         --> notes.txt
+        hint: {FORMS}
+        """,
+        code=6,
+        there=content("notes.txt", b"x"),
+    ),
+    "a link that leads nowhere": Row(
+        "run link",
+        """
+        error: `link` is a link that leads nowhere
+         --> link
+        hint: make `gone`, or remove the link
+        """,
+        code=6,
+        there=link("link", "gone"),
+    ),
+    "a link in the workflow that leads nowhere": Row(
+        "run flow",
+        """
+        error: `NEXT.md` is a link that leads nowhere
+         --> NEXT.md
+        hint: remove it
+        """,
+        code=6,
+        flow=DONE,
+        there=link("flow/NEXT.md", "gone"),
+    ),
+    "a link that leads out of the workflow": Row(
+        "run flow",
+        """
+        error: `NEXT.md` is a link that leads out of the workflow, to `/etc/passwd`
+         --> NEXT.md
+        hint: put a copy of it in the workflow
+        """,
+        code=6,
+        flow=DONE,
+        there=link("flow/NEXT.md", "/etc/passwd"),
+    ),
+    "a pipe in the workflow": Row(
+        "run flow",
+        """
+        error: `TALK.md` is no regular file
+         --> TALK.md
+        hint: move it out of the workflow
+        """,
+        code=6,
+        flow=DONE,
+        there=pipe("flow/TALK.md"),
+    ),
+    "a socket in the workflow": Row(
+        "run flow",
+        """
+        error: `TALK.md` is no regular file
+         --> TALK.md
+        hint: move it out of the workflow
+        """,
+        code=6,
+        flow=DONE,
+        there=listening,
+    ),
+    "a file that may not be read": Row(
+        "run flow",
+        """
+        error: `SECRET.md` cannot be read: permission denied
+         --> SECRET.md
+        hint: make it readable, or move it away
+        """,
+        code=6,
+        flow={**DONE, "SECRET.md": ""},
+        there=mode("flow/SECRET.md", 0),
+        obeys=True,
+    ),
+    "a folder that may not be read": Row(
+        "run flow",
+        """
+        error: `flow` cannot be read: permission denied
+         --> flow
+        hint: make it readable, or move it away
+        """,
+        code=6,
+        flow=DONE,
+        there=mode("flow", 0),
+        obeys=True,
+    ),
+    "a file in a folder that may not be searched": Row(
+        "run flow/START.sh",
+        """
+        error: `flow/START.sh` cannot be read: permission denied
+         --> flow/START.sh
+        hint: make it readable, or move it away
+        """,
+        code=6,
+        flow=DONE,
+        there=mode("flow", 0),
+        obeys=True,
+    ),
+    "a zip that may not be read": Row(
+        "run flow.zip",
+        """
+        error: `flow.zip` cannot be read: permission denied
+         --> flow.zip
+        hint: make it readable, or move it away
+        """,
+        code=6,
+        there=lambda room: [content("flow.zip", b"x")(room), mode("flow.zip", 0)(room)],
+        obeys=True,
+    ),
+    "a name that a terminal would obey": Row(
+        "run flow",
+        """
+        error: `a\\nb\\x1b[31m.md` cannot be the name of a file of a workflow
+         --> PROJECT/flow
+        hint: rename it
+        """,
+        code=6,
+        flow=DONE,
+        there=content("flow/a\nb\x1b[31m.md", b"x"),
+    ),
+}
+
+
+# What stands in the files
+
+
+def prompt(text: str, **more: str) -> dict[str, str]:
+    return {"START.md": dedent(text).lstrip("\n"), "replies.yaml": "", **more}
+
+
+FILES = {
+    "a file that is not UTF-8": Row(
+        "run flow",
+        """
+        error: byte 9 of `NEXT.md` is not UTF-8
+         --> NEXT.md:2:4
+          |
+        2 | caf\ufffd crème
+          |    ^
+        hint: save it as UTF-8
+        """,
+        code=6,
+        flow=DONE,
+        there=content("flow/NEXT.md", b"Order\ncaf\xe9 cr\xc3\xa8me\n"),
+    ),
+    "a file in UTF-16": Row(
+        "run flow",
+        """
+        error: byte 0 of `NEXT.md` is not UTF-8
+         --> NEXT.md:1:1
+        hint: it looks like UTF-16: save it as UTF-8
+        """,
+        code=6,
+        flow=DONE,
+        there=content("flow/NEXT.md", b"\xff\xfeh\0i\0"),
+    ),
+    "two files that are not UTF-8": Row(
+        "run flow",
+        """
+        error: byte 0 of `A.md` is not UTF-8
+         --> A.md:1:1
+          |
+        1 | \ufffda
+          | ^
+        hint: save it as UTF-8
+        error: byte 2 of `workflow.yaml` is not UTF-8
+         --> workflow.yaml:1:3
+          |
+        1 | b \ufffd
+          |   ^
+        hint: save it as UTF-8
+        """,
+        code=6,
+        flow=DONE,
+        there=lambda room: [content("flow/A.md", b"\xffa")(room), content("flow/workflow.yaml", b"b \xff")(room)],
+    ),
+    "YAML with tabs": Row(
+        "run flow",
+        """
+        error: a tab cannot indent YAML
+         --> START.md:3:1
+          |
+        3 | \t- {tag: result}
+          | ^
+        hint: use blanks
+        """,
+        code=6,
+        flow={"START.md": "---\nallowed_transitions:\n\t- {tag: result}\n---\n"},
+    ),
+    "a mistake behind a tab": Row(
+        "run flow",
+        """
+        error: `force_implicit` must be true or false
+         --> START.md:2:17
+          |
+        2 | force_implicit:\tyes
+          |                \t^^^
+        hint: write true or false
+        """,
+        code=6,
+        flow={"START.md": "---\nforce_implicit:\tyes\n---\n"},
+    ),
+    "a letter that a terminal would obey": Row(
+        "run flow",
+        """
+        error: the character U+001B cannot stand in YAML
+         --> START.md:2:8
+          |
+        2 | model: \ufffd[31mred
+          |        ^
+        hint: remove it
+        """,
+        code=6,
+        flow={"START.md": "---\nmodel: \x1b[31mred\n---\n"},
+    ),
+    "a mistake behind wide letters": Row(
+        "run flow",
+        """
+        error: there is no state `終了`
+         --> START.md:1:10
+          |
+        1 | 次へ <goto>終了</goto>
+          |            ^^^^
+        hint: the states are: START.md
+        """,
+        code=6,
+        flow=prompt("次へ <goto>終了</goto>"),
+    ),
+    "a mistake in a very long line": Row(
+        "run flow",
+        f"""
+        error: there is no state `NEXTT`
+         --> START.md:1:50007
+          |
+        1 | {"x" * 94}<goto>NEXTT</goto>{"y" * 88}
+          | {" " * 100}^^^^^
+        hint: did you mean `NEXT.md`?
+        """,
+        code=6,
+        flow=prompt(f"{'x' * 50000}<goto>NEXTT</goto>{'y' * 50000}", **{"NEXT.md": ""}),
+    ),
+    "a key given twice": Row(
+        "run flow",
+        """
+        error: `model` is given twice
+         --> START.md:4:1
+          |
+        4 | model: haiku
+          | ^^^^^
+        hint: the first one stands in line 2
+        """,
+        code=6,
+        flow=prompt("---\nmodel: opus\neffort: high\nmodel: haiku\n---\n"),
+    ),
+    "a key that does not exist": Row(
+        "run flow",
+        """
+        error: there is no key `modle`
+         --> START.md:2:1
+          |
+        2 | modle: opus
+          | ^^^^^
+        hint: did you mean `model`?
+        """,
+        code=6,
+        flow=prompt("---\nmodle: opus\n---\n"),
+    ),
+    "a key of the workflow that does not exist": Row(
+        "run flow",
+        """
+        error: there is no key `bugdet`
+         --> workflow.yaml:2:1
+          |
+        2 | bugdet: 5
+          | ^^^^^^
+        hint: did you mean `budget`?
+        """,
+        code=6,
+        flow={**DONE, "workflow.yaml": "description: reviews\nbugdet: 5\n"},
+    ),
+    "yes and no for true and false": Row(
+        "run flow",
+        """
+        error: `force_implicit` must be true or false
+         --> START.md:2:17
+          |
+        2 | force_implicit: yes
+          |                 ^^^
+        hint: write true or false
+        error: `in_place` must be true or false
+         --> START.md:3:11
+          |
+        3 | in_place: no
+          |           ^^
+        hint: write true or false
+        """,
+        code=6,
+        flow=prompt("---\nforce_implicit: yes\nin_place: no\n---\n"),
+    ),
+    "a block that is never closed": Row(
+        "run flow",
+        """
+        error: `---` opens a block that is never closed
+         --> START.md:1:1
+          |
+        1 | ---
+          | ^^^
+        hint: end it with a line `---`
+        """,
+        code=6,
+        flow=prompt("---\nmodel: opus\nDo it.\n"),
+    ),
+    "a value that holds a colon": Row(
+        "run flow",
+        """
+        error: YAML: mapping values are not allowed in this context
+         --> START.md:2:19
+          |
+        2 | description: first: read
+          |                   ^
+        hint: put a value that contains `: ` in quotes
+        """,
+        code=6,
+        flow=prompt("---\ndescription: first: read\n---\n"),
+    ),
+    "a target that leads out of the workflow": Row(
+        "run flow",
+        """
+        error: `../x` is no name of a state
+         --> START.md:3:7
+          |
+        3 | <goto>../x</goto>
+          |       ^^^^
+        hint: name a state of this workflow
+        """,
+        code=6,
+        flow=prompt("Go on.\n\n<goto>../x</goto>\n"),
+    ),
+    "a target with an absolute path": Row(
+        "run flow",
+        """
+        error: `/etc/x` is no name of a state
+         --> START.md:2:8
+          |
+        2 | then:  /etc/x
+          |        ^^^^^^
+        hint: name a state of this workflow
+        """,
+        code=6,
+        flow=prompt("---\nthen:  /etc/x\nmax_visits: 1\n---\n"),
+    ),
+    "a target that is almost there": Row(
+        "run flow",
+        """
+        error: there is no state `REVEIW`
+         --> START.md:1:15
+          |
+        1 | Go on: `<goto>REVEIW</goto>`
+          |               ^^^^^^
+        hint: did you mean `REVIEW.md`?
+        """,
+        code=6,
+        flow=prompt("Go on: `<goto>REVEIW</goto>`\n", **{"REVIEW.md": ""}),
+    ),
+    "a target that is not there": Row(
+        "run flow",
+        """
+        error: there is no state `QUIT`
+         --> START.md:1:15
+          |
+        1 | Go on: `<goto>QUIT</goto>`
+          |               ^^^^
+        hint: the states are: REVIEW.md, START.md
+        """,
+        code=6,
+        flow=prompt("Go on: `<goto>QUIT</goto>`\n", **{"REVIEW.md": ""}),
+    ),
+    "a script that is no Python": Row(
+        "run flow",
+        """
+        error: this is no Python: '(' was never closed
+         --> START.py:2:6
+          |
+        2 | print("<result>"
+          |      ^
+        """,
+        code=6,
+        flow={"START.py": 'name = 1\nprint("<result>"\n'},
+    ),
+    "a file to include that lies outside": Row(
+        "run flow/START.sh",
+        """
+        error: `include` names `../secrets`, which leads out of its folder
+         --> workflow.yaml
+        hint: paths are relative to the folder of workflow.yaml
+        """,
+        code=6,
+        flow={**DONE, "workflow.yaml": "include: ../secrets"},
+    ),
+}
+
+
+# Zips
+
+
+def zipped(contents: Mapping[str, bytes], name: str = "flow.zip") -> Callable[[Room], None]:
+    return content(name, packed(contents))
+
+
+def packed(contents: Mapping[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return made.getvalue()
+
+
+def damaged() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("START.sh", "echo hello")
+    return made.getvalue().replace(b"hello", b"hullo")
+
+
+START = {"START.sh": b"echo '<result>done</result>'"}
+ZIPS = {
+    "a zip bomb": Row(
+        "run flow.zip",
+        """
+        error: this zip unpacks to more than 100 times its size, like a zip bomb
+         --> flow.zip
+        hint: if you trust it, unpack it and run the folder
+        """,
+        code=6,
+        there=zipped({**START, "lib/zeros": b"\0" * 5_000_000}),
+    ),
+    "a zip that unpacks to too much": Row(
+        "run flow.zip",
+        """
+        error: this zip unpacks to 72 MiB
+         --> flow.zip
+        hint: at most 1,000 files and 64 MiB
+        """,
+        code=6,
+        there=zipped({**START, **{f"lib/{number}": b"\0" * (24 << 20) for number in range(3)}}),
+    ),
+    "a zip with a name that leads out": Row(
+        "run flow.zip",
+        """
+        error: `../evil.sh` leads out of its folder
+         --> flow.zip
+        hint: make it again, with names below one folder
+        """,
+        code=6,
+        there=zipped({**START, "../evil.sh": b""}),
+    ),
+    "a zip with an absolute name": Row(
+        "run flow.zip",
+        """
+        error: `/etc/evil.sh` is an absolute name
+         --> flow.zip
+        hint: make it again, with names below one folder
+        """,
+        code=6,
+        there=zipped({**START, "/etc/evil.sh": b""}),
+    ),
+    "a zip that was cut off": Row(
+        "run flow.zip",
+        """
+        error: this is no zip, or a damaged one
+         --> flow.zip
+        hint: make it again
+        """,
+        code=6,
+        there=content("flow.zip", packed(START)[:-30]),
+    ),
+    "a file that only says it is a zip": Row(
+        "run flow.zip",
+        """
+        error: this is no zip, or a damaged one
+         --> flow.zip
+        hint: make it again
+        """,
+        code=6,
+        there=content("flow.zip", b""),
+    ),
+    "a zip with a damaged file": Row(
+        "run flow.zip",
+        """
+        error: `START.sh` is damaged in this zip
+         --> flow.zip
+        hint: make it again
+        """,
+        code=6,
+        there=content("flow.zip", damaged()),
+    ),
+    "an empty zip": Row(
+        "run flow.zip",
+        """
+        error: there is nothing in this zip
+         --> flow.zip
+        hint: add START.md
+        """,
+        code=6,
+        there=zipped({}),
+    ),
+    "a zip that is not the one its name promises": Row(
+        f"run flow-{'0' * 64}.zip",
+        f"""
+        error: the SHA-256 in the name of this zip is not that of its content
+         --> flow-{"0" * 64}.zip
+        hint: get it again, or rename it: its SHA-256 is DIGEST
+        """.replace("DIGEST", hashlib.sha256(packed(START)).hexdigest()),
+        code=6,
+        there=zipped(START, f"flow-{'0' * 64}.zip"),
+    ),
+}
+
+
+# Names of runs, and what is kept of them
+
+
+def begun(room: Room) -> None:
+    room.drive(DONE, id="review-1f3a")
+
+
+def kept(name: str, data: bytes = b"") -> Callable[[Room], None]:
+    def put(room: Room) -> None:
+        path = Path(room.project.path(name))
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+
+    return put
+
+
+def harmed(line: int) -> Callable[[Room], None]:
+    """A run, one line of whose journal was damaged."""
+
+    def harm(room: Room) -> None:
+        begun(room)
+        path = Path(room.project.journal("review-1f3a"))
+        lines = path.read_bytes().splitlines(keepends=True)
+        lines[line - 1] = lines[line - 1].replace(b'"', b"'", 1)
+        path.write_bytes(b"".join(lines))
+
+    return harm
+
+
+def in_the_way(room: Room) -> None:
+    shutil.rmtree(room.path / ".raymond")
+    (room.path / ".raymond").write_text("in the way")
+
+
+def closed(room: Room) -> None:
+    begun(room)
+    Path(room.project.journal("review-1f3a")).chmod(0o400)
+
+
+def unmade(room: Room) -> None:
+    shutil.rmtree(room.path / ".raymond")
+    room.path.chmod(0o500)
+
+
+FOLDER_JOURNAL = """
+error: PROJECT/.raymond/workflows/r.jsonl: is a directory
+hint: nothing that was written before is lost; mend this, then `raymond resume r`
+"""
+EMPTY_JOURNAL = """
+error: PROJECT/.raymond/workflows/r.jsonl ends before its run begins
+hint: nothing was run: delete the file, then `r` can be an id again
+"""
+LOST_BEGINNING = """
+error: line 2 of PROJECT/.raymond/workflows/review-1f3a.jsonl is damaged and good lines follow it
+hint: this cannot be repaired: put back a copy of the file, or move it away
+"""
+
+
+def folder_journal(room: Room) -> None:
+    os.makedirs(room.project.journal("r"))
+
+
+RUNS = {
+    "an id that is almost there": Row(
+        "status reviw-1f3a",
+        """
+        error: there is no run `reviw-1f3a` in PROJECT/.raymond
+        hint: did you mean `review-1f3a`?
+        """,
+        code=2,
+        there=begun,
+    ),
+    "an id that is not there": Row(
+        "resume zzz",
+        """
+        error: there is no run `zzz` in PROJECT/.raymond
+        hint: `raymond list` shows the runs there are
+        """,
+        code=2,
+        there=begun,
+    ),
+    "an id where nothing was started": Row(
+        "status zzz",
+        """
+        error: there is no run `zzz` in PROJECT/.raymond
+        hint: no run was started here yet: raymond run PATH
+        """,
+        code=2,
+    ),
+    "an id that leads elsewhere": Row(
+        "resume ../workflows/review-1f3a",
+        """
+        error: `../workflows/review-1f3a` is no id of a run
+        hint: an id has letters, digits, _ and - only
+        """,
+        code=2,
+        there=begun,
+    ),
+    "an id that a terminal would obey": Row(
+        "status \x1b[31mred",
+        """
+        error: `\\x1b[31mred` is no id of a run
+        hint: an id has letters, digits, _ and - only
+        """,
+        code=2,
+        there=begun,
+    ),
+    "a new id that leads elsewhere": Row(
+        "run flow --id ../x",
+        """
+        error: `../x` cannot be an id
+        hint: use up to 100 letters, digits, _ and -
+        """,
+        code=2,
+        flow=DONE,
+    ),
+    "an id that exists already": Row(
+        "run flow --id review-1f3a",
+        """
+        error: there is a run `review-1f3a` already
+        hint: `raymond status review-1f3a` shows it; choose another --id
+        """,
+        code=1,
+        flow=DONE,
+        there=begun,
+    ),
+    "the status of a journal that is a folder": Row("status r", FOLDER_JOURNAL, code=1, there=folder_journal),
+    "resuming a journal that is a folder": Row("resume r", FOLDER_JOURNAL, code=1, there=folder_journal),
+    "stopping a journal that is a folder": Row("stop r", FOLDER_JOURNAL, code=1, there=folder_journal),
+    "repairing a journal that is a folder": Row("doctor --repair r", FOLDER_JOURNAL, code=1, there=folder_journal),
+    "the status of an empty journal": Row("status r", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
+    "resuming an empty journal": Row("resume r", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
+    "answering an empty journal": Row("answer r yes", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
+    "repairing an empty journal": Row("doctor --repair r", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
+    "a journal that is none": Row(
+        "resume r",
+        """
+        error: PROJECT/.raymond/workflows/r.jsonl is no journal of Raymond, or its first line is damaged
+        hint: this cannot be repaired: put back a copy of the file, or move it away
+        """,
+        code=1,
+        there=kept("workflows/r.jsonl", b"no journal\n"),
+    ),
+    "a journal with a first line from elsewhere": Row(
+        "resume r",
+        """
+        error: line 1 of PROJECT/.raymond/workflows/r.jsonl says something this version does not know (Expected `int`, got `str` - at `$.format`)
+        hint: it was written by a newer Raymond: use that one; nothing was changed
+        """,
+        code=1,
+        there=kept("workflows/r.jsonl", b'{"format":"two","sum":"%08x"}\n' % zlib.crc32(b'{"format":"two"')),
+    ),
+    "a journal that is damaged": Row(
+        "resume review-1f3a",
+        """
+        error: line 3 of PROJECT/.raymond/workflows/review-1f3a.jsonl is damaged and good lines follow it
+        hint: `raymond doctor --repair review-1f3a` keeps a copy, cuts there and names the steps lost
+        """,
+        code=1,
+        there=harmed(3),
+    ),
+    "a journal whose beginning is damaged": Row("resume review-1f3a", LOST_BEGINNING, code=1, there=harmed(2)),
+    "repairing a journal whose beginning is damaged": Row(
+        "doctor --repair review-1f3a", LOST_BEGINNING, code=1, there=harmed(2)
+    ),
+    "a journal that may not be written": Row(
+        "resume review-1f3a",
+        """
+        error: PROJECT/.raymond/workflows/review-1f3a.jsonl: permission denied
+        hint: nothing that was written before is lost; mend this, then `raymond resume review-1f3a`
+        """,
+        code=1,
+        there=closed,
+        obeys=True,
+    ),
+    "a project that may not be written": Row(
+        "run flow --id r",
+        """
+        error: PROJECT/.raymond/sources: permission denied
+        hint: nothing that was written before is lost; mend this, then try again
+        """,
+        code=1,
+        flow=DONE,
+        there=mode(".raymond", 0o500),
+        obeys=True,
+    ),
+    "a project that cannot be made": Row(
+        "run flow --id r",
+        """
+        error: cannot make PROJECT/.raymond: permission denied
+        hint: Raymond keeps its runs there: make the folder writable, or start somewhere else
+        """,
+        code=1,
+        flow=DONE,
+        there=unmade,
+        obeys=True,
+    ),
+    "a project that is a file": Row(
+        "run flow --id r",
+        """
+        error: PROJECT/.raymond is a file where a folder should be
+        hint: Raymond keeps its runs there: move the file away, or start somewhere else
+        """,
+        code=1,
+        flow=DONE,
+        there=in_the_way,
+    ),
+    "a folder of the project that is a file": Row(
+        "run flow --id r",
+        """
+        error: PROJECT/.raymond/sources is a file where a folder should be
+        hint: Raymond keeps its runs there: move the file away, or start somewhere else
+        """,
+        code=1,
+        flow=DONE,
+        there=kept("sources"),
+    ),
+}
+
+
+# What was typed
+
+TYPED = {
+    "a word that is almost a command": Row(
+        "statsu",
+        """
+        error: there is no command and no workflow `statsu`
+        hint: did you mean `raymond status`?
+        """,
+        code=2,
+    ),
+    "a word that is no command": Row(
+        "frobnicate",
+        """
+        error: there is no command and no workflow `frobnicate`
+        hint: raymond --help lists the commands
+        """,
+        code=2,
+    ),
+    "a setting without a key": Row(
+        "run flow --set START",
+        """
+        error: `START` sets nothing
+        hint: --set REVIEW.md.max_visits=5
+        """,
+        code=2,
+        flow=DONE,
+    ),
+    "a setting without a value": Row(
+        "run flow --set START.retries",
+        """
+        error: `START.retries` sets nothing
+        hint: --set REVIEW.md.max_visits=5
+        """,
+        code=2,
+        flow=DONE,
+    ),
+    "a setting that is no YAML": Row(
+        "run flow --set START.retries=[1",
+        """
+        error: `[1` cannot be read as a value of retries
+        hint: --set REVIEW.md.max_visits=5
+        """,
+        code=2,
+        flow=DONE,
+    ),
+    "a setting of a key that does not exist": Row(
+        "run flow --set START.retires=1",
+        """
+        error: there is no key `retires`
+         --> --set START.retires=1
+        hint: did you mean `retries`?
+        """,
+        code=6,
+        flow=DONE,
+    ),
+    "a setting with a value of the wrong kind": Row(
+        "run flow --set START.retries=true",
+        """
+        error: `retries` must be a whole number, 0 or more
+         --> --set START.retries=true
+        hint: retries: 3
+        """,
+        code=6,
+        flow=DONE,
+    ),
+    "a setting of a state that is not there": Row(
+        "run flow --set STRAT.retries=1",
+        """
+        error: there is no state `STRAT`
+         --> --set STRAT
+        hint: did you mean `START.sh`?
+        """,
+        code=6,
+        flow=DONE,
+    ),
+    "a variable without a value": Row(
+        "run flow --var colour",
+        """
+        error: `colour` is no variable
+        hint: --var name=value
+        """,
+        code=2,
+        flow=DONE,
+    ),
+    "a variable without a name": Row(
+        "run flow --var =red",
+        """
+        error: `=red` is no variable
+        hint: --var name=value
+        """,
+        code=2,
+        flow=DONE,
+    ),
+    "a variable whose name is none": Row(
+        "run flow --var a-b=red",
+        """
+        error: `a-b=red` is no variable
+        hint: --var name=value
+        """,
+        code=2,
+        flow=DONE,
+    ),
+    "a backend that is not there": Row(
+        "run flow --backend telepathy",
+        """
+        error: there is no backend `telepathy`
+        hint: there are: scripted, scripted-program
+        """,
+        code=5,
+        flow=DONE,
+    ),
+}
+
+ROWS = {**PATHS, **FILES, **ZIPS, **RUNS, **TYPED}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_mistake_is_answered_with_its_place_and_the_way_out_and_nothing_is_lost(room, row):
+    check(room, row)
+
+
+NO_SENSE = {
+    "a flag that does not exist": ("run flow --bugdet 1", "--bugdet", "raymond run --help"),
+    "an argument that is missing": ("run", "PATH", "raymond run --help"),
+    "an argument too many": ("run flow more", "more", "raymond run --help"),
+    "a budget that is no number": ("run flow --budget much", "much", "raymond run --help"),
+    "a count that is no whole number": ("run flow --max-iterations 1.5", "1.5", "raymond run --help"),
+    "an input that is not there": ("run flow --input @nowhere.txt", "nowhere.txt", ""),
+    "replies that are not there": ("run flow --replies nowhere.yaml", "nowhere.yaml", ""),
+    "an input that is not UTF-8": ("run flow --input -", "is not UTF-8 (byte 3)", ""),
+}
+
+
+@pytest.mark.parametrize(("typed", "named", "hint"), NO_SENSE.values(), ids=NO_SENSE)
+def test_a_command_that_makes_no_sense_names_what_is_wrong_and_starts_nothing(room, typed, named, hint):
+    room.flow(DONE, "room/flow")
+    before = everything(room.path)
+    done = run(room, *RAYMOND, *typed.split(), input=b"caf\xe9")
+    error, *more = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout, error[:7], named in error) == (2, b"", "error: ", True)
+    assert [line.partition(": ")[0] for line in more] == ["hint"] * len(more)
+    assert hint in "".join(more)
+    assert everything(room.path) == before
+
+
+# Scripts that do not say where to go
+
+SILENT = "the output has no transition"
+TORN = "the output has two transitions: <goto>NEXT</goto> and <result>"
+
+
+@pytest.mark.parametrize(
+    ("script", "why"), [("echo hello", SILENT), ("echo '<goto>NEXT</goto><result>x</result>'", TORN)]
+)
+def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(room, script, why):
+    ran = room.command({"START.sh": script, "NEXT.sh": "echo '<result>next</result>'"})
+    assert (ran.code, ran.out) == (1, "")
+    assert [re.sub(r"after \S+", "after T", line) for line in ran.lines] == [
+        "run r started: flow at START.sh",
+        "main starts at START.sh",
+        f"main step 1 failed (script): {why}",
+        f"main failed (script): {why}",
+        "run failed",
+        "failed: r after T",
+        "why:    1 agent(s) failed",
+        "cost:   $0.00 in 1 steps",
+        f"failed: main in START.sh: {why}",
+        "next:   raymond resume r",
+    ]
+    assert room.project.ids() == ["r"]
+
+
+# Streams
+
+
+def run(room: Room, *command: str, environment: Mapping[str, str | None] = {}, input: bytes = b""):
+    """Any command in the project; a variable that is None is not there."""
+    given = {**room.environment, **environment}
+    return subprocess.run(
+        command,
+        cwd=room.path,
+        env={name: value for name, value in given.items() if value is not None},
+        input=input,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def in_bash(room: Room, line: str, *args: str):
+    """`RAYMOND` in the line is the command with these arguments."""
+    return run(room, "bash", "-c", line.replace("RAYMOND", '"$@"'), "bash", *RAYMOND, *args)
+
+
+def finished(room: Room, id: str, result: str) -> None:
+    done = room.raymond("status", id)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"result: {result}")
+
+
+ECHO = {"START.sh": 'echo "<result>[$RAYMOND_INPUT]</result>"'}
+
+
+@pytest.mark.parametrize("flags", [(), ("--input", "-")])
+def test_a_run_whose_stdin_is_closed_has_an_empty_input(room, flags):
+    done = in_bash(room, "RAYMOND <&-", "run", room.flow(ECHO), "--id", "r", *flags)
+    assert (done.returncode, done.stdout) == (0, b"[]\n")
+    finished(room, "r", "[]")
+
+
+def test_a_workflow_that_needs_an_input_says_so_when_stdin_is_closed(room):
+    flow = room.flow({**ECHO, "workflow.yaml": "input: {required: true}"})
+    done = in_bash(room, "RAYMOND <&-", "run", flow, "--input", "-")
+    assert (done.returncode, done.stderr) == (2, b"error: flow needs an input\nhint: --input TEXT\n")
+    assert room.project.ids() == []
+
+
+def test_a_run_whose_stdout_is_closed_keeps_its_result(room):
+    done = in_bash(room, "RAYMOND >&-", "run", room.flow(ECHO), "--id", "r")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.endswith(b"result: []\nnext:   raymond status r\n")
+    finished(room, "r", "[]")
+
+
+@pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("status",), ("--help",)])
+def test_looking_with_stdout_closed_says_nothing(room, args):
+    begun(room)
+    done = in_bash(room, "RAYMOND >&-", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("status",), ("status", "--json"), ("--help",)])
+def test_a_pipe_that_breaks_is_no_error_that_anybody_has_to_read(room, args):
+    begun(room)
+    done = in_bash(room, "RAYMOND | true; exit ${PIPESTATUS[0]}", *args)
+    assert (done.returncode in (0, 141), done.stdout, done.stderr) == (True, b"", b"")
+    done = in_bash(room, "RAYMOND | head -c1; exit ${PIPESTATUS[0]}", *args)
+    assert (done.returncode in (0, 141), len(done.stdout), done.stderr) == (True, 1, b"")
+
+
+def test_an_error_that_nobody_can_read_keeps_its_exit_code(room):
+    assert in_bash(room, "RAYMOND 2>&-", "run", "nowhere").returncode == 6
+
+
+# Places that lack something
+
+
+@pytest.mark.parametrize("missing", ["HOME", "TERM", "PATH", "LANG", "USER"])
+def test_a_run_needs_no_variable_of_the_environment(room, missing):
+    done = run(room, *RAYMOND, "run", room.flow(DONE), "--id", "r", environment={missing: None})
+    assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr
+    finished(room, "r", "done")
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_letters_beyond_ascii_are_shown_in_a_locale_that_has_none(room, locale):
+    room.flow({"STÄRT.sh": "echo '<result>größe ☃</result>'"}, "room/flöw")
+    here = {"LC_ALL": locale, "LANG": None}
+    done = run(room, *RAYMOND, "run", "flöw", "--id", "r", environment=here)
+    assert (done.returncode, done.stdout.decode()) == (0, "größe ☃\n")
+    assert "main starts at STÄRT.sh\n" in done.stderr.decode()
+    finished(room, "r", "größe ☃")
+    wrong = run(room, *RAYMOND, "run", "flöw/STÄR.sh", environment=here)
+    assert (wrong.returncode, wrong.stderr.decode()) == (
+        6,
+        "error: there is no `flöw/STÄR.sh`\n --> flöw/STÄR.sh\nhint: did you mean `STÄRT.sh`?\n",
+    )
+
+
+def test_a_place_beyond_ascii_is_written_out_where_it_cannot_be_shown(room):
+    room.flow(prompt("Größe: <goto>ENDÉ</goto>"), "room/flow")
+    done = run(room, *RAYMOND, "run", "flow", environment={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 6
+    assert done.stderr.startswith(b"error: there is no state `END\\xc9`\n --> START.md:1:14\n")
+
+
+# A narrow terminal
+
+
+CONTROLS = r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[=>78]"
+"""Colours, moves of the cursor, and the title of the window: what a terminal obeys and does not show."""
+
+
+def at_terminal(room: Room, columns: int, *args: str) -> tuple[int, str]:
+    """A command at a terminal of its own; its exit code and what was to be read there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    sized = {name: value for name, value in room.environment.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [*RAYMOND, *args],
+        cwd=room.path,
+        env=sized | {"TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as screen:
+        got = b"".join(iter(lambda: _some(screen), b""))
+    text = re.sub(CONTROLS, "", got.decode()).replace("\r\n", "\n")
+    return process.wait(PATIENCE), text
+
+
+def _some(screen: io.FileIO) -> bytes:
+    try:
+        return screen.read(4096) or b""
+    except OSError:
+        return b""  # Linux says so when the last process has left the terminal
+
+
+def test_an_error_at_a_terminal_of_20_columns_is_the_same(room):
+    room.flow(prompt("---\nmodle: opus\n---\n"), "room/flow")
+    code, text = at_terminal(room, 20, "run", "flow")
+    assert code == 6
+    assert text == (
+        "error: there is no key `modle`\n"
+        " --> START.md:2:1\n"
+        "  |\n"
+        "2 | modle: opus\n"
+        "  | ^^^^^\n"
+        "hint: did you mean `model`?\n"
+    )
+
+
+@pytest.mark.parametrize("columns", [20, 1, 0])
+def test_no_command_minds_a_narrow_terminal(room, columns):
+    room.flow(DONE, "room/flow")
+    for args, word in {
+        ("run", "flow", "--id", "a-name-that-is-longer-than-a-line"): "done",
+        ("status",): "result: done",
+        ("list",): "a-name-that-is-longer-than-a-line",
+        ("--help",): "Commands:",
+        ("run", "--help"): "--max-parallel",
+        ("resume", "--help"): "--restart",
+    }.items():
+        code, text = at_terminal(room, columns, *args)
+        assert (code, word in text, "Traceback" in text) == (0, True, False), text
+        assert text.replace("\n", "").replace("\r", "").isprintable(), text
+
+
+# Our own mistakes
+
+BREAKS = """
+import sys, types
+
+import click
+
+from raymond import cli
+
+
+@click.command("break")
+def command():
+    raise RuntimeError("a wheel fell off")
+
+
+broken = types.ModuleType("raymond.cli.break")
+broken.command = command
+sys.modules["raymond.cli.break"] = broken
+cli.COMMANDS["break"] = "break"
+sys.exit(cli.main(["break"]))
+"""
+
+
+def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(room):
+    begun(room)
+    before = everything(room.path)
+    done = run(room, sys.executable, "-c", BREAKS)
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout) == (70, b"")
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-3] == "RuntimeError: a wheel fell off"
+    assert lines[-2].startswith("error: this is a bug in Raymond")
+    assert lines[-1].startswith("hint: please report the lines above")
+    assert everything(room.path) == before

@@ -1,0 +1,1048 @@
+"""The live block: its rows, what stays above it, questions on the terminal, and all of it in a real one."""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import START, Play, place, start
+from raymond import block, core, live, run
+from raymond.events import AgentStarted, Decision, StepStarted, WaitStarted
+from raymond.live import Live
+from raymond.run import Run
+from running import GO, Room, until
+
+FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "T.md": "", "S.sh": ""}
+FORK_TWO = "<fork>A</fork><fork>B</fork><wait>N</wait>"
+ASK = '<ask next="A">Which colour?</ask>'
+
+
+@pytest.fixture(autouse=True)
+def _the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times are shown as a person's clock has them, colours as the environment wants them."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def play(*texts: str, **given: Any) -> Play:
+    made = Play(FILES, **{"workflow_id": "r", **given})
+    for text in texts:
+        made.say(text)
+    return made
+
+
+def rows(
+    made: Run,
+    width: int = 80,
+    height: int = 24,
+    *,
+    after: float = 0.0,
+    costs: dict[str, float] | None = None,
+    last: dict[str, str] | None = None,
+) -> list[str]:
+    """The block as text."""
+    shown = block.rows(made, costs or {}, last or {}, width=width, height=height, now=START + after)
+    return ["".join(text for text, _ in row) for row in shown]
+
+
+def crowd(count: int, running: int = 0) -> Run:
+    """A run whose main agent waits for `count` agents; some of them run."""
+    placed = place(FILES)
+    names = [f"main_a{number + 1}" for number in range(count)]
+    begun = core.begin(start(placed, workflow_id="r", budget=10.0, max_turns_at_once=count))
+    told = [
+        *begun,
+        StepStarted(agent="main", step=1, backend="claude"),
+        *(AgentStarted(agent=name, state="A.md", parent="main") for name in names),
+        WaitStarted(agent="main", state="N.md"),
+        *(StepStarted(agent=name, step=number + 2, backend="claude") for number, name in enumerate(names[:running])),
+    ]
+    return run.fold([Decision(seq=1, time=START, events=told)])
+
+
+# --- what a terminal may be given
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("as it is", "as it is"),
+        ("a\tb", "a b"),
+        ("\x1b[2J\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]2;title\x07text\x1b]8;;http://x\x1b\\link", "textlink"),
+        ("\x1b]52;c;never ended", "52;c;never ended"),
+        ("\x1bcreset \x1b(Bset", "reset set"),
+        ("bell\x07 back\x08 return\r delete\x7f", "bell back return delete"),
+        ("\x9b2J one byte", "2J one byte"),
+        ("left \u202eto right\u2066", "left to right"),
+        ("Grüße 世界 🎉", "Grüße 世界 🎉"),
+        ("half \ud83d a pair", "half \ufffd a pair"),
+    ],
+)
+def test_what_moves_a_cursor_is_taken_out_of_texts(text: str, shown: str) -> None:
+    assert live.plain(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("terminal", "term", "usable"),
+    [
+        (True, "xterm", True),
+        (True, "dumb", False),
+        (True, "unknown", False),
+        (True, "", False),
+        (True, None, False),
+        (False, "xterm", False),
+    ],
+)
+def test_a_block_needs_a_terminal_that_can_move_its_cursor(
+    terminal: bool, term: str | None, usable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TERM") if term is None else monkeypatch.setenv("TERM", term)
+    assert live.usable(Paper(terminal=terminal)) is usable
+
+
+# --- the rows
+
+
+def mixed() -> Play:
+    """An agent in every status, in no good order."""
+    forks = "".join(f"<fork>{state}</fork>" for state in ("A", "B", "A", "B", "A", "B"))
+    made = play(f"{forks}<wait>N</wait>", budget=10.0, max_turns_at_once=10)
+    made.say('<goto after="17m">A</goto>', "main_a1")
+    made.say('<ask next="A">Which\n  colour?</ask>', "main_b2", cost=0.07)
+    made.fail("setup", "main_a3", error="no such model")
+    made.say("<goto>B</goto>", "main_b4", cost=0.25)
+    made.begin("main_b4")
+    made.begin("main_a5")
+    return made
+
+
+MIXED = {
+    "costs": {"main_b2": 0.07, "main_b4": 0.25},
+    "last": {"main_b4": "Read src/x.py", "main_a5": "says\x1b[2J this"},
+}
+
+
+def test_at_80_columns_there_is_a_row_for_every_agent() -> None:
+    assert rows(mixed().run, 80, after=75, **MIXED) == [
+        "r · running · 1m 15s · 5 steps · $0.32 of $10.00 [----------]",
+        "main     START.md  waiting   1m 15s         for 5 agents",
+        "main_b4  B.md x2   running   1m 15s  $0.25  Read src/x.py",
+        "main_a5  A.md      running   1m 15s         says this",
+        "main_b2  B.md      asking    1m 15s  $0.07  Which colour?",
+        "main_a3  A.md      failed    1m 15s         no such model",
+        "main_a1  A.md x2   sleeping  1m 15s         until 14:03:40",
+        "main_b6  B.md      ready     1m 15s",
+    ]
+
+
+def test_at_200_columns_nothing_is_cut_and_at_20_everything_ends_in_an_ellipsis() -> None:
+    made = mixed()
+    made.agent("main_a3").error = "word " * 60
+    wide, narrow = rows(made.run, 200, after=75, **MIXED), rows(made.run, 20, after=75, **MIXED)
+    assert wide[1] == "main     START.md  waiting   1m 15s         for 5 agents"
+    assert wide[5] == f"main_a3  A.md      failed    1m 15s         {'word ' * 31}".rstrip() + "…"
+    assert narrow == [
+        "r · running · 1m 15…",
+        "main     waiting   …",
+        "main_b4  running   …",
+        "main_a5  running   …",
+        "main_b2  asking    …",
+        "main_a3  failed    …",
+        "main_a1  sleeping  …",
+        "main_b6  ready     …",
+    ]
+
+
+def test_a_wide_character_is_cut_as_the_two_cells_it_takes() -> None:
+    made = play()
+    made.begin()
+    shown = [rows(made.run, width, last={"main": "世界" * 20})[1] for width in (42, 41)]
+    assert shown == ["main  START.md  running  0s  世界世界世界…", "main  START.md  running  0s  世界世界世…"]
+    assert [block.cell_len(row) for row in shown] == [42, 40]
+
+
+def test_a_long_name_keeps_its_end_and_a_long_state_its_beginning() -> None:
+    name = "main_review1_fix2_check3"
+    made = Run()
+    run.evolve(made, start(place(FILES), workflow_id="r"))
+    run.evolve(made, AgentStarted(agent=name, state="A_STATE_WITH_A_VERY_LONG_NAME.md"))
+    assert rows(made, 40)[1] == "…_fix2_check3  A_STATE_W…  ready  11d 1…"
+
+
+def test_the_number_of_the_attempt_is_told() -> None:
+    made = play()
+    made.fail("crash")
+    made.begin()
+    assert rows(made.run)[1] == "main  START.md  running  0s  attempt 2"
+    assert rows(made.run, last={"main": "hello"})[1] == "main  START.md  running  0s  attempt 2: hello"
+
+
+def test_a_question_and_a_wait_with_a_time_say_until_when() -> None:
+    made = play('<ask next="A" timeout="5m" timeout_next="B">Now?</ask>')
+    assert rows(made.run)[1] == "main  START.md  asking  0s  Now? (until 13:51:40)"
+    made = play('<fork>A</fork><wait timeout="5m" timeout_next="B">N</wait>')
+    assert rows(made.run)[1] == "main     START.md  waiting  0s  for 1 agent until 13:51:40"
+
+
+def test_a_time_on_another_day_has_its_day() -> None:
+    made = play('<goto after="3d">A</goto>')
+    assert rows(made.run) == [
+        "r · sleeping until Jan 15 13:46 · 0s · 1 step · $0.00",
+        "main  A.md  sleeping  0s  until Jan 15 13:46",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cost", "bar"),
+    [(0.0, "----------"), (0.99, "----------"), (3.5, "###-------"), (9.99, "#########-"), (12.0, "##########")],
+)
+def test_the_bar_is_the_part_of_the_budget_that_is_spent(cost: float, bar: str) -> None:
+    made = play(budget=10.0)
+    made.run.cost = cost
+    assert rows(made.run)[0] == f"r · running · 0s · 0 steps · ${cost:.2f} of $10.00 [{bar}]"
+
+
+def test_without_a_budget_there_is_no_bar() -> None:
+    assert rows(play().run)[0] == "r · running · 0s · 0 steps · $0.00"
+
+
+def test_a_cost_that_is_estimated_says_so() -> None:
+    made = play()
+    made.say("<goto>A</goto>", cost=0.5, estimated=True)
+    assert rows(made.run)[0] == "r · running · 0s · 1 step · ~$0.50"
+
+
+# --- the status in words
+
+
+def words(made: Play) -> str:
+    return block.status(made.run, START)[0]
+
+
+def two_run() -> Play:
+    made = play(FORK_TWO)
+    made.begin("main_a1")
+    made.begin("main_b2")
+    return made
+
+
+def test_the_header_says_what_a_parked_run_waits_for() -> None:
+    made = two_run()
+    made.stop()
+    assert words(made) == "parked: finishing 2 running steps; Ctrl-C again stops them now"
+    made.say("<result>x</result>", "main_a1")
+    assert words(made) == "parked: finishing 1 running step; Ctrl-C again stops it now"
+    made.say("<result>x</result>", "main_b2")
+    assert words(made) == "parked"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "told"),
+    [
+        ("stop", "stop was asked for", "stopping: finishing 2 running steps"),
+        ("signal", "stopped by SIGTERM", "stopping: stopped by SIGTERM"),
+        (
+            "limit",
+            "the budget of $1.00 is spent",
+            "stopping: the budget of $1.00 is spent; finishing 2 running steps",
+        ),
+    ],
+)
+def test_the_header_says_why_a_run_stops(kind: str, reason: str, told: str) -> None:
+    made = two_run()
+    made.stop(kind, reason)
+    assert words(made) == told
+
+
+def test_the_header_says_for_whom_a_run_waits() -> None:
+    assert words(play(ASK)) == "waiting for you"
+    closed = play()
+    closed.fail("limit", error="usage limit", retry_at=START + 600)
+    assert words(closed) == "waiting for claude until 13:56:40"
+
+
+def test_the_header_says_how_a_run_ended() -> None:
+    done = play("<result>x</result>")
+    done.pass_time()
+    assert words(done) == "completed"
+    failed = play()
+    failed.fail("setup")
+    failed.pass_time()
+    assert words(failed) == "failed"
+
+
+def test_a_closed_backend_has_a_line_of_its_own() -> None:
+    made = play()
+    made.fail("limit", error="usage limit\nreached", retry_at=START + 600)
+    assert rows(made.run)[1] == "claude closed until 13:56:40 (limit): usage limit reached"
+    made = play()
+    made.fail("auth", error="log in")
+    assert rows(made.run)[1] == "claude closed (auth): log in"
+
+
+# --- many agents, little room
+
+
+def test_of_200_agents_those_that_do_not_fit_are_counted() -> None:
+    shown = rows(crowd(200, running=30), 80, 24, after=4)
+    assert len(shown) == 21
+    assert shown[:3] == [
+        "r · running · 4s · 0 steps · $0.00 of $10.00 [----------]",
+        "main      START.md  waiting  4s  for 200 agents",
+        "main_a1   A.md      running  4s",
+    ]
+    assert shown[-1] == "... and 182 more: 12 running, 170 ready"
+
+
+def test_of_10000_agents_only_what_is_shown_is_made() -> None:
+    shown = rows(crowd(10_000, running=4), 80, 12, after=4)
+    assert shown == [
+        "r · running · 4s · 0 steps · $0.00 of $10.00 [----------]",
+        "main     START.md  waiting  4s  for 10000 agents",
+        "main_a1  A.md      running  4s",
+        "main_a2  A.md      running  4s",
+        "main_a3  A.md      running  4s",
+        "main_a4  A.md      running  4s",
+        "main_a5  A.md      ready    4s",
+        "main_a6  A.md      ready    4s",
+        "... and 9994 more: 9994 ready",
+    ]
+
+
+def test_agents_that_have_ended_are_counted_with_those_that_do_not_fit() -> None:
+    made = play("<fork>A</fork><fork>B</fork><fork>A</fork><wait>N</wait>")
+    made.say("<result>x</result>", "main_a1")
+    made.begin("main_a3")
+    assert rows(made.run) == [
+        "r · running · 0s · 2 steps · $0.00",
+        "main     START.md  waiting  0s  for 2 agents",
+        "main_a3  A.md      running  0s",
+        "main_b2  B.md      ready    0s",
+        "... and 1 more: 1 ended",
+    ]
+    assert rows(made.run, height=6) == [
+        "r · running · 0s · 2 steps · $0.00",
+        "main  START.md  waiting  0s  for 2 agents",
+        "... and 3 more: 1 running, 1 ready, 1 ended",
+    ]
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("width", [1, 2, 20])
+def test_the_block_is_never_larger_than_its_place(width: int, height: int) -> None:
+    made = mixed().run
+    shown = rows(made, width, height, **MIXED)
+    assert 1 <= len(shown) <= max(1, height - 3)
+    assert all(block.cell_len(row) <= width for row in shown)
+
+
+# --- on a terminal
+
+
+class Paper(io.StringIO):
+    """A terminal as far as the block needs one: what stands on it, however it was written."""
+
+    def __init__(self, width: int = 80, height: int = 24, *, terminal: bool = True) -> None:
+        super().__init__()
+        self.width, self.height, self.terminal = width, height, terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def size(self) -> tuple[int, int]:
+        return self.width, self.height
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything from the first line on; the line of the cursor is the last one."""
+        lines, at, column = [""], 0, 0
+        for part in re.findall(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\].*?\x07|[\r\n]|[^\x1b\r\n]+", self.getvalue()):
+            if part == "\n":
+                at, column = at + 1, 0
+                lines += [""] * (at + 1 - len(lines))
+            elif part == "\r":
+                column = 0
+            elif part.startswith("\x1b["):
+                at, column = self._control(lines, at, column, part)
+            elif not part.startswith("\x1b]"):
+                lines[at] = (lines[at][:column].ljust(column) + part + lines[at][column + len(part) :]).rstrip(" ")
+                column += len(part)
+        assert not any(lines[at + 1 :]), f"the cursor is on line {at} of {lines}"
+        return lines[: at + 1]
+
+    def _control(self, lines: list[str], at: int, column: int, part: str) -> tuple[int, int]:
+        if part.endswith("A"):
+            return at - int(part[2:-1] or 1), column
+        if part in ("\x1b[J", "\x1b[K", "\x1b[2K"):
+            lines[at] = "" if part == "\x1b[2K" else lines[at][:column]
+            if part == "\x1b[J":
+                del lines[at + 1 :]
+        else:
+            assert re.fullmatch(r"\x1b\[([\d;]+m|\?25[lh]|2[23];2t)", part), part
+        return at, column
+
+    @property
+    def titles(self) -> list[str]:
+        return re.findall(r"\x1b\]2;(.*?)\x07", self.getvalue())
+
+    @property
+    def colours(self) -> set[str]:
+        return set(re.findall(r"\x1b\[([\d;]+)m", self.getvalue())) - {"0"}
+
+
+class Watched:
+    """A run moved by hand, and a face that is told of it."""
+
+    def __init__(self, *texts: str, asks: bool = False, told: bool = True, **given: Any) -> None:
+        self.paper = Paper()
+        self.play = play(**given)
+        self.writer = self.reader = -1
+        if asks:
+            self.reader, self.writer = os.pipe()
+        self.live = Live(self.paper, keys=self.reader, clock=lambda: self.play.now, size=self.paper.size)
+        self.told = 0
+        for text in texts:
+            self.play.say(text)
+        if told:
+            self.tell()
+
+    def tell(self) -> list[str]:
+        """Tell what was not told yet; what the terminal shows then."""
+        news, self.told = self.play.decisions[self.told :], len(self.play.decisions)
+        self.live.decided(self.play.run, news)
+        self.live.refresh(self.play.run)
+        return self.paper.lines
+
+    def type(self, text: str) -> list[tuple[str, str]]:
+        """Type, and let the run have the answers."""
+        os.write(self.writer, text.encode())
+        answers = self.live.typed()
+        for agent, answer in answers:
+            self.play.ask("answer", agent=agent, text=answer)
+        return answers
+
+
+STARTED = "13:46:40 run r started: test at START.md"
+
+
+def test_the_block_stands_below_what_stays_and_is_drawn_in_its_place() -> None:
+    made = Watched()
+    made.play.begin()
+    made.play.now += 1
+    assert made.tell() == [STARTED, "r · running · 1s · 0 steps · $0.00", "main  START.md  running  1s", ""]
+    made.play.say(FORK_TWO, cost=0.02)
+    made.play.now += 1
+    assert made.tell() == [
+        STARTED,
+        "r · running · 2s · 1 step · $0.02",
+        "main     START.md  waiting  2s  $0.02  for 2 agents",
+        "main_a1  A.md      ready    1s",
+        "main_b2  B.md      ready    1s",
+        "",
+    ]
+    made.play.say("<result>x</result>", "main_a1", cost=0.01)
+    made.play.fail("setup", "main_b2", error="no such model")
+    assert made.tell()[:4] == [
+        STARTED,
+        "13:46:42 main_a1 done $0.01 total $0.03",
+        "13:46:42 main_b2 failed (setup): no such model",
+        "r · running · 2s · 3 steps · $0.03",
+    ]
+
+
+def test_nothing_is_written_when_nothing_has_changed() -> None:
+    made = Watched()
+    before = made.paper.getvalue()
+    made.live.refresh(made.play.run)
+    assert made.paper.getvalue() == before
+    made.play.now += 1
+    made.live.refresh(made.play.run)
+    assert made.paper.getvalue() != before
+
+
+def test_what_steps_print_stays_and_the_tools_they_use_do_not() -> None:
+    made = Watched()
+    made.play.begin()
+    made.play.now += 1
+    made.live.shown("main", "print", "one\n\x1b[2Jtwo")
+    made.live.shown("main", "tool", "Read src/x.py")
+    assert made.tell() == [
+        STARTED,
+        "main | one",
+        "main | two",
+        "r · running · 1s · 0 steps · $0.00",
+        "main  START.md  running  1s  Read src/x.py",
+        "",
+    ]
+
+
+def test_what_is_printed_in_one_moment_is_written_together() -> None:
+    made = Watched()
+    made.play.now += live.SOON
+    made.live.shown("main", "print", "one")
+    before = made.paper.getvalue()
+    made.live.shown("main", "print", "two")
+    assert made.paper.getvalue() == before
+    assert made.tell()[:3] == [STARTED, "main | one", "main | two"]
+
+
+def test_the_last_line_of_a_visit_goes_with_it() -> None:
+    made = Watched()
+    made.play.begin()
+    made.live.shown("main", "text", "I think")
+    assert made.tell()[2] == "main  START.md  running  0s  I think"
+    made.play.say("<goto>A</goto>")
+    assert made.tell()[2] == "main  A.md  ready  0s"
+
+
+def test_moves_that_were_not_to_be_expected_stay() -> None:
+    made = Watched(FORK_TWO)
+    made.play.ask("move", agent="main_a1", state="N")
+    made.play.begin("main_b2")
+    made.play.interrupt("main_b2")
+    assert made.tell()[1:4] == [
+        "13:46:40 request move taken",
+        "13:46:40 main_a1 A.md -> N.md (moved)",
+        "13:46:40 main_b2 step 2 interrupted",
+    ]
+
+
+def test_what_a_person_should_know_is_said_at_once() -> None:
+    made = Watched()
+    made.live.said("parked: waiting for 1 running step(s) of main\x1b[A")
+    assert made.paper.lines[:2] == [STARTED, "parked: waiting for 1 running step(s) of main"]
+
+
+def test_what_is_said_before_the_run_is_known_stands_alone() -> None:
+    made = Watched(told=False)
+    made.live.said("12 bytes were torn off")
+    assert made.paper.lines == ["12 bytes were torn off", ""]
+
+
+def test_at_the_end_the_block_is_gone_and_the_terminal_is_as_it_was() -> None:
+    made = Watched("<result>x</result>")
+    made.live.shown("main", "print", "last words")
+    made.live.close()
+    made.live.close()
+    assert made.paper.lines == [STARTED, "13:46:40 main done", "main | last words", ""]
+    assert made.paper.getvalue().endswith("\x1b[?25h\x1b]2;\x07\x1b[23;2t")
+    made.live.said("after it")
+    assert made.paper.lines[-2:] == ["after it", ""]
+
+
+def test_the_title_tells_the_run_and_changes_with_it() -> None:
+    made = Watched()
+    made.play.say(FORK_TWO, cost=0.31)
+    made.tell()
+    made.play.now += 1
+    made.tell()
+    made.live.close()
+    assert made.paper.titles == ["raymond r: running 1 agent $0.00", "raymond r: running 3 agents $0.31", ""]
+    assert made.paper.getvalue().startswith("\x1b[?25l\x1b[22;2t\x1b]2;raymond r: ")
+
+
+def test_what_is_no_terminal_gets_no_title() -> None:
+    made = Watched(told=False)
+    made.paper.terminal = False
+    made.tell()
+    made.live.close()
+    assert made.paper.titles == []
+
+
+def test_colours_are_left_out_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Watched(budget=1.0).paper.colours == {"1", "2", "32"}
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Watched(budget=1.0).paper.colours == {"1", "2"}
+
+
+def test_rows_that_a_narrower_terminal_has_wrapped_are_erased_too() -> None:
+    made = Watched(budget=10.0)
+    assert made.paper.lines[1:3] == [
+        "r · running · 0s · 0 steps · $0.00 of $10.00 [----------]",
+        "main  START.md  ready  0s",
+    ]
+    made.paper.width = 20
+    made.live.refresh(made.play.run)
+    # 57 cells are three lines now, 25 are two.
+    assert made.paper.getvalue().count("\x1b[A\x1b[2K") == 5
+
+
+def test_a_terminal_that_is_gone_does_not_end_the_run() -> None:
+    class Gone(Paper):
+        def write(self, _: str) -> int:
+            raise OSError(5, "Input/output error")
+
+    made = play()
+    face = Live(Gone(), clock=lambda: START, size=lambda: (80, 24))
+    face.decided(made.run, made.decisions)
+    face.refresh(made.run)
+    face.said("nobody reads this")
+    face.close()
+
+
+# --- questions
+
+
+def test_where_nobody_types_a_question_is_a_line_and_a_row() -> None:
+    made = Watched(ASK)
+    assert made.paper.lines == [
+        STARTED,
+        "13:46:40 main asks: Which colour?",
+        "r · waiting for you · 0s · 1 step · $0.00",
+        "main  START.md  asking  0s  Which colour?",
+        "",
+    ]
+    made.play.ask("answer", agent="main", text="blue")
+    assert made.tell()[2] == "13:46:40 main START.md -> A.md (answered)"
+
+
+def test_a_question_takes_the_place_of_the_block_until_it_is_answered() -> None:
+    made = Watched('<ask next="A">Which colour?\nRed\x1b[2J or blue?\n</ask>', asks=True)
+    asked = [STARTED, "main asks: Which colour?", "  Red or blue?"]
+    assert made.paper.lines == [*asked, ">"]
+    assert made.paper.getvalue().endswith("> ")
+    made.play.now += 5
+    made.live.shown("main_b2", "print", "meanwhile")
+    assert made.tell() == [*asked, ">"], "what is printed meanwhile is held back"
+    assert made.type("bl") == []
+    assert made.type("ue\n") == [("main", "blue")]
+    assert made.paper.lines[:5] == [*asked, "> blue", "main_b2 | meanwhile"]
+    assert made.tell() == [
+        *asked,
+        "> blue",
+        "main_b2 | meanwhile",
+        "r · running · 5s · 1 step · $0.00",
+        "main  A.md  ready  0s",
+        "",
+    ]
+
+
+def test_questions_are_asked_one_after_the_other() -> None:
+    made = Watched(FORK_TWO, asks=True)
+    made.play.say('<ask next="N">Second?</ask>', "main_b2")
+    made.tell()
+    made.play.say('<ask next="N">Third?</ask>', "main_a1")
+    assert made.tell() == [STARTED, "main_b2 asks: Second?", ">"]
+    assert made.type("yes\n") == [("main_b2", "yes")]
+    assert made.tell() == [STARTED, "main_b2 asks: Second?", "> yes", "main_a1 asks: Third?", ">"]
+    assert made.type("\n") == [("main_a1", "")]
+    assert made.tell()[5] == "r · running · 0s · 3 steps · $0.00"
+
+
+def test_what_is_typed_while_nothing_is_asked_is_no_answer() -> None:
+    made = Watched(asks=True)
+    assert made.type("y\nhalf") == []
+    made.play.say(ASK)
+    made.tell()
+    assert made.type("blue\n") == [("main", "blue")]
+
+
+def test_a_question_asked_before_the_run_was_taken_up_is_asked_again() -> None:
+    made = Watched(ASK, told=False, asks=True)
+    made.told = len(made.play.decisions)
+    made.play.resume()
+    assert made.tell() == ["13:46:40 run resumed", "main asks: Which colour?", ">"]
+
+
+def test_an_answer_from_elsewhere_takes_the_question_away() -> None:
+    made = Watched(ASK, asks=True)
+    made.play.ask("answer", agent="main", text="blue")
+    assert made.tell() == [
+        STARTED,
+        "main asks: Which colour?",
+        "main asks no more: answered elsewhere; it goes on at A.md",
+        "r · running · 0s · 1 step · $0.00",
+        "main  A.md  ready  0s",
+        "",
+    ]
+    assert made.type("too late\n") == []
+
+
+def test_a_question_that_nobody_answers_in_time_is_taken_away() -> None:
+    made = Watched('<ask next="A" timeout="5m" timeout_next="T">Now?</ask>', asks=True)
+    made.play.pass_time(300)
+    assert made.tell()[1:4] == [
+        "main asks: Now?",
+        "main asks no more: nobody answered in time; it goes on at T.md",
+        "r · running · 5m · 1 step · $0.00",
+    ]
+
+
+def test_an_answer_that_came_too_late_is_said_to_be_refused() -> None:
+    made = Watched(ASK, asks=True)
+    made.play.ask("answer", agent="main", text="red")
+    assert made.type("blue\n") == [("main", "blue")]
+    assert "13:46:40 request answer refused: main is not asking anything" in made.tell()
+
+
+def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:
+    made = Watched(ASK, asks=True)
+    os.close(made.writer)
+    assert made.live.typed() == []
+    assert made.live.keys == -1
+    assert made.live.typed() == []
+    assert made.paper.lines == [
+        STARTED,
+        "main asks: Which colour?",
+        "no answer; raymond answer r main TEXT answers later",
+        "r · waiting for you · 0s · 1 step · $0.00",
+        "main  START.md  asking  0s  Which colour?",
+        "",
+    ]
+
+
+def test_a_question_that_comes_while_a_run_is_parked_is_a_line() -> None:
+    made = Watched(asks=True)
+    made.play.begin()
+    made.play.stop()
+    made.tell()
+    made.play.say(ASK)
+    assert made.tell()[1:3] == ["13:46:40 main asks: Which colour?", "r · parked · 0s · 1 step · $0.00"]
+
+
+def test_a_pipe_that_has_ended_is_left_alone_before_anything_is_asked() -> None:
+    made = Watched(asks=True)
+    os.close(made.writer)
+    assert made.live.typed() == []
+    assert made.live.keys == -1
+    made.play.say(ASK)
+    assert made.tell()[1] == "13:46:40 main asks: Which colour?"
+
+
+def test_a_run_that_is_parked_asks_nothing_more() -> None:
+    made = Watched(FORK_TWO, asks=True)
+    made.play.begin("main_a1")
+    made.play.say(ASK, "main_b2")
+    made.tell()
+    made.play.stop()
+    made.live.said("parked: waiting for 1 running step(s) of main_a1")
+    assert made.tell()[1:5] == [
+        "main_b2 asks: Which colour?",
+        "parked: waiting for 1 running step(s) of main_a1",
+        "no answer; raymond answer r main_b2 TEXT answers later",
+        "r · parked: finishing 1 running step; Ctrl-C again stops it now · 0s · 2 steps…",
+    ]
+
+
+# --- in a real terminal
+
+PROGRAM = """
+import os, sys
+from raymond import console, launch, loader, project
+from raymond.live import Live
+
+loaded = loader.load(sys.argv[1])
+home = project.make(os.getcwd())
+face = Live(keys=0)
+held = launch.take_up(home, launch.begin(home, loaded, launch.Options(id="r")), face, loaded=loaded)
+try:
+    held.driver.drive()
+finally:
+    held.close()
+    face.close()
+print(held.driver.run.ended or "not ended", file=sys.stderr)
+"""
+
+in_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux, the terminal of these tests, is not installed")
+
+
+class Pane:
+    """A terminal of tmux in which the program above drives a workflow."""
+
+    def __init__(self, room: Room, width: int) -> None:
+        self._room = room
+        self._socket = f"raymond-test-{os.getpid()}-{id(self)}"
+        self._width = width
+
+    def tmux(self, *args: str) -> str:
+        given = ["tmux", "-u", "-L", self._socket, "-f", "/dev/null", *args]
+        environment = {**self._room.environment, "LC_ALL": "C.UTF-8"}
+        environment.pop("TMUX", None)
+        done = subprocess.run(given, cwd=self._room.path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, folder: str) -> None:
+        # `stty` shows what the program left behind.
+        command = f"{self.command(folder)}; stty -a | grep -ow -e -echo -e echo; exec sleep 600"
+        self.tmux("new-session", "-d", "-x", str(self._width), "-y", "24", f"echo before; {command}")
+
+    def command(self, folder: str) -> str:
+        program = self._room.path.parent / "program.py"
+        program.write_text(PROGRAM, "utf-8")
+        return f"{sys.executable} {program} {folder}"
+
+    @property
+    def cursor(self) -> bool:
+        return self.tmux("display-message", "-p", "#{cursor_flag}") == "1\n"
+
+    def type(self, *keys: str) -> None:
+        self.tmux("send-keys", *keys)
+
+    @property
+    def lines(self) -> list[str]:
+        """All that was ever written, the times left out."""
+        text = self.tmux("capture-pane", "-p", "-S", "-").rstrip("\n")
+        return [re.sub(r"^\d\d:\d\d:\d\d ", "TIME ", line.rstrip()) for line in text.splitlines()]
+
+    def sees(self, pattern: str) -> list[str]:
+        """Wait for a line; all of them then."""
+
+        def found() -> list[str]:
+            lines = self.lines
+            return lines if any(re.fullmatch(pattern, line) for line in lines) else []
+
+        try:
+            return until(found, pattern)
+        except AssertionError:
+            raise AssertionError(f"no line {pattern} in\n" + "\n".join(self.lines)) from None
+
+    def end(self) -> None:
+        with contextlib.suppress(AssertionError):
+            socket = self.tmux("display-message", "-p", "#{socket_path}").strip()
+            self.tmux("kill-server")
+            Path(socket).unlink(missing_ok=True)
+        self._room.clear()
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    (tmp_path / "room").mkdir()
+    return Room(tmp_path / "room", TZ="UTC", TERM="screen")
+
+
+@contextlib.contextmanager
+def terminal(room: Room, files: dict[str, str], width: int = 80) -> Iterator[Pane]:
+    pane = Pane(room, width)
+    try:
+        pane.start(room.flow(files))
+        yield pane
+    finally:
+        pane.end()
+
+
+WAITS = {"START.sh": f"{GO}\necho '<result>done</result>'"}
+LEFT = ["before", "TIME run r started: flow at START.sh", "TIME main done", "TIME run completed", "completed", "echo"]
+
+
+@in_tmux
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_the_block_is_seen_while_the_run_goes_on_and_nothing_of_it_after(room: Room, width: int) -> None:
+    with terminal(room, WAITS, width) as pane:
+        lines = pane.sees(r"main  (START\.sh  )?running  .*")
+        header = "r · running · " if width == 20 else "of $10.00 [----------]"
+        assert [header in line for line in lines[-2:]] == [True, False]
+        room.go()
+        lines = pane.sees("echo")
+        assert "".join(lines) == "".join(LEFT)
+
+
+@in_tmux
+def test_the_block_follows_the_size_of_the_terminal(room: Room) -> None:
+    with terminal(room, WAITS) as pane:
+        pane.sees(r"main  START\.sh  running  \ds")
+        pane.tmux("resize-window", "-x", "30", "-y", "24")
+        lines = pane.sees(r"r · running · \d+s · 0 steps? · …")
+        assert len(lines[-2]) == 30
+        pane.tmux("resize-window", "-x", "200", "-y", "10")
+        pane.sees(r"r · running · \d+s · 0 steps · \$0\.00 of \$10\.00 \[-{10}\]")
+        room.go()
+        assert pane.sees("echo") == LEFT
+
+
+@in_tmux
+def test_a_block_at_the_top_of_the_screen_does_not_get_into_the_scrollback(room: Room) -> None:
+    """tmux puts a screen that is cleared from its first line on into the scrollback."""
+    prints = "".join(f"<print>{number}</print>" for number in range(30))
+    with terminal(room, {"START.sh": f"echo '{prints}<goto>NEXT</goto>'", "NEXT.sh": WAITS["START.sh"]}) as pane:
+        pane.sees(r"main  NEXT\.sh  running  \ds")
+        pane.tmux("resize-window", "-x", "80", "-y", "3")
+        pane.type("C-c")
+        pane.sees(r"r · parked: .*")
+        room.go()
+        assert [line for line in pane.sees("echo") if " · " in line] == []
+
+
+ASKS = {
+    "START.sh": "echo '<fork>OTHER</fork><fork>ASK</fork><wait>END</wait>'",
+    "OTHER.sh": f"{GO}\necho '<print>the other goes on</print><result>ok</result>'",
+    "ASK.sh": "printf '<ask next=\"TOLD\">Release now?</ask>'",
+    "TOLD.sh": 'echo "<print>told: $RAYMOND_INPUT</print><result>ok</result>"',
+    "END.sh": "echo '<result>all</result>'",
+}
+
+
+@in_tmux
+def test_a_person_answers_while_another_agent_goes_on(room: Room) -> None:
+    with terminal(room, ASKS) as pane:
+        pane.sees(">")
+        pane.type("in a mom")
+        pane.sees("> in a mom")
+        room.go()
+        until(lambda: any(type(one).__name__ == "AgentEnded" for one in room.events()), "the end of the other agent")
+        assert pane.lines[-1] == "> in a mom"
+        pane.type("ent", "Enter")
+        lines = pane.sees("echo")
+        question = lines.index("main_ask2 asks: Release now?")
+        assert lines[question : question + 4] == [
+            "main_ask2 asks: Release now?",
+            "> in a moment",
+            "main_other1 | the other goes on",
+            "TIME main_other1 done",
+        ]
+        assert lines[-6:] == [
+            "main_ask2 | told: in a moment",
+            "TIME main_ask2 done",
+            "TIME main done",
+            "TIME run completed",
+            "completed",
+            "echo",
+        ]
+
+
+@in_tmux
+def test_what_is_typed_below_the_block_moves_nothing_and_answers_nothing(room: Room) -> None:
+    files = {"START.sh": f"{GO}\n{ASKS['ASK.sh']}", "TOLD.sh": ASKS["TOLD.sh"]}
+    with terminal(room, files) as pane:
+        pane.sees(r"main  START\.sh  running  \ds")
+        pane.type("too early", "Enter", "Enter", "Enter", "C-d")
+        room.go()
+        assert pane.sees(">") == [*LEFT[:2], "main asks: Release now?", ">"]
+        pane.type("now", "Enter")
+        assert pane.sees("echo")[2:5] == ["main asks: Release now?", "> now", "main | told: now"]
+
+
+@in_tmux
+def test_a_person_who_will_not_answer_ends_the_waiting(room: Room) -> None:
+    with terminal(room, {"START.sh": ASKS["ASK.sh"], "TOLD.sh": ASKS["TOLD.sh"]}) as pane:
+        pane.sees(">")
+        pane.type("C-d")
+        assert pane.sees("echo") == [
+            *LEFT[:2],
+            "main asks: Release now?",
+            "no answer; raymond answer r main TEXT answers later",
+            "not ended",
+            "echo",
+        ]
+
+
+@in_tmux
+def test_a_question_answered_elsewhere_goes_with_what_was_typed(room: Room) -> None:
+    with terminal(room, {"START.sh": ASKS["ASK.sh"], "TOLD.sh": f"{GO}\n{ASKS['TOLD.sh']}"}) as pane:
+        pane.sees(">")
+        pane.type("not y")
+        pane.sees("> not y")
+        assert room.raymond("answer", "r", "main", "yes").returncode == 0
+        lines = pane.sees(r"main  TOLD\.sh  running  \ds")
+        assert lines[2:4] == [
+            "main asks: Release now?",
+            "main asks no more: answered elsewhere; it goes on at TOLD.sh",
+        ]
+        room.go()
+        assert pane.sees("echo")[4] == "main | told: yes"
+
+
+@in_tmux
+def test_what_a_script_prints_cannot_clear_the_terminal(room: Room) -> None:
+    files = {"START.sh": r"printf '<print>\033[2J\033[Hgotcha\033]2;mine\007</print><goto>WAITS</goto>'"}
+    files["WAITS.sh"] = WAITS["START.sh"]
+    with terminal(room, files) as pane:
+        before = ["before", LEFT[1], "main | gotcha"]
+        assert pane.sees(r"main  WAITS\.sh  running .*")[:3] == before
+        assert pane.tmux("display-message", "-p", "#{pane_title}") == "raymond r: running 1 agent $0.00\n"
+        room.go()
+        assert pane.sees("echo") == [*before, *LEFT[2:]]
+        assert not pane.tmux("display-message", "-p", "#{pane_title}").startswith("raymond")
+
+
+@in_tmux
+def test_ctrl_c_parks_and_the_header_says_what_it_waits_for(room: Room) -> None:
+    with terminal(room, WAITS) as pane:
+        pane.sees(r"main  START\.sh  running  \ds")
+        pane.type("C-c")
+        pane.sees(r"r · parked: finishing 1 running step; Ctrl-C again stops it now · .*")
+        pane.type("C-c")
+        lines = pane.sees("echo")
+        assert lines[-3:] == ["TIME main step 1 interrupted", "not ended", "echo"]
+        assert not any("finishing" in line for line in lines)
+
+
+@contextlib.contextmanager
+def in_shell(room: Room, files: dict[str, str]) -> Iterator[Pane]:
+    """A shell with jobs, the program one of them."""
+    pane = Pane(room, 80)
+    try:
+        (room.path / "run.sh").write_text(f"exec {pane.command(room.flow(files))}", "utf-8")
+        pane.tmux("new-session", "-d", "-x", "80", "-y", "24", "env PS1='$ ' bash --norc --noprofile")
+        pane.sees(r"\$")
+        pane.type("sh run.sh", "Enter")
+        yield pane
+    finally:
+        pane.end()
+
+
+STOPPED = r"\[1\]\+  Stopped +sh run\.sh"
+
+
+@in_tmux
+def test_ctrl_z_gives_the_shell_a_clean_terminal_and_fg_brings_the_block_back(room: Room) -> None:
+    with in_shell(room, WAITS) as pane:
+        pane.sees(r"main  START\.sh  running  \ds")
+        pane.type("C-z")
+        assert blocks(pane.sees(STOPPED)) == []
+        assert pane.cursor
+        pane.type("fg", "Enter")
+        pane.sees(r"main  START\.sh  running  \ds")
+        assert not pane.cursor
+        room.go()
+        lines = pane.sees("completed")
+        assert blocks(lines) == []
+        assert lines[lines.index("completed") - 1] == "TIME run completed"
+
+
+@in_tmux
+def test_after_ctrl_z_a_question_is_asked_again(room: Room) -> None:
+    with in_shell(room, {"START.sh": ASKS["ASK.sh"], "TOLD.sh": ASKS["TOLD.sh"]}) as pane:
+        pane.sees(">")
+        pane.type("half", "C-z")
+        pane.sees(STOPPED)
+        pane.type("fg", "Enter")
+        assert pane.sees(">")[-2:] == ["main asks: Release now?", ">"]
+        pane.type("whole", "Enter")
+        pane.sees(r"main \| told: whole")
+        pane.sees("completed")
+
+
+@in_tmux
+def test_in_the_background_there_are_lines_and_no_block(room: Room) -> None:
+    files = {"START.sh": f"{GO}\necho '<print>one</print><goto>NEXT</goto>'", "NEXT.sh": "exec sleep 600"}
+    with in_shell(room, files) as pane:
+        pane.sees(r"main  START\.sh  running  \ds")
+        pane.type("C-z")
+        pane.sees(STOPPED)
+        pane.type("bg", "Enter")
+        room.go()
+        assert blocks(pane.sees(r"(\$ )?main \| one")) == []
+        pane.type("fg", "Enter")
+        pane.sees(r"main  NEXT\.sh  running  \ds")
+
+
+def blocks(lines: list[str]) -> list[str]:
+    """The headers of blocks."""
+    return [line for line in lines if " · " in line]
