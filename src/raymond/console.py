@@ -159,7 +159,7 @@ def next_command(run: Run) -> str:
     """The command that leads on."""
     id, status = run.start.workflow_id, views.status(run)
     if status == "completed":
-        return f"raymond status {id}"
+        return f"raymond logs {id}"
     asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and asking:
         return f"raymond answer {id} {asking[0]} TEXT, then raymond resume {id}"

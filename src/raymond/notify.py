@@ -101,10 +101,13 @@ def _deliver(target: str, data: bytes) -> int:
 
 def main() -> int:
     """Deliver what stands on stdin to the target named on the command line."""
+    from http.client import HTTPException
+    from subprocess import TimeoutExpired
+
     target = sys.argv[1]
     try:
         return _deliver(target, sys.stdin.buffer.read())
-    except Exception as error:  # whatever it is, it is told in one line and costs nobody anything else
+    except (OSError, ValueError, HTTPException, TimeoutExpired) as error:
         print(f"--notify {target}: {error}", file=sys.stderr)
         return 1
 
