@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import watching
 import workflows
 from measure import Child, Failed, interrupted, run
 from report import Goal, Reading
@@ -32,6 +33,10 @@ class Size:
     resume_rounds: int = 5
     memory_rounds: int = 3
     start_rounds: int = 15
+    runs: int = 1000
+    read_rounds: int = 5
+    watched: int = 1000
+    watch_rounds: int = 3
 
 
 FULL = Size()
@@ -44,6 +49,10 @@ QUICK = Size(
     resume_rounds=2,
     memory_rounds=1,
     start_rounds=5,
+    runs=200,
+    read_rounds=2,
+    watched=200,
+    watch_rounds=1,
 )
 
 
@@ -70,6 +79,19 @@ def goals(size: Size) -> dict[str, list[Goal]]:
             Goal("version", "CPU of `raymond --version`", 15, 5, more_ms),
             Goal("status", "CPU of `raymond status --json`", 100, 60, more_ms),
             Goal("one-step", "own CPU of a one-step run", 150, 80, more_ms),
+        ],
+        "reading": [
+            Goal("list", f"CPU of `raymond list` over {size.runs:,} finished runs", 0.3, 0.15, "{:.2f} s"),
+            Goal("status-many", f"CPU of `raymond status` with {size.live:,} agents", 0.5, 0.25, "{:.2f} s"),
+        ],
+        "watching": [
+            Goal(
+                "watching",
+                f"driver's CPU with {size.watched:,} agents while `logs -f` and `attach` look",
+                1.1,
+                1.02,
+                times,
+            ),
         ],
     }
 
@@ -317,6 +339,8 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "resume": resume,
     "memory": memory,
     "start": start,
+    "reading": lambda home, size: watching.reading(home, size.runs, size.live, size.read_rounds),
+    "watching": lambda home, size: watching.watching(home, size.watched, size.watch_rounds),
 }
 
 

@@ -6,6 +6,7 @@ of known pids, and a file of started pids.
 """
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -14,6 +15,7 @@ from functools import lru_cache
 
 from raymond.lock import start_time
 from raymond.polling import Poll
+from raymond.project import make_private, private
 
 MARK = "RAYMOND_STEP"
 GRACE = 2.0
@@ -23,6 +25,8 @@ PORTABLE = bool(os.environ.get("RAYMOND_PORTABLE"))
 HAS_PIDFD = hasattr(os, "pidfd_open") and not PORTABLE
 HAS_PROC = os.path.isdir("/proc/self") and not PORTABLE
 
+_NOTING = 'echo "$$ $2" >> "$1" && shift 2 && exec "$@"'
+"""A process that writes down its own pid before it is what it is to be: a driver killed meanwhile loses none."""
 _RESET = [signal.SIGPIPE, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
 
 
@@ -146,11 +150,22 @@ class Marks:
         mine = f"{self._key}/{step}"
         return f"{self._outer}:{mine}" if self._outer else mine
 
+    def noting(self, argv: list[str], step: int) -> list[str]:
+        """`argv`, started so that its pid is written down, where processes cannot be searched."""
+        if HAS_PROC:
+            return argv
+        make_private(os.path.dirname(self._pids))
+        # Looked up here: what is not there is an error of the start, and not of the shell.
+        program = _program(argv[0])
+        if not os.access(program, os.X_OK):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+        return ["/bin/sh", "-c", _NOTING, "sh", self._pids, str(step), program, *argv[1:]]
+
     def note(self, pid: int, step: int) -> None:
-        """Remember a started process, where processes cannot be searched."""
+        """Remember when a started process began, where processes cannot be searched."""
         if not HAS_PROC:
-            os.makedirs(os.path.dirname(self._pids), 0o700, exist_ok=True)
-            with open(self._pids, "a", encoding="ascii") as file:
+            make_private(os.path.dirname(self._pids))
+            with open(self._pids, "a", encoding="ascii", opener=private) as file:
                 file.write(f"{pid} {step} {start_time(pid)}\n")
 
     def leader(self, step: int) -> int:
@@ -201,10 +216,22 @@ class Marks:
                 lines = file.read().splitlines()
         except FileNotFoundError:
             return
+        found: dict[int, tuple[int, str]] = {}
         for line in lines:
-            pid, step, began = line.split(" ", 2)
-            if alive(int(pid), began) or _group_without_leader(int(pid)):
-                yield int(pid), int(step)
+            pid, step, *began = line.split(" ", 2)
+            if began or int(pid) not in found:
+                found[int(pid)] = (int(step), began[0] if began else "")
+        for number, (at, when) in found.items():
+            if (alive(number, when) if when else _leads(number)) or _group_without_leader(number):
+                yield number, at
+
+
+def _leads(pid: int) -> bool:
+    """A session has this process at its head; that it began when its driver was killed nobody could note."""
+    try:
+        return os.getsid(pid) == pid
+    except OSError:
+        return False
 
 
 def _group_without_leader(pid: int) -> bool:

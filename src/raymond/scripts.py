@@ -75,7 +75,8 @@ class ScriptStep(Step):
         out, write_out = self.host.pipe()
         err, write_err = self.host.pipe()
         try:
-            self.pid = spawn(argv, env, self._cwd, stdout=write_out, stderr=write_err)
+            noted = self.host.marks.noting(argv, self.number)
+            self.pid = spawn(noted, env, self._cwd, stdout=write_out, stderr=write_err)
         except OSError as error:
             os.close(out)
             os.close(err)

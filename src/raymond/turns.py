@@ -182,7 +182,8 @@ class ProgramTurn(TurnStep):
         out = os.open(os.path.join(spool, "out"), flags, 0o600)
         err = os.open(os.path.join(spool, "err"), flags, 0o600)
         try:
-            self.pid = spawn(command.argv, env, self.turn.cwd, stdin=path, stdout=out, stderr=err)
+            argv = self.host.marks.noting(command.argv, self.number)
+            self.pid = spawn(argv, env, self.turn.cwd, stdin=path, stdout=out, stderr=err)
         except OSError as error:
             self._gone = True
             what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"

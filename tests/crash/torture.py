@@ -53,7 +53,11 @@ class Place:
         self.project: Project = runs.project_in(self.room)
         self.ledger = folder / "ledger"
         self.journal = Path(self.project.journal(ID))
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("RAYMOND")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "RAYMOND_PORTABLE" or not name.startswith("RAYMOND")
+        }
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         self.environment = {**kept, "LEDGER": str(self.ledger)}
         self._files = folder

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond import durations
+from raymond.archive import unsafe
 from raymond.backends import Command, Delayed, Observation, Reply, Trouble, Turn
 from raymond.backends.stream import StreamReader, tool_line
 from raymond.core import Spending
@@ -108,6 +109,9 @@ class Replies:
             reply = msgspec.convert(fields, Scripted)
             if reply.fail and reply.fail not in KINDS:
                 raise ValueError(f"fail is one of {', '.join(KINDS)}")
+            for path in reply.writes:
+                if reason := unsafe(path):
+                    raise ValueError(f"`{path}` in writes {reason}")
         except (ValueError, TypeError) as error:
             raise WorkflowError(
                 Diagnostic(

@@ -57,6 +57,9 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
         held = lock.take(project.beside(id, "lock"), force=force)
     except RunBusy as busy:
         inbox.leave(project.beside(id, "inbox"), request)
+        if busy.host and busy.host != os.uname().nodename:
+            gone = f"when {busy.host} is gone: raymond resume {id} --force"
+            return f"left for process {busy.pid} on {busy.host}, which drives {id}; {gone}"
         return f"left for process {busy.pid}, which drives {id}"
     try:
         reading = journal.read(project, id)

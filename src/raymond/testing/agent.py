@@ -49,7 +49,7 @@ def _end(reply: dict[str, Any], session: str, base: str, prompt: str, sessions: 
     turn = {"base": base, "prompt": prompt, "reply": text, "cost": reply.get("cost", 0.0)}
     turn |= {"tokens_in": usage["input_tokens"], "tokens_out": usage["output_tokens"]}
     aside = os.path.join(sessions, f".{session}")
-    with open(aside, "w", encoding="utf-8") as file:
+    with open(aside, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         json.dump(turn, file)
     os.replace(aside, os.path.join(sessions, f"{session}.json"))
     _say({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}})
