@@ -131,7 +131,10 @@ class Room:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAYMOND")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         self._mark = f"TEST_ROOM={self.path}"
-        self.environment = {**kept, "TEST_ROOM": str(self.path), **environment}
+        home = path / "home"
+        home.mkdir()
+        kept = {name: value for name, value in kept.items() if not name.startswith("XDG_")}
+        self.environment = {**kept, "HOME": str(home), "TEST_ROOM": str(self.path), **environment}
 
     def flow(self, files: Mapping[str, str], name: str = "flow") -> str:
         """Write a workflow beside the room."""

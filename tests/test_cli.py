@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.cli import COMMANDS
+from raymond.cli import COMMANDS, GROUPS
 from running import GO, Room, until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,9 +44,9 @@ def test_a_run_that_is_done_says_so_in_five_lines_and_only_its_result_on_stdout(
     assert re.fullmatch(r"completed: r after \d+ms|completed: r after \d\.\ds", how)
     assert rest == [
         "why:    every agent has ended",
-        "cost:   $0.00 in 1 steps",
+        "cost:   $0.00 in 1 step",
         "result: done",
-        "next:   raymond status r",
+        "next:   raymond logs r",
     ]
 
 
@@ -187,9 +187,13 @@ def test_an_input_that_is_not_utf_8_is_refused(room):
         assert told(room.raymond("run", flow, "--input", "-", stdin=stdin)) == (
             2,
             "",
-            "error: stdin is not UTF-8 (byte 3)\n",
+            "error: stdin is not UTF-8 (byte 3)\nhint: save it as UTF-8\n",
         )
-    assert told(room.raymond("run", flow, "--input", "@in.txt")) == (2, "", "error: in.txt is not UTF-8 (byte 3)\n")
+    assert told(room.raymond("run", flow, "--input", "@in.txt")) == (
+        2,
+        "",
+        "error: `in.txt` is not UTF-8 (byte 3)\nhint: save it as UTF-8\n",
+    )
     argument = subprocess.run(
         [sys.executable, "-m", "raymond", "run", flow, "--input", b"caf\xe9"],
         cwd=room.path,
@@ -197,7 +201,10 @@ def test_an_input_that_is_not_utf_8_is_refused(room):
         capture_output=True,
         check=False,
     )
-    assert (argument.returncode, argument.stderr) == (2, b"error: `caf?` is not UTF-8\nhint: give it as @FILE\n")
+    assert (argument.returncode, argument.stderr) == (
+        2,
+        b"error: `caf?` is not UTF-8\nhint: rename the file in UTF-8; a text can be given as @FILE\n",
+    )
 
 
 def test_a_workflow_that_needs_an_input_says_which(room):
@@ -216,6 +223,9 @@ def test_variables_and_settings_are_given_with_flags(room):
     assert room.command({"START.sh": script}, *flags).out == "a=b=.\n"
 
 
+UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relative to this directory"
+
+
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
@@ -226,21 +236,12 @@ def test_variables_and_settings_are_given_with_flags(room):
             ("--set", "START.retries=[1"),
             "`[1` cannot be read as a value of retries\nhint: --set REVIEW.md.max_visits=5",
         ),
-        (("--input", "@nowhere.txt"), "cannot read nowhere.txt: no such file or directory"),
-        (("--replies", "nowhere.yaml"), "cannot read nowhere.yaml: no such file or directory"),
-        (
-            ("--max-parallel", "0"),
-            "Invalid value for '--max-parallel': 0 is not in the range x>=1.\nhint: raymond run --help",
-        ),
-        (
-            ("--budget", "-1"),
-            "Invalid value for '--budget': '-1' is not a number of dollars, 0 or more.\nhint: raymond run --help",
-        ),
-        (
-            ("--bugdet", "1"),
-            "No such option '--bugdet'. (Did you mean one of: '--budget', '--quiet', '--set'?)\nhint: raymond run --help",
-        ),
-        (("more",), "Got unexpected extra argument (more)\nhint: raymond run --help"),
+        (("--input", "@nowhere.txt"), f"`nowhere.txt` {UNREADABLE}"),
+        (("--replies", "nowhere.yaml"), f"`nowhere.yaml` {UNREADABLE}"),
+        (("--max-parallel", "0"), "--max-parallel: 0 is not in the range x>=1\nhint: raymond run --help"),
+        (("--budget", "-1"), "--budget: `-1` is not a number of dollars, 0 or more\nhint: --budget 5"),
+        (("--bugdet", "1"), "there is no flag `--bugdet`\nhint: did you mean `--budget`?"),
+        (("more",), "`more` is one argument too many\nhint: raymond run --help"),
     ],
 )
 def test_a_wrong_flag_ends_with_2_and_says_what_is_wrong(room, flags, error):
@@ -270,10 +271,15 @@ def test_an_unknown_command_is_answered_with_one_like_it(room):
 
 
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
-def test_help_names_every_command(room, args):
+def test_help_names_every_command_in_its_group(room, args):
     done = room.raymond(*args)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+    shown = {}
+    for name, commands in GROUPS.items():
+        section = done.stdout.partition(f"\n{name}:\n")[2].partition("\n\n")[0]
+        shown[name] = re.findall(r"^  (\S+)", section, re.MULTILINE)
+        assert shown[name] == [*commands]
+    assert [*shown] == ["Run", "Upkeep"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -298,11 +304,11 @@ def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room):
     status = json.loads(room.raymond("status", "r", "--json").stdout)
     assert status["status"] == "running"
     room.go()
-    until(lambda: "next:   raymond status r" in log.read_text(), "the end of the run")
+    until(lambda: "next:   raymond logs r" in log.read_text(), "the end of the run")
     room.nothing_runs()
     text = log.read_text()
     assert "main starts at START.sh\n" in text
-    assert text.endswith("next:   raymond status r\ndone\n")
+    assert text.endswith("next:   raymond logs r\ndone\n")
     assert oct(log.stat().st_mode)[-3:] == "600"
 
 
@@ -391,7 +397,9 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room):
 
 def test_the_state_file_says_what_status_says(room):
     room.drive(ASKS)
-    assert Path(room.project.beside("r", "json")).read_text() == room.raymond("status", "--json").stdout
+    kept = json.loads(Path(room.project.beside("r", "json")).read_text())
+    assert kept.pop("journal_bytes") == os.stat(room.project.journal("r")).st_size
+    assert kept == json.loads(room.raymond("status", "--json").stdout)
 
 
 def test_status_shows_every_agent_and_the_command_that_leads_on(room):
@@ -400,30 +408,41 @@ def test_status_shows_every_agent_and_the_command_that_leads_on(room):
     assert (done.returncode, done.stderr) == (0, "")
     lines = [re.sub(r"\d+(\.\d)?m?s", "T", line) for line in done.stdout.splitlines()]
     assert lines == [
-        "r: waiting (1 agent(s) wait for an answer), no process drives it",
-        "1 steps, $0.00, T",
-        "  main  START.sh  asking for T  Which one?",
-        "next: raymond resume r",
+        "r: waiting (1 agent waits for an answer), no process drives it",
+        f"  flow from {room.path.parent}/flow",
+        "  1 step, $0.00 of $10.00, T",
+        "  main  START.sh  asking for T",
+        '      last:  <ask next="END">Which one?</ask>',
+        "      asks:  Which one?",
+        "      next:  raymond answer r main TEXT",
+        "next: raymond answer r main TEXT, then raymond resume r",
     ]
 
 
-def test_status_of_a_live_run_names_the_process(room):
+def test_status_of_a_live_run_names_the_process_and_how_to_watch_it(room):
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
-        assert room.raymond("status").stdout.splitlines()[0] == f"r: running, driven by process {live.pid}"
+        lines = room.raymond("status").stdout.splitlines()
+        assert (lines[0], lines[-1]) == (f"r: running, driven by process {live.pid}", "next: raymond attach r")
 
 
 def test_status_of_a_run_that_is_done_shows_its_result(room):
     room.drive(DONE)
     lines = room.raymond("status", "r").stdout.splitlines()
-    assert (lines[0], lines[-1]) == ("r: completed, no process drives it", "result: done")
+    assert (lines[0], lines[-2:]) == ("r: completed", ["result: done", "next: raymond logs r"])
 
 
 def test_status_of_a_failed_run_shows_why(room):
     room.drive({"START.sh": "echo 'out of paper' >&2; exit 1"})
     lines = room.raymond("status").stdout.splitlines()
-    assert lines[0] == "r: failed, no process drives it"
-    assert re.fullmatch(r"  main  START\.sh  failed for \S+  ended with exit code 1: out of paper", lines[2])
+    assert lines[0] == "r: failed"
+    assert re.fullmatch(r"  main  START\.sh  failed for \S+", lines[3])
+    assert lines[4:] == [
+        "      last:  out of paper",
+        "      error: ended with exit code 1: out of paper",
+        "      next:  raymond resume r --agent main --retry (or --goto STATE, --give-up)",
+        "next: raymond resume r",
+    ]
 
 
 def test_list_shows_the_latest_run_first(room):
@@ -431,6 +450,7 @@ def test_list_shows_the_latest_run_first(room):
     room.drive(ASKS, id="the-second")
     lines = room.raymond("list").stdout.splitlines()
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
+        ["ID", "STATUS", "AGE", "AGENTS", "COST"],
         ["the-second", "waiting", "T", "1", "$0.00"],
         ["first", "completed", "T", "0", "$0.00"],
     ]
@@ -439,8 +459,28 @@ def test_list_shows_the_latest_run_first(room):
 def test_list_as_json_is_one_document(room):
     room.drive(DONE)
     [row] = json.loads(room.raymond("list", "--json").stdout)
-    assert list(row) == ["workflow_id", "status", "age", "agents", "cost", "started_at"]
-    assert (row["workflow_id"], row["status"], row["agents"], row["cost"]) == ("r", "completed", 0, "$0.00")
+    instant = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    assert all(re.fullmatch(instant, row.pop(name)) for name in ("started_at", "updated_at"))
+    assert row == {
+        "workflow_id": "r",
+        "project": str(room.path),
+        "status": "completed",
+        "driven": False,
+        "agents": 0,
+        "cost_usd": 0.0,
+        "cost_is_estimated": False,
+        "error": None,
+    }
+
+
+def test_a_run_whose_driver_is_dead_is_listed_as_abandoned(room):
+    with room.start("run", room.flow(HELD), "--id", "r") as live:
+        held(room)
+        assert json.loads(room.raymond("list", "--json").stdout)[0]["driven"] is True
+        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "running"]
+        live.signal(signal.SIGKILL)
+        live.wait()
+        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "abandoned"]
 
 
 def test_list_where_nothing_was_started(room):
@@ -451,8 +491,10 @@ def test_list_where_nothing_was_started(room):
 def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room):
     room.drive(DONE)
     Path(room.project.journal("broken")).write_text("no journal\n")
-    rows = {row["workflow_id"]: row["status"] for row in json.loads(room.raymond("list", "--json").stdout)}
-    assert rows == {"r": "completed", "broken": "unreadable"}
+    rows = json.loads(room.raymond("list", "--json").stdout)
+    assert {row["workflow_id"]: row["status"] for row in rows} == {"r": "completed", "broken": "unreadable"}
+    assert rows[0].keys() == rows[1].keys()
+    assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["broken", "unreadable"]
 
 
 def test_looking_writes_nothing(room):
@@ -585,7 +627,7 @@ def test_an_answer_needs_a_name_when_several_agents_ask(room):
     assert told(room.raymond("answer", "r", "yes")) == (
         2,
         "",
-        "error: several agents ask: main_ask1, main_ask2\nhint: say which one: raymond answer ID AGENT TEXT\n",
+        "error: several agents ask: main_ask1, main_ask2\nhint: say which one: raymond answer r main_ask1 TEXT\n",
     )
     room.raymond("answer", "r", "main_ask2", "two")
     room.raymond("answer", "r", "main_ask1", "one")
@@ -652,7 +694,7 @@ def test_a_reader_that_left_does_not_end_a_run(room):
     done = room.raymond("run", room.flow(DONE), "--id", "r", stdout=writer)
     os.close(writer)
     assert done.returncode == 141, "the result could not be delivered"
-    assert done.stderr.splitlines()[-1] == "next:   raymond status r"
+    assert done.stderr.splitlines()[-1] == "next:   raymond logs r"
     assert "Traceback" not in done.stderr
     assert json.loads(room.raymond("status", "--json").stdout)["results"] == {"main": "done"}
 

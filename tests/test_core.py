@@ -788,3 +788,52 @@ def test_the_same_inputs_give_the_same_events() -> None:
 
 def test_a_run_of_nothing_is_owed_nothing() -> None:
     assert (schedule.owed(Run()), schedule.wake_at(Run())) == ([], None)
+
+
+# Time
+
+
+def test_a_run_stops_when_its_time_is_over_and_its_running_step_may_end() -> None:
+    play = Play(FILES, max_time=60.0)
+    play.begin()
+    assert play.pass_time(59) == []
+    assert play.pass_time(1) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
+    assert (views.status(play.run), views.exit_code(play.run)) == ("stopped", 4)
+    play.now += 10
+    assert play.say("<goto>A</goto>")[1:] == [AgentMoved(agent="main", tag="goto", state="A.md")]
+    assert schedule.owed(play.run) == []
+    assert play.pass_time(1000) == []
+
+
+def test_a_run_that_has_ended_is_not_stopped_by_time() -> None:
+    play = Play(FILES, max_time=60.0)
+    play.say("<result>x</result>")
+    play.pass_time()
+    assert play.run.ended == "completed"
+    assert play.pass_time(1000) == []
+
+
+def test_a_run_whose_time_is_over_stops_with_its_step_too() -> None:
+    """With another limit beside it, the end of a step asks for all of them."""
+    play = Play(FILES, max_time=60.0, budget=5.0)
+    play.now += 61
+    play.begin()
+    assert play.say("<goto>A</goto>")[-1] == RunStopped(kind="limit", reason="max_time (1m) is over")
+
+
+def test_the_time_while_nobody_drove_does_not_count() -> None:
+    play = Play(FILES, max_time=60.0)
+    play.now += 30
+    play.say("<goto>A</goto>")
+    play.stop()
+    play.now += 100_000
+    assert RunStopped(kind="limit", reason="max_time (1m) is over") not in play.resume()
+    assert play.pass_time(29) == []
+    assert play.pass_time(1) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
+
+
+def test_an_agent_asleep_beyond_the_time_of_its_run_is_left_asleep() -> None:
+    play = Play(FILES, max_time=60.0)
+    play.say("<goto after='10m'>A</goto>")
+    assert play.pass_time(60) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
+    assert play.main.status == "sleeping"

@@ -17,6 +17,7 @@ from raymond.events import (
     AskStarted,
     RequestTaken,
     RunEnded,
+    RunStopped,
     StepFailed,
     StepFinished,
     StepInterrupted,
@@ -62,8 +63,8 @@ def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room):
         held(room, live)
         live.signal(signal.SIGINT)
         live.sees(
-            "parked: waiting for 1 running step(s) of main; nothing new starts. Ctrl-C again stops them now: "
-            "what they have not finished runs again, and is paid again, on resume"
+            "parked: nothing new starts; 1 running step to finish: main\n"
+            "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume\n"
         )
         assert live.process.poll() is None
         room.go()
@@ -74,7 +75,7 @@ def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room):
     assert ran.lines[-5].startswith("paused: r after ")
     assert ran.lines[-4:] == [
         "why:    parked with Ctrl-C",
-        "cost:   $0.00 in 1 steps",
+        "cost:   $0.00 in 1 step",
         "result: none yet",
         "next:   raymond resume r",
     ]
@@ -213,7 +214,8 @@ def test_parked_names_five_of_the_agents_it_waits_for(room):
         held(room, live, 7)
         live.signal(signal.SIGINT)
         live.sees(
-            "parked: waiting for 7 running step(s) of main_work1, main_work2, main_work3, main_work4, main_work5 and 2 more;"
+            "parked: nothing new starts; 7 running steps to finish: "
+            "main_work1, main_work2, main_work3, main_work4, main_work5 and 2 more\n"
         )
         room.go()
         assert live.wait().code == 130
@@ -239,7 +241,7 @@ def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room, backend):
     with room.start("run", room.flow(files), "--id", "r", "--backend", backend) as live:
         live.sees("main * Read")
         live.signal(signal.SIGINT)
-        live.sees("parked: waiting for 1 running step(s) of main;")
+        live.sees("parked: nothing new starts; 1 running step to finish: main\n")
         ran = live.wait()
     assert ran.code == 130
     assert (ran.run.cost, ran.run.agents["main"].state) == (0.1, "END.md")
@@ -346,8 +348,8 @@ def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(r
     ran = room.command({"START.sh": "echo '<ask next=\"END\">Ship it?</ask>'", "END.sh": END})
     assert ran.code == 3
     assert ran.lines[-4:] == [
-        "why:    1 agent(s) wait for an answer",
-        "cost:   $0.00 in 1 steps",
+        "why:    1 agent waits for an answer",
+        "cost:   $0.00 in 1 step",
         "asks:   main: Ship it?",
         "next:   raymond answer r main TEXT, then raymond resume r",
     ]
@@ -435,7 +437,7 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room):
         held(room, live)
         done = room.raymond("stop", "r")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"left for process {live.pid}, which drives r\n"
+        assert done.stderr == f"taken by process {live.pid}, which drives r\n"
         live.sees("run stops: stop was asked for")
         room.go()
         ran = live.wait()
@@ -468,7 +470,7 @@ def test_an_answer_reaches_a_live_run(room):
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("main asks: Which?")
         done = room.raymond("answer", "r", "the blue one")
-        assert (done.returncode, done.stderr) == (0, f"left for process {live.pid}, which drives r\n")
+        assert (done.returncode, done.stderr) == (0, f"taken by process {live.pid}, which drives r\n")
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "the blue one\n")
     assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines
@@ -550,7 +552,7 @@ def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room):
         "why:    max_iterations (3) was reached",
         "cost:   $0.00 in 3 steps",
         "result: none yet",
-        "next:   raymond resume r --max-iterations N",
+        "next:   raymond resume r --max-iterations MORE",
     ]
     again = room.resume("--max-iterations", "10")
     assert (again.code, again.out) == (0, "five\n")
@@ -567,9 +569,30 @@ def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room):
         "why:    the budget of $1.00 is spent",
         "cost:   $1.20 in 2 steps",
         "result: none yet",
-        "next:   raymond resume r --budget N",
+        "next:   raymond resume r --budget MORE",
     ]
     assert room.resume("--budget", "2").out == "end\n"
+
+
+def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(room):
+    ran = room.command({"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": END}, "--max-time", "200ms")
+    assert ran.code == 4
+    assert ran.lines[-4:] == [
+        "why:    max_time (200ms) is over",
+        "cost:   $0.00 in 1 step",
+        "result: none yet",
+        "next:   raymond resume r --max-time MORE",
+    ]
+    assert room.resume().code == 4
+    ran = room.resume("--max-time", "300ms")
+    assert (ran.code, ran.lines[-4]) == (4, "why:    max_time (300ms) is over")
+    assert [event.reason for event in ran.all(RunStopped)] == [
+        "max_time (200ms) is over",
+        "max_time (200ms) is over",
+        "max_time (300ms) is over",
+    ]
+    room.raymond("resume", "r", "--agent", "main", "--goto", "END", "--max-time", "1h")
+    assert ran.result == "end"
 
 
 def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room):
@@ -597,8 +620,8 @@ def test_a_failed_agent_is_tried_again_by_resume(room):
     ran = room.command({"START.sh": script})
     assert ran.code == 1
     assert ran.lines[-4:] == [
-        "why:    1 agent(s) failed",
-        "cost:   $0.00 in 1 steps",
+        "why:    1 agent failed",
+        "cost:   $0.00 in 1 step",
         "failed: main in START.sh: ended with exit code 1",
         "next:   raymond resume r",
     ]

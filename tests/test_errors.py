@@ -1068,27 +1068,40 @@ def test_a_mistake_is_answered_with_its_place_and_the_way_out_and_nothing_is_los
     check(room, row)
 
 
+NOWHERE = "cannot be read: no such file or directory\nhint: paths are relative to this directory"
 NO_SENSE = {
-    "a flag that does not exist": ("run flow --bugdet 1", "--bugdet", "raymond run --help"),
-    "an argument that is missing": ("run", "PATH", "raymond run --help"),
-    "an argument too many": ("run flow more", "more", "raymond run --help"),
-    "a budget that is no number": ("run flow --budget much", "much", "raymond run --help"),
-    "a count that is no whole number": ("run flow --max-iterations 1.5", "1.5", "raymond run --help"),
-    "an input that is not there": ("run flow --input @nowhere.txt", "nowhere.txt", ""),
-    "replies that are not there": ("run flow --replies nowhere.yaml", "nowhere.yaml", ""),
-    "an input that is not UTF-8": ("run flow --input -", "is not UTF-8 (byte 3)", ""),
+    "a flag that does not exist": (
+        "run flow --bugdet 1",
+        "there is no flag `--bugdet`\nhint: did you mean `--budget`?",
+    ),
+    "a flag like no other": ("run flow --frobnicate", "there is no flag `--frobnicate`\nhint: raymond run --help"),
+    "an argument that is missing": ("run", "PATH is missing\nhint: raymond run PATH"),
+    "an argument too many": ("run flow more", "`more` is one argument too many\nhint: raymond run --help"),
+    "a flag without its value": ("run flow --budget", "`--budget` needs a value\nhint: raymond run --help"),
+    "a budget that is no number": (
+        "run flow --budget much",
+        "--budget: `much` is not a number of dollars, 0 or more\nhint: --budget 5",
+    ),
+    "a time that is no time": (
+        "run flow --max-time long",
+        "--max-time: `long` is not a length of time, like 90s, 10m or 2h\nhint: --max-time 8h",
+    ),
+    "a count that is no whole number": (
+        "run flow --max-iterations 1.5",
+        "--max-iterations: `1.5` is not a whole number\nhint: raymond run --help",
+    ),
+    "an input that is not there": ("run flow --input @nowhere.txt", f"`nowhere.txt` {NOWHERE}"),
+    "replies that are not there": ("run flow --replies nowhere.yaml", f"`nowhere.yaml` {NOWHERE}"),
+    "an input that is not UTF-8": ("run flow --input -", "stdin is not UTF-8 (byte 3)\nhint: save it as UTF-8"),
 }
 
 
-@pytest.mark.parametrize(("typed", "named", "hint"), NO_SENSE.values(), ids=NO_SENSE)
-def test_a_command_that_makes_no_sense_names_what_is_wrong_and_starts_nothing(room, typed, named, hint):
+@pytest.mark.parametrize(("typed", "said"), NO_SENSE.values(), ids=NO_SENSE)
+def test_a_command_that_makes_no_sense_is_answered_with_what_is_wrong_and_starts_nothing(room, typed, said):
     room.flow(DONE, "room/flow")
     before = everything(room.path)
     done = run(room, *RAYMOND, *typed.split(), input=b"caf\xe9")
-    error, *more = done.stderr.decode().splitlines()
-    assert (done.returncode, done.stdout, error[:7], named in error) == (2, b"", "error: ", True)
-    assert [line.partition(": ")[0] for line in more] == ["hint"] * len(more)
-    assert hint in "".join(more)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"error: {said}\n")
     assert everything(room.path) == before
 
 
@@ -1111,8 +1124,8 @@ def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(roo
         f"main failed (script): {why}",
         "run failed",
         "failed: r after T",
-        "why:    1 agent(s) failed",
-        "cost:   $0.00 in 1 steps",
+        "why:    1 agent failed",
+        "cost:   $0.00 in 1 step",
         f"failed: main in START.sh: {why}",
         "next:   raymond resume r",
     ]
@@ -1143,7 +1156,7 @@ def in_bash(room: Room, line: str, *args: str):
 
 def finished(room: Room, id: str, result: str) -> None:
     done = room.raymond("status", id)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"result: {result}")
+    assert (done.returncode, done.stdout.splitlines()[-2:]) == (0, [f"result: {result}", f"next: raymond logs {id}"])
 
 
 ECHO = {"START.sh": 'echo "<result>[$RAYMOND_INPUT]</result>"'}
@@ -1166,7 +1179,7 @@ def test_a_workflow_that_needs_an_input_says_so_when_stdin_is_closed(room):
 def test_a_run_whose_stdout_is_closed_keeps_its_result(room):
     done = in_bash(room, "RAYMOND >&-", "run", room.flow(ECHO), "--id", "r")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.endswith(b"result: []\nnext:   raymond status r\n")
+    assert done.stderr.endswith(b"result: []\nnext:   raymond logs r\n")
     finished(room, "r", "[]")
 
 
@@ -1278,7 +1291,7 @@ def test_no_command_minds_a_narrow_terminal(room, columns):
         ("run", "flow", "--id", "a-name-that-is-longer-than-a-line"): "done",
         ("status",): "result: done",
         ("list",): "a-name-that-is-longer-than-a-line",
-        ("--help",): "Commands:",
+        ("--help",): "Upkeep:",
         ("run", "--help"): "--max-parallel",
         ("resume", "--help"): "--restart",
     }.items():
@@ -1318,6 +1331,8 @@ def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(roo
     assert (done.returncode, done.stdout) == (70, b"")
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-3] == "RuntimeError: a wheel fell off"
-    assert lines[-2].startswith("error: this is a bug in Raymond")
-    assert lines[-1].startswith("hint: please report the lines above")
+    assert lines[-2:] == [
+        "error: this is a bug in Raymond; what was journaled is safe and the run can be resumed",
+        "hint: please report the lines above to the issue tracker named in `pip show raymond-orchestrator`",
+    ]
     assert everything(room.path) == before

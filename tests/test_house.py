@@ -209,19 +209,58 @@ def test_the_version_is_told_before_anything_is_imported(tmp_path: Path) -> None
     assert not set(done.stderr.split()) & {"msgspec", "click", "re", "enum", "typing", "pathlib", "subprocess"}
 
 
-def test_a_reading_command_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
-    """In a folder without runs, so that only the way there is looked at."""
-    environment = {**os.environ, "HOME": str(tmp_path)}
+HEAVY = {"rich", "asyncio", "subprocess", "yaml", "tempfile", "socket", "ssl", "urllib.request", "http.client"}
+ENGINE = {f"raymond.{name}" for name in ("launch", "driver", "loader", "turns", "scripts", "core", "lint", "live")}
+READING = (
+    *("list", "list --json", "list --all", "status", "status --json"),
+    *("logs", "logs --json", "logs --step 1", "wait", "wait --json"),
+    *("clean", "clean --dry-run", "config show", "config show --json"),
+    # Not bash: click starts one to ask for its version.
+    *("completion zsh", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),
+)
+
+
+def imported(folder: Path, *args: str) -> set[str]:
+    """The modules that a command imported, which has to end well."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "raymond", "list"],
-        cwd=tmp_path,
-        env=environment,
+        [sys.executable, "-X", "importtime", "-m", "raymond", *args],
+        cwd=folder,
+        env={**environment, "HOME": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    imported = set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", done.stderr, re.MULTILINE))
-    assert "raymond" in imported
-    assert "raymond.cli" in imported
-    assert not imported & {"rich", "asyncio", "subprocess", "yaml"}
-    assert list(tmp_path.iterdir()) == [], "a reading command wrote something"
+    assert done.returncode == 0, done.stderr
+    found = set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", done.stderr, re.MULTILINE))
+    assert {"raymond", "raymond.cli"} <= found
+    return found
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with one run that is done."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / ".git").mkdir()
+    (folder / "flow").mkdir()
+    (folder / "flow" / "START.sh").write_text("echo '<result>done</result>'")
+    assert "raymond.driver" in imported(folder, "run", "flow", "--id", "r")
+    return folder
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_reading_command_imports_nothing_it_does_not_need_and_writes_nothing(finished: Path, command: str) -> None:
+    before = files(finished)
+    allowed = ENGINE if command == "resume --help" else set()
+    assert not imported(finished, *command.split()) & (HEAVY | ENGINE) - allowed
+    assert files(finished) == before, "a reading command wrote something"
+
+
+@pytest.mark.parametrize("command", ["list", "list --all", "config show", "doctor", "--help"])
+def test_looking_where_nothing_was_started_writes_nothing(tmp_path: Path, command: str) -> None:
+    assert not imported(tmp_path, *command.split()) & (HEAVY | ENGINE)
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from raymond.errors import JournalError, RunNotFound, UsageError
-from raymond.project import Project, find, make
+from raymond.project import Project, find, known, make
 
 
 @pytest.fixture
@@ -75,11 +75,60 @@ def test_it_is_made_here_where_there_is_no_repository(tmp_path):
     assert make(str(tmp_path)).root == str(tmp_path / ".raymond")
 
 
-def test_one_that_is_there_is_taken_and_not_changed(home):
+def test_one_that_is_there_is_taken_and_gets_what_it_lacks(home):
+    """A configuration that was checked out is kept; without a .gitignore git would take the runs."""
     (home / ".raymond").mkdir()
+    (home / ".raymond" / "config.toml").write_text("budget = 1\n")
     (home / "a").mkdir()
     assert make(str(home / "a")).root == str(home / ".raymond")
-    assert list((home / ".raymond").iterdir()) == []
+    assert sorted(os.listdir(home / ".raymond")) == [".gitignore", "config.toml", "workflows"]
+    assert (home / ".raymond" / "config.toml").read_text() == "budget = 1\n"
+
+
+def test_a_gitignore_that_is_there_is_kept(home):
+    make(str(home))
+    (home / ".raymond" / ".gitignore").write_text("mine\n")
+    make(str(home))
+    assert (home / ".raymond" / ".gitignore").read_text() == "mine\n"
+
+
+def test_a_new_project_is_remembered_once_the_latest_first(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert known() == []
+    for name in ("one", "two", "one"):
+        (home / name / ".git").mkdir(parents=True, exist_ok=True)
+        make(str(home / name))
+    assert [project.root for project in known()] == [f"{home}/two/.raymond", f"{home}/one/.raymond"]
+    register = tmp_path / "state" / "raymond" / "projects"
+    assert register.read_text() == f"{home}/one/.raymond\n{home}/two/.raymond\n"
+    assert stat.S_IMODE(register.stat().st_mode) == 0o600
+
+
+def test_a_project_that_is_gone_is_no_longer_known(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = make(str(home)).root
+    os.rename(root, f"{root}-away")
+    assert known() == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "written"),
+    [({"XDG_STATE_HOME": "state"}, "state/raymond/projects"), ({"HOME": "me"}, "me/.local/state/raymond/projects")],
+)
+def test_projects_are_remembered_in_the_state_folder_of_the_person(home, tmp_path, monkeypatch, environment, written):
+    for name in ("XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+    make(str(home))
+    assert (tmp_path / written).read_text() == f"{home}/.raymond\n"
+
+
+def test_a_person_without_a_home_has_projects_all_the_same(home, monkeypatch):
+    for name in ("XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert (home / make(str(home)).root).is_dir()
+    assert known() == []
 
 
 def test_it_is_private_and_git_ignores_all_of_it_but_the_config(home):

@@ -60,6 +60,10 @@ def test_a_journal_that_is_not_damaged_is_not_repaired(room):
     assert room.project.ids() == ["r"]
 
 
-def test_doctor_without_a_flag_says_what_it_can_do(room):
+def test_doctor_without_a_flag_examines_the_machine_and_mends_nothing(room):
+    before = Path(room.project.journal("r")).read_bytes()
     asked = room.raymond("doctor")
-    assert (asked.returncode, asked.stderr) == (2, "error: say what to mend\nhint: raymond doctor --repair ID\n")
+    assert asked.stderr == ""
+    examined = [line.split()[1] for line in asked.stdout.splitlines() if not line.startswith(" ")]
+    assert examined[:4] == ["raymond:", "programs:", "processes:", "project:"]
+    assert Path(room.project.journal("r")).read_bytes() == before

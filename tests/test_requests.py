@@ -11,6 +11,7 @@ from raymond.events import (
     AgentEnded,
     AgentFailed,
     AgentMoved,
+    AgentPaused,
     AgentRetried,
     AgentReturned,
     AskEnded,
@@ -43,10 +44,10 @@ def asking() -> Play:
 # Every request
 
 
-@pytest.mark.parametrize("kind", ["answer", "stop", "retry", "move", "result", "give_up", "limits"])
+@pytest.mark.parametrize("kind", ["answer", "stop", "pause", "retry", "move", "result", "give_up", "limits"])
 def test_a_second_delivery_changes_nothing(kind: Any) -> None:
     play = Play(FILES)
-    play.say('<ask next="A">why?</ask>')
+    play.say("<goto>A</goto>" if kind == "pause" else '<ask next="A">why?</ask>')
     if kind == "retry":
         play.ask("give_up", agent="main")
     given = {"agent": "main", "text": "x", "state": "B", "budget": 5.0}
@@ -93,7 +94,7 @@ def test_several_questions_need_a_name() -> None:
     play = asking()
     request = Request(id="r", kind="answer", text="so")
     assert requests.problem(play.run, play.placed, request) == Problem(
-        "several agents ask: main_a1, main_b2", "say which one: raymond answer ID AGENT TEXT"
+        "several agents ask: main_a1, main_b2", "say which one: raymond answer test-1 main_a1 TEXT"
     )
     play.ask("answer", agent="main_b2", text="so")
     assert (play.agent("main_b2").input, play.agent("main_a1").status) == ("so", "asking")
@@ -134,7 +135,70 @@ def test_new_limits_hold_from_now_on() -> None:
     assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
 
 
+def test_a_higher_limit_of_time_lets_the_run_go_on() -> None:
+    """Also a day later: what counts is how long it was driven."""
+    play = Play(FILES, max_time=60.0)
+    play.say("<goto>A</goto>")
+    play.pass_time(60)
+    play.now += 86_400
+    assert play.ask("limits", id="r", max_time=100.0) == [taken("limits"), LimitsChanged(max_time=100.0)]
+    play.now += 86_400
+    assert play.resume() == [RunResumed(version="1.0")]
+    assert (schedule.owed(play.run), schedule.over_at(play.run)) == (["main"], play.now + 40)
+    play.say("<goto>B</goto>")
+    assert play.pass_time(40) == [RunStopped(kind="limit", reason="max_time (1m 40s) is over")]
+
+
 # An agent by name
+
+
+def test_an_agent_that_is_ready_or_asleep_can_be_paused() -> None:
+    play = Play(FILES)
+    assert play.ask("pause", id="r", agent="main") == [
+        taken("pause"),
+        AgentPaused(agent="main", reason="paused by a person"),
+    ]
+    assert (play.main.status, schedule.owed(play.run), views.status(play.run)) == ("paused", [], "paused")
+    play.ask("retry", agent="main")
+    assert schedule.owed(play.run) == ["main"]
+    play.say("<goto after='5m'>A</goto>")
+    play.ask("pause", agent="main")
+    assert play.main.status == "paused"
+    play.resume()
+    assert (play.main.status, play.main.state) == ("ready", "A.md")
+
+
+def test_the_others_go_on_while_one_is_paused() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    play.ask("pause", agent="main_a1")
+    assert (schedule.owed(play.run), views.status(play.run)) == (["main_b2"], "running")
+
+
+def test_pausing_an_agent_that_runs_is_left_to_its_driver() -> None:
+    """It ends the step first, and takes the request then."""
+    play = Play(FILES)
+    play.begin()
+    assert play.ask("pause", id="r", agent="main") == [taken("pause")]
+    assert play.main.status == "running"
+    play.interrupt()
+    assert play.ask("pause", id="s", agent="main")[1:] == [AgentPaused(agent="main", reason="paused by a person")]
+
+
+def test_who_starts_nothing_by_itself_is_not_paused() -> None:
+    """Tried again, it would repeat the step that asked or forked."""
+    assert asking().refused("pause", agent="main_a1") == "main_a1 is asking: it starts nothing by itself"
+    assert asking().refused("pause", agent="main") == "main is waiting: it starts nothing by itself"
+
+
+def test_who_rests_already_is_not_paused() -> None:
+    play = Play(FILES)
+    play.ask("pause", agent="main")
+    assert play.refused("pause", agent="main") == "main is paused already"
+    play = Play(FILES)
+    play.fail("setup")
+    assert play.refused("pause", agent="main") == "main has failed already"
+    assert play.refused("pause", agent="ghost") == "there is no agent ghost left in test-1"
 
 
 @pytest.mark.parametrize("kind", ["retry", "move", "result", "give_up"])
@@ -142,7 +206,8 @@ def test_an_agent_that_runs_is_left_alone(kind: Any) -> None:
     play = Play(FILES)
     play.begin()
     request = Request(id="r", kind=kind, agent="main", state="A")
-    assert requests.problem(play.run, play.placed, request) == Problem("main is running", "stop the run first")
+    hint = "stop it first: raymond stop test-1 --agent main"
+    assert requests.problem(play.run, play.placed, request) == Problem("main is running", hint)
 
 
 def test_a_failed_agent_is_tried_again() -> None:
@@ -305,12 +370,14 @@ def test_a_run_that_ended_in_failure_is_alive_again() -> None:
     [
         ({"budget": 1.0}, "the budget of $1.00 is spent"),
         ({"max_iterations": 1}, "max_iterations (1) was reached"),
+        ({"max_time": 0.5}, "max_time (500ms) is over"),
     ],
 )
 def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_paid(
     given: dict[str, Any], reason: str
 ) -> None:
     play = Play(FILES, **given)
+    play.now += 1
     play.say("<goto>A</goto>", cost=1.0)
     play.now = START + 60
     assert play.resume() == [RunResumed(version="1.0"), RunStopped(kind="limit", reason=reason)]

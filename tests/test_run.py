@@ -21,6 +21,7 @@ from raymond.events import (
     RunStopped,
     StepFailed,
     StepStarted,
+    WorkflowChanged,
 )
 from raymond.run import Run
 
@@ -380,3 +381,138 @@ def test_an_agent_is_born_with_what_its_event_says() -> None:
     child = made.agents["main_s1"]
     assert (child.status, child.wake_at, child.variables, child.prompted) == ("sleeping", START + 5, None, None)
     assert (made.agents["main"].alive, made.agents["main"].forks, made.fork_counters) == (1, 1, {"main": 1})
+
+
+# How long it was driven
+
+
+def test_the_limit_of_time_is_kept_and_changed_alone() -> None:
+    made = run.fold([first(max_time=60.0, budget=2.0)])
+    assert (made.max_time, made.budget) == (60.0, 2.0)
+    run.evolve(made, LimitsChanged(max_time=90.0))
+    assert (made.max_time, made.budget, made.max_iterations) == (90.0, 2.0, 0)
+    run.evolve(made, LimitsChanged(budget=3.0))
+    assert made.max_time == 90.0
+
+
+def test_a_run_was_driven_from_the_start_of_each_driver_to_its_last_word() -> None:
+    play = Play(FILES)
+    play.now += 10
+    play.say("<goto>A</goto>")
+    play.now += 5000
+    play.resume()
+    assert (play.run.driven, play.run.taken_up_at) == (10.0, START + 5010)
+    play.now += 7
+    play.say("<goto>B</goto>")
+    play.now += 5000
+    play.resume()
+    assert play.run.driven == 17.0
+
+
+@pytest.mark.parametrize("how", ["limits", "answer", "changed"])
+def test_what_a_person_asks_of_a_run_nobody_drives_does_not_count_as_driving(how: str) -> None:
+    play = Play(FILES)
+    play.now += 10
+    play.say('<ask next="A">why?</ask>')
+    play.now += 5000
+    if how == "changed":
+        play.commit([WorkflowChanged(source="1" * 64)])
+    else:
+        play.ask(how, text="so", budget=5.0)
+    assert (play.run.now, play.run.driven_until) == (START + 5010, START + 10)
+    play.now += 5000
+    play.resume()
+    assert play.run.driven == 10.0
+
+
+def test_a_clock_that_went_back_takes_nothing_from_the_time_driven() -> None:
+    play = Play(FILES)
+    play.now -= 100
+    play.say("<goto>A</goto>")
+    play.resume()
+    assert play.run.driven == 0.0
+
+
+# When it is over
+
+
+def test_without_a_limit_of_time_it_is_never_over() -> None:
+    play = Play(FILES)
+    play.now += 10**9
+    assert (schedule.over_at(play.run), schedule.due(play.run, play.now), schedule.reached(play.run)) == (
+        0.0,
+        False,
+        "",
+    )
+
+
+def test_it_is_over_when_all_drivers_together_had_the_time() -> None:
+    play = Play(FILES, max_time=60.0)
+    assert schedule.over_at(play.run) == START + 60
+    play.now += 20
+    play.say("<goto>A</goto>")
+    play.now += 5000
+    play.resume()
+    assert schedule.over_at(play.run) == play.now + 40
+    assert not schedule.due(play.run, play.now + 39)
+    assert schedule.due(play.run, play.now + 40)
+    assert schedule.reached(play.run) == ""
+
+
+def test_a_run_that_is_over_is_reached_and_not_due_again_once_it_stopped() -> None:
+    play = Play(FILES, max_time=60.0)
+    play.now += 60
+    play.say("<goto>A</goto>")
+    assert schedule.reached(play.run) == "max_time (1m) is over"
+    assert schedule.due(play.run, play.now)
+    play.pass_time()
+    assert play.run.stopped == RunStopped(kind="limit", reason="max_time (1m) is over")
+    assert not schedule.due(play.run, play.now + 1000)
+
+
+def test_a_time_that_was_lowered_below_what_is_used_up_is_over_at_once() -> None:
+    play = Play(FILES, max_time=60.0)
+    play.now += 30
+    play.say("<goto>A</goto>")
+    play.resume()
+    play.ask("limits", max_time=10.0)
+    assert schedule.over_at(play.run) == play.now
+    assert schedule.due(play.run, play.now)
+
+
+# Other files
+
+
+def test_changed_files_are_the_source_from_then_on() -> None:
+    play = Play({**FILES, "A.md": "---\nbackend: codex\n---\n"})
+    before = play.run.start
+    play.commit([WorkflowChanged(source="1" * 64, backends={"B.md": "codex"})])
+    assert (play.run.start.source, play.run.start.backends) == ("1" * 64, {"B.md": "codex"})
+    assert play.run.start.key == before.key
+    assert before.source == "0" * 64, "the event itself is what it was"
+
+
+def test_a_renamed_state_is_renamed_in_every_agent() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    play.commit([WorkflowChanged(source="1" * 64, renamed={"A.md": "A2.md", "N.md": "N2.md"})])
+    assert [agent.state for agent in play.run.agents.values()] == ["START.md", "A2.md", "B.md"]
+    assert play.main.next_state == "N2.md"
+    assert schedule.owed(play.run) == ["main_a1", "main_b2"]
+
+
+def test_an_agent_that_is_ready_waits_for_whoever_runs_its_state_now() -> None:
+    """Else it would stay in the queue of a backend that may be closed, or count against the wrong limit."""
+    play = Play(FILES)
+    play.commit([WorkflowChanged(source="1" * 64, renamed={"START.md": "S.sh"})])
+    assert {pool: [*queue] for pool, queue in play.run.ready.items()} == {"claude": [], "scripts": ["main"]}
+    play.commit([WorkflowChanged(source="2" * 64, renamed={"S.sh": "A.md"}, backends={"A.md": "codex"})])
+    assert (play.main.pool, [*play.run.ready["codex"]], play.run.statuses["ready"]) == ("codex", ["main"], 1)
+
+
+def test_an_agent_that_is_paused_in_its_sleep_is_not_woken() -> None:
+    play = Play(FILES)
+    play.say("<goto after='5m'>A</goto>")
+    play.ask("pause", agent="main")
+    assert (play.main.status, play.main.wake_at, schedule.wake_at(play.run)) == ("paused", 0.0, None)
+    assert play.pass_time(1000) == []

@@ -44,7 +44,7 @@ def shown(room: Room, command: str) -> str:
     done = room.raymond(*shlex.split(command.replace("WORKFLOW", workflow)))
     told = "".join(f"> {line}\n" for line in done.stdout.splitlines())
     text = f"$ raymond {command}\n{done.stderr}{told}exit {done.returncode}\n"
-    text = text.replace(str(room.path), "ROOM")
+    text = text.replace(str(room.path), "ROOM").replace(workflow, "WORKFLOW")
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
     return re.sub(r"(after |for |, )\d+(\.\d)?(ms|s)\b", r"\1SPAN", text)
 

@@ -79,6 +79,19 @@ def done_while_parked() -> Play:
     return made
 
 
+def paused_by_hand(*agents: str) -> Play:
+    made = play("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    for agent in agents:
+        made.ask("pause", agent=agent)
+    return made
+
+
+def out_of_time() -> Play:
+    made = play(max_time=60.0)
+    made.pass_time(60)
+    return made
+
+
 ASKS = '<ask next="N">why?</ask>'
 
 
@@ -88,7 +101,7 @@ ASKS = '<ask next="N">why?</ask>'
         (play(), "running", 3, None),
         (play("<goto after='5m'>A</goto>"), "running", 3, None),
         (play("<fork>A</fork><wait>N</wait>"), "running", 3, None),
-        (play(ASKS), "waiting", 3, "1 agent(s) wait for an answer"),
+        (play(ASKS), "waiting", 3, "1 agent waits for an answer"),
         (play("<fork>A</fork><goto>N</goto>", ASKS), "running", 3, None),
         (closed("auth"), "paused", 5, "claude is closed: try later"),
         (closed("billing"), "paused", 5, "claude is closed: try later"),
@@ -103,7 +116,10 @@ ASKS = '<ask next="N">why?</ask>'
         (stopped("signal"), "paused", 3, "because"),
         (stopped("stop"), "stopped", 3, "because"),
         (over_budget(), "stopped", 4, "max_iterations (1) was reached"),
+        (out_of_time(), "stopped", 4, "max_time (1m) is over"),
         (done_while_parked(), "completed", 0, "because"),
+        (paused_by_hand("main_a1"), "running", 3, None),
+        (paused_by_hand("main_a1", "main_b2"), "paused", 3, "2 agents paused, main_a1: paused by a person"),
     ],
 )
 def test_how_a_run_is_called_why_it_rests_and_how_its_command_ends(
@@ -115,7 +131,7 @@ def test_how_a_run_is_called_why_it_rests_and_how_its_command_ends(
 def test_a_run_that_only_waits_for_who_asks_waits() -> None:
     made = play("<fork>A</fork><wait>N</wait>")
     made.say(ASKS, "main_a1")
-    assert (views.status(made.run), views.reason(made.run)) == ("waiting", "1 agent(s) wait for an answer")
+    assert (views.status(made.run), views.reason(made.run)) == ("waiting", "1 agent waits for an answer")
     made.run.statuses["asking"] = 0
     assert (views.status(made.run), views.reason(made.run)) == ("waiting", None)
 
@@ -166,20 +182,21 @@ def test_how_long_a_run_took(now: float, shown: str) -> None:
 
 def test_an_instant_is_utc_and_no_time_is_none() -> None:
     assert (views.instant(START + 300), views.instant(0.0)) == (NOON, None)
+    assert (views.moment(NOON), views.moment(None)) == (START + 300, 0.0)
 
 
 @pytest.mark.parametrize(
     ("running", "said"),
     [
         (0, "parked: nothing is running"),
-        (1, "parked: waiting for 1 running step(s) of a0; nothing new starts. "),
-        (5, "parked: waiting for 5 running step(s) of a0, a1, a2, a3, a4; nothing new starts. "),
-        (7, "parked: waiting for 7 running step(s) of a0, a1, a2, a3, a4 and 2 more; nothing new starts. "),
+        (1, "parked: nothing new starts; 1 running step to finish: a0\n"),
+        (5, "parked: nothing new starts; 5 running steps to finish: a0, a1, a2, a3, a4\n"),
+        (7, "parked: nothing new starts; 7 running steps to finish: a0, a1, a2, a3, a4 and 2 more\n"),
     ],
 )
 def test_the_first_ctrl_c_says_what_it_waits_for_and_what_a_second_one_loses(running: int, said: str) -> None:
     agents = {f"a{n}": Agent(f"a{n}", "A.md", "running") for n in range(running)} | {"b": Agent("b", "A.md", "ready")}
-    lost = "Ctrl-C again stops them now: what they have not finished runs again, and is paid again, on resume"
+    lost = "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
     assert views.parked(Run(agents=agents)) == said + (lost if running else "")
 
 
@@ -245,6 +262,36 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
     }
 
 
+def test_the_state_file_says_how_long_the_journal_was_when_it_is_known() -> None:
+    made = play().run
+    assert "journal_bytes" not in json.loads(views.state_file(made))
+    assert json.loads(views.state_file(made, 985)) == json.loads(views.state_file(made)) | {"journal_bytes": 985}
+
+
+def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
+    made = play("<fork>A</fork><fork>B</fork><fork>N</fork><goto>N</goto>", max_iterations=9)
+    made.say("<result>x</result>", "main_a1", cost=0.25, estimated=True)
+    made.fail("setup", "main_b2")
+    made.say(ASKS, "main_n3")
+    assert views.outcome(made.run) == {
+        "workflow_id": "test-1",
+        "status": "running",
+        "reason": None,
+        "result": None,
+        "results": {"main_a1": "x"},
+        "failed": {"main_b2": "boom"},
+        "asks": {"main_n3": "why?"},
+        "cost_usd": 0.25,
+        "cost_is_estimated": True,
+        "iterations": 4,
+        "agents": 4,
+        "started_at": views.instant(START),
+        "ended_at": None,
+    }
+    made.stop()
+    assert views.outcome(made.run)["ended_at"] == views.instant(START)
+
+
 def test_the_state_file_shows_who_sleeps_asks_failed_and_what_is_handed_on() -> None:
     made = play("<fork input='x' after='5m'>A</fork><fork>B</fork><goto>N</goto>", max_iterations=50)
     made.fail("setup", "main_b2", error="it broke")
@@ -305,6 +352,7 @@ LINES: list[tuple[Event, str | None]] = [
     (events.AgentFailed(agent="main", kind="crash", error="boom"), "main failed (crash): boom"),
     (events.AgentPaused(agent="main", reason="log in"), "main paused: log in"),
     (events.AgentRetried(agent="main"), "main tries again"),
+    (events.WorkflowChanged(source="0123456789abcdef" * 4), "run goes on with today's files (0123456789abcdef)"),
     (events.BackendClosed(backend="claude", kind="auth", error="log in"), "claude closed (auth): log in"),
     (
         events.BackendClosed(backend="claude", kind="limit", error="later", until=START + 300),

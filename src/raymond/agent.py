@@ -129,4 +129,10 @@ def rename(agent: Agent, names: dict[str, str]) -> None:
 
 
 def _renamed(counts: dict[str, int] | None, names: dict[str, str]) -> dict[str, int] | None:
-    return {names.get(state, state): count for state, count in counts.items()} if counts else counts
+    if not counts:
+        return counts
+    found: dict[str, int] = {}
+    for state, count in counts.items():
+        name = names.get(state, state)
+        found[name] = found.get(name, 0) + count
+    return found

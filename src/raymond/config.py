@@ -159,7 +159,8 @@ def load(
         for name, value in _table(path, KEYS).items():
             if KEYS[name].personal and path == project:
                 raise UsageError(
-                    f"{path}: `{name}` is for a person to set, not for a project", hint=f"set it in {user}"
+                    f"{path}: `{name}` is for a person to set, not for a project",
+                    hint=f"set it in {user or '~/.config/raymond/config.toml'}",
                 )
             settings[name] = Setting(value, path)
     for variable, value in environment.items():

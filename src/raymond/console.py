@@ -122,7 +122,7 @@ def ending(run: Run) -> str:
         (
             f"{status}: {id} after {views.lasted(run)}",
             f"why:    {_why(run, status)}",
-            f"cost:   {views.money(run)} in {run.iterations} steps",
+            f"cost:   {views.money(run)} in {views.many(run.iterations, 'step')}",
             *_outcome(run),
             f"next:   {next_command(run)}",
         )
@@ -134,7 +134,7 @@ def _why(run: Run, status: str) -> str:
     if why:
         return why
     if status == "failed":
-        return f"{run.failed} agent(s) failed"
+        return f"{views.many(run.failed, 'agent')} failed"
     return "every agent has ended" if status == "completed" else "nothing can move"
 
 

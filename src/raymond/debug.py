@@ -29,7 +29,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.project import Project, private
+from raymond.project import Project, make_private, private
 from raymond.run import Run
 
 _GOES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
@@ -42,22 +42,36 @@ class Folder:
     keys = -1
 
     def __init__(self, path: str, transcript_folder: str) -> None:
-        self.path = path
+        self.name = path
         self._transcripts = transcript_folder
         self._steps: dict[str, int] = {}
         self._states: dict[str, str] = {}
         self._sessions: dict[str, str] = {}
         self._total = 0.0
+        self._begun = False
 
     @staticmethod
     def beside(project: Project, id: str) -> "Folder":
         """A new folder for a run that is about to be driven."""
-        name = f"{id}_{time.strftime('%Y%m%d_%H%M%S')}"
-        return Folder(project.path("debug", name), project.path("transcripts", id))
+        path = first = project.path("debug", f"{id}_{time.strftime('%Y%m%d_%H%M%S')}")
+        number = 1
+        while os.path.lexists(path):
+            number += 1
+            path = f"{first}_{number}"
+        return Folder(path, project.path("transcripts", id))
 
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Write what these decisions say."""
+        if not self._begun:
+            self._take_up(run, decisions)
         self.write(decisions)
+
+    def _take_up(self, run: Run, decisions: list[Decision]) -> None:
+        """Where the agents of a run that was begun before are, and what it has cost."""
+        self._begun = True
+        self._states = {agent.id: agent.state for agent in run.agents.values()}
+        new = [event for decision in decisions for event in decision.events]
+        self._total = run.cost - sum(event.cost for event in new if isinstance(event, Spent))
 
     def write(self, decisions: Iterable[Decision]) -> None:
         """Add the files and lines of `decisions`, which follow those before."""
@@ -111,7 +125,7 @@ class Folder:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = transcripts.read(self._transcripts, event.agent, event.offset) if event.offset >= 0 else []
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
-        state = self._states.get(event.agent, "unknown").rpartition(".")[0]
+        state = self._states.get(event.agent, "unknown.").rpartition(".")[0]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 
@@ -126,8 +140,8 @@ class Folder:
         self._write("transitions.log", ("\n".join(lines) + "\n\n").encode())
 
     def _write(self, name: str, data: bytes, *, new: bool = False) -> None:
-        os.makedirs(self.path, 0o700, exist_ok=True)
-        with open(os.path.join(self.path, name), "xb" if new else "ab", opener=private) as file:
+        make_private(os.path.abspath(self.name))
+        with open(os.path.join(self.name, name), "xb" if new else "ab", opener=private) as file:
             file.write(data)
 
 

@@ -53,8 +53,13 @@ class Faces:
 
     def close(self) -> None:
         """Let go of terminals and files."""
-        for face in self._faces:
-            getattr(face, "close", lambda: None)()
+        first, *others = self._faces
+        getattr(first, "close", lambda: None)()
+        for face in others:
+            try:
+                getattr(face, "close", lambda: None)()
+            except OSError as error:
+                first.said(_lost(face, error))
 
     def _each(self, tell: Callable[[Face], None]) -> None:
         first, *others = self._faces
@@ -64,7 +69,12 @@ class Faces:
                 tell(face)
             except OSError as error:
                 self._faces.remove(face)
-                first.said(f"{error.filename or face}: {(error.strerror or '').lower()}; nothing more is written there")
+                first.said(_lost(face, error))
+
+
+def _lost(face: Face, error: OSError) -> str:
+    where = error.filename or getattr(face, "name", "a face of the run")
+    return f"{where}: {(error.strerror or '').lower()}; nothing more is written there"
 
 
 class LogFile:
@@ -78,6 +88,7 @@ class LogFile:
             self._file: TextIO = open(path, "a", encoding="utf-8", errors="backslashreplace", opener=private)
         except OSError as error:
             raise UsageError(f"--log-file {path}: {(error.strerror or '').lower()}") from None
+        self.name = path
         self._json = form == "json"
         self._lines = console.Lines(self._file)
 

@@ -4,13 +4,31 @@ import os
 import time
 from collections.abc import Iterator
 
-from raymond import journal, lock, views
-from raymond.events import Decision
+from raymond import journal, lock, tags, transcripts, views
+from raymond.events import Decision, Spent
 from raymond.project import Project
 from raymond.run import Run, apply
 
 EVERY = 0.2
 """Seconds between two looks at a journal that grows."""
+
+
+def told(folder: str, event: Spent) -> Iterator[tuple[str, str]]:
+    """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
+    if event.offset < 0:
+        return
+    reader = None
+    for line in transcripts.read(folder, event.agent, event.offset):
+        for name, kind in (("tools", "tool"), ("out", "text"), ("said", "text")):
+            text = str(line.get(name, ""))
+            if not text.strip():
+                continue
+            yield kind, text.strip()
+            if kind == "text":
+                reader = reader or tags.Reader(script=name == "out")
+                yield from (("print", shown) for shown in reader.feed(text))
+    if reader:
+        yield from (("print", shown) for shown in reader.close().prints)
 
 
 class Follower:

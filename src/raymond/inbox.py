@@ -8,8 +8,8 @@ import msgspec
 from raymond.requests import Request
 
 
-def leave(folder: str, request: Request) -> None:
-    """Put `request` where the holder of the lock looks once a second."""
+def leave(folder: str, request: Request) -> str:
+    """Put `request` where the holder of the lock looks once a second; the file."""
     os.makedirs(folder, 0o700, exist_ok=True)
     aside = os.path.join(folder, f".{request.id}")
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -18,7 +18,9 @@ def leave(folder: str, request: Request) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-    os.rename(aside, os.path.join(folder, f"{request.id}.json"))
+    path = os.path.join(folder, f"{request.id}.json")
+    os.rename(aside, path)
+    return path
 
 
 def look(folder: str) -> Iterator[tuple[str, Request | None]]:

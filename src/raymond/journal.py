@@ -22,7 +22,7 @@ from raymond.views import second
 _T = TypeVar("_T")
 
 FORMAT = 1
-SCHEMA = 2
+SCHEMA = 3
 """Of the snapshot: raised with every change of Run, Agent or Frame."""
 SNAPSHOT_EVERY = 8 << 20
 LONG = 16 << 10

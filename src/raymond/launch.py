@@ -66,7 +66,7 @@ def prepare(loaded: Loaded, options: Options) -> RunStarted:
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     start = _start(workflow, loaded, options)
     _check_rules(workflow, start, options)
-    _check_backends(workflow, start, loaded)
+    check_backends(workflow, start, loaded)
     return start
 
 
@@ -177,7 +177,7 @@ def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
-def _check_backends(workflow: Workflow, start: RunStarted, loaded: Loaded) -> None:
+def check_backends(workflow: Workflow, start: RunStarted, loaded: Loaded) -> None:
     """A backend that is not there is said before anything is written."""
     for state, name in {"": start.backend, **start.backends}.items():
         if name not in BACKENDS:

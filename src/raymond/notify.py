@@ -15,6 +15,8 @@ from raymond.run import Run
 
 PATIENCE = 10.0
 """Seconds a target may take."""
+_MOST = 60 << 10
+_BEGINNING = 2000
 
 
 class Notifier:
@@ -22,17 +24,20 @@ class Notifier:
 
     every = float("inf")
     keys = -1
+    name = "--notify"
 
     def __init__(self, targets: list[str]) -> None:
         self._targets = targets
+        self._pids: list[int] = []
 
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
+        self._pids = [pid for pid in self._pids if not _is_over(pid)]
         for decision in decisions:
             for event in decision.events:
                 if isinstance(event, AskStarted):
                     about = {"agent": event.agent, "question": event.question}
-                    send(self._targets, {"event": "asked", **about, **views.outcome(run)})
+                    self._pids += send(self._targets, {"event": "asked", **about, **views.outcome(run)})
 
     def shown(self, agent: str, kind: str, text: str) -> None:
         """Not worth a message."""
@@ -49,15 +54,24 @@ class Notifier:
 
 
 def ended(run: Run, code: int) -> None:
-    """Tell how a run ended, and wait until it was told."""
-    pids = send(run.start.notify, {"event": "ended", "exit_code": code, **views.outcome(run)})
-    for pid in pids:
-        try:
+    """Tell how a run ended, and wait until it was told; the run has ended whatever comes of it."""
+    try:
+        for pid in send(run.start.notify, {"event": "ended", "exit_code": code, **views.outcome(run)}):
             _, status = os.waitpid(pid, 0)
-        except ChildProcessError:
-            continue
-        if status:
-            print(f"a notification was not delivered (exit code {os.waitstatus_to_exitcode(status)})", file=sys.stderr)
+            if status:
+                code = os.waitstatus_to_exitcode(status)
+                print(f"a notification was not delivered (exit code {code})", file=sys.stderr)
+    except OSError as error:
+        print(f"a notification was not delivered ({(error.strerror or '').lower()})", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("nobody waits for the notification any more", file=sys.stderr)
+
+
+def _is_over(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG) != (0, 0)
+    except ChildProcessError:
+        return True
 
 
 def send(targets: list[str], document: dict[str, Any]) -> list[int]:
@@ -69,22 +83,26 @@ def _start(target: str, data: bytes) -> int:
     reader, writer = os.pipe()
     argv = [sys.executable, "-m", "raymond.notify", target]
     actions = [(os.POSIX_SPAWN_DUP2, reader, 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
-    pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions)
-    os.close(reader)
     try:
         os.set_blocking(writer, False)
-        os.write(writer, data[: 60 << 10] if len(data) <= 60 << 10 else _short(data))
+        # A pipe holds it all: nothing has to wait until it is read.
+        os.write(writer, data if len(data) <= _MOST else _short(data))
+        # In a group of its own: a Ctrl-C is for the run.
+        return os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)
     finally:
+        os.close(reader)
         os.close(writer)
-    return pid
 
 
 def _short(data: bytes) -> bytes:
-    """What a pipe holds: the document without its long texts."""
+    """What a pipe holds: the document without the texts of all agents, and the beginnings of the others."""
     fields = msgspec.json.decode(data, type=dict[str, Any])
-    brief = {name: value for name, value in fields.items() if not isinstance(value, dict)}
-    result = str(brief.get("result") or "")
-    return msgspec.json.encode(brief | {"result": result[:8000], "shortened": True})
+    brief = {
+        name: value[:_BEGINNING] if isinstance(value, str) else value
+        for name, value in fields.items()
+        if not isinstance(value, dict)
+    }
+    return msgspec.json.encode(brief | {"shortened": True})
 
 
 def _deliver(target: str, data: bytes) -> int:
@@ -94,9 +112,18 @@ def _deliver(target: str, data: bytes) -> int:
         request = Request(target, data, {"Content-Type": "application/json", "User-Agent": "raymond"})
         with urlopen(request, timeout=PATIENCE) as answer:
             return 0 if answer.status < 400 else 1
+    import signal
     import subprocess
 
-    return subprocess.run(["/bin/sh", "-c", target], input=data, timeout=PATIENCE, check=False).returncode
+    # In a session of its own, so that what it started goes with it.
+    process = subprocess.Popen(["/bin/sh", "-c", target], stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        process.communicate(data, PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return process.returncode
 
 
 def main() -> int:
@@ -107,9 +134,11 @@ def main() -> int:
     target = sys.argv[1]
     try:
         return _deliver(target, sys.stdin.buffer.read())
-    except (OSError, ValueError, HTTPException, TimeoutExpired) as error:
+    except TimeoutExpired:
+        print(f"--notify {target}: no end after {PATIENCE:g} s", file=sys.stderr)
+    except (OSError, ValueError, HTTPException) as error:
         print(f"--notify {target}: {error}", file=sys.stderr)
-        return 1
+    return 1
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from raymond import moves
-from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, Agent
+from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.events import (
     AgentMoved,
     AgentPaused,
@@ -117,7 +117,10 @@ def _agent(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
     match request.kind:
         case "pause":
             if agent.status in (FAILED, PAUSED):
-                return Problem(f"{agent.id} is {agent.status} already")
+                return Problem(f"{agent.id} {'has failed' if agent.status == FAILED else 'is paused'} already")
+            if agent.status in (ASKING, WAITING):
+                # Tried again, it would repeat the step that asked or forked.
+                return Problem(f"{agent.id} is {agent.status}: it starts nothing by itself")
             return [AgentPaused(agent=agent.id, reason="paused by a person")]
         case "retry":
             if agent.status not in (FAILED, PAUSED):

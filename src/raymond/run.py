@@ -69,11 +69,11 @@ class Run(Struct):
     started: RunStarted | None = None
     seq: int = 0
     now: float = 0.0
-    before: float = 0.0
-    """The time of the decision before the last one."""
     started_at: float = 0.0
     taken_up_at: float = 0.0
     """When the driver that is on it, or was the last, began."""
+    driven_until: float = 0.0
+    """The last that was heard of a driver; what a person asks of a run that nobody drives is no sign of one."""
     driven: float = 0.0
     """Seconds of the drivers before that one."""
     agents: dict[str, Agent] = field(default_factory=dict)
@@ -107,13 +107,18 @@ class Run(Struct):
         return self.started
 
 
+_BY_A_PERSON = (RequestTaken, WorkflowChanged)
+
+
 def apply(run: Run, decision: Decision) -> list[str]:
     """Let `decision` be true; the agents it touched."""
     run.seq = decision.seq
-    run.before, run.now = run.now, decision.time
+    run.now = decision.time
     touched: list[str] = []
     for event in decision.events:
         touched += evolve(run, event)
+    if not (decision.events and isinstance(decision.events[0], _BY_A_PERSON)):
+        run.driven_until = decision.time
     return touched
 
 
@@ -183,7 +188,7 @@ def _run(run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | Requ
             run.budget, run.max_iterations, run.max_time = event.budget, event.max_iterations, event.max_time
         case RunResumed():
             run.stopped, run.ended = None, ""
-            run.driven += max(0.0, run.before - run.taken_up_at)
+            run.driven += max(0.0, run.driven_until - run.taken_up_at)
             run.taken_up_at = run.now
         case RunStopped():
             run.stopped = event
@@ -199,8 +204,11 @@ def _run(run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | Requ
 
 def _change(run: Run, event: WorkflowChanged) -> None:
     run.started = replace(run.start, source=event.source, backends=event.backends)
-    for agent in run.agents.values() if event.renamed else ():
+    for agent in run.agents.values():
         rename(agent, event.renamed)
+        if agent.status == READY and agent.pool != pool_of(run, agent.state):
+            _set(run, agent, DECIDING)
+            _set(run, agent, READY)
 
 
 def _open(run: Run, event: BackendOpened) -> None:
@@ -316,7 +324,7 @@ def _agent(
             agent.given_up = event.kind == "given up"
             _set(run, agent, FAILED)
         case AgentPaused():
-            agent.error = event.reason
+            agent.error, agent.wake_at = event.reason, 0.0
             _set(run, agent, PAUSED)
     _drop_timers(run)
 

@@ -46,7 +46,7 @@ def reached(run: Run, *, iterations: int = 0, cost: float = 0.0) -> str:
         return f"max_iterations ({run.max_iterations}) was reached"
     if run.budget and run.cost + cost >= run.budget:
         return f"the budget of ${run.budget:.2f} is spent"
-    if run.max_time and run.driven + max(0.0, run.now - run.taken_up_at) >= run.max_time:
+    if run.max_time and run.driven + max(0.0, run.driven_until - run.taken_up_at) >= run.max_time:
         return f"max_time ({durations.show(run.max_time)}) is over"
     return ""
 

@@ -85,7 +85,10 @@ def _rolled(folder: str, agent: str) -> int:
 
 def _files(folder: str, agent: str) -> list[str]:
     """All files of an agent, the oldest first; the last is the one that grows."""
-    stem, names = file_name(agent), os.listdir(folder)
+    stem = file_name(agent)
+    # Most agents have but one, and a folder of ten thousand is not listed for each of them.
+    has_more = os.path.exists(os.path.join(folder, f"{stem}.{0:012d}.jsonl"))
+    names = os.listdir(folder) if has_more else []
     rolled = [name for name in names if name.startswith(f"{stem}.") and name[len(stem) + 1 : -6].isdigit()]
     return [os.path.join(folder, name) for name in (*sorted(rolled), f"{stem}.jsonl")]
 

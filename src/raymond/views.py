@@ -79,8 +79,16 @@ def reason(run: Run) -> str | None:
         until = f" until {instant(closed.until)}" if closed.until else ""
         return f"{backend} is closed{until}: {closed.error}"
     if status(run) == "waiting" and run.statuses.get(ASKING):
-        return f"{run.statuses[ASKING]} agent(s) wait for an answer"
+        return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
+    if status(run) == "paused" and run.statuses.get(PAUSED):
+        first = next(agent for agent in run.agents.values() if agent.status == PAUSED)
+        return f"{many(run.statuses[PAUSED], 'agent')} paused, {first.id}: {first.error}"
     return None
+
+
+def many(count: int, what: str) -> str:
+    """`count` things, in words."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def document(run: Run) -> dict[str, Any]:
@@ -142,8 +150,8 @@ def parked(run: Run) -> str:
         return "parked: nothing is running"
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return (
-        f"parked: waiting for {len(names)} running step(s) of {shown}; nothing new starts. "
-        "Ctrl-C again stops them now: what they have not finished runs again, and is paid again, on resume"
+        f"parked: nothing new starts; {many(len(names), 'running step')} to finish: {shown}\n"
+        "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
     )
 
 
@@ -267,6 +275,6 @@ def _until(wake_at: float) -> str:
     return f", sleeps until {instant(wake_at)}" if wake_at else ""
 
 
-def lasted(run: Run) -> str:
-    """How long the run took so far."""
-    return durations.show(max(0.0, run.now - run.started_at))
+def lasted(run: Run, now: float = 0.0) -> str:
+    """How long the run took, up to its last decision or to `now`."""
+    return durations.show(max(0.0, (now or run.now) - run.started_at))

@@ -42,7 +42,7 @@ def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monke
         said.add(told.err.replace(str(path), "JOURNAL"))
         assert path.read_bytes() == data
     assert cli.main(["list"]) == 0
-    assert capsys.readouterr().out.split()[:2] == ["rich", "unreadable"]
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["rich", "unreadable"]
     assert cli.main(["run", str(runs.RICH), "--id", "rich"]) == 1
     assert capsys.readouterr().err.startswith("error: there is a run `rich` already\n")
     assert path.read_bytes() == data
@@ -64,6 +64,15 @@ def test_a_kept_journal_folds_to_the_same_for_ever(path: Path, tmp_path: Path) -
     assert read.torn == 0
     assert read.run.started
     assert read.run.started.cwd == "/project"
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_what_a_kept_journal_could_not_say_yet_has_its_default(path: Path, tmp_path: Path) -> None:
+    project, _ = place(tmp_path, path.read_bytes())
+    run = journal.read(project, "rich").run
+    assert (run.max_time, run.start.timeout, run.start.notify) == (0.0, 0.0, [])
+    assert (run.start.permission_mode, run.start.allowed_tools, run.start.skip_permissions) == ("", [], False)
+    assert run.driven_until == run.now, "also how long it was driven is known"
 
 
 def test_there_is_a_kept_journal() -> None:

@@ -180,6 +180,8 @@ class ScriptedProgram:
         os.makedirs(self._sessions, 0o700, exist_ok=True)
         argv = [sys.executable, "-m", "raymond.testing.agent", "--sessions", self._sessions, "--reply", path]
         argv += ["-p", "--output-format", "stream-json", "--verbose", "--session-id", turn.session]
+        argv += ["--model", turn.model] if turn.model else []
+        argv += ["--effort", turn.effort] if turn.effort else []
         if turn.base:
             argv += ["--resume", turn.base, "--fork-session"]
         return Command(argv)

@@ -35,6 +35,8 @@ GROUPS = {
     },
 }
 COMMANDS = {name: says for group in GROUPS.values() for name, says in group.items()}
+COMPLETE = "_RAYMOND_COMPLETE"
+"""Set by the script of `raymond completion` when the shell wants to know how a word may go on."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
 
 
@@ -82,6 +84,10 @@ def main(args: list[str]) -> int:
     if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
         args = ["run", *args]
     _open_streams()
+    if COMPLETE in os.environ:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(group, {}, "raymond", COMPLETE, os.environ[COMPLETE])
     try:
         _check_text(args)
         # Not `group.main`: it would make a broken pipe look like an agent that failed.

@@ -11,11 +11,10 @@ from raymond import console, inbox, views
 from raymond.cli import choose
 from raymond.driver import Face
 from raymond.events import Decision, Spent
-from raymond.following import EVERY, Follower
+from raymond.following import EVERY, Follower, told
 from raymond.project import Project
 from raymond.requests import Request
 from raymond.run import Run
-from raymond.transcripts import read
 
 
 @click.command("attach")
@@ -70,12 +69,9 @@ def _show(project: Project, id: str, run: Run, decisions: list[Decision], face: 
     folder = project.path("transcripts", id)
     for decision in decisions:
         for event in decision.events:
-            if isinstance(event, Spent) and event.offset >= 0:
-                for line in read(folder, event.agent, event.offset):
-                    for name, kind in (("out", "text"), ("said", "text"), ("tools", "tool")):
-                        text = str(line.get(name, "")).strip()
-                        if text:
-                            face.shown(event.agent, kind, text)
+            if isinstance(event, Spent):
+                for kind, text in told(folder, event):
+                    face.shown(event.agent, kind, text)
         face.decided(run, [decision])
 
 

@@ -1,7 +1,7 @@
 """Which run a command means, and how a request reaches it."""
 
 import os
-from time import time
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
 
 from raymond import journal
@@ -11,6 +11,11 @@ from raymond.project import Project, find
 
 if TYPE_CHECKING:
     from raymond.requests import Request
+    from raymond.run import Run
+
+
+TAKEN_WITHIN = 3.0
+"""Seconds to wait for the process that drives a run; it looks once a second."""
 
 
 def run(given: str, *, changes: bool = False) -> tuple[Project, str]:
@@ -37,6 +42,26 @@ def project() -> Project:
     return found
 
 
+def _refuse_to_pause(run: "Run", request: "Request") -> None:
+    """A step that was cut off with its driver is no step to be ended, and what is left of it is settled by `resume`."""
+    agent = run.agents.get(request.agent)
+    if request.kind == "pause" and agent and agent.status == "running":
+        id = run.start.workflow_id
+        raise UsageError(f"nobody drives {id}: {agent.id} was cut off", hint=f"raymond resume {id} takes it up")
+
+
+def _taken(path: str, locked: str) -> bool:
+    """Wait a moment for the process that drives the run; whether it has taken the request."""
+    from raymond import lock
+
+    until = monotonic() + TAKEN_WITHIN
+    while os.path.exists(path):
+        if monotonic() > until or lock.holder(locked) is None:
+            return False
+        sleep(0.05)
+    return True
+
+
 def _is_live(project: Project, id: str) -> bool:
     try:
         return not journal.read(project, id).run.ended
@@ -56,13 +81,20 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
     try:
         held = lock.take(project.beside(id, "lock"), force=force)
     except RunBusy as busy:
-        inbox.leave(project.beside(id, "inbox"), request)
-        if busy.host and busy.host != os.uname().nodename:
+        path = inbox.leave(project.beside(id, "inbox"), request)
+        if _taken(path, project.beside(id, "lock")):
+            return f"taken by process {busy.pid}, which drives {id}"
+        if busy.host not in ("", os.uname().nodename):
             gone = f"when {busy.host} is gone: raymond resume {id} --force"
             return f"left for process {busy.pid} on {busy.host}, which drives {id}; {gone}"
+        if lock.holder(project.beside(id, "lock")) is None:
+            # It ended without another look: what it left undone is done here.
+            inbox.remove(path)
+            return hand_over(project, id, request, force=force)
         return f"left for process {busy.pid}, which drives {id}"
     try:
         reading = journal.read(project, id)
+        _refuse_to_pause(reading.run, request)
         book = journal.Journal(project, id, reading.size)
         events = requests.take(reading.run, placed, request)
         now = round(time(), 3)

@@ -1,6 +1,7 @@
 """`raymond clean`: remove what old runs left."""
 
 import os
+import re
 import sys
 from time import time as now
 
@@ -12,7 +13,7 @@ from raymond.errors import JournalError, UsageError
 from raymond.project import Project
 from raymond.run import Run
 
-_BESIDE = ("json", "snap", "lock", "inbox")
+_BESIDE = ("json", "snap", "inbox")
 _FOLDERS = ("transcripts", "sessions", "spool", "tasks")
 
 
@@ -36,9 +37,14 @@ def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
         print(id)
     freed = 0 if dry_run else _remove_unused(project)
     word = "would be removed" if dry_run else "removed"
-    more = f", and {freed} snapshots nobody needs" if freed else ""
-    print(f"{len(old)} runs {word}{more} (keep: {durations.brief(settings['keep'])})", file=sys.stderr)
+    more = f", and {_count(freed, 'snapshot')} nobody needs" if freed else ""
+    rule = "" if ids else f" (keep: {durations.brief(settings['keep'])})"
+    print(f"{_count(len(old), 'run')} {word}{more}{rule}", file=sys.stderr)
     return 0
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _finished(project: Project, id: str) -> Run | None:
@@ -56,13 +62,21 @@ def _ended_before(project: Project, id: str, before: float) -> bool:
 
 def _remove_run(project: Project, id: str) -> None:
     """The journal goes last: as long as it is there, the run is."""
-    for folder in _FOLDERS:
-        _remove(project.path(folder, id))
-    for ending in _BESIDE:
-        _remove(project.beside(id, ending))
-    _remove(project.path("logs", f"{id}.log"))
-    _remove(project.path("spool", f"{id}.pids"))
-    _remove(project.journal(id))
+    held = lock.take(project.beside(id, "lock"))
+    try:
+        for folder in _FOLDERS:
+            _remove(project.path(folder, id))
+        for name in _names(project.path("debug")):
+            if re.fullmatch(rf"{id}_\d{{8}}_\d{{6}}(_\d+)?", name):
+                _remove(project.path("debug", name))
+        for ending in _BESIDE:
+            _remove(project.beside(id, ending))
+        _remove(project.path("logs", f"{id}.log"))
+        _remove(project.path("spool", f"{id}.pids"))
+        _remove(project.journal(id))
+        _remove(project.beside(id, "lock"))
+    finally:
+        held.release()
 
 
 def _remove_unused(project: Project) -> int:

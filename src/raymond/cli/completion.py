@@ -10,9 +10,9 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> int:
     """Print the completion script for SHELL; e.g. in ~/.bashrc: eval "$(raymond completion bash)"."""
-    from raymond.cli import group
+    from raymond.cli import COMPLETE, group
 
     kind = get_completion_class(shell)
     assert kind is not None
-    sys.stdout.write(kind(group, {}, "raymond", "_RAYMOND_COMPLETE").source() + "\n")
+    sys.stdout.write(kind(group, {}, "raymond", COMPLETE).source() + "\n")
     return 0

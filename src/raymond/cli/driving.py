@@ -16,6 +16,12 @@ from raymond.project import Project
 from raymond.run import Run
 
 
+def check(given: dict[str, Any]) -> None:
+    """Say what nobody can be told to before the run begins or goes on."""
+    if given.get("log_file"):
+        LogFile(given["log_file"], given["log_format"]).close()
+
+
 def drive(
     project: Project,
     id: str,
@@ -46,12 +52,14 @@ def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = F
         faces.close()
     run = driver.run
     Lines().said(console.ending(run))
-    _put_result(run, given.get("as_json", False))
     code = views.exit_code(run, driver.signal)
-    if run.start.notify:
-        from raymond import notify
+    try:
+        _put_result(run, given.get("as_json", False))
+    finally:
+        if run.start.notify:
+            from raymond import notify
 
-        notify.ended(run, code)
+            notify.ended(run, code)
     return code
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,9 @@ from raymond import config
 from raymond.config import Config
 from raymond.errors import UsageError
 from raymond.keys import PERMISSION_MODES
-from raymond.launch import Options
+
+if TYPE_CHECKING:
+    from raymond.launch import Options
 
 
 class Duration(click.ParamType[float]):
@@ -61,7 +63,7 @@ _SHOWING = (
     click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id."),
 )
 _STARTING = (
-    click.argument("path"),
+    click.argument("path", type=click.Path(readable=False)),  # the loader says it better
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
     click.option("--id", "id_", default="", metavar="ID", help="Name the run; an id that exists is refused."),
     click.option("--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
@@ -115,8 +117,10 @@ def configuration(root: str, given: dict[str, Any]) -> Config:
     return config.load(root, flags=found)
 
 
-def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> Options:
+def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> "Options":
     """What a person said of a new run, by flag or configuration."""
+    from raymond.launch import Options  # `clean` shares a flag, and starts nothing
+
     if given["skip"] and not rules.allow_skip_permissions:
         raise UsageError(
             f"{config.POLICY_FILE} does not allow --dangerously-skip-permissions", hint="name the tools: --allow-tool"
@@ -148,14 +152,22 @@ def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> Opt
     )
 
 
-def go_to(directory: str | None) -> None:
-    """Work in `directory` from here on."""
-    if directory:
-        try:
-            os.chdir(directory)
-        except OSError as error:
-            reason = (error.strerror or "").lower()
-            raise UsageError(f"--cd {directory}: {reason}", hint="name a directory that is there") from None
+def go_to(given: dict[str, Any]) -> None:
+    """Work in the directory of --cd from here on; what other flags name stays where it was typed."""
+    directory = given["cd"]
+    if not directory:
+        return
+    for name in ("replies", "log_file"):
+        if given[name]:
+            given[name] = os.path.abspath(given[name])
+    given["roots"] = [os.path.abspath(root) for root in given["roots"]]
+    if (given["input_"] or "")[:1] == "@" != given["input_"]:
+        given["input_"] = f"@{os.path.abspath(given['input_'][1:])}"
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        reason = (error.strerror or "").lower()
+        raise UsageError(f"--cd {directory}: {reason}", hint="name a directory that is there") from None
 
 
 def text(given: str) -> str:

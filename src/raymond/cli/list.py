@@ -36,29 +36,30 @@ def command(every: bool, as_json: bool) -> int:
 
 def row(home: Project, id: str) -> dict[str, Any]:
     """A run in a line: of its state file while that says what the journal says, else of the journal."""
-    about = {"workflow_id": id, "project": os.path.dirname(home.root)}
-    try:
-        found = _kept(home, id) or views.document(journal.read(home, id).run)
-    except JournalError as error:
-        return {**about, "status": "unreadable", "agents": 0, "cost_usd": 0.0, "started_at": "", "error": str(error)}
     driven = lock.holder(home.beside(id, "lock")) is not None
+    try:
+        found, trouble = _kept(home, id) or views.document(journal.read(home, id).run), None
+    except JournalError as error:
+        found, trouble = {"status": "unreadable"}, str(error)
+    status = found["status"]
     return {
-        **about,
-        "status": found["status"] if driven or found["status"] != "running" else "abandoned",
+        "workflow_id": id,
+        "project": os.path.dirname(home.root),
+        "status": "abandoned" if status == "running" and not driven else status,
         "driven": driven,
-        "agents": len(found["agents"]),
-        "cost_usd": found["total_cost_usd"],
-        "cost_is_estimated": found["cost_is_estimated"],
-        "started_at": found["started_at"],
-        "updated_at": found["updated_at"],
-        "error": None,
+        "agents": len(found.get("agents", ())),
+        "cost_usd": found.get("total_cost_usd", 0.0),
+        "cost_is_estimated": found.get("cost_is_estimated", False),
+        "started_at": found.get("started_at"),
+        "updated_at": found.get("updated_at"),
+        "error": trouble,
     }
 
 
 def _kept(home: Project, id: str) -> dict[str, Any] | None:
     try:
         with open(home.beside(id, "json"), "rb") as file:
-            found: dict[str, Any] = msgspec.json.decode(file.read())
+            found = msgspec.json.decode(file.read(), type=dict[str, Any])
         return found if found.get("journal_bytes") == os.stat(home.journal(id)).st_size else None
     except (OSError, msgspec.DecodeError):
         return None

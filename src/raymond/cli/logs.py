@@ -1,5 +1,6 @@
 """`raymond logs`: what happened in a run, and what each step was sent and said."""
 
+import os
 import sys
 from typing import Any
 
@@ -10,7 +11,7 @@ from raymond import console, transcripts, views
 from raymond.cli import choose
 from raymond.errors import UsageError
 from raymond.events import Decision, Spent
-from raymond.following import Follower
+from raymond.following import Follower, told
 from raymond.project import Project
 
 
@@ -33,7 +34,7 @@ def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_d
         return _show_step(project, id, decisions, step, as_json)
     if debug_dir:
         return _write_folder(project, id, decisions, debug_dir)
-    show = _Json(agent) if as_json else _Text(agent)
+    show = _Json(agent) if as_json else _Text(agent, project.path("transcripts", id))
     show(follower, decisions)
     if follow:
         for more in follower.watch():
@@ -42,19 +43,28 @@ def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_d
 
 
 class _Text:
-    """Decisions as lines."""
+    """Decisions as lines, each after what the step that led to it had printed."""
 
-    def __init__(self, agent: str | None) -> None:
+    def __init__(self, agent: str | None, transcripts: str) -> None:
         self._lines = console.Lines(sys.stdout)
         self._agent = agent
+        self._transcripts = transcripts
         self._cost = 0.0
+        self._mark = ""
 
     def __call__(self, follower: Follower, decisions: list[Decision]) -> None:
         for decision in decisions:
-            self._cost += sum(event.cost for event in decision.events if isinstance(event, Spent))
+            spent = [event for event in decision.events if isinstance(event, Spent)]
+            self._cost += sum(event.cost for event in spent)
+            if any(event.estimated for event in spent):
+                self._mark = "~"
             kept = _about(decision, self._agent)
+            for event in kept.events:
+                if isinstance(event, Spent):
+                    for kind, text in told(self._transcripts, event):
+                        self._lines.shown(event.agent, kind, text)
             if kept.events:
-                self._lines.add(kept, f"${self._cost:.2f}")
+                self._lines.add(kept, f"{self._mark}${self._cost:.2f}")
         self._lines.refresh()
 
 
@@ -113,24 +123,20 @@ def _turn(about: dict[str, Any], lines: list[dict[str, object]]) -> list[str]:
     for line in lines:
         for name, value in line.items():
             if name != "step":
-                text = str(value)
-                shown.append(f"{name}: {text}" if "\n" not in text.rstrip("\n") else f"{name}:\n{_indented(text)}")
+                text = str(views.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
+                shown.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
     return shown
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.rstrip("\n").splitlines())
+    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def _write_folder(project: Project, id: str, decisions: list[Decision], path: str) -> int:
     from raymond import debug
 
-    folder = debug.Folder(path, project.path("transcripts", id))
-    try:
-        folder.write(decisions)
-    except FileExistsError as error:
-        raise UsageError(
-            f"{error.filename} is there already", hint="name a new folder: nothing is overwritten"
-        ) from None
+    if os.path.isdir(path) and os.listdir(path):
+        raise UsageError(f"{path} is not empty", hint="name a new folder: nothing is overwritten")
+    debug.Folder(path, project.path("transcripts", id)).write(decisions)
     print(f"{path} holds every step and transition of {id}", file=sys.stderr)
     return 0

@@ -7,6 +7,7 @@ from time import time
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from raymond import console, journal, latest, launch, loader, lock, views
 from raymond.cli import background, choose, driving, flags
@@ -42,12 +43,13 @@ def command(id_: str, **given: Any) -> int:
     if given["every"]:
         return _every(given)
     project, id = choose.run(id_, changes=True)
+    driving.check(given)
+    if given["renew"]:
+        _renew(project, id, given)
     handed = _hand_over(project, id, given)
     if handed:
         print(handed, file=sys.stderr)
         return 0
-    if given["renew"]:
-        _renew(project, id, given)
     how = {"restart": given["restart"], "force": given["force"]}
     if given["detach"]:
         return background.start(project, id, given, **how)
@@ -55,12 +57,14 @@ def command(id_: str, **given: Any) -> int:
 
 
 def _check(id_: str, given: dict[str, Any]) -> None:
-    moves = [name for name in _MOVES if given[name]]
+    moves = [name for name in _MOVES if given[name] not in (None, False)]
     if moves and not given["agent"]:
         raise UsageError(f"--{moves[0].replace('_', '-')} needs to know whose", hint="--agent main")
     if given["agent"] and len(moves) != 1:
         raise UsageError("--agent needs one of --goto, --result, --retry, --give-up")
-    if given["every"] and (id_ or given["agent"] or given["renew"]):
+    if given["input_"] is not None and given["goto"] is None:
+        raise UsageError("--input goes with --goto", hint="raymond resume ID --agent main --goto STATE --input TEXT")
+    if given["every"] and (id_ or given["agent"] or given["renew"] or _limits(given)):
         raise UsageError("--all is for every run, not for one", hint="raymond resume --all")
     if given["dry_run"] and not given["every"]:
         raise UsageError("--dry-run goes with --all", hint="raymond resume --all --dry-run")
@@ -71,7 +75,7 @@ def _check(id_: str, given: dict[str, Any]) -> None:
 def _hand_over(project: Project, id: str, given: dict[str, Any]) -> str | None:
     """New limits and moves of an agent; what to say when another process drives the run and has got them."""
     left = None
-    limits = {name: given[name] for name in ("budget", "max_iterations", "max_time") if given[name] is not None}
+    limits = _limits(given)
     if limits:
         flags.configuration(project.root, given)  # the policy file may be against it
         left = choose.hand_over(
@@ -82,11 +86,15 @@ def _hand_over(project: Project, id: str, given: dict[str, Any]) -> str | None:
     return left
 
 
+def _limits(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in ("budget", "max_iterations", "max_time") if given[name] is not None}
+
+
 def _move(given: dict[str, Any]) -> Request:
     who = {"id": str(uuid.uuid4()), "agent": given["agent"]}
-    if given["goto"]:
+    if given["goto"] is not None:
         return Request(kind="move", state=given["goto"], text=flags.text(given["input_"] or ""), **who)
-    if given["result"]:
+    if given["result"] is not None:
         return Request(kind="result", text=flags.text(given["result"]), **who)
     return Request(kind="retry" if given["retry"] else "give_up", **who)
 
@@ -125,14 +133,17 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         reading = journal.read(project, id)
         start = reading.run.start
         single = start.name == bare(start.entry)
-        loaded = loader.load(os.path.join(start.scope_dir, start.entry) if single else start.scope_dir)
+        path = os.path.join(start.scope_dir, start.entry) if single else start.scope_dir
+        loaded = loader.load(path, overrides=start.overrides)
         launch.check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
         changed = latest.change(reading.run, loaded.workflow, loaded.digest, renamed)
+        launch.check_backends(loaded.workflow, replace(start, backends=changed.backends), loaded)
         launch.keep(project, loaded)
         book = journal.Journal(project, id, reading.size)
         book.append(Decision(seq=reading.run.seq + 1, time=round(time(), 3), events=[changed]))
         book.close()
+        print(views.line(changed), file=sys.stderr)
     finally:
         held.release()
 

@@ -20,7 +20,7 @@ def command(path: str, **given: Any) -> int:
 def start(path: str, given: dict[str, Any]) -> int:
     """Begin a run and drive it, here or in the background."""
     loaded = loader.load(path, overrides=flags.overrides(given["settings"]))
-    flags.go_to(given["cd"])
+    flags.go_to(given)
     found = project.find(os.getcwd())
     settings = flags.configuration(found.root if found else "", given)
     options = flags.options(given, settings, config.rules())
@@ -29,6 +29,7 @@ def start(path: str, given: dict[str, Any]) -> int:
 
         sys.stdout.write(plan.show(project.place(os.getcwd()), loaded, launch.prepare(loaded, options), settings))
         return 0
+    driving.check(given)
     home = project.make(os.getcwd())
     id = launch.begin(home, loaded, options)
     if given["detach"]:

@@ -41,7 +41,7 @@ def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.ended else ""),
         f"  {run.start.name} from {run.start.scope_dir}",
-        f"  {run.iterations} steps, {spent}, {views.lasted(run)}",
+        f"  {views.many(run.iterations, 'step')}, {spent}, {views.lasted(run, now() if pid else 0.0)}",
     ]
     agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
     for agent in agents if every else agents[:SHOWN]:

@@ -5,7 +5,11 @@ import uuid
 
 import click
 
+from raymond import journal, lock
+from raymond.agent import RUNNING
 from raymond.cli import choose
+from raymond.errors import UsageError
+from raymond.project import Project
 from raymond.requests import Request
 
 
@@ -16,8 +20,16 @@ from raymond.requests import Request
 def command(id_: str, now: bool, agent: str) -> int:
     """Let run ID finish its running steps and start nothing new."""
     project, id = choose.run(id_, changes=True)
+    if agent and _is_cut_off(project, id, agent):
+        raise UsageError(f"no process drives {id}: {agent} was cut off", hint=f"raymond resume {id} runs it again")
     request = Request(id=str(uuid.uuid4()), kind="pause" if agent else "stop", agent=agent, now=now)
     left = choose.hand_over(project, id, request)
     what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"
     print(left or f"{what}; raymond resume {id} takes it up", file=sys.stderr)
     return 0
+
+
+def _is_cut_off(project: Project, id: str, agent: str) -> bool:
+    """Whether the driver of a step that the journal calls running is gone: there is nobody who could end it."""
+    found = journal.read(project, id).run.agents.get(agent)
+    return found is not None and found.status == RUNNING and lock.holder(project.beside(id, "lock")) is None

@@ -1,0 +1,219 @@
+"""Writes docs/cli.md from the commands themselves: `.venv/bin/python tests/cli_reference.py`."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from raymond import cli, config, durations
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "cli.md"
+MAKE = ".venv/bin/python tests/cli_reference.py"
+
+HEAD = f"""\
+# Command line
+
+Made from the commands by `{MAKE}`; change the commands, not this page.
+
+`raymond PATH` is `raymond run PATH`. An id may be shortened to any unique beginning. No id means the latest run; a command
+that changes something needs one when more than one run is live. Standard output carries results only, everything said to
+a person goes to standard error. What `--json` prints stands in [json.md](json.md).
+
+A TIME is a number and `ms`, `s`, `m`, `h` or `d`: `90s`, `10m`, `8h`. `TEXT|@FILE|-` is a text, the content of a file, or standard
+input.
+"""
+
+SETTINGS = """\
+## Settings
+
+What you do not want to say each time stands in a file. The first that says something counts:
+
+1. the policy file `{policy_file}`
+2. a flag
+3. the environment: `RAYMOND_` and the key in capitals, such as `RAYMOND_BUDGET=5`; lists with commas
+4. the project: `.raymond/config.toml`
+5. you: `~/.config/raymond/config.toml`, or `raymond/config.toml` in `XDG_CONFIG_HOME`
+6. for `budget`, `max_iterations`, `max_parallel` and `backend`: the workflow's own `workflow.yaml`
+7. the default
+
+A state's own `model`, `effort`, `timeout` or `backend` comes before all but the policy file. Files are TOML. A key that does
+not exist is an error, wherever it stands. `raymond config show --origin` shows what counts here and where it was set.
+"""
+
+PERSONAL = """\
+Keys marked * are for a person to set, by file, environment or flag. In the file of a project they are refused: whoever
+checks out a foreign project would run or allow what it says.
+"""
+
+POLICY = """\
+## Policy file
+
+`{policy_file}` is for whoever answers for many users. Nobody can put another in its place. What a flag asks
+for against it is refused; a default, or the budget that a file says, is lowered.
+"""
+
+ENVIRONMENT = (
+    ("RAYMOND_BUDGET, ...", "any key of the settings above: `RAYMOND_` and its name in capitals"),
+    ("RAYMOND_PORTABLE", "set: do without pidfd, /proc and epoll, as on systems that have none"),
+    ("RAYMOND_STEP", "set by Raymond for what it starts, and the mark by which that is found again"),
+    ("NO_COLOR", "set: no colours on the terminal"),
+    ("TERM", "`dumb`, or not set: lines instead of the live view"),
+    ("XDG_CONFIG_HOME", "where your settings are, instead of `~/.config`"),
+    ("XDG_STATE_HOME", "where the list of projects for `list --all` is, instead of `~/.local/state`"),
+)
+
+
+LONG = 500
+"""A table of flags that is longer is not shown twice."""
+NOT_SET = {"max_parallel": "4 turns, and scripts for twice the number of cores", "permission_mode": "`acceptEdits`"}
+"""What holds when nobody says anything, where the key alone does not tell."""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD, *_overview(), *_commands(), _settings(), _policy(), _environment(), _codes()]
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def _overview() -> Iterator[str]:
+    for group, commands in cli.GROUPS.items():
+        yield f"**{group}**\n\n" + _table(
+            ("command", ""), [(f"[`{name}`](#raymond-{name})", says) for name, says in commands.items()]
+        )
+
+
+def _commands() -> Iterator[str]:
+    flags: dict[str, str] = {}
+    for path, command in every_command():
+        made = _flags(command)
+        same = next((other for other, known in flags.items() if known == made and len(made) > LONG), "")
+        flags[path] = made
+        yield _command(path, command, f"Flags: those of [`{same}`](#{same.replace(' ', '-')}).\n" if same else made)
+
+
+def every_command() -> Iterator[tuple[str, click.Command]]:
+    """All commands and their commands, by what is typed."""
+    context = click.Context(cli.group, info_name="raymond")
+    for name in cli.COMMANDS:
+        command = cli.group.get_command(context, name)
+        assert command
+        yield from _with_children(f"raymond {name}", command)
+
+
+def _with_children(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from _with_children(f"{path} {name}", child)
+
+
+def _command(path: str, command: click.Command, flags: str) -> str:
+    context = click.Context(command, info_name=path)
+    usage = " ".join(command.collect_usage_pieces(context))
+    help_ = " ".join((command.help or "").split())
+    children = ", ".join(f"`{path} {name}`" for name in getattr(command, "commands", ()))
+    text = f"## {path}\n\n```\n{path} {usage}\n```\n\n{help_}\n"
+    return text + (f"\nCommands: {children}.\n" if children else "") + (f"\n{flags}" if flags else "")
+
+
+def _flags(command: click.Command) -> str:
+    rows = [
+        (_written(param), _help(param) + _more(param)) for param in command.params if isinstance(param, click.Option)
+    ]
+    return _table(("flag", ""), rows) if rows else ""
+
+
+def _written(option: click.Option) -> str:
+    names = ", ".join(f"`{name}`" for name in sorted(option.opts, key=len))
+    if option.is_flag:
+        return names
+    value = option.metavar or option.make_metavar(click.Context(click.Command(None))).strip("[]")
+    return f"{names[:-1]} {value}`"
+
+
+def _help(option: click.Option) -> str:
+    """In `--help` some flags are a list under the one before them; in a table each stands alone."""
+    text = option.help or ""
+    return f"With `--agent`: {text[2:].rstrip(',.')}." if text.startswith("- ") else text
+
+
+def _more(option: click.Option) -> str:
+    more = " May be given several times." if option.multiple else ""
+    return more + (
+        f" Usually `{option.default}`."
+        if isinstance(option.type, click.Choice) and option.default in option.type.choices
+        else ""
+    )
+
+
+def _settings() -> str:
+    rows = []
+    for name, key in config.KEYS.items():
+        star = " *" if key.personal else ""
+        rows.append(
+            (
+                f"`{name}`{star}",
+                f"{key.says}{_flag(name)}",
+                NOT_SET.get(name) or _default(key),
+                f"`{name} = {key.example}`",
+            )
+        )
+    table = _table(("key", "", "default", "example"), rows)
+    return f"{SETTINGS.format(policy_file=config.POLICY_FILE)}\n{table}\n{PERSONAL}"
+
+
+def _flag(key: str) -> str:
+    known = {
+        param.name: max(param.opts, key=len)
+        for path, command in every_command()
+        if path in ("raymond run", "raymond clean")
+        for param in command.params
+    }
+    return f" (`{known[key]}`)" if key in known else ""
+
+
+def _default(key: config.Key) -> str:
+    if not key.default and not isinstance(key.default, bool):
+        return "none"
+    if key.read is config.duration:
+        return f"`{durations.written(key.default)}`"
+    if isinstance(key.default, bool):
+        return f"`{str(key.default).lower()}`"
+    return f"`{key.default}`"
+
+
+def _policy() -> str:
+    rows = [
+        (f"`{name}`", key.says, _default(key), f"`{name} = {key.example}`") for name, key in config.POLICY_KEYS.items()
+    ]
+    return f"{POLICY.format(policy_file=config.POLICY_FILE)}\n{_table(('key', '', 'default', 'example'), rows)}"
+
+
+def _environment() -> str:
+    rows = [
+        (" ".join(f"`{name}`" if name != "..." else name for name in names.replace(",", "").split()), says)
+        for names, says in ENVIRONMENT
+    ]
+    after = "What scripts get stands in [language.md](language.md#environment)."
+    return f"## Environment\n\n{_table(('variable', ''), rows)}\n{after}\n"
+
+
+def _codes() -> str:
+    """Word for word what the language says: there is one truth about them."""
+    language = (ROOT / "docs" / "language.md").read_text("utf-8")
+    found = re.search(r"^## Exit codes\n(.*?)(?=^## |\Z)", language, re.DOTALL | re.MULTILINE)
+    assert found
+    return f"## Exit codes\n{found[1]}"
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
+    print(f"{PAGE.relative_to(ROOT)} is written", file=sys.stderr)

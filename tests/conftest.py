@@ -1,0 +1,17 @@
+"""No test reads or writes what the person who runs it has set or started."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A person without settings, whose projects are remembered in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as changed:
+        for name in [name for name in os.environ if name.startswith("RAYMOND_")]:
+            changed.delenv(name)
+        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+            changed.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+        yield

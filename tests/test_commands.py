@@ -1,0 +1,520 @@
+"""Starting a run as a person does: every flag of `run`, what it tells and to whom."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raymond.events import LimitsChanged, RunStarted, StepFailed
+from running import GO, Room, until
+
+DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
+ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
+FAILS = {"START.sh": "echo broken >&2; exit 3"}
+HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
+PROMPT = {"START.md": "Do {{input}} as {{colour}}.\n", "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}"}
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
+    return done.returncode, done.stdout, done.stderr
+
+
+def begun(room: Room) -> RunStarted:
+    return next(event for event in room.events() if isinstance(event, RunStarted))
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def modes(folder: Path) -> set[str]:
+    return {oct(path.stat().st_mode)[-3:] for path in folder.iterdir()}
+
+
+# --- starting
+
+
+def test_start_is_run(room: Room) -> None:
+    done = room.raymond("start", room.flow(DONE), "--id", "r")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    helps = [room.raymond(name, "--help").stdout.partition("\n\n")[2].partition("\n\n")[2] for name in ("run", "start")]
+    assert helps[0] == helps[1]
+
+
+def test_with_cd_agents_work_there_and_their_project_is_found_from_there(room: Room) -> None:
+    flow = room.flow({"START.sh": 'echo "<result>$(pwd)</result>"'})
+    there = room.path.parent / "elsewhere" / "deep"
+    there.mkdir(parents=True)
+    (there.parent / ".raymond").mkdir()
+    done = room.raymond("run", os.path.relpath(flow, room.path), "--cd", os.path.relpath(there, room.path), "--id", "r")
+    assert (done.returncode, done.stdout) == (0, f"{there}\n")
+    assert (there.parent / ".raymond" / "workflows" / "r.jsonl").exists()
+    assert room.project.ids() == []
+
+
+def test_with_cd_other_flags_name_files_where_the_command_was_typed(room: Room) -> None:
+    flow = room.flow({"START.md": "{{input}}"})
+    for name, text in (("in.txt", "the input"), ("replies.yaml", "START: <result>ok</result>")):
+        (room.path / name).write_text(text)
+    (room.path / "there").mkdir()
+    (room.path / "roots").mkdir()
+    names = ("--input", "@in.txt", "--replies", "replies.yaml", "--log-file", "log.txt", "--root", "roots")
+    done = room.raymond("run", flow, "--cd", "there", "--id", "r", *names)
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+    assert (begun(room).input, begun(room).roots) == ("the input", [str(room.path / "roots")])
+    assert (room.path / "log.txt").exists()
+
+
+def test_a_directory_that_is_not_there_is_refused_and_nothing_is_written(room: Room) -> None:
+    assert told(room.raymond("run", room.flow(DONE), "--cd", "nowhere")) == (
+        2,
+        "",
+        "error: --cd nowhere: no such file or directory\nhint: name a directory that is there\n",
+    )
+    assert room.project.ids() == []
+
+
+def test_model_and_effort_reach_the_program_that_answers(room: Room) -> None:
+    files = {"START.md": "", "OTHER.md": "---\nmodel: haiku\n---\n", "replies.yaml": "START: {silent: true}"}
+    flags = ("--backend", "scripted-program", "--model", "opus", "--effort", "high")
+    with room.start("run", room.flow(files), "--id", "r", *flags):
+        typed = until(lambda: [one for one in room.processes().values() if "testing.agent" in one], "the program")
+        assert " --model opus --effort high " in typed[0]
+    assert (begun(room).model, begun(room).effort) == ("opus", "high")
+
+
+def test_a_timeout_stops_a_script_that_says_nothing(room: Room) -> None:
+    ran = room.command({"START.sh": "exec sleep 600"}, "--timeout", "200ms")
+    assert ran.code == 1
+    [failed] = ran.all(StepFailed)
+    assert (failed.kind, failed.error) == ("silent", "said nothing for 0.2s")
+    room.nothing_runs()
+
+
+def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> None:
+    files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
+    ran = room.command(files, "--max-time", "300ms")
+    assert (ran.code, ran.out) == (4, "")
+    how, *rest = ran.lines[-5:]
+    assert re.fullmatch(r"stopped: r after .*", how)
+    assert rest == [
+        "why:    max_time (300ms) is over",
+        "cost:   $0.00 in 1 step",
+        "result: none yet",
+        "next:   raymond resume r --max-time MORE",
+    ]
+    again = room.raymond("resume", "r", "--max-time", "1d", "--agent", "main", "--goto", "END")
+    assert (again.returncode, again.stdout) == (0, "done\n")
+    [changed] = ran.all(LimitsChanged)
+    assert changed.max_time == 86400.0
+
+
+def test_max_parallel_says_how_many_steps_run_at_once(room: Room) -> None:
+    files = {
+        "START.sh": "echo '<fork>A</fork><fork>A</fork><fork>A</fork><wait>END</wait>'",
+        "A.sh": "mkdir one && rmdir one && echo '<result></result>'",
+        "END.sh": 'echo "<result>$(echo $RAYMOND_RESULTS | grep -o \'"done"\' | wc -l)</result>"',
+    }
+    assert room.command(files, "--max-parallel", "1").out == "3\n"
+    assert (begun(room).max_turns_at_once, begun(room).max_scripts_at_once) == (1, 1)
+
+
+def test_what_agents_may_do_unasked_stands_in_the_journal(room: Room) -> None:
+    flags = ("--allow-tool", "Bash(make test)", "--allow-tool", "Read", "--permission-mode", "plan")
+    room.command(DONE, *flags, "--dangerously-skip-permissions", "--var", "a=b", "--set", "START.retries=2")
+    start = begun(room)
+    assert (start.allowed_tools, start.permission_mode, start.skip_permissions) == (
+        ["Bash(make test)", "Read"],
+        "plan",
+        True,
+    )
+    assert (start.metadata, start.overrides) == ({"a": "b"}, {"START": {"retries": 2}})
+
+
+# --- --dry-run
+
+
+def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) -> None:
+    flow = room.flow({"START.sh": "touch started", "workflow.yaml": "max_iterations: 60"})
+    done = room.raymond("run", flow, "--dry-run", "--id", "r", "--var", "k=v", "--max-parallel", "2", "--budget", "5")
+    digest = re.search(r"\((2 files), ([0-9a-f]{16})\)", done.stdout)
+    assert digest, done.stdout
+    names = (
+        "RAYMOND_AGENT_ID RAYMOND_ATTEMPT RAYMOND_INPUT RAYMOND_INPUT_FILE RAYMOND_RESULT RAYMOND_RUN_INPUT RAYMOND_STATE"
+        " RAYMOND_STEP RAYMOND_STEP_KEY RAYMOND_TASK_FOLDER RAYMOND_VAR_k RAYMOND_VISIT RAYMOND_WORKFLOW_DIR"
+        " RAYMOND_WORKFLOW_ID"
+    )
+    assert told(done) == (
+        0,
+        (
+            f"run:      flow at START.sh, in {room.path}\n"
+            f"workflow: {flow} (2 files, {digest[2]})\n"
+            f"command:  bash {room.path}/.raymond/work/{digest[2]}/START.sh\n"
+            f"gets:     {', '.join(names.split())}\n"
+            "          and what is set here, without other names that begin with RAYMOND_\n"
+            f"rights:   acceptEdits; directories: {room.path}\n"
+            "budget:   $5.00 (--budget)\n"
+            "steps:    60 (the workflow)\n"
+            "time:     no limit (default)\n"
+            "at once:  2 turns of a backend, 2 scripts\n"
+            "silence:  10m\n"
+            "nothing was started\n"
+        ),
+        "",
+    )
+    assert files_in(room.path) == [".raymond"]
+
+
+def test_the_names_a_dry_run_shows_are_those_the_script_gets(room: Room) -> None:
+    flow = room.flow({"START.sh": "echo \"<result>$(env | grep -o '^RAYMOND_[A-Za-z_]*' | sort)</result>\""})
+    shown = re.search(r"^gets: +(.*)$", room.raymond("run", flow, "--dry-run", "--var", "k=v").stdout, re.MULTILINE)
+    assert shown
+    assert room.raymond("run", flow, "--var", "k=v").stdout.split() == shown[1].split(", ")
+
+
+def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
+    flow = room.flow(PROMPT)
+    flags = ("--input", "it", "--var", "colour=red", "--allow-tool", "Read", "--max-time", "2h", "--timeout", "90s")
+    shutil.rmtree(room.path / ".raymond")
+    done = room.raymond("run", flow, "--dry-run", *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.sub(r"[0-9a-f]{16}", "DIGEST", done.stdout) == (
+        f"run:      flow at START.md, in {room.path}\n"
+        f"workflow: {flow} (2 files, DIGEST)\n"
+        "command:  scripted, in this process\n"
+        "prompt:\n"
+        "  Do it as red.\n"
+        f"rights:   acceptEdits; allowed besides: Read; directories: {room.path}\n"
+        "budget:   $10.00 (default)\n"
+        "steps:    no limit (default)\n"
+        "time:     2h (--max-time)\n"
+        f"at once:  4 turns of a backend, {2 * (os.cpu_count() or 1)} scripts\n"
+        "silence:  1m 30s\n"
+        "nothing was started\n"
+    )
+    assert files_in(room.path) == []
+
+
+def test_a_dry_run_says_when_agents_may_do_anything(room: Room) -> None:
+    done = room.raymond("run", room.flow(PROMPT), "--dry-run", "--dangerously-skip-permissions")
+    assert "\nrights:   agents may do anything unasked (--dangerously-skip-permissions)\n" in done.stdout
+
+
+def test_a_dry_run_opens_no_log(room: Room) -> None:
+    assert room.raymond("run", room.flow(DONE), "--dry-run", "--log-file", "log.txt", "--debug").returncode == 0
+    assert files_in(room.path) == [".raymond"]
+
+
+# --- --json and --quiet
+
+KEYS = [
+    "workflow_id",
+    "status",
+    "reason",
+    "result",
+    "results",
+    "failed",
+    "asks",
+    "cost_usd",
+    "cost_is_estimated",
+    "iterations",
+    "agents",
+    "started_at",
+    "ended_at",
+]
+TIMED = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+OUTCOMES: dict[str, tuple[dict[str, str], tuple[str, ...], int, dict[str, Any]]] = {
+    "completed": (PROMPT, (), 0, {"result": "ok", "results": {"main": "ok"}, "cost_usd": 0.25, "iterations": 1}),
+    "failed": (FAILS, (), 1, {"failed": {"main": "ended with exit code 3: broken"}, "iterations": 1}),
+    "waiting": (ASKS, (), 3, {"reason": "1 agent waits for an answer", "asks": {"main": "Which?"}, "iterations": 1}),
+    "stopped": (
+        {"START.sh": "echo '<goto>START</goto>'"},
+        ("--max-iterations", "2"),
+        4,
+        {"reason": "max_iterations (2) was reached", "iterations": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("status", OUTCOMES)
+def test_with_json_one_document_stands_on_stdout_and_nothing_else(room: Room, status: str) -> None:
+    files, flags, code, says = OUTCOMES[status]
+    ran = room.command(files, "--json", *flags)
+    found = json.loads(ran.out)
+    assert (ran.code, ran.out.count("\n"), list(found)) == (code, 1, KEYS)
+    usual = {"reason": None, "result": None, "results": {}, "failed": {}, "asks": {}, "cost_usd": 0.0, "agents": 1}
+    expected = {"workflow_id": "r", "status": status, "cost_is_estimated": False, **usual, **says}
+    assert {key: found[key] for key in expected} == expected
+    assert re.fullmatch(TIMED, found["started_at"])
+    assert (found["ended_at"] is None) == (status == "waiting")
+
+
+def test_quiet_leaves_what_steps_print_and_the_ending(room: Room) -> None:
+    ran = room.command(DONE, "--quiet")
+    assert [ran.lines[0], ran.lines[1].partition(" ")[0], len(ran.lines)] == ["main | hello", "completed:", 6]
+
+
+# --- --log-file
+
+
+def test_a_log_file_gets_the_lines_of_every_driver_and_is_private(room: Room) -> None:
+    log = room.path / "log.txt"
+    log.write_text("before\n")
+    ran = room.command(ASKS, "--log-file", "log.txt")
+    assert log.read_text().splitlines() == ["before", *ran.err.splitlines()[:-5]]
+    room.raymond("answer", "r", "this")
+    again = room.resume("--log-file", "log.txt")
+    assert log.read_text().splitlines() == ["before", *ran.err.splitlines()[:-5], *again.err.splitlines()[:-5]]
+    room.raymond("run", room.flow(DONE), "--log-file", "new.txt")
+    assert oct((room.path / "new.txt").stat().st_mode)[-3:] == "600"
+
+
+def test_a_log_file_can_have_a_json_object_a_line(room: Room) -> None:
+    room.command(DONE, "--log-file", "log.jsonl", "--log-format", "json")
+    lines = [json.loads(line) for line in (room.path / "log.jsonl").read_text().splitlines()]
+    assert [line["type"] for line in lines] == [
+        "RunStarted",
+        "AgentStarted",
+        "StepStarted",
+        "print",
+        "StepFinished",
+        "AgentEnded",
+        "RunEnded",
+    ]
+    assert lines[3] == {"type": "print", "agent": "main", "text": "hello"}
+    assert re.fullmatch(TIMED, lines[-1].pop("time"))
+    assert lines[-1] == {"type": "RunEnded", "status": "completed", "seq": 4}
+
+
+@pytest.mark.parametrize("detached", [(), ("-d",)])
+def test_a_log_file_that_cannot_be_opened_is_refused_before_anything_starts(
+    room: Room, detached: tuple[str, ...]
+) -> None:
+    flags = ("--log-file", "nowhere/log.txt", *detached)
+    error = (2, "", "error: --log-file nowhere/log.txt: no such file or directory\n")
+    assert told(room.raymond("run", room.flow(DONE), *flags)) == error
+    assert files_in(room.path) == [".raymond"]
+    room.drive(ASKS)
+    before = Path(room.project.journal("r")).read_bytes()
+    assert told(room.raymond("resume", "r", "--agent", "main", "--result", "x", *flags)) == error
+    assert Path(room.project.journal("r")).read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_log_that_cannot_be_written_any_more_does_not_cost_the_run(room: Room, form: str) -> None:
+    ran = room.command(DONE, "--log-file", "/dev/full", "--log-format", form)
+    assert (ran.code, ran.out) == (0, "done\n")
+    assert ran.lines.count("/dev/full: no space left on device; nothing more is written there") == 1
+    assert len(ran.lines) == 5 + 5 + 1
+
+
+# --- --debug
+
+BOTH = {
+    "START.sh": "echo '<fork>P</fork><wait>END</wait>'",
+    "P.md": "Do it.",
+    "END.sh": "echo '<result>done</result>'",
+    "replies.yaml": "P: {text: <result>ok</result>, cost: 0.25, tools: [{name: Read, input: {file_path: x.py}}]}",
+}
+
+
+def debug_folders(room: Room) -> list[Path]:
+    return sorted((room.path / ".raymond" / "debug").iterdir())
+
+
+def test_debug_keeps_every_step_and_transition_as_files(room: Room) -> None:
+    ran = room.command(BOTH, "--debug")
+    [folder] = debug_folders(room)
+    assert re.fullmatch(r"r_\d{8}_\d{6}", folder.name)
+    assert files_in(folder) == ["main_END_002.json", "main_START_001.json", "main_p1_P_001.json", "transitions.log"]
+    assert modes(folder) == {"600"}
+    sent, ended = json.loads((folder / "main_p1_P_001.json").read_text())
+    assert (sent["sent"], sent["tools"], sent["said"]) == ("Do it.", "Read x.py\n", "<result>ok</result>")
+    assert (ended["type"], ended["cost"]) == ("StepFinished", 0.25)
+    log = re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", (folder / "transitions.log").read_text())
+    assert log == (
+        "[main] -> START.sh (start)\n\n"
+        "[main_p1] -> P.md (fork by main)\n\n"
+        "[main] START.sh -> (wait, then END.sh)\n  step: 1\n  cost: $0.0000\n  total_cost: $0.0000\n\n"
+        f"[main_p1] P.md -> (result, ended)\n  session_id: {ran.sessions('main_p1', 'P.md')[0]}\n"
+        '  step: 2\n  cost: $0.2500\n  total_cost: $0.2500\n  result: "ok"\n\n'
+        "[main] START.sh -> END.sh (wait)\n\n"
+        "[main] END.sh -> (result, ended)\n"
+        '  step: 3\n  cost: $0.0000\n  total_cost: $0.2500\n  result: "done"\n\n'
+    )
+
+
+def test_the_same_files_can_be_made_afterwards_and_none_is_overwritten(room: Room) -> None:
+    room.command(BOTH, "--debug")
+    [folder] = debug_folders(room)
+    assert told(room.raymond("logs", "r", "--debug-dir", "a/new one")) == (
+        0,
+        "",
+        "a/new one holds every step and transition of r\n",
+    )
+    made = {path.name: path.read_text() for path in (room.path / "a" / "new one").iterdir()}
+    assert made == {path.name: path.read_text() for path in folder.iterdir()}
+    (room.path / "mine").mkdir()
+    (room.path / "mine" / "transitions.log").write_text("mine")
+    assert told(room.raymond("logs", "r", "--debug-dir", "mine")) == (
+        2,
+        "",
+        "error: mine is not empty\nhint: name a new folder: nothing is overwritten\n",
+    )
+    assert files_in(room.path / "mine") == ["transitions.log"]
+    assert (room.path / "mine" / "transitions.log").read_text() == "mine"
+
+
+def test_a_second_driver_has_a_debug_folder_of_its_own_that_knows_where_the_agents_were(room: Room) -> None:
+    ran = room.command({**FAILS, "replies.yaml": ""}, "--debug")
+    assert ran.code == 1
+    first = {path.name: path.read_bytes() for path in debug_folders(room)[0].iterdir()}
+    room.resume("--debug")
+    before, after = debug_folders(room)
+    assert {path.name: path.read_bytes() for path in before.iterdir()} == first
+    assert files_in(after) == ["main_START_001.json", "transitions.log"]
+    assert (
+        "[main] START.sh failed (script): ended with exit code 3: broken\n" in (after / "transitions.log").read_text()
+    )
+
+
+def test_a_debug_folder_that_cannot_be_made_does_not_cost_the_run(room: Room) -> None:
+    (room.path / ".raymond" / "debug").write_text("in the way")
+    ran = room.command(DONE, "--debug")
+    assert (ran.code, ran.out) == (0, "done\n")
+    assert [line for line in ran.lines if "debug" in line] == [
+        f"{room.path}/.raymond/debug: file exists; nothing more is written there"
+    ]
+
+
+# --- --notify
+
+
+def heard(room: Room) -> list[dict[str, Any]]:
+    """The documents that TELL was given."""
+    return [json.loads(path.read_text()) for path in room.path.glob("heard.*")]
+
+
+TELL = "cat > part.$$; mv part.$$ heard.$$"
+
+
+def test_a_command_is_told_what_an_agent_asks_and_how_the_run_ends(room: Room) -> None:
+    ran = room.command(ASKS, "--notify", TELL)
+    assert ran.code == 3
+    documents = until(lambda: heard(room) if len(heard(room)) == 2 else None, "both documents")
+    asked, ended = sorted(documents, key=lambda one: one["event"])
+    assert list(asked) == ["event", "agent", "question", *KEYS]
+    assert (asked["event"], asked["agent"], asked["question"], asked["status"]) == (
+        "asked",
+        "main",
+        "Which?",
+        "waiting",
+    )
+    assert list(ended) == ["event", "exit_code", *KEYS]
+    assert (ended["event"], ended["exit_code"], ended["workflow_id"], ended["asks"]) == (
+        "ended",
+        3,
+        "r",
+        {"main": "Which?"},
+    )
+
+
+def test_whoever_resumes_tells_the_same_command(room: Room) -> None:
+    room.command(ASKS, "--notify", TELL)
+    room.raymond("answer", "r", "this")
+    assert room.resume().code == 0
+    last = until(lambda: [one for one in heard(room) if one.get("status") == "completed"], "the ending")
+    assert (last[0]["event"], last[0]["exit_code"], last[0]["result"]) == ("ended", 0, "this")
+
+
+def test_a_text_that_no_pipe_holds_is_told_shortened(room: Room) -> None:
+    files = {"START.py": "print('<ask next=\"END\">' + 'é' * 100_000 + '</ask>')", "END.sh": "echo '<result></result>'"}
+    assert room.command(files, "--notify", TELL).code == 3
+    documents = until(lambda: heard(room) if len(heard(room)) == 2 else None, "both documents")
+    asked = next(one for one in documents if one["event"] == "asked")
+    assert (asked["question"], asked["shortened"], asked["status"]) == ("é" * 2000, True, "waiting")
+
+
+def test_a_command_that_fails_does_not_cost_the_run(room: Room) -> None:
+    ran = room.command(DONE, "--notify", "cat > /dev/null; exit 9")
+    assert (ran.code, ran.out) == (0, "done\n")
+    assert ran.lines[-1] == "a notification was not delivered (exit code 9)"
+
+
+def test_a_command_that_hangs_is_ended_and_does_not_cost_the_run(room: Room) -> None:
+    ran = room.command(FAILS, "--notify", "sleep 600; true")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.lines[-2:] == [
+        "--notify sleep 600; true: no end after 10 s",
+        "a notification was not delivered (exit code 1)",
+    ]
+    room.nothing_runs()
+
+
+def test_ctrl_c_does_not_reach_a_notification_and_does_not_change_how_the_run_ended(room: Room) -> None:
+    slow = f"touch telling; {GO}; {TELL}"
+    with room.start("run", room.flow(FAILS), "--id", "r", "--notify", slow) as live:
+        until(lambda: (room.path / "telling").exists(), "the notification")
+        live.signal(signal.SIGINT)
+        assert live.wait().code == 1
+        room.go()
+        until(lambda: heard(room), "the notification all the same")
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[tuple[str, str, dict[str, Any]]]]]:
+    """A server on this machine; its address and what was posted."""
+    posted: list[tuple[str, str, dict[str, Any]]] = []
+
+    class Posted(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            posted.append((self.path, self.headers["Content-Type"], body))
+            self.send_response(500 if self.path == "/broken" else 204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Posted) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_port}", posted
+        made.shutdown()
+        thread.join()
+
+
+def test_a_url_gets_the_document_posted(room: Room, server: tuple[str, list[tuple[str, str, dict[str, Any]]]]) -> None:
+    address, posted = server
+    assert room.command(DONE, "--notify", f"{address}/hook").code == 0
+    [(path, kind, document)] = posted
+    assert (path, kind, list(document)) == ("/hook", "application/json", ["event", "exit_code", *KEYS])
+    assert (document["event"], document["status"], document["result"]) == ("ended", "completed", "done")
+
+
+def test_a_url_that_answers_with_an_error_does_not_cost_the_run(
+    room: Room, server: tuple[str, list[tuple[str, str, dict[str, Any]]]]
+) -> None:
+    address, _ = server
+    ran = room.command(DONE, "--notify", f"{address}/broken")
+    assert (ran.code, ran.out) == (0, "done\n")
+    assert ran.lines[-2:] == [
+        f"--notify {address}/broken: HTTP Error 500: Internal Server Error",
+        "a notification was not delivered (exit code 1)",
+    ]

@@ -1,0 +1,241 @@
+"""Settings: where they come from and which one counts; and the completion of shells."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raymond import config
+from raymond.errors import UsageError
+from raymond.events import RunStarted
+from running import Room
+
+DONE = {"START.sh": "echo '<result>done</result>'"}
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
+    return done.returncode, done.stdout, done.stderr
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def of_project(room: Room, text: str) -> Path:
+    return write(room.path / ".raymond" / "config.toml", text)
+
+
+def of_user(room: Room, text: str) -> Path:
+    return write(Path(room.environment["HOME"]) / ".config" / "raymond" / "config.toml", text)
+
+
+def test_a_flag_comes_before_the_environment_that_before_the_project_and_that_before_the_person(room: Room) -> None:
+    of_user(room, 'budget = 1\nmodel = "user"\neffort = "user"\nkeep = "7d"\n')
+    of_project(room, 'budget = 2\nmodel = "project"\neffort = "project"\n')
+    room.raymond(
+        "run",
+        room.flow(DONE),
+        "--id",
+        "r",
+        "--budget",
+        "4",
+        environment={"RAYMOND_BUDGET": "3", "RAYMOND_MODEL": "env"},
+    )
+    start = next(event for event in room.events() if isinstance(event, RunStarted))
+    assert (start.budget, start.model, start.effort) == (4.0, "env", "project")
+
+
+def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
+    user = of_user(room, 'notify = ["tell me"]\nkeep = "7d"\nbudget = 1\n')
+    project = of_project(room, "budget = 2.5\n")
+    environment = {"RAYMOND_TIMEOUT": "90s", "RAYMOND_ALLOW_TOOLS": "Read, Bash(make)"}
+    done = room.raymond("config", "show", "--origin", environment=environment)
+    assert told(done) == (
+        0,
+        (
+            'backend         = "scripted"  # default\n'
+            'model           = ""  # default\n'
+            'effort          = ""  # default\n'
+            f"budget          = 2.5  # {project}\n"
+            "max_iterations  = 0  # default\n"
+            'max_time        = "0s"  # default\n'
+            "max_parallel    = 0  # default\n"
+            'timeout         = "90s"  # RAYMOND_TIMEOUT\n'
+            'max_wait        = "1d"  # default\n'
+            'patience        = "6h"  # default\n'
+            'permission_mode = ""  # default\n'
+            'allow_tools     = ["Read","Bash(make)"]  # RAYMOND_ALLOW_TOOLS\n'
+            f'notify          = ["tell me"]  # {user}\n'
+            'durability      = "normal"  # default\n'
+            f'keep            = "7d"  # {user}\n'
+        ),
+        "",
+    )
+    plain = room.raymond("config", "show", environment=environment).stdout
+    assert plain.splitlines() == [line.partition("  # ")[0] for line in done.stdout.splitlines()]
+    found = json.loads(room.raymond("config", "show", "--json", environment=environment).stdout)
+    assert list(found) == list(config.KEYS)
+    assert found["budget"] == {"value": 2.5, "origin": str(project)}
+    assert found["timeout"] == {"value": 90.0, "origin": "RAYMOND_TIMEOUT"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("notify", '["rm -rf x"]'), ("permission_mode", '"plan"'), ("allow_tools", "[]")]
+)
+def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: str, value: str) -> None:
+    path = of_project(room, f"{name} = {value}\n")
+    user = Path(room.environment["HOME"]) / ".config" / "raymond" / "config.toml"
+    error = f"error: {path}: `{name}` is for a person to set, not for a project\nhint: set it in {user}\n"
+    for args in (("run", room.flow(DONE)), ("config", "show")):
+        assert told(room.raymond(*args)) == (2, "", error)
+    assert room.project.ids() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("bugdet = 5", "error: PATH: there is no key `bugdet`\nhint: did you mean `budget`?"),
+        ("zzz = 5", f"error: PATH: there is no key `zzz`\nhint: there are: {', '.join(config.KEYS)}"),
+        ("[budget]\nusd = 5", "error: PATH: `budget` must be a number of dollars, 0 or more\nhint: budget = 5.00"),
+        ("timeout = 5", 'error: PATH: `timeout` must be a length of time, like 90s, 10m or 2h\nhint: timeout = "10m"'),
+        ("max_parallel = 0", "error: PATH: `max_parallel` must be a whole number, 1 or more\nhint: max_parallel = 4"),
+        (
+            "max_parallel = true",
+            "error: PATH: `max_parallel` must be a whole number, 1 or more\nhint: max_parallel = 4",
+        ),
+        ("model = 3", 'error: PATH: `model` must be text\nhint: model = "sonnet"'),
+        ("durability = 1", 'error: PATH: `durability` must be one of: normal, strict\nhint: durability = "strict"'),
+        ("budget = ", "error: PATH is not TOML: invalid value (at end of document)\nhint: budget = 5.00"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_with_the_way_out(room: Room, text: str, error: str) -> None:
+    path = of_project(room, text)
+    assert told(room.raymond("config", "show")) == (2, "", error.replace("PATH", str(path)) + "\n")
+
+
+def test_a_wrong_value_in_the_environment_names_the_variable(room: Room) -> None:
+    assert told(room.raymond("config", "show", environment={"RAYMOND_BUDGET": "much"})) == (
+        2,
+        "",
+        "error: the environment: RAYMOND_BUDGET: `budget` must be a number of dollars, 0 or more\nhint: budget = 5.00\n",
+    )
+
+
+def test_a_person_without_a_home_has_no_settings_of_their_own(room: Room) -> None:
+    of_user(room, "budget = 1")
+    of_project(room, "effort = 'high'")
+    del room.environment["HOME"]
+    found = json.loads(room.raymond("config", "show", "--json").stdout)
+    assert (found["budget"]["value"], found["effort"]["value"]) == (10.0, "high")
+    assert room.raymond("run", room.flow(DONE)).returncode == 0
+    path = of_project(room, "notify = []")
+    assert told(room.raymond("config", "show")) == (
+        2,
+        "",
+        (
+            f"error: {path}: `notify` is for a person to set, not for a project\n"
+            "hint: set it in ~/.config/raymond/config.toml\n"
+        ),
+    )
+
+
+class Policy:
+    """A policy file, and what follows from it."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = write(path / "policy.toml", text)
+
+    def load(self, **flags: Any) -> config.Config:
+        return config.load("", flags=flags, environment={}, policy_file=str(self.path))
+
+    def refuses(self, **flags: Any) -> tuple[str, str]:
+        with pytest.raises(UsageError) as caught:
+            self.load(**flags)
+        return str(caught.value).replace(str(self.path), "POLICY"), caught.value.hint
+
+
+def test_the_policy_file_lowers_a_budget_nobody_asked_for_and_refuses_one_that_was_asked_for(tmp_path: Path) -> None:
+    policy = Policy(tmp_path, "max_budget = 5")
+    assert policy.load().settings["budget"] == config.Setting(5.0, str(policy.path))
+    assert policy.load(budget=4.0)["budget"] == 4.0
+    for over in (6.0, 0.0):
+        assert policy.refuses(budget=over) == ("POLICY allows a budget of at most $5.00", "--budget 5")
+    low = config.load("", environment={"RAYMOND_BUDGET": "99"}, policy_file=str(policy.path))
+    assert low.settings["budget"] == config.Setting(5.0, str(policy.path))
+
+
+def test_the_policy_file_names_the_backends_and_models_there_are(tmp_path: Path) -> None:
+    policy = Policy(tmp_path, 'backends = ["claude"]\nmodels = ["sonnet", "opus"]')
+    assert policy.refuses(model="haiku") == ("POLICY allows no model `haiku`", "one of: sonnet, opus")
+    assert policy.refuses(backend="scripted") == ("POLICY allows no backend `scripted`", "one of: claude")
+    found = policy.load(model="opus")
+    assert (found["backend"], found["model"], policy.load()["model"]) == ("claude", "opus", "sonnet")
+
+
+def test_the_policy_file_is_checked_like_every_other(tmp_path: Path) -> None:
+    assert Policy(tmp_path, "budget = 5").refuses() == (
+        "POLICY: there is no key `budget`",
+        "did you mean `max_budget`?",
+    )
+    assert Policy(tmp_path, 'allow_skip_permissions = "no"').refuses() == (
+        "POLICY: `allow_skip_permissions` must be true or false",
+        "allow_skip_permissions = false",
+    )
+    assert (
+        config.rules(str(write(tmp_path / "p.toml", "allow_skip_permissions = false"))).allow_skip_permissions is False
+    )
+
+
+# --- completion
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"), [("bash", "complete -o nosort"), ("zsh", "#compdef raymond"), ("fish", "complete --no-files")]
+)
+def test_every_shell_has_its_completion_script(room: Room, shell: str, line: str) -> None:
+    done = room.raymond("completion", shell)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert line in done.stdout
+    assert "_RAYMOND_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("raymond sta", "status start"),
+        ("raymond run --dry", "--dry-run"),
+        ("raymond resume --ma", "--max-iterations --max-time --map"),
+        ("raymond run . --permission-mode p", "plan"),
+        ("raymond config s", "show"),
+    ],
+)
+def test_bash_really_completes_commands_flags_and_choices(room: Room, typed: str, found: str) -> None:
+    script = """
+    eval "$(raymond completion bash)"
+    COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _raymond_completion raymond
+    echo "${COMPREPLY[@]}"
+    """
+    path = f"{Path(sys.executable).parent}:{room.environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script, "bash", typed],
+        cwd=room.path,
+        env=room.environment | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stderr, sorted(done.stdout.split())) == ("", sorted(found.split()))

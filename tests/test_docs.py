@@ -1,0 +1,354 @@
+"""The pages are true: cli.md is what the commands say, json.md what they print, and every link leads somewhere."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+import cli_reference
+from raymond import cli, config, events
+from running import Room, until
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+JSON_PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path, HOME=str(tmp_path))
+    yield room
+    room.clear()
+
+
+# --- cli.md ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_commands_is_what_the_commands_say():
+    assert cli_reference.page() == cli_reference.PAGE.read_text("utf-8"), f"stale: run {cli_reference.MAKE}"
+
+
+def test_the_page_of_commands_has_every_command_flag_and_key():
+    page = cli_reference.page()
+    assert [name for name in cli.COMMANDS if f"\n## raymond {name}\n" not in page] == []
+    for name in cli.COMMANDS:
+        command = cli.group.get_command(None, name)
+        assert [
+            flag for param in command.params for flag in param.opts if flag[0] == "-" and f"`{flag}" not in page
+        ] == []
+    assert [key for key in {**config.KEYS, **config.POLICY_KEYS} if f"\n| `{key}`" not in page] == []
+
+
+def test_what_is_said_of_the_environment_is_all_there_is():
+    """Every variable that the program looks at, but those of shells and homes, is on the page."""
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src" / "raymond").rglob("*.py"))
+    asked = set(re.findall(r"environb?(?:\.get\(|\[)b?\"([A-Z_]+)\"", source)) - {"HOME", "PATH"}
+    assert asked
+    assert sorted(name for name in asked if f"`{name}`" not in cli_reference.page()) == []
+
+
+# --- json.md ---------------------------------------------------------------------------------------------------------
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+FACTS = {kind.__name__: kind for kind in get_args(events.Event)}
+PLAIN = {
+    "text": lambda value: isinstance(value, str),
+    "time": lambda value: isinstance(value, str) and bool(TIME.fullmatch(value)),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "map": lambda value: isinstance(value, dict),
+    "anything": lambda value: True,
+}
+
+
+def table(heading: str, first: str = "key") -> dict[str, str]:
+    """The keys and types in the table of a section."""
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", JSON_PAGE, re.DOTALL | re.MULTILINE)
+    assert section, heading
+    rows = re.search(rf"^\| {first} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", section[1], re.MULTILINE)
+    assert rows, heading
+    return dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", rows[1], re.MULTILINE))
+
+
+class Check:
+    """Compares documents with tables, and remembers which of the documented types were seen."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, set[str]] = {}
+
+    def document(self, heading: str, found: dict[str, Any], *more: str, some: str = "") -> None:
+        """`found` has exactly the keys of these tables, or some of them, with their types."""
+        kinds = {key: kind for name in (heading, *more) for key, kind in table(name, some or "key").items()}
+        assert found.keys() <= kinds.keys() if some else found.keys() == kinds.keys(), heading
+        for key, value in found.items():
+            self._value(heading, key, kinds[key], value)
+
+    def _value(self, heading: str, key: str, kind: str, value: Any) -> None:
+        choices = kind.split(" or ")
+        fits = next((one for one in choices if self.fits(one, value)), None)
+        assert fits, f"{heading}.{key} is {value!r}, not {kind}"
+        self.seen.setdefault(f"{heading}.{key}", set()).add(fits)
+
+    def fits(self, kind: str, value: Any) -> bool:
+        """Whether `value` is what the page calls `kind`."""
+        outer, _, inner = kind.partition(" of ")
+        if outer == "list":
+            linked = re.fullmatch(r"\[(\w+)\]\(#\w+\)", inner)
+            if linked:
+                name = linked[1].capitalize()
+                for item in value:
+                    self.document(name, item, some="key of a record" if name == "Record" else "")
+                return isinstance(value, list)
+            return isinstance(value, list) and all(PLAIN[inner](item) for item in value)
+        if outer == "map" and inner:
+            return isinstance(value, dict) and all(PLAIN[inner](item) for item in value.values())
+        return PLAIN[kind](value)
+
+    def unseen(self, *headings: str) -> list[str]:
+        """What the tables allow and no document had."""
+        missing = []
+        for heading in headings:
+            for key, kind in table(heading, "key of a record" if heading == "Record" else "key").items():
+                seen = self.seen.get(f"{heading}.{key}", set())
+                missing += [f"{heading}.{key}: {one}" for one in kind.split(" or ") if one not in seen]
+        return missing
+
+
+def test_every_command_that_can_print_json_is_on_the_page():
+    commands = cli_reference.every_command()
+    able = [path for path, command in commands if any("--json" in param.opts for param in command.params)]
+    listed = JSON_PAGE[: JSON_PAGE.index("\n## ")]
+    assert "raymond run" in able
+    words = [path.removeprefix("raymond ") for path in able if path != "raymond start"]
+    assert [name for name in words if not re.search(rf"`(raymond )?{name} --json`", listed)] == []
+
+
+def lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+MANY = {
+    "START.md": "Begin.",
+    "CALLER.md": "Ask.",
+    "NAP.sh": 'printf "\\377" >&2; echo \'<goto after="1h">END</goto>\'',
+    "BAD.sh": "exit 3",
+    "SLOW.md": "",
+    "SUB.sh": "echo '<ask next=\"END\">Which one?</ask>'",
+    "END.sh": "echo '<result>done</result>'",
+    "replies.yaml": """\
+        START:
+          - - {fail: crash}
+            - "I forgot the tag."
+            - text: '<fork who="Ada">NAP</fork><fork>BAD</fork><fork>SLOW</fork><goto>CALLER</goto>'
+              cost: 0.5
+              tools: [{name: Read, input: {file_path: a.py}}]
+        CALLER: '<call return="END" input="x">SUB</call>'
+        SLOW: {text: "<result>late</result>", delay: 1h}
+        """,
+}
+"""Agents in every state of mind: one sleeps, one has failed, one answers for an hour, one asks out of a subtask."""
+ASKS = {
+    "START.sh": "echo '<call return=\"END\">SUB</call>'",
+    "SUB.sh": "echo '<ask next=\"END\">Which one?</ask>'",
+    "END.sh": "exit 1",
+}
+DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
+
+
+def settled(room: Room, id: str) -> bool:
+    """Three of the agents of MANY are where they stay."""
+    found = json.loads(room.raymond("status", id, "--json").stdout)
+    return {agent["status"] for agent in found["agents"]} == {"asking", "sleeping", "failed", "running"}
+
+
+def test_what_a_reading_command_prints_as_json_is_documented(room):
+    check = Check()
+    flow = room.flow(MANY)
+    begun = room.raymond("run", flow, "-d", "--id", "r", "--var", "k=v", "--max-iterations", "50", "--budget", "0")
+    assert begun.returncode == 0, begun.stderr
+    until(lambda: settled(room, "r"), "agents in every state of mind")
+    room.raymond("run", room.flow(DONE, "done"), "--id", "done")
+    room.raymond("run", room.flow(ASKS, "asks"), "--id", "asks")
+    (room.path / ".raymond" / "workflows" / "broken.jsonl").write_text('{"format":1}\nx\n{}\n', "utf-8")
+
+    for row in json.loads(room.raymond("list", "--json").stdout):
+        check.document("Row", row)
+    room.raymond("stop", "r", "--now")
+    for done in (room.raymond("wait", id, "--json") for id in ("r", "done")):
+        check.document("Outcome", json.loads(done.stdout))
+    for id in ("r", "done", "asks"):
+        document = json.loads(room.raymond("status", id, "--json").stdout)
+        check.document("Run", document)
+        beside = json.loads((room.path / ".raymond" / "workflows" / f"{id}.json").read_text("utf-8"))
+        assert beside.keys() - document.keys() <= {"journal_bytes"}
+    for id in ("r", "done"):
+        told = lines(room.raymond("logs", id, "--json").stdout)
+        for event in told:
+            event_is_documented(event)
+        for step in sorted({event["step"] for event in told if "step" in event}):
+            for turn in lines(room.raymond("logs", id, "--step", str(step), "--json").stdout):
+                check.document("Turn", turn)
+    for finding in json.loads(room.raymond("doctor", "--json").stdout):
+        check.document("Finding", finding)
+    for setting in json.loads(room.raymond("config", "show", "--json").stdout).values():
+        check.document("Setting", setting)
+    allowed = ("Row", "Run", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
+    # A script that no signal could end has no exit code; nobody waits for one here.
+    assert check.unseen(*allowed) == ["Record.exit: null"], "a table promises what no command printed"
+
+
+def event_is_documented(event: dict[str, Any]) -> None:
+    """A line of `logs --json`, by the tables of events."""
+    kinds = table("Event") | {
+        key: kind for key, kind in table("Event", "key of an event").items() if key in KEYS[event["type"]]
+    }
+    assert event.keys() <= kinds.keys()
+    for key, value in event.items():
+        assert Check().fits(kinds[key], value), (key, value)
+
+
+def keys_of_events() -> dict[str, list[str]]:
+    return {
+        name: re.findall(r"`(\w+)`", keys)
+        for name, keys in re.findall(r"^\| `([A-Z]\w+)` \| ((?:`\w+` ?)+) \|$", JSON_PAGE, re.MULTILINE)
+    }
+
+
+KEYS = keys_of_events()
+
+
+def test_every_event_is_documented_with_its_keys_and_their_types():
+    fields = {name: msgspec.structs.fields(kind) for name, kind in FACTS.items()}
+    assert {name: [field.encode_name for field in found] for name, found in fields.items()} == KEYS
+    documented = table("Event", "key of an event")
+    words = {str: "text", int: "integer", float: "number", bool: "boolean", dict[str, str]: "map of text"}
+    words |= {list[str]: "list of text", dict[str, dict[str, object]]: "map of map"}
+    words |= {kind | None: word for kind, word in list(words.items())[:3]}
+    assert {field.encode_name: words[field.type] for found in fields.values() for field in found} == documented
+
+
+def test_how_a_run_ended_is_documented(room):
+    check = Check()
+    for files, code in ((DONE, 0), (ASKS, 3)):
+        done = room.raymond("run", room.flow(files, str(code)), "--json", "--id", f"r{code}")
+        assert done.returncode == code
+        check.document("Outcome", json.loads(done.stdout))
+    room.raymond("answer", "r3", "this")
+    failed = room.raymond("resume", "r3", "--json")
+    assert failed.returncode == 1
+    check.document("Outcome", json.loads(failed.stdout))
+    assert check.unseen("Outcome") == []
+
+
+def test_what_is_told_to_others_is_documented(room):
+    flow = room.flow(
+        {"START.sh": "echo '<ask next=\"END\">Which one?</ask>'", "END.sh": "echo '<result>this</result>'"}
+    )
+    room.raymond("run", flow, "--id", "r", "--notify", TELL)
+    until(lambda: len(told(room)) == 2, "two notifications")
+    by_event = {document["event"]: document for document in told(room)}
+    check = Check()
+    check.document("Asked", by_event["asked"], "Outcome")
+    check.document("Ended", by_event["ended"], "Outcome")
+    assert check.unseen("Asked", "Ended") == []
+
+
+TELL = "cat > part.$$ && mv part.$$ told.$$"
+"""Two can be told at the same moment."""
+
+
+def told(room: Room) -> list[Any]:
+    return [json.loads(path.read_text("utf-8")) for path in room.path.glob("told.*")]
+
+
+def test_what_is_long_is_told_to_others_without_its_maps(room):
+    flow = room.flow({"START.py": "print('<result>' + 'x' * 99000 + '</result>')"})
+    room.raymond("run", flow, "--id", "r", "--notify", TELL)
+    [document] = told(room)
+    kinds = table("Outcome") | table("Ended")
+    assert document.keys() == {key for key, kind in kinds.items() if not kind.startswith("map")} | {"shortened"}
+    assert document["shortened"] is True
+    assert 0 < len(document["result"]) < 99000
+
+
+def test_a_log_file_in_json_is_documented(room):
+    check = Check()
+    flow = room.flow({"START.md": "", "END.sh": DONE["START.sh"], "replies.yaml": LOGGED})
+    room.raymond("run", flow, "--id", "r", "--log-file", "log", "--log-format", "json", "--backend", "scripted-program")
+    found = lines((room.path / "log").read_text("utf-8"))
+    for line in found:
+        if line["type"] in FACTS:
+            event_is_documented(line)
+        else:
+            check.document("Notice" if line["type"] == "said" else "Word", line)
+    assert {line["type"] for line in found} - FACTS.keys() >= {"print", "tool"}
+
+
+LOGGED = """\
+START: {text: "<goto>END</goto>", tools: [{name: Read, input: {file_path: a.py}}]}
+"""
+
+
+# --- README and links ------------------------------------------------------------------------------------------------
+
+
+def readme_blocks() -> list[str]:
+    return re.findall(r"^```(?:bash)?\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_twenty_lines_of_the_readme_work(room):
+    [block] = [block for block in readme_blocks() if "<<'END'" in block]
+    assert len(block.splitlines()) <= 20
+    command = room.path.parent / "bin" / "raymond"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m raymond "$@"\n', "utf-8")
+    command.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-ec", block],
+        cwd=room.path,
+        env=room.environment | {"PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = re.search(r"It prints `(.*?)`", (ROOT / "README.md").read_text("utf-8"))
+    assert shown
+    assert done.stdout == f"{shown[1]}\n"
+
+
+def test_the_readme_leads_to_every_page():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert [path.name for path in (ROOT / "docs").iterdir() if f"(docs/{path.name})" not in readme] == []
+
+
+def headings(page: Path) -> Iterator[str]:
+    for line in re.findall(r"^#+ (.*)", page.read_text("utf-8"), re.MULTILINE):
+        yield re.sub(r"[^a-z0-9_ -]", "", line.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_a_link_of_a_page_leads_somewhere(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = target.partition("#")
+        found = page.parent / name if name else page
+        assert found.exists(), target
+        assert not anchor or anchor in set(headings(found)), target
+
+
+def test_the_picture_of_the_live_view_is_small_and_loads_nothing():
+    picture = (ROOT / "docs" / "live.svg").read_text("utf-8")
+    assert len(picture) < 20_000
+    assert re.findall(r"https?://[^\"]+", picture) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"<(script|image|style|foreignObject)|href", picture)

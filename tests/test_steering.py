@@ -1,0 +1,533 @@
+"""Steering a run from outside: `resume` with everything it can do, `stop` of one agent, `clean`."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond import journal
+from raymond.events import (
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    AgentPaused,
+    AgentRetried,
+    RequestTaken,
+    StepInterrupted,
+    WorkflowChanged,
+)
+from running import GO, Ran, Room, alive, until
+
+DONE = {"START.sh": "echo '<result>done</result>'"}
+ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>old $RAYMOND_INPUT</result>"'}
+HELD = {"START.sh": f"touch started.$RAYMOND_WORKFLOW_ID; {GO}; echo '<result>done</result>'"}
+TWO = {
+    "START.sh": "echo '<fork>HELD</fork><fork>ASK</fork><wait>END</wait>'",
+    "HELD.sh": f"touch started.$RAYMOND_AGENT_ID.$RAYMOND_ATTEMPT; {GO}; echo '<result>held</result>'",
+    "ASK.sh": "echo '<ask next=\"TOLD\">Which?</ask>'",
+    "TOLD.sh": 'echo "<result>told $RAYMOND_INPUT</result>"',
+    "END.sh": 'echo "<result>all</result>"',
+}
+"""main waits for main_held1, which runs until `go`, and for main_ask2, which asks."""
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
+    return done.returncode, done.stdout, done.stderr
+
+
+def pid_of(room: Room, id: str = "r") -> int:
+    return int(json.loads(Path(room.project.beside(id, "lock")).read_text())["pid"])
+
+
+def background(room: Room, files: dict[str, str], started: str, id: str = "r") -> int:
+    """A run in the background, once its script has made `started`; who drives it."""
+    assert room.raymond("run", room.flow(files), "--id", id, "-d").returncode == 0
+    until(lambda: (room.path / started).exists(), "the script")
+    return pid_of(room, id)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "the end of the driver")
+
+
+def ran(room: Room, id: str = "r") -> Ran:
+    return Ran(room, id, 0, "", "")
+
+
+def bytes_of(room: Room, id: str = "r") -> bytes:
+    return Path(room.project.journal(id)).read_bytes()
+
+
+def ended(room: Room, id: str = "r") -> Ran:
+    """The run once nobody drives it any more."""
+    room.nothing_runs()
+    return ran(room, id)
+
+
+# --- resume --all
+
+
+def test_all_takes_up_what_was_abandoned_and_nothing_else(room: Room) -> None:
+    for id in ("killed1", "killed2"):
+        kill(background(room, HELD, f"started.{id}", id))
+    with room.start("run", room.flow(HELD), "--id", "parked") as live:
+        until(lambda: (room.path / "started.parked").exists(), "the script")
+        live.signal(signal.SIGINT)
+        live.sees("parked: ")
+        live.signal(signal.SIGINT)
+        assert live.wait("parked").code == 130
+    room.drive(ASKS, id="asking")
+    room.drive(DONE, id="done")
+    driver = background(room, HELD, "started.driven", "driven")
+    others = {id: bytes_of(room, id) for id in ("parked", "asking", "done")}
+    before = {id: bytes_of(room, id) for id in ("killed1", "killed2")}
+    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "killed1\nkilled2\n", "")
+    assert {id: bytes_of(room, id) for id in before} == before
+    done = room.raymond("resume", "--all")
+    logs = "".join(f"in the background; its log is {room.path}/.raymond/logs/{id}.log\n" for id in before)
+    assert told(done) == (0, "killed1\nkilled2\n", logs)
+    assert pid_of(room, "driven") == driver
+    room.go()
+    assert [ended(room, id).result for id in ("killed1", "killed2", "driven")] == ["done"] * 3
+    assert {id: bytes_of(room, id) for id in others} == others
+    assert told(room.raymond("resume", "--all")) == (0, "", "")
+
+
+def test_all_goes_on_after_a_run_that_cannot_be_read(room: Room) -> None:
+    for id in ("bad", "good"):
+        kill(background(room, HELD, f"started.{id}", id))
+    path = Path(room.project.journal("bad"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"damage\n", *lines[2:]]))
+    done = room.raymond("resume", "--all", "--dry-run")
+    assert (done.returncode, done.stdout) == (0, "good\n")
+    assert "bad.jsonl" in done.stderr
+    assert "raymond doctor --repair bad" in done.stderr
+
+
+# --- resume --latest
+
+
+def test_latest_goes_on_with_todays_files_and_without_it_nothing_changes(room: Room) -> None:
+    for id in ("old", "new"):
+        room.drive(ASKS, id=id)
+        room.raymond("answer", id, "x")
+    room.flow({"END.sh": 'echo "<result>new $RAYMOND_INPUT</result>"'})
+    assert room.raymond("resume", "old").stdout == "old x\n"
+    done = room.raymond("resume", "new", "--latest")
+    assert (done.returncode, done.stdout) == (0, "new x\n")
+    [changed] = ran(room, "new").all(WorkflowChanged)
+    assert Path(room.project.source(changed.source)).exists()
+
+
+GONE = {**TWO, "HELD.sh": "echo '<result>held</result>'"}
+
+
+def test_latest_is_refused_with_every_state_that_is_gone_and_nothing_is_written(room: Room) -> None:
+    room.drive(GONE)
+    flow = room.path.parent / "flow"
+    for name in ("TOLD.sh", "END.sh"):
+        (flow / name).unlink()
+    (flow / "START.sh").write_text("echo '<fork>ASK</fork><wait>LAST</wait>'")
+    (flow / "ASK.sh").write_text("echo '<ask next=\"AFTER\">Which?</ask>'")
+    for name in ("AFTER.sh", "LAST.sh"):
+        (flow / name).write_text('echo "<result>new $RAYMOND_INPUT</result>"')
+    before, sources = bytes_of(room), os.listdir(room.project.path("sources"))
+    assert told(room.raymond("resume", "r", "--latest")) == (
+        2,
+        "",
+        (
+            "error: today's files have no END.sh, which main needs; TOLD.sh, which main_ask2 needs\n"
+            "hint: --map END.sh=NEW for each, or `resume` without --latest\n"
+        ),
+    )
+    assert room.raymond("resume", "r", "--latest", "--map", "END.sh=LAST.sh").stderr == (
+        "error: today's files have no TOLD.sh, which main_ask2 needs\n"
+        "hint: --map TOLD.sh=NEW for each, or `resume` without --latest\n"
+    )
+    assert (bytes_of(room), os.listdir(room.project.path("sources"))) == (before, sources)
+    done = room.raymond("resume", "r", "--latest", "--map", "END=LAST", "--map", "TOLD.sh=AFTER.sh")
+    assert done.returncode == 3
+    [changed] = ran(room).all(WorkflowChanged)
+    assert changed.renamed == {"END.sh": "LAST.sh", "TOLD.sh": "AFTER.sh"}
+    room.raymond("answer", "r", "x")
+    done = room.raymond("resume", "r")
+    assert (done.returncode, ran(room).run.outcomes["main_ask2"].result) == (0, "new x")
+    assert done.stdout.startswith('new [{"agent":"main_held1"')
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (("--map", "END"), "error: `END` maps nothing\nhint: --map OLD.md=NEW.md"),
+        (
+            ("--map", "END=NOWHERE"),
+            "error: --map END=NOWHERE: there is no state `NOWHERE`\nhint: the states are: END.sh, START.sh",
+        ),
+        (
+            ("--map", "OTHER=START"),
+            "error: --map OTHER: no agent needs a state of that name\nhint: needed: START.sh, END.sh",
+        ),
+    ],
+    ids=["no new name", "no such state", "nobody needs it"],
+)
+def test_a_map_that_leads_nowhere_is_refused_and_nothing_is_written(
+    room: Room, flags: tuple[str, ...], error: str
+) -> None:
+    room.drive(ASKS)
+    before = bytes_of(room)
+    done = room.raymond("resume", "r", "--latest", *flags)
+    assert (done.returncode, done.stdout, bytes_of(room)) == (2, "", before)
+    assert done.stderr == f"{error}\n"
+
+
+def test_latest_with_files_that_are_wrong_is_refused_and_nothing_is_written(room: Room) -> None:
+    room.drive(ASKS)
+    before = bytes_of(room)
+    room.flow({"NEW.md": "---\nbackend: telepathy\n---\n"})
+    done = room.raymond("resume", "r", "--latest")
+    assert (done.returncode, done.stdout, bytes_of(room)) == (5, "", before)
+    assert done.stderr.startswith("error: there is no backend `telepathy` for NEW.md\n")
+    room.flow({"NEW.md": "---\nmax_vists: 1\n---\n"})
+    done = room.raymond("resume", "r", "--latest")
+    assert (done.returncode, done.stdout, bytes_of(room)) == (6, "", before)
+    assert done.stderr.startswith("error: there is no key `max_vists`\n --> NEW.md:2:1\n")
+
+
+def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -> None:
+    room.drive(ASKS)
+    room.flow({"NEW.sh": "echo '<result>new</result>'"})
+    assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "NEW").stdout == "new\n"
+
+
+def test_latest_of_a_run_that_is_driven_is_refused(room: Room) -> None:
+    pid = background(room, TWO, "started.main_held1.1")
+    until(lambda: ran(room).run.statuses.get("asking"), "the question")
+    before = bytes_of(room)
+    done = room.raymond("resume", "r", "--latest", "--agent", "main_ask2", "--goto", "TOLD")
+    assert (done.returncode, bytes_of(room)) == (1, before)
+    assert done.stderr.startswith(f"error: process {pid} drives this run\n")
+    assert list(Path(room.project.beside("r", "inbox")).glob("*")) == []
+
+
+# --- resume --agent
+
+
+MOVES = {
+    "goto": (("--goto", "END", "--input", "there"), 0, "old there\n"),
+    "goto without an input": (("--goto", "END.sh"), 0, "old \n"),
+    "result": (("--result", "given"), 0, "given\n"),
+    "an empty result": (("--result", ""), 0, "\n"),
+    "give up": (("--give-up",), 1, ""),
+}
+
+
+@pytest.mark.parametrize(("flags", "code", "out"), MOVES.values(), ids=MOVES)
+def test_a_person_decides_for_an_agent_and_the_run_goes_on(
+    room: Room, flags: tuple[str, ...], code: int, out: str
+) -> None:
+    room.drive(ASKS)
+    done = room.raymond("resume", "r", "--agent", "main", *flags)
+    assert (done.returncode, done.stdout) == (code, out)
+
+
+def test_an_input_or_result_can_come_from_a_file_or_from_stdin(room: Room) -> None:
+    (room.path / "in.txt").write_text("from a file")
+    room.drive(ASKS, id="a")
+    flags = ("--agent", "main", "--goto", "END", "--input", "@in.txt")
+    assert room.raymond("resume", "a", *flags).stdout == "old from a file\n"
+    room.drive(ASKS, id="b")
+    done = room.raymond("resume", "b", "--agent", "main", "--result", "-", stdin=None, input="from stdin")
+    assert done.stdout == "from stdin\n"
+
+
+def test_retry_lets_an_agent_that_failed_try_again(room: Room) -> None:
+    room.drive({"START.sh": "test -e fixed && echo '<result>ok</result>'"})
+    (room.path / "fixed").touch()
+    assert room.raymond("resume", "r", "--agent", "main", "--retry").stdout == "ok\n"
+    assert len(ran(room).all(AgentRetried)) == 1
+
+
+def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume(room: Room) -> None:
+    room.drive(ASKS)
+    room.raymond("resume", "r", "--agent", "main", "--give-up")
+    [failed] = ran(room).all(AgentFailed)
+    assert (failed.kind, failed.error) == ("given up", "given up by a person")
+    assert room.raymond("resume", "r").returncode == 1
+    assert ran(room).all(AgentRetried) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "what", "answer"),
+    [
+        (("--goto", "TOLD", "--input", "you"), AgentMoved, "told you"),
+        (("--result", "given"), AgentEnded, "given"),
+        (("--give-up",), AgentFailed, None),
+    ],
+    ids=["goto", "result", "give up"],
+)
+def test_a_run_that_is_driven_gets_the_request_and_takes_it(
+    room: Room, flags: tuple[str, ...], what: type, answer: str | None
+) -> None:
+    pid = background(room, TWO, "started.main_held1.1")
+    until(lambda: ran(room).run.statuses.get("asking"), "the question")
+    done = room.raymond("resume", "r", "--agent", "main_ask2", *flags)
+    assert told(done) == (0, "", f"taken by process {pid}, which drives r\n")
+    until(lambda: [one for one in ran(room).all(what) if one.agent == "main_ask2"], "the move")
+    assert pid_of(room) == pid
+    room.go()
+    after = ended(room)
+    assert (after.result, after.run.outcomes["main_ask2"].result or None) == ("all", answer)
+
+
+def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
+    pid = background(room, TWO, "started.main_held1.1")
+    assert told(room.raymond("resume", "r", "--budget", "7", "--max-iterations", "50", "--max-time", "2h")) == (
+        0,
+        "",
+        f"taken by process {pid}, which drives r\n",
+    )
+    until(
+        lambda: (run := ran(room).run).budget == 7 and run.max_iterations == 50 and run.max_time == 7200, "the limits"
+    )
+
+
+WRONG = {
+    "goto of nobody": (("r", "--goto", "END"), "--goto needs to know whose\nhint: --agent main"),
+    "an empty result of nobody": (("r", "--result", ""), "--result needs to know whose\nhint: --agent main"),
+    "retry of nobody": (("r", "--retry"), "--retry needs to know whose\nhint: --agent main"),
+    "giving up nobody": (("r", "--give-up"), "--give-up needs to know whose\nhint: --agent main"),
+    "nothing to do": (("r", "--agent", "main"), "--agent needs one of --goto, --result, --retry, --give-up"),
+    "two things to do": (
+        ("r", "--agent", "main", "--retry", "--result", "x"),
+        "--agent needs one of --goto, --result, --retry, --give-up",
+    ),
+    "an input for nothing": (
+        ("r", "--input", "x"),
+        "--input goes with --goto\nhint: raymond resume ID --agent main --goto STATE --input TEXT",
+    ),
+    "an input with a result": (
+        ("r", "--agent", "main", "--result", "x", "--input", "y"),
+        "--input goes with --goto\nhint: raymond resume ID --agent main --goto STATE --input TEXT",
+    ),
+    "all and one": (("r", "--all"), "--all is for every run, not for one\nhint: raymond resume --all"),
+    "all and an agent": (
+        ("--all", "--agent", "main", "--retry"),
+        "--all is for every run, not for one\nhint: raymond resume --all",
+    ),
+    "all and latest": (("--all", "--latest"), "--all is for every run, not for one\nhint: raymond resume --all"),
+    "all and a limit": (("--all", "--budget", "5"), "--all is for every run, not for one\nhint: raymond resume --all"),
+    "a dry run of one": (("r", "--dry-run"), "--dry-run goes with --all\nhint: raymond resume --all --dry-run"),
+    "a map without latest": (
+        ("r", "--map", "A=B"),
+        "--map goes with --latest\nhint: raymond resume ID --latest --map OLD=NEW",
+    ),
+    "nobody of that name": (("r", "--agent", "mian", "--retry"), "there is no agent mian left in r"),
+    "no such state": (
+        ("r", "--agent", "main", "--goto", "EDN"),
+        "there is no state `EDN`\nhint: did you mean `END.sh`?",
+    ),
+    "an empty state": (("r", "--agent", "main", "--goto", ""), None),
+    "not failed": (("r", "--agent", "main", "--retry"), "main is asking, not failed or paused"),
+}
+
+
+@pytest.mark.parametrize(("args", "error"), WRONG.values(), ids=WRONG)
+def test_flags_that_make_no_sense_together_are_refused_and_nothing_is_written(
+    room: Room, args: tuple[str, ...], error: str | None
+) -> None:
+    room.drive(ASKS)
+    before = bytes_of(room)
+    done = room.raymond("resume", *args)
+    assert (done.returncode, done.stdout, bytes_of(room)) == (2, "", before)
+    if error:
+        assert done.stderr == f"error: {error}\n"
+
+
+# --- stop --agent
+
+
+def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it_again(room: Room) -> None:
+    files = {**TWO, "ASK.sh": f"touch other; {GO}; echo '<result>other</result>'"}
+    pid = background(room, files, "started.main_held1.1")
+    assert told(room.raymond("stop", "r", "--agent", "main_held1")) == (
+        0,
+        "",
+        f"taken by process {pid}, which drives r\n",
+    )
+    until(lambda: ran(room).all(AgentPaused), "the pause")
+    assert [one.agent for one in ran(room).all(StepInterrupted)] == ["main_held1"]
+    assert ran(room).run.agents["main_ask2"].status == "running"
+    assert alive(pid)
+    room.go()
+    left = ended(room)
+    assert left.run.agents["main_held1"].status == "paused"
+    assert left.run.outcomes["main_ask2"].result == "other"
+    assert room.raymond("resume", "r").stdout == "all\n"
+    assert (room.path / "started.main_held1.2").exists()
+    assert ran(room).run.outcomes["main_held1"].result == "held"
+
+
+def test_an_agent_that_sleeps_is_stopped_and_resume_wakes_it(room: Room) -> None:
+    files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("sleeps until")
+        done = room.raymond("stop", "r", "--agent", "main")
+        assert told(done) == (0, "", f"taken by process {live.pid}, which drives r\n")
+        after = live.wait()
+    assert (after.code, after.run.agents["main"].status) == (3, "paused")
+    assert "main paused: paused by a person" in after.lines
+    assert room.raymond("resume", "r").stdout == "done\n"
+
+
+def test_an_agent_of_a_run_nobody_drives_is_stopped_at_once(room: Room) -> None:
+    files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("sleeps until")
+        live.signal(signal.SIGINT)
+        assert live.wait().code == 130
+    done = room.raymond("stop", "r", "--agent", "main")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "main of r is paused; raymond resume r takes it up")
+    assert ran(room).run.agents["main"].status == "paused"
+
+
+@pytest.mark.parametrize(
+    ("agent", "error"),
+    [
+        ("main", "main is asking: it starts nothing by itself"),
+        ("mian", "there is no agent mian left in r"),
+        ("main_done1", "there is no agent main_done1 left in r"),
+    ],
+)
+def test_an_agent_that_starts_nothing_or_is_gone_cannot_be_stopped(room: Room, agent: str, error: str) -> None:
+    files = {**ASKS, "1_START.sh": "echo '<fork>DONE</fork><goto>ASK</goto>'", "ASK.sh": ASKS["START.sh"]}
+    files["DONE.sh"] = DONE["START.sh"]
+    room.drive({name: text for name, text in files.items() if name != "START.sh"})
+    before = bytes_of(room)
+    done = room.raymond("stop", "r", "--agent", agent)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", f"error: {error}")
+    assert bytes_of(room) == before
+
+
+def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it(room: Room) -> None:
+    pid = background(room, HELD, "started.r")
+    os.kill(pid, signal.SIGSTOP)
+    assert room.raymond("stop", "r", "--agent", "main").stderr == f"left for process {pid}, which drives r\n"
+    kill(pid)
+    inbox = Path(room.project.beside("r", "inbox"))
+    [left] = inbox.iterdir()
+    assert json.loads(left.read_text())["kind"] == "pause"
+    room.go()
+    assert room.raymond("resume", "r").stdout == "done\n"
+    [taken] = ran(room).all(RequestTaken)
+    assert (taken.request, taken.kind, taken.problem) == (left.stem, "pause", "")
+    assert list(inbox.iterdir()) == []
+
+
+def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -> None:
+    kill(background(room, HELD, "started.r"))
+    before = bytes_of(room)
+    assert told(room.raymond("stop", "r", "--agent", "main")) == (
+        2,
+        "",
+        "error: no process drives r: main was cut off\nhint: raymond resume r runs it again\n",
+    )
+    assert bytes_of(room) == before
+
+
+# --- clean
+
+
+def tree(room: Room) -> set[str]:
+    root = room.path / ".raymond"
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+LONG = {"START.py": "print('<result>' + 'long ' * 5000 + '</result>')"}
+
+
+def test_clean_removes_everything_of_a_run_that_ended_and_nothing_of_another(room: Room) -> None:
+    room.raymond("run", room.flow(DONE, "kept"), "--id", "kept", "--input", "x" * 20_000)
+    before = tree(room)
+    prompt = {"START.md": "{{task_folder}}", "replies.yaml": "START: <result>ok</result>"}
+    room.raymond("run", room.flow(prompt, "other"), "--id", "old", "--input", "y" * 20_000, "--debug")
+    room.raymond("run", room.flow(prompt, "other"), "--id", "old2", "-d")
+    room.nothing_runs()
+    grown = tree(room)
+    assert {"blobs", "debug", "logs", "sessions", "sources", "tasks", "transcripts", "work"} <= grown
+    assert told(room.raymond("clean", "old", "old2")) == (
+        0,
+        "old\nold2\n",
+        "2 runs removed, and 1 snapshot nobody needs\n",
+    )
+    folders = {"debug", "logs", "sessions", "spool", "tasks"}
+    assert tree(room) - folders == before - folders
+    assert room.raymond("status", "kept").returncode == 0
+
+
+def test_what_another_run_still_needs_stays(room: Room) -> None:
+    for id in ("one", "two"):
+        room.raymond("run", room.flow(LONG), "--id", id, "--input", "x" * 20_000)
+    needed = {name for name in tree(room) if name.startswith(("sources/", "work/", "blobs/"))}
+    assert len(needed) >= 5
+    assert told(room.raymond("clean", "one")) == (0, "one\n", "1 run removed\n")
+    assert needed <= tree(room)
+    assert room.raymond("resume", "two").stdout == "long " * 5000 + "\n"
+    assert room.raymond("clean", "--keep", "0s").stderr == "1 run removed, and 1 snapshot nobody needs (keep: 0s)\n"
+    assert not needed & tree(room)
+
+
+def test_a_dry_run_of_clean_says_what_would_go_and_removes_nothing(room: Room) -> None:
+    room.drive(DONE, id="a")
+    before = tree(room)
+    assert told(room.raymond("clean", "--keep", "0s", "--dry-run")) == (0, "a\n", "1 run would be removed (keep: 0s)\n")
+    assert tree(room) == before
+
+
+def test_clean_keeps_what_ended_lately_and_the_time_can_be_set(room: Room) -> None:
+    room.drive(DONE, id="a")
+    assert told(room.raymond("clean")) == (0, "", "0 runs removed (keep: 30d)\n")
+    (room.path / ".raymond" / "config.toml").write_text('keep = "1h"')
+    assert told(room.raymond("clean")) == (0, "", "0 runs removed (keep: 1h)\n")
+    assert room.raymond("clean", environment={"RAYMOND_KEEP": "0s"}).stdout == "a\n"
+
+
+def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
+    room.drive(ASKS, id="asking")
+    kill(background(room, HELD, "started.killed", "killed"))
+    background(room, HELD, "started.driven", "driven")
+    assert told(room.raymond("clean", "--keep", "0s")) == (0, "", "0 runs removed (keep: 0s)\n")
+    for id in ("asking", "killed", "driven"):
+        assert told(room.raymond("clean", id)) == (
+            2,
+            "",
+            f"error: {id} is not finished\nhint: raymond stop {id}; what is not finished is never removed\n",
+        )
+    assert sorted(room.project.ids()) == ["asking", "driven", "killed"]
+    room.go()
+    assert room.raymond("resume", "killed").stdout == "done\n"
+
+
+def test_a_damaged_journal_is_left_alone_with_all_it_needs(room: Room) -> None:
+    room.raymond("run", room.flow(LONG), "--id", "bad", "--input", "x" * 20_000)
+    path = Path(room.project.journal("bad"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"damage\n", *lines[2:]]))
+    with pytest.raises(Exception, match="damage"):
+        journal.read(room.project, "bad")
+    before = tree(room)
+    assert told(room.raymond("clean", "--keep", "0s")) == (0, "", "0 runs removed (keep: 0s)\n")
+    assert room.raymond("clean", "bad").returncode == 1
+    assert tree(room) == before
