@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from raymond.cli import COMMANDS, GROUPS
+from raymond.lock import Holder
 from running import GO, Room, until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -710,3 +712,15 @@ def test_the_demo_runs_to_its_end(room):
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
+
+
+def test_an_answer_for_a_host_that_may_be_gone_is_left_and_says_how_to_go_on(room):
+    room.command(
+        {"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
+    )
+    Path(room.project.beside("r", "lock")).write_bytes(msgspec.json.encode(Holder(7, "1", "elsewhere")))
+    said = room.raymond("answer", "r", "yes")
+    expected = "left for process 7 on elsewhere, which drives r; when elsewhere is gone: raymond resume r --force\n"
+    assert (said.returncode, said.stderr) == (0, expected)
+    forced = room.resume("--force")
+    assert (forced.code, forced.out) == (0, "yes\n")
