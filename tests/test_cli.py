@@ -130,7 +130,7 @@ def test_an_id_is_made_of_the_name_and_eight_digits(room):
 def test_an_id_that_exists_is_refused(room):
     room.drive(DONE)
     assert told(room.raymond("run", room.flow(DONE), "--id", "r")) == (
-        1,
+        2,
         "",
         "error: there is a run `r` already\nhint: `raymond status r` shows it; choose another --id\n",
     )
@@ -331,7 +331,7 @@ def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room
     assert invalid.stderr.startswith("error: there is no key `x`\n --> START.md:2:1\n")
     room.drive(DONE)
     assert told(room.raymond("run", room.flow(DONE), "--id", "r", "-d")) == (
-        1,
+        2,
         "",
         "error: there is a run `r` already\nhint: `raymond status r` shows it; choose another --id\n",
     )
@@ -592,7 +592,7 @@ def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room):
     done = room.raymond("answer", "r", "main", "the second")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "answered; raymond resume r goes on"
-    assert "main -> END.sh (answered)" in done.stderr
+    assert "main START.sh -> END.sh (answered)" in done.stderr
     assert room.resume().out == "the second\n"
 
 
@@ -608,8 +608,9 @@ def test_an_answer_can_come_from_a_file_or_from_stdin(room):
 
 def test_an_answer_to_nobody_is_refused(room):
     room.drive(DONE)
-    assert told(room.raymond("answer", "r", "yes")) == (2, "", "error: no agent asks anything\n")
-    assert told(room.raymond("answer", "r", "main", "yes")) == (2, "", "error: main is not asking anything\n")
+    hint = "hint: raymond status r shows what its agents do\n"
+    assert told(room.raymond("answer", "r", "yes")) == (2, "", f"error: no agent asks anything\n{hint}")
+    assert told(room.raymond("answer", "r", "main", "yes")) == (2, "", f"error: main is not asking anything\n{hint}")
     assert told(room.raymond("answer", "r", "main", "yes", "no")) == (
         2,
         "",

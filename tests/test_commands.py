@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -443,6 +444,14 @@ def test_whoever_resumes_tells_the_same_command(room: Room) -> None:
     assert (last[0]["event"], last[0]["exit_code"], last[0]["result"]) == ("ended", 0, "this")
 
 
+def test_whoever_resumes_may_name_another_command(room: Room) -> None:
+    room.drive(ASKS)
+    room.raymond("answer", "r", "this")
+    assert room.resume("--notify", TELL).code == 0
+    [ended] = heard(room)
+    assert (ended["event"], ended["result"]) == ("ended", "this")
+
+
 def test_a_text_that_no_pipe_holds_is_told_shortened(room: Room) -> None:
     files = {"START.py": "print('<ask next=\"END\">' + 'é' * 100_000 + '</ask>')", "END.sh": "echo '<result></result>'"}
     assert room.command(files, "--notify", TELL).code == 3
@@ -469,10 +478,12 @@ def test_a_command_that_hangs_is_ended_and_does_not_cost_the_run(room: Room) -> 
 
 def test_ctrl_c_does_not_reach_a_notification_and_does_not_change_how_the_run_ended(room: Room) -> None:
     slow = f"touch telling; {GO}; {TELL}"
-    with room.start("run", room.flow(FAILS), "--id", "r", "--notify", slow) as live:
+    command = [sys.executable, "-m", "raymond", "run", room.flow(FAILS), "--notify", slow]
+    # A group of its own, all of which a terminal would interrupt.
+    with subprocess.Popen(command, cwd=room.path, env=room.environment, start_new_session=True) as process:
         until(lambda: (room.path / "telling").exists(), "the notification")
-        live.signal(signal.SIGINT)
-        assert live.wait().code == 1
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 1
         room.go()
         until(lambda: heard(room), "the notification all the same")
 

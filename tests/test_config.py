@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from raymond import config
+from raymond import config, launch, loader
+from raymond.cli import flags
 from raymond.errors import UsageError
 from raymond.events import RunStarted
 from running import Room
@@ -67,16 +68,16 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
         0,
         (
             'backend         = "scripted"  # default\n'
-            'model           = ""  # default\n'
-            'effort          = ""  # default\n'
+            "model           = not set  # default\n"
+            "effort          = not set  # default\n"
             f"budget          = 2.5  # {project}\n"
-            "max_iterations  = 0  # default\n"
-            'max_time        = "0s"  # default\n'
-            "max_parallel    = 0  # default\n"
+            "max_iterations  = not set  # default\n"
+            "max_time        = not set  # default\n"
+            "max_parallel    = not set  # default\n"
             'timeout         = "90s"  # RAYMOND_TIMEOUT\n'
             'max_wait        = "1d"  # default\n'
             'patience        = "6h"  # default\n'
-            'permission_mode = ""  # default\n'
+            "permission_mode = not set  # default\n"
             'allow_tools     = ["Read","Bash(make)"]  # RAYMOND_ALLOW_TOOLS\n'
             f'notify          = ["tell me"]  # {user}\n'
             'durability      = "normal"  # default\n'
@@ -86,6 +87,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
     )
     plain = room.raymond("config", "show", environment=environment).stdout
     assert plain.splitlines() == [line.partition("  # ")[0] for line in done.stdout.splitlines()]
+    assert room.raymond("config", environment=environment).stdout == plain
     found = json.loads(room.raymond("config", "show", "--json", environment=environment).stdout)
     assert list(found) == list(config.KEYS)
     assert found["budget"] == {"value": 2.5, "origin": str(project)}
@@ -197,6 +199,31 @@ def test_the_policy_file_is_checked_like_every_other(tmp_path: Path) -> None:
     assert (
         config.rules(str(write(tmp_path / "p.toml", "allow_skip_permissions = false"))).allow_skip_permissions is False
     )
+
+
+def test_the_policy_file_can_forbid_a_flag(tmp_path: Path) -> None:
+    rules = config.rules(str(write(tmp_path / "policy.toml", "allow_skip_permissions = false")))
+    with pytest.raises(UsageError) as caught:
+        flags.options({"skip": True}, config.load("", environment={}, policy_file=""), rules)
+    assert (str(caught.value), caught.value.hint) == (
+        "/etc/raymond/policy.toml does not allow --dangerously-skip-permissions",
+        "name the tools: --allow-tool",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "rule", "error"),
+    [
+        ("backend", {"backends": ["claude"]}, "allows no backend `scripted`, which START.md names"),
+        ("model", {"models": ["sonnet"]}, "allows no model `scripted`, which START.md names"),
+    ],
+)
+def test_the_policy_file_holds_for_what_a_workflow_names(
+    room: Room, key: str, rule: dict[str, Any], error: str
+) -> None:
+    flow = room.flow({"START.md": f"---\n{key}: scripted\n---\n", "replies.yaml": "START: x"})
+    with pytest.raises(UsageError, match=error):
+        launch.prepare(loader.load(flow), launch.Options(**rule))
 
 
 # --- completion

@@ -761,7 +761,7 @@ def in_the_way(room: Room) -> None:
 
 
 def closed(room: Room) -> None:
-    begun(room)
+    room.drive({"START.sh": "echo '<ask next=\"START\">well?</ask>'"}, id="review-1f3a")
     Path(room.project.journal("review-1f3a")).chmod(0o400)
 
 
@@ -848,7 +848,7 @@ RUNS = {
         error: there is a run `review-1f3a` already
         hint: `raymond status review-1f3a` shows it; choose another --id
         """,
-        code=1,
+        code=2,
         flow=DONE,
         there=begun,
     ),

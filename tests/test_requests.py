@@ -69,7 +69,7 @@ def test_a_refused_request_is_taken_too_and_says_why() -> None:
     [
         (Request(id="r", kind="stop"), None),
         (Request(id="r", kind="move", agent="main", state="A"), None),
-        (Request(id="r", kind="answer", text="x"), Problem("no agent asks anything")),
+        (Request(id="r", kind="answer", text="x"), Problem("no agent asks anything", "raymond status test-1 shows what its agents do")),
         (Request(id="r", kind="retry", agent="main"), Problem("main is ready, not failed or paused")),
     ],
 )

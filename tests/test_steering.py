@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,6 +104,12 @@ def test_all_takes_up_what_was_abandoned_and_nothing_else(room: Room) -> None:
     assert [ended(room, id).result for id in ("killed1", "killed2", "driven")] == ["done"] * 3
     assert {id: bytes_of(room, id) for id in others} == others
     assert told(room.raymond("resume", "--all")) == (0, "", "")
+
+
+def test_all_takes_up_what_was_ended_with_the_machine(room: Room) -> None:
+    os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
+    room.nothing_runs()
+    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "r\n", "")
 
 
 def test_all_goes_on_after_a_run_that_cannot_be_read(room: Room) -> None:
@@ -210,6 +217,27 @@ def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -
     room.drive(ASKS)
     room.flow({"NEW.sh": "echo '<result>new</result>'"})
     assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "NEW").stdout == "new\n"
+
+
+@pytest.mark.parametrize("settings", [{}, {"workflow.yaml": "name: thing"}], ids=["unnamed", "named"])
+def test_latest_of_a_run_of_one_file_takes_that_file_again(room: Room, settings: dict[str, str]) -> None:
+    flow = room.flow({"ONE.sh": ASKS["START.sh"], "END.sh": ASKS["END.sh"], **settings})
+    assert room.raymond("run", f"{flow}/ONE.sh", "--id", "r").returncode == 3
+    room.flow({"END.sh": "echo '<result>new</result>'"})
+    done = room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "END")
+    assert (done.returncode, done.stdout) == (0, "new\n")
+
+
+def test_latest_of_a_run_of_a_zip_takes_the_zip_as_it_is_now(room: Room) -> None:
+    def pack(end: str) -> None:
+        with zipfile.ZipFile(room.path / "flow.zip", "w") as made:
+            made.writestr("START.sh", ASKS["START.sh"])
+            made.writestr("END.sh", end)
+
+    pack(ASKS["END.sh"])
+    assert room.raymond("run", "flow.zip", "--id", "r").returncode == 3
+    pack("echo '<result>new</result>'")
+    assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "END").stdout == "new\n"
 
 
 def test_latest_of_a_run_that_is_driven_is_refused(room: Room) -> None:
@@ -378,6 +406,16 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
     assert room.raymond("resume", "r").stdout == "all\n"
     assert (room.path / "started.main_held1.2").exists()
     assert ran(room).run.outcomes["main_held1"].result == "held"
+
+
+def test_the_turn_of_an_agent_that_is_stopped_is_ended(room: Room) -> None:
+    files = {"START.md": "", "replies.yaml": "START: {silent: true}"}
+    with room.start("run", room.flow(files), "--id", "r", "--backend", "scripted-program") as live:
+        until(lambda: any("testing.agent" in one for one in room.processes().values()), "the turn")
+        assert room.raymond("stop", "r", "--agent", "main").returncode == 0
+        after = live.wait()
+        room.nothing_runs()
+    assert (after.code, after.run.agents["main"].status, len(after.all(StepInterrupted))) == (3, "paused", 1)
 
 
 def test_an_agent_that_sleeps_is_stopped_and_resume_wakes_it(room: Room) -> None:

@@ -25,7 +25,7 @@ HELD = {
     "END.sh": "echo '<result>done</result>'",
 }
 MIXED = {
-    "START.sh": "echo '<print>one</print><print>two'; echo 'lines</print><goto>PLAN</goto>'",
+    "START.sh": "echo '<print>one</print>'; echo '```'; echo '<print>two'; echo 'lines</print><goto>PLAN</goto>'",
     "PLAN.md": "Plan {{input}}it.\nThen say so.\n",
     "AGAIN.sh": "if [ $RAYMOND_VISIT = 1 ]; then echo '<goto>AGAIN</goto>'; else echo '<result>done</result>'; fi",
     "replies.yaml": (
@@ -33,7 +33,7 @@ MIXED = {
         " tools: [{name: Read, input: {file_path: x.py}}]}]]"
     ),
 }
-"""Prints, tools, a reminder, a cost and a loop."""
+"""Prints, one of them certain only at the end of the output; tools, a reminder, a cost and a loop."""
 
 
 @pytest.fixture
@@ -125,17 +125,21 @@ def test_logs_can_be_those_of_one_agent(room: Room) -> None:
     )
 
 
+def timeless(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
+
+
 def test_logs_of_a_step_show_what_a_script_said(room: Room) -> None:
     room.command(MIXED)
-    shown = room.raymond("logs", "r", "--step", "1")
-    assert re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", shown.stdout) == (
-        "step 1 of main: StepFinished\n"
-        "state: START.sh\n"
+    assert timeless(room.raymond("logs", "r", "--step", "1").stdout) == (
+        "step 1: main in START.sh, finished\n"
+        "out:\n"
+        "  <print>one</print>\n"
+        "  ```\n"
+        "  <print>two\n"
+        "  lines</print><goto>PLAN</goto>\n"
         "attempt: 1\n"
         "time: TIME\n"
-        "out:\n"
-        "  <print>one</print><print>two\n"
-        "  lines</print><goto>PLAN</goto>\n"
         "exit: 0\n"
     )
 
@@ -143,37 +147,39 @@ def test_logs_of_a_step_show_what_a_script_said(room: Room) -> None:
 def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(room: Room) -> None:
     run = room.command(MIXED)
     first, second = run.sessions("main", "PLAN.md")
-    shown = room.raymond("logs", "r", "--step", "2")
-    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", shown.stdout)
-    turns = text.split("step 2 of main: ")
-    assert turns[1] == (
-        "StepRefused\n"
-        "turn: 1\n"
-        "state: PLAN.md\n"
-        "attempt: 1\n"
-        "time: TIME\n"
-        f"session: {first}\n"
-        "base:\n"
+    _, refused, finished = timeless(room.raymond("logs", "r", "--step", "2").stdout).split("step 2: main in PLAN.md, ")
+    assert refused == (
+        "refused\n"
         "sent:\n"
         "  Plan it.\n"
         "  Then say so.\n"
         "said: no tag\n"
-        "cost: 0.0\n"
+        f"turn: 1\nattempt: 1\ntime: TIME\nsession: {first}\nbase:\ncost: 0.0\n"
     )
-    assert turns[2].startswith(
-        f"StepFinished $0.25\nturn: 2\nstate: PLAN.md\nattempt: 1\ntime: TIME\nsession: {second}\nbase: {first}\nsent:\n"
+    assert finished.startswith("finished $0.25\nsent:\n  Your reply could not be used: the output has no transition\n")
+    assert finished.endswith(
+        "tools: Read x.py\n"
+        "said:\n"
+        "  Well. <print>planned</print>\n"
+        "  <goto>AGAIN</goto>\n"
+        f"turn: 2\nattempt: 1\ntime: TIME\nsession: {second}\nbase: {first}\ncost: 0.25\n"
     )
-    assert turns[2].endswith(
-        "tools: Read x.py\nsaid:\n  Well. <print>planned</print>\n  <goto>AGAIN</goto>\ncost: 0.25\n"
-    )
+
+
+def test_logs_of_a_step_can_be_read_by_programs(room: Room) -> None:
+    room.command(MIXED)
     lines = [json.loads(line) for line in room.raymond("logs", "r", "--step", "2", "--json").stdout.splitlines()]
     assert [list(line) for line in lines] == [["ended", "transcript"]] * 2
     assert [line["ended"]["type"] for line in lines] == ["StepRefused", "StepFinished"]
     assert lines[0]["transcript"][0]["sent"] == "Plan it.\nThen say so.\n"
+
+
+def test_logs_of_a_step_that_is_not_there_say_which_one_is_the_last(room: Room) -> None:
+    room.drive(DONE)
     assert told(room.raymond("logs", "r", "--step", "9")) == (
         2,
         "",
-        "error: step 9 of r has not ended\nhint: the last one is step 4\n",
+        "error: step 9 of r has not ended\nhint: the last one is step 1\n",
     )
 
 
@@ -225,6 +231,22 @@ def test_logs_that_follow_a_run_that_ended_end_at_once(room: Room) -> None:
     room.drive(ASKS)
     followed = room.raymond("logs", "r", "-f")
     assert told(followed) == (0, room.raymond("logs", "r").stdout, "")
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_logs_that_follow_end_when_nobody_reads_them(room: Room, flags: tuple[str, ...]) -> None:
+    loop = (
+        "if [ -e go ]; then echo '<result>x</result>'; else touch started; echo '<goto after=\"50ms\">START</goto>'; fi"
+    )
+    pid = background(room, {"START.sh": loop})
+    command = [sys.executable, "-m", "raymond", "logs", "r", "-f", *flags]
+    with subprocess.Popen(command, cwd=room.path, env=room.environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 141
+    assert alive(pid)
+    room.go()
 
 
 # --- attach
@@ -284,7 +306,7 @@ def test_wait_ends_with_the_run_its_exit_code_and_its_result(room: Room, end: st
         room.go()
         waited, as_json = live.wait(), other.wait()
     assert (waited.code, waited.out, len(waited.lines)) == (code, out, 5)
-    assert (as_json.code, as_json.err) == (code, "")
+    assert (as_json.code, as_json.out.count("\n")) == (code, 1)
     document = json.loads(as_json.out)
     assert (document["workflow_id"], document["result"]) == ("r", out.strip() or None)
 
@@ -432,7 +454,7 @@ def test_a_run_elsewhere_is_watched_and_answered_on_the_terminal(room: Room) -> 
         lines = pane.sees("code 0")
     assert {f"{agent} | told {answer}" for agent, answer in answers(room).items()} <= set(lines)
     assert sorted(answers(room).values()) == ["blue", "red"]
-    assert lines[-2] == "next:   raymond logs r"
+    assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
     assert [line for line in lines if " · " in line] == []
 
 

@@ -42,9 +42,11 @@ class Lines:
         """Decisions, and what the run had cost with them: told together, the cost of telling is small."""
 
     def decided(self, run: Run, decisions: list[Decision]) -> None:
-        """Tell what now stands in the journal."""
+        """Tell what now stands in the journal; of nothing, where the agents are."""
         if self._quiet:
             return
+        if not decisions:
+            self._states = {agent.id: agent.state for agent in run.agents.values()}
         # What later decisions of the same moment cost is not yet part of what an earlier one shows.
         total, mark = run.cost, "~" if run.estimated else ""
         told = []

@@ -125,7 +125,7 @@ class Folder:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = transcripts.read(self._transcripts, event.agent, event.offset) if event.offset >= 0 else []
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
-        state = self._states.get(event.agent, "unknown.").rpartition(".")[0]
+        state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 

@@ -113,6 +113,7 @@ class Driver:
         with self._listening():
             try:
                 if self.run.seq > 1:
+                    self._face.decided(self.run, [])
                     self._settle(restart)
                 else:
                     first = Decision(seq=1, time=self.run.started_at, events=core.begin(self.run.start))

@@ -5,6 +5,7 @@ Error                     str() is one sentence; .hint is what to do
 ├── BackendError          the agent's program failed            backend       exit 5
 ├── JournalError          the record cannot be read or written  path, line    exit 1
 │   ├── RunNotFound       no such run                                         exit 2
+│   ├── RunExists         there is one of this id                             exit 2
 │   └── RunBusy           another process drives it             pid, host     exit 1
 └── UsageError            the command makes no sense                          exit 2
 """
@@ -89,6 +90,12 @@ def visible(text: str) -> str:
 
 class RunNotFound(JournalError):
     """There is no such run."""
+
+    exit_code = 2
+
+
+class RunExists(JournalError):
+    """There is a run of this id already."""
 
     exit_code = 2
 

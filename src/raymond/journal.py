@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from raymond.errors import JournalError, unwritable
+from raymond.errors import JournalError, RunExists, unwritable
 from raymond.events import Decision, Event
 from raymond.project import Project
 from raymond.run import Run, apply
@@ -146,7 +146,7 @@ def create(project: Project, id: str, decision: Decision) -> None:
         _appear(path, data)
         sync_folder(os.path.dirname(path))
     except FileExistsError:
-        raise JournalError(
+        raise RunExists(
             f"there is a run `{id}` already", path=path, hint=f"`raymond status {id}` shows it; choose another --id"
         ) from None
     except OSError as error:

@@ -53,10 +53,10 @@ class Notifier:
         return []
 
 
-def ended(run: Run, code: int) -> None:
+def ended(run: Run, code: int, targets: list[str]) -> None:
     """Tell how a run ended, and wait until it was told; the run has ended whatever comes of it."""
     try:
-        for pid in send(run.start.notify, {"event": "ended", "exit_code": code, **views.outcome(run)}):
+        for pid in send(targets, {"event": "ended", "exit_code": code, **views.outcome(run)}):
             _, status = os.waitpid(pid, 0)
             if status:
                 code = os.waitstatus_to_exitcode(status)

@@ -93,7 +93,8 @@ def _answer(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
     if request.agent:
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
     if not open_ones:
-        return Problem(f"{request.agent} is not asking anything" if request.agent else "no agent asks anything")
+        what = f"{request.agent} is not asking anything" if request.agent else "no agent asks anything"
+        return Problem(what, f"raymond status {_id(run)} shows what its agents do")
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
         return Problem(

@@ -7,8 +7,8 @@ import uuid
 
 import click
 
-from raymond import console, inbox, views
-from raymond.cli import choose
+from raymond import console, inbox
+from raymond.cli import choose, ending
 from raymond.driver import Face
 from raymond.events import Decision, Spent
 from raymond.following import EVERY, Follower, told
@@ -25,8 +25,7 @@ def command(id_: str) -> int:
     follower = Follower(project, id)
     follower.look()
     if not follower.pid:
-        print(console.ending(follower.run), file=sys.stderr)
-        return views.exit_code(follower.run)
+        return ending.tell(follower.run)
     face = _face()
     try:
         _watch(project, id, follower, face)
@@ -35,8 +34,7 @@ def command(id_: str) -> int:
         print(f"left; {id} goes on. raymond attach {id} comes back, raymond stop {id} stops it", file=sys.stderr)
         return 0
     getattr(face, "close", lambda: None)()
-    print(console.ending(follower.run), file=sys.stderr)
-    return views.exit_code(follower.run)
+    return ending.tell(follower.run)
 
 
 def _face() -> Face:

@@ -33,8 +33,9 @@ def start(
         if code != "0":
             print(trouble or "error: the process in the background ended before it drove the run", file=sys.stderr)
             return int(code or 70)
-        print(f"in the background; its log is {log}", file=sys.stderr)
-        print(id)
+        if not given.get("quiet"):
+            print(f"in the background; its log is {log}", file=sys.stderr)
+        print(f'{{"workflow_id":"{id}"}}' if given.get("as_json") else id)
         return 0
     os.close(reader)
     os._exit(_child(project, id, given, log, writer, loaded, restart, force))
@@ -54,7 +55,7 @@ def _child(
         os.setsid()
         faces = driving.faces_of(project, id, given, console.Lines())
         held = launch.take_up(project, id, faces, loaded=loaded, force=force)
-        faces.notify(held.driver.run.start.notify)
+        faces.notify(driving.targets(held.driver.run, given))
         _redirect(log)
         os.write(writer, b"0\n")
         os.close(writer)

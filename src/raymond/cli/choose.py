@@ -102,6 +102,7 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
             decision = Decision(seq=reading.run.seq + 1, time=now, events=events)
             book.append(decision)
             lines = console.Lines()
+            lines.decided(reading.run, [])
             lines.decided(reading.run, [decision])
             lines.refresh()
         book.close()

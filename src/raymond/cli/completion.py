@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="bash|zsh|fish")
 def command(shell: str) -> int:
     """Print the completion script for SHELL; e.g. in ~/.bashrc: eval "$(raymond completion bash)"."""
     from raymond.cli import COMPLETE, group

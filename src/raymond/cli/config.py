@@ -10,9 +10,11 @@ import msgspec
 from raymond import config, durations, project
 
 
-@click.group("config")
-def command() -> None:
-    """Show what is set."""
+@click.group("config", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> int:
+    """Show what is set; the same as `config show`."""
+    return 0 if ctx.invoked_subcommand else int(ctx.invoke(show))
 
 
 @command.command("show")
@@ -29,7 +31,8 @@ def show(origin: bool, as_json: bool) -> int:
     width = max(len(name) for name in settings)
     for name, one in settings.items():
         where = f"  # {one.origin}" if origin else ""
-        print(f"{name:<{width}} = {_written(name, one.value)}{where}")
+        value = _written(name, one.value) if one.value or one.origin != "default" else "not set"
+        print(f"{name:<{width}} = {value}{where}")
     return 0
 
 

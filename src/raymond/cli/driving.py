@@ -4,9 +4,8 @@ import os
 import sys
 from typing import Any
 
-import msgspec
-
-from raymond import console, launch, views
+from raymond import launch, views
+from raymond.cli import ending
 from raymond.console import Lines
 from raymond.driver import Face
 from raymond.faces import Faces, LogFile
@@ -35,7 +34,7 @@ def drive(
     faces = faces_of(project, id, given, _first_face(given))
     try:
         held = launch.take_up(project, id, faces, loaded=loaded, force=force)
-        faces.notify(held.driver.run.start.notify)
+        faces.notify(targets(held.driver.run, given))
     except BaseException:
         faces.close()
         raise
@@ -51,16 +50,18 @@ def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = F
         held.close()
         faces.close()
     run = driver.run
-    Lines().said(console.ending(run))
-    code = views.exit_code(run, driver.signal)
     try:
-        _put_result(run, given.get("as_json", False))
+        return ending.tell(run, as_json=given.get("as_json", False), signal=driver.signal)
     finally:
-        if run.start.notify:
+        if targets(run, given):
             from raymond import notify
 
-            notify.ended(run, code)
-    return code
+            notify.ended(run, views.exit_code(run, driver.signal), targets(run, given))
+
+
+def targets(run: Run, given: dict[str, Any]) -> list[str]:
+    """Who is notified: as said now, else as said when the run began."""
+    return list(given.get("notify") or run.start.notify)
 
 
 def faces_of(project: Project, id: str, given: dict[str, Any], first: Face) -> Faces:
@@ -82,13 +83,3 @@ def _first_face(given: dict[str, Any]) -> Face:
         if usable(sys.stderr):
             return Live(sys.stderr, keys=0 if os.isatty(0) else -1)
     return Lines(quiet=bool(given.get("quiet")))
-
-
-def _put_result(run: Run, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(msgspec.json.encode(views.outcome(run)).decode() + "\n")
-    else:
-        result = views.result(run)
-        if result is not None and run.ended:
-            sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
-    sys.stdout.flush()

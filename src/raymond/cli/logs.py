@@ -14,6 +14,9 @@ from raymond.events import Decision, Spent
 from raymond.following import Follower, told
 from raymond.project import Project
 
+_TEXTS = ("sent", "said", "tools", "out", "err", "note", "error")
+"""What comes first of a step."""
+
 
 @click.command("logs")
 @click.argument("id_", metavar="[ID]", required=False, default="")
@@ -42,11 +45,19 @@ def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_d
     return 0
 
 
+class _Lines(console.Lines):
+    """Lines that are the whole point: when nobody reads them any more, there is nothing left to do."""
+
+    def _put(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
 class _Text:
     """Decisions as lines, each after what the step that led to it had printed."""
 
     def __init__(self, agent: str | None, transcripts: str) -> None:
-        self._lines = console.Lines(sys.stdout)
+        self._lines = _Lines(sys.stdout)
         self._agent = agent
         self._transcripts = transcripts
         self._cost = 0.0
@@ -119,10 +130,12 @@ def _show_step(project: Project, id: str, decisions: list[Decision], number: int
 
 def _turn(about: dict[str, Any], lines: list[dict[str, object]]) -> list[str]:
     cost = f" ${about['cost']:.2f}" if about.get("cost") else ""
-    shown = [f"step {about['step']} of {about['agent']}: {about['type']}{cost}"]
+    how = about["type"].removeprefix("Step").lower()
+    state = next((line["state"] for line in lines if "state" in line), "?")
+    shown = [f"step {about['step']}: {about['agent']} in {state}, {how}{cost}"]
     for line in lines:
-        for name, value in line.items():
-            if name != "step":
+        for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
+            if name not in ("step", "state"):
                 text = str(views.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
                 shown.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
     return shown

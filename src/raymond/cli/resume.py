@@ -10,9 +10,9 @@ import click
 from msgspec.structs import replace
 
 from raymond import console, journal, latest, launch, loader, lock, views
-from raymond.cli import background, choose, driving, flags
+from raymond.cli import background, choose, driving, ending, flags
 from raymond.errors import Error, JournalError, UsageError
-from raymond.events import Decision
+from raymond.events import Decision, RunStarted
 from raymond.project import Project
 from raymond.requests import Request
 from raymond.workflow import bare
@@ -44,6 +44,8 @@ def command(id_: str, **given: Any) -> int:
         return _every(given)
     project, id = choose.run(id_, changes=True)
     driving.check(given)
+    if not given["agent"] and journal.read(project, id).run.ended == "completed":
+        return _show_ended(project, id, given)
     if given["renew"]:
         _renew(project, id, given)
     handed = _hand_over(project, id, given)
@@ -54,6 +56,13 @@ def command(id_: str, **given: Any) -> int:
     if given["detach"]:
         return background.start(project, id, given, **how)
     return driving.drive(project, id, given, **how)
+
+
+def _show_ended(project: Project, id: str, given: dict[str, Any]) -> int:
+    """Nothing is left to take up, and nothing is written."""
+    run = journal.read(project, id).run
+    print(f"{id} has ended: nothing to resume", file=sys.stderr)
+    return ending.tell(run, as_json=given["as_json"])
 
 
 def _check(id_: str, given: dict[str, Any]) -> None:
@@ -123,7 +132,11 @@ def _was_abandoned(project: Project, id: str) -> bool:
     except JournalError as error:
         print(console.error(error), file=sys.stderr)
         return False
-    return views.status(run) == "running" and lock.holder(project.beside(id, "lock")) is None
+    if lock.holder(project.beside(id, "lock")) is not None:
+        return False
+    # A machine that is shut down in order sends SIGTERM; whoever types Ctrl-C means it.
+    shut_down = run.stopped and run.stopped.kind == "signal" and "SIGINT" not in run.stopped.reason
+    return views.status(run) == "running" or bool(shut_down and not run.ended)
 
 
 def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
@@ -132,9 +145,7 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
     try:
         reading = journal.read(project, id)
         start = reading.run.start
-        single = start.name == bare(start.entry)
-        path = os.path.join(start.scope_dir, start.entry) if single else start.scope_dir
-        loaded = loader.load(path, overrides=start.overrides)
+        loaded = loader.load(_path(project, start), overrides=start.overrides)
         launch.check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
         changed = latest.change(reading.run, loaded.workflow, loaded.digest, renamed)
@@ -146,6 +157,17 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         print(views.line(changed), file=sys.stderr)
     finally:
         held.release()
+
+
+def _path(project: Project, start: RunStarted) -> str:
+    """What was started: one file, when a folder with these states would begin elsewhere; else the folder or zip."""
+    file = os.path.join(start.scope_dir, start.entry)
+    try:
+        with open(project.source(start.source), "rb") as snapshot:
+            found = loader.from_source(snapshot.read(), name=start.name, entry=None, overrides=start.overrides).entry
+    except OSError:
+        found = "" if start.name == bare(start.entry) else start.entry
+    return file if found != start.entry and os.path.exists(file) else start.scope_dir
 
 
 def _names(pair: str) -> tuple[str, str]:

@@ -36,6 +36,7 @@ def command(id_: str, every: bool, as_json: bool) -> int:
 
 def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
     id, status, why = run.start.workflow_id, views.status(run), views.reason(run)
+    status = "abandoned" if status == "running" and not pid else status
     driven = f"driven by process {pid}" if pid else "no process drives it"
     spent = f"{views.money(run)} of ${run.budget:.2f}" if run.budget else views.money(run)
     lines = [

@@ -1,12 +1,8 @@
 """`raymond wait`: until a run ends."""
 
-import sys
-
 import click
-import msgspec
 
-from raymond import console, views
-from raymond.cli import choose
+from raymond.cli import choose, ending
 from raymond.following import Follower
 
 
@@ -20,11 +16,4 @@ def command(id_: str, as_json: bool) -> int:
     for _ in follower.watch():
         pass
     run = follower.run
-    if as_json:
-        print(msgspec.json.encode(views.outcome(run)).decode())
-        return views.exit_code(run)
-    print(console.ending(run), file=sys.stderr)
-    result = views.result(run)
-    if result is not None and run.ended:
-        sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
-    return views.exit_code(run)
+    return ending.tell(run, as_json=as_json)
