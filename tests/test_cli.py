@@ -454,7 +454,7 @@ def test_list_shows_the_latest_run_first(room):
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
         ["ID", "STATUS", "AGE", "AGENTS", "COST"],
         ["the-second", "waiting", "T", "1", "$0.00"],
-        ["first", "completed", "T", "0", "$0.00"],
+        ["first", "completed", "T", "1", "$0.00"],
     ]
 
 
@@ -468,7 +468,7 @@ def test_list_as_json_is_one_document(room):
         "project": str(room.path),
         "status": "completed",
         "driven": False,
-        "agents": 0,
+        "agents": 1,
         "cost_usd": 0.0,
         "cost_is_estimated": False,
         "error": None,

@@ -338,7 +338,7 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     head, *rows = shown.stdout.splitlines()
     assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "PROJECT"])
     assert [[one for one in row.split() if not re.fullmatch(r"\d+s", one)] for row in rows] == [
-        ["elsewhere", "completed", "0", "$0.00", str(other)],
+        ["elsewhere", "completed", "1", "$0.00", str(other)],
         ["mine", "waiting", "1", "$0.00", str(room.path)],
     ]
     found = json.loads(room.raymond("list", "--all", "--json").stdout)

@@ -47,7 +47,7 @@ def row(home: Project, id: str) -> dict[str, Any]:
         "project": os.path.dirname(home.root),
         "status": "abandoned" if status == "running" and not driven else status,
         "driven": driven,
-        "agents": len(found.get("agents", ())),
+        "agents": 1 + sum(found["fork_counters"].values()) if not trouble else 0,
         "cost_usd": found.get("total_cost_usd", 0.0),
         "cost_is_estimated": found.get("cost_is_estimated", False),
         "started_at": found.get("started_at"),
