@@ -1053,7 +1053,7 @@ TYPED = {
         "run flow --backend telepathy",
         """
         error: there is no backend `telepathy`
-        hint: there are: scripted, scripted-program
+        hint: there are: scripted, scripted-program, claude
         """,
         code=5,
         flow=DONE,

@@ -244,7 +244,10 @@ def test_logs_that_follow_end_when_nobody_reads_them(room: Room, flags: tuple[st
         assert process.stdout
         process.stdout.readline()
         process.stdout.close()
-        assert process.wait(60) == 141
+        try:
+            assert process.wait(60) == 141
+        finally:
+            process.kill()
     assert alive(pid)
     room.go()
 

@@ -1,28 +1,23 @@
 """Begin a run and take one up: workflow, journal, lock and backends brought together."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
-from raymond import __version__, config, core, journal, lint, loader, lock
-from raymond.backends import Backend, Direct
+from raymond import __version__, config, core, journal, lint, loader, lock, rights
+from raymond.backends import registry
 from raymond.driver import Driver, Face
-from raymond.errors import BackendError, JournalError, UsageError, WorkflowError
+from raymond.errors import JournalError, UsageError, WorkflowError
 from raymond.events import Decision, RunStarted
-from raymond.loader import REPLIES_FILE, Loaded
+from raymond.loader import Loaded
 from raymond.lock import Lock
 from raymond.project import ID_FORM, Project
 from raymond.run import Run
 from raymond.variables import Placed
 from raymond.workflow import Workflow
-
-if TYPE_CHECKING:
-    from raymond.backends.scripted import Replies
-
-BACKENDS = ("scripted", "scripted-program")
 
 
 class Options(Struct, kw_only=True):
@@ -66,7 +61,10 @@ def prepare(loaded: Loaded, options: Options) -> RunStarted:
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     start = _start(workflow, loaded, options)
     _check_rules(workflow, start, options)
-    check_backends(workflow, start, loaded)
+    registry.check(workflow, start, loaded.files)
+    wider = list(rights.wider(workflow, start))
+    if wider:
+        raise WorkflowError(*wider)
     return start
 
 
@@ -100,7 +98,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
     if not ID_FORM.fullmatch(id):
         raise UsageError(f"`{id}` cannot be an id", hint="use up to 100 letters, digits, _ and -")
-    backend = options.backend or settings.defaults.get("backend") or BACKENDS[0]
+    backend = options.backend or settings.defaults.get("backend") or config.KEYS["backend"].default
     parallel = options.max_parallel or settings.max_parallel
     return RunStarted(
         workflow_id=id,
@@ -177,24 +175,6 @@ def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
-def check_backends(workflow: Workflow, start: RunStarted, loaded: Loaded) -> None:
-    """A backend that is not there is said before anything is written."""
-    for state, name in {"": start.backend, **start.backends}.items():
-        if name not in BACKENDS:
-            where = f" for {state}" if state else ""
-            raise BackendError(
-                f"there is no backend `{name}`{where}", backend=name, hint=f"there are: {', '.join(BACKENDS)}"
-            )
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
-    if prompts and not start.replies and REPLIES_FILE not in loaded.files:
-        raise UsageError(
-            f"nothing answers the prompt {prompts[0]}",
-            hint=f"put a {REPLIES_FILE} beside it or give --replies FILE: docs/language.md, Scripted replies",
-        )
-    if prompts:
-        _replies(start, loaded.files.get(REPLIES_FILE, b"").decode())
-
-
 def take_up(
     project: Project,
     id: str,
@@ -212,7 +192,7 @@ def take_up(
             face.said(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
         placed = place(project, reading.run, loaded)
         book = journal.Journal(project, id, reading.size)
-        backends = _backends(project, reading.run, placed)
+        backends = registry.make(project, reading.run, placed)
         strict = config.load(project.root)["durability"] == "strict"
         driver = Driver(project, reading.run, placed, book, backends, face, strict=strict, clock=clock)
     except BaseException:
@@ -267,25 +247,3 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
     uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
     uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
     return Placed(workflow, folder, project.path("tasks", start.workflow_id), uses)
-
-
-def _backends(project: Project, run: Run, placed: Placed) -> Mapping[str, Backend | Direct]:
-    if not any(state.kind == "prompt" for state in placed.workflow.states.values()):
-        return {}
-    from raymond.backends.scripted import ScriptedBackend, ScriptedProgram
-
-    beside, text = os.path.join(placed.workflow_dir, REPLIES_FILE), ""
-    if os.path.exists(beside):
-        with open(beside, encoding="utf-8") as opened:
-            text = opened.read()
-    replies = _replies(run.start, text)
-    sessions = project.path("sessions", run.start.workflow_id)
-    return {"scripted": ScriptedBackend(replies, sessions), "scripted-program": ScriptedProgram(replies, sessions)}
-
-
-def _replies(start: RunStarted, beside: str) -> "Replies | None":
-    from raymond.backends.scripted import Replies
-
-    if start.replies:
-        return Replies(start.replies, "--replies")
-    return Replies(beside, REPLIES_FILE) if beside else None

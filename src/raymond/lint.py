@@ -13,7 +13,7 @@ from raymond.allowed import FIELDS, STATE_FIELDS, TIMES
 from raymond.errors import Diagnostic
 from raymond.frontmatter import Mark, Path
 from raymond.scanner import Tag, read_opening
-from raymond.workflow import SETTINGS_FILE, State, Unresolved, Workflow, extension, resolve
+from raymond.workflow import SETTINGS_FILE, State, Unresolved, Workflow, extension, mark_of, resolve
 
 ERRORS = frozenset(
     "no-entry ambiguous-entry bad-frontmatter unknown-key bad-value missing-target ambiguous-target wrong-platform"
@@ -97,7 +97,7 @@ def _ignores(state: State, ignores: list[Ignore]) -> Iterator[Diagnostic]:
 
 def _policy(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     for path, name in _names(state):
-        yield from _resolve(workflow, name, _at(workflow, state, path))
+        yield from _resolve(workflow, name, mark_of(workflow, state, path))
 
 
 def _names(state: State) -> Iterator[tuple[Path, str]]:
@@ -117,14 +117,6 @@ def _names(state: State) -> Iterator[tuple[Path, str]]:
             for tag in tags.scan(verdict):
                 for name, _ in _targets(tag):
                     yield ("evaluator", *path), name
-
-
-def _at(workflow: Workflow, state: State, path: Path) -> Mark:
-    marks = state.marks if path[:1] in state.marks else workflow.marks
-    for length in range(len(path), 0, -1):
-        if path[:length] in marks:
-            return marks[path[:length]]
-    return Mark(state.name)
 
 
 def _resolve(workflow: Workflow, name: str, mark: Mark) -> Iterator[Diagnostic]:

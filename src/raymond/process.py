@@ -47,11 +47,11 @@ def spawn(
     ]
     # posix_spawn cannot change the directory, so the driver, which has one thread, stands in it for the moment.
     os.chdir(cwd)
-    return os.posix_spawn(_program(argv[0]), argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
+    return os.posix_spawn(program(argv[0]), argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
 
 
 @lru_cache(maxsize=64)
-def _program(name: str) -> str:
+def program(name: str) -> str:
     """Where a program is; looked up once, not in every folder of PATH for every step."""
     if "/" not in name:
         for folder in os.get_exec_path():
@@ -156,10 +156,10 @@ class Marks:
             return argv
         make_private(os.path.dirname(self._pids))
         # Looked up here: what is not there is an error of the start, and not of the shell.
-        program = _program(argv[0])
-        if not os.access(program, os.X_OK):
+        path = program(argv[0])
+        if not os.access(path, os.X_OK):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
-        return ["/bin/sh", "-c", _NOTING, "sh", self._pids, str(step), program, *argv[1:]]
+        return ["/bin/sh", "-c", _NOTING, "sh", self._pids, str(step), path, *argv[1:]]
 
     def note(self, pid: int, step: int) -> None:
         """Remember when a started process began, where processes cannot be searched."""

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Mapping
 
-from raymond import prompts, tags
+from raymond import prompts, rights, tags
 from raymond.agent import Agent
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
 from raymond.core import Interruption, Output, Spending, meant
@@ -31,6 +31,7 @@ class TurnStep(Step):
         super().__init__(host, agent, state.policy)
         self._rules = state.policy
         self._run = run
+        may = rights.of(run.start, state.policy)
         self.turn = Turn(
             agent=agent.id,
             state=agent.state,
@@ -43,6 +44,10 @@ class TurnStep(Step):
             spool=os.path.join(host.spool, f"{agent.step}.{agent.turn}"),
             model=state.policy.model or agent.model or run.start.model,
             effort=state.policy.effort or agent.effort or run.start.effort,
+            permission_mode=may.mode,
+            allowed_tools=may.allowed,
+            disallowed_tools=may.denied,
+            skip_permissions=may.skip,
         )
         self._record = host.transcripts.step(
             agent.id,
@@ -65,6 +70,9 @@ class TurnStep(Step):
                 self.host.show(self.agent, seen.kind, seen.text)
             if seen.kind == "tool":
                 self._record.add("tools", seen.text + "\n")
+            if seen.kind == "denied":
+                self.host.show(self.agent, "note", f"was refused: {seen.text}")
+                self._record.add("denied", seen.text + "\n")
 
     def conclude(self, ending: Reply | Trouble) -> None:
         """Report how the turn ended."""
@@ -175,7 +183,8 @@ class ProgramTurn(TurnStep):
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(self.turn.prompt)
         command = self._backend.command(self.turn)
-        env = dict(self.host.environment)
+        left_out = {name.encode() for name in command.without}
+        env = {name: value for name, value in self.host.environment.items() if name not in left_out}
         env |= {key.encode(): value.encode() for key, value in command.environment.items()}
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC

@@ -311,3 +311,12 @@ _KEYS = {
     "include": texts,
     "lint": _lint,
 }
+
+
+def mark_of(workflow: Workflow, state: State, path: Path) -> Mark:
+    """Where a value of the state's policy stands: in its own file, or in workflow.yaml."""
+    marks = state.marks if path[:1] in state.marks else workflow.marks
+    for length in range(len(path), 0, -1):
+        if path[:length] in marks:
+            return marks[path[:length]]
+    return Mark(state.name)

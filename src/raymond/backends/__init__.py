@@ -30,6 +30,12 @@ class Turn(Struct, frozen=True, kw_only=True):
     """A folder for this turn alone."""
     model: str = ""
     effort: str = ""
+    cap: float = 0.0
+    """Dollars after which the program should end the turn itself, where it can; 0 for none."""
+    permission_mode: str = ""
+    allowed_tools: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
+    skip_permissions: bool = False
 
 
 class Command(Struct, frozen=True):
@@ -37,6 +43,8 @@ class Command(Struct, frozen=True):
 
     argv: list[str]
     environment: dict[str, str] = {}
+    without: tuple[str, ...] = ()
+    """Names that are not handed on to it."""
 
 
 class Observation(Struct, frozen=True):

@@ -11,6 +11,10 @@ from raymond.limits import KINDS, UNKNOWN_TURN_COST
 _BY_STATUS = {401: "auth", 403: "auth", 402: "billing", 413: "context", 429: "overload", 529: "overload"}
 
 
+_LIFE = [Observation("life")]
+_PIECE = b'{"type":"stream_event"'
+
+
 class StreamReader:
     """Reads one turn; judges by `is_error` and the presence of a result, never by words."""
 
@@ -18,21 +22,36 @@ class StreamReader:
         self.ending: Reply | Trouble | None = None
         self._session = session
         self._spoke = False
+        self._opens_at = 0.0
+        """When a usage limit that was met ends, as the program was told."""
 
     def feed(self, line: bytes) -> list[Observation]:
         """Take one line; what is no JSON is life and nothing more."""
         self._spoke = True
+        if line.startswith(_PIECE):
+            return _LIFE  # a piece of what comes whole later: not worth decoding
         try:
             event = msgspec.json.decode(line)
         except msgspec.DecodeError:
-            return [Observation("life")]
+            return _LIFE
         if not isinstance(event, dict):
-            return [Observation("life")]
-        if event.get("type") == "assistant":
-            return _observe(event)
-        if event.get("type") == "result":
-            self.ending = self._end(event)
-        return [Observation("life")]
+            return _LIFE
+        match event.get("type"):
+            case "assistant":
+                return _observe(event)
+            case "rate_limit_event":
+                self._note_limit(event)
+            case "result":
+                self.ending = self._end(event)
+                return _denied(event)
+            case _:
+                pass
+        return _LIFE
+
+    def _note_limit(self, event: dict[str, Any]) -> None:
+        about = event.get("rate_limit_info")
+        if isinstance(about, dict) and about.get("status") == "rejected":
+            self._opens_at = _number(about.get("resetsAt"))
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
         """A process that ended without a result event is a crash."""
@@ -54,7 +73,19 @@ class StreamReader:
         if not event.get("is_error"):
             text = event.get("result")
             return Reply(text=text if isinstance(text, str) else "", session=self._session, spent=spent)
-        return Trouble(kind=_kind(event), error=_error(event), retry_at=_number(event.get("retry_at")), spent=spent)
+        retry_at = _number(event.get("retry_at")) or self._opens_at
+        kind = "limit" if self._opens_at and event.get("api_error_status") == 429 else _kind(event)
+        return Trouble(kind=kind, error=_error(event), retry_at=retry_at, spent=spent)
+
+
+def _denied(event: dict[str, Any]) -> list[Observation]:
+    """The tools that the program refused the agent."""
+    denials = event.get("permission_denials")
+    return [
+        Observation("denied", tool_line(str(one.get("tool_name", "?")), one.get("tool_input")))
+        for one in (denials if isinstance(denials, list) else ())
+        if isinstance(one, dict)
+    ] or _LIFE
 
 
 def _observe(event: dict[str, Any]) -> list[Observation]:
@@ -102,13 +133,21 @@ def _error(event: dict[str, Any]) -> str:
 def _spent(event: dict[str, Any]) -> Spending:
     usage = event.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    cost = event.get("total_cost_usd")
+    cost = _of_this_turn(event)
     return Spending(
         cost=_number(cost) if isinstance(cost, int | float) else UNKNOWN_TURN_COST,
         estimated=not isinstance(cost, int | float),
         tokens_in=int(_number(usage.get("input_tokens"))),
         tokens_out=int(_number(usage.get("output_tokens"))),
     )
+
+
+def _of_this_turn(event: dict[str, Any]) -> object:
+    """Dollars: the total of a session counts the turns before, and those it was branched from."""
+    models = event.get("model_usage_since_last_result")
+    if not isinstance(models, dict):
+        return event.get("total_cost_usd")
+    return sum(_number(one.get("costUSD")) for one in models.values() if isinstance(one, dict))
 
 
 def _number(value: object) -> float:

@@ -10,6 +10,7 @@ import click
 from msgspec.structs import replace
 
 from raymond import console, journal, latest, launch, loader, lock, views
+from raymond.backends import registry
 from raymond.cli import background, choose, driving, ending, flags
 from raymond.errors import Error, JournalError, UsageError
 from raymond.events import Decision, RunStarted
@@ -149,7 +150,7 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         launch.check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
         changed = latest.change(reading.run, loaded.workflow, loaded.digest, renamed)
-        launch.check_backends(loaded.workflow, replace(start, backends=changed.backends), loaded)
+        registry.check(loaded.workflow, replace(start, backends=changed.backends), loaded.files)
         launch.keep(project, loaded)
         book = journal.Journal(project, id, reading.size)
         book.append(Decision(seq=reading.run.seq + 1, time=round(time(), 3), events=[changed]))

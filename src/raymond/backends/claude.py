@@ -1,0 +1,104 @@
+"""Claude Code: what to start for a turn, and where its sessions are."""
+
+import glob
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from raymond.backends import Command, Reply, Turn
+from raymond.backends.stream import StreamReader
+from raymond.core import Spending
+from raymond.limits import UNKNOWN_TURN_COST
+
+PROGRAM = "claude"
+OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
+"""What an outer Claude Code sets for its children; everything else is the user's."""
+_ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
+"""Tools that wait for a person, who is not there."""
+_FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
+
+
+class Claude:
+    """Runs `claude -p`, one process for each turn, each in a session of its own."""
+
+    name = "claude"
+    paid = True
+
+    def __init__(self, *, program: str = PROGRAM, protected: list[str] | None = None) -> None:
+        self._program = program
+        self._protected = protected or []
+        """Files that no agent may edit, absolute."""
+
+    def command(self, turn: Turn) -> Command:
+        """A branch of the conversation before, under an id of our own."""
+        argv = [self._program, *_FIXED, "--session-id", turn.session]
+        if turn.base:
+            argv += ["--resume", turn.base, "--fork-session"]
+        # Neither sticks reliably to a session: both are said every time.
+        argv += ["--model", turn.model] if turn.model else []
+        argv += ["--effort", turn.effort] if turn.effort else []
+        argv += ["--max-budget-usd", f"{turn.cap:.4f}"] if turn.cap else []
+        return Command([*argv, *self._rights(turn)], _environment(turn), OUTER)
+
+    def _rights(self, turn: Turn) -> list[str]:
+        denied = [*_ASKS, *turn.disallowed_tools, *(f"Edit(/{path})" for path in self._protected)]
+        rights = ["--disallowedTools", ",".join(denied)]
+        if turn.allowed_tools:
+            rights += ["--allowedTools", ",".join(turn.allowed_tools)]
+        if turn.skip_permissions:
+            return ["--dangerously-skip-permissions", *rights]
+        return ["--permission-mode", turn.permission_mode or "acceptEdits", *rights]
+
+    def reader(self, turn: Turn) -> StreamReader:
+        """Its stream-json."""
+        return StreamReader(turn.session)
+
+    def recall(self, turn: Turn) -> Reply | None:
+        """The whole reply at the end of its session file; what it cost is not written there."""
+        for path in glob.glob(os.path.join(sessions(), "*", f"{turn.session}.jsonl")):
+            text = _last_reply(path)
+            if text is not None:
+                spent = Spending(cost=UNKNOWN_TURN_COST, estimated=True)
+                return Reply(text=text, session=turn.session, spent=spent)
+        return None
+
+
+def sessions(environment: Mapping[str, str] = os.environ) -> str:
+    """Where Claude Code keeps conversations, a folder for each project."""
+    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
+    return os.path.join(home, "projects")
+
+
+def _environment(turn: Turn) -> dict[str, str]:
+    # A task in the background would keep the program alive after its result.
+    own = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+    if "CLAUDE_CODE_MAX_RETRIES" not in os.environ:
+        own["CLAUDE_CODE_MAX_RETRIES"] = "2"
+    if turn.skip_permissions and os.geteuid() == 0:
+        own["IS_SANDBOX"] = "1"
+    return own
+
+
+def _last_reply(path: str) -> str | None:
+    """The text of the last message, when the model had ended its turn."""
+    try:
+        with open(path, "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for raw in reversed(lines):
+        try:
+            event: Any = msgspec.json.decode(raw)
+        except msgspec.DecodeError:
+            continue
+        if not isinstance(event, dict) or event.get("type") not in ("assistant", "user"):
+            continue
+        message = event.get("message")
+        if event["type"] == "user" or not isinstance(message, dict) or message.get("stop_reason") != "end_turn":
+            return None
+        blocks = message.get("content")
+        texts = [block.get("text", "") for block in blocks or () if isinstance(block, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
+    return None

@@ -1,0 +1,62 @@
+"""What agents may do unasked: a workflow may narrow what the person who starts it allows, never widen it."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from raymond import frontmatter
+from raymond.errors import Diagnostic
+from raymond.events import RunStarted
+from raymond.policy import Policy
+from raymond.workflow import State, Workflow, mark_of
+
+USUAL = "acceptEdits"
+_RANKS = {"plan": 0, "dontAsk": 1, "default": 1, USUAL: 2, "bypassPermissions": 3}
+
+
+class Rights(Struct, frozen=True):
+    """What one turn may do."""
+
+    mode: str
+    allowed: tuple[str, ...]
+    denied: tuple[str, ...]
+    skip: bool
+
+
+def of(start: RunStarted, policy: Policy) -> Rights:
+    """The rights of a turn: the person's, narrowed by the state."""
+    allowed = tuple(start.allowed_tools)
+    if policy.allowed_tools:
+        allowed = tuple(tool for tool in allowed if tool in policy.allowed_tools)
+    # The command that checks the work may be run by who does the work.
+    gates = tuple(f"Bash({command}:*)" for command in policy.gate)
+    narrowed = bool(policy.permission_mode or policy.allowed_tools)
+    return Rights(
+        policy.permission_mode or start.permission_mode or USUAL,
+        (*allowed, *(tool for tool in gates if tool not in allowed)),
+        policy.disallowed_tools,
+        start.skip_permissions and not narrowed,
+    )
+
+
+def wider(workflow: Workflow, start: RunStarted) -> Iterator[Diagnostic]:
+    """Every place where a state asks for more than the person gave."""
+    if start.skip_permissions:
+        return
+    for state in workflow.states.values():
+        policy = state.policy
+        given = start.permission_mode or USUAL
+        if policy.permission_mode and _RANKS[policy.permission_mode] > _RANKS[given]:
+            yield _finding(workflow, state, "permission_mode", policy.permission_mode, given)
+        for tool in policy.allowed_tools:
+            if tool not in start.allowed_tools:
+                yield _finding(workflow, state, "allowed_tools", tool, "")
+
+
+def _finding(workflow: Workflow, state: State, key: str, asked: str, given: str) -> Diagnostic:
+    mark = mark_of(workflow, state, (key,))
+    if given:
+        message = f"{state.name} asks for permission mode `{asked}`, and `{given}` was given"
+        return frontmatter.diagnose(mark, "wider-permission", message, f"--permission-mode {asked}, if that is meant")
+    message = f"{state.name} asks for the tool `{asked}`, which was not allowed"
+    return frontmatter.diagnose(mark, "wider-permission", message, f"--allow-tool '{asked}', if that is meant")
