@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
-from raymond import requests, schedule, views
+from raymond import limits, requests, schedule, views
 from raymond.agent import Outcome
 from raymond.events import (
     AgentEnded,
@@ -69,7 +69,10 @@ def test_a_refused_request_is_taken_too_and_says_why() -> None:
     [
         (Request(id="r", kind="stop"), None),
         (Request(id="r", kind="move", agent="main", state="A"), None),
-        (Request(id="r", kind="answer", text="x"), Problem("no agent asks anything", "raymond status test-1 shows what its agents do")),
+        (
+            Request(id="r", kind="answer", text="x"),
+            Problem("no agent asks anything", "raymond status test-1 shows what its agents do"),
+        ),
         (Request(id="r", kind="retry", agent="main"), Problem("main is ready, not failed or paused")),
     ],
 )
@@ -382,3 +385,14 @@ def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_pa
     play.now = START + 60
     assert play.resume() == [RunResumed(version="1.0"), RunStopped(kind="limit", reason=reason)]
     assert (schedule.owed(play.run), views.exit_code(play.run)) == ([], 4)
+
+
+@pytest.mark.parametrize(("entry", "cost"), [("S.sh", 0.0), ("START.md", limits.UNKNOWN_TURN_COST)])
+def test_a_step_whose_driver_died_is_ended_before_a_person_decides(entry: str, cost: float) -> None:
+    play = Play({**FILES, "S.sh": ""}, entry=entry, backend="claude")
+    assert requests.cut(play.run, "main") == requests.cut(play.run, "nobody") == []
+    play.begin()
+    [cut] = requests.cut(play.run, "main")
+    assert (cut.step, cut.cost, cut.estimated) == (1, cost, cost > 0)
+    play.commit([cut])
+    assert play.main.status == "ready"

@@ -382,5 +382,5 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room):
 
 def test_prompts_without_any_replies_are_refused_before_the_run(room):
     ran = room.command({"START.md": ""})
-    hint = "put a replies.yaml beside it or give --replies FILE: docs/language.md, Scripted replies"
+    hint = "--backend claude, or a replies.yaml beside it: docs/language.md, Scripted replies"
     assert (ran.code, ran.err) == (2, f"error: nothing answers the prompt START.md\nhint: {hint}\n")

@@ -19,6 +19,7 @@ from raymond.events import (
     AgentRetried,
     RequestTaken,
     StepInterrupted,
+    StepStarted,
     WorkflowChanged,
 )
 from running import GO, Ran, Room, alive, until
@@ -483,6 +484,18 @@ def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -
         "error: no process drives r: main was cut off\nhint: raymond resume r runs it again\n",
     )
     assert bytes_of(room) == before
+
+
+def test_an_agent_whose_driver_was_killed_can_be_moved_without_doing_its_step_again(room: Room) -> None:
+    files = {**HELD, "END.sh": 'echo "<result>moved $RAYMOND_INPUT</result>"'}
+    kill(background(room, files, "started.r"))
+    done = room.raymond("resume", "r", "--agent", "main", "--goto", "END", "--input", "here")
+    assert (done.returncode, done.stdout) == (0, "moved here\n")
+    assert "main step 1 interrupted" in done.stderr
+    story = ran(room)
+    assert [event.step for event in story.all(StepStarted)] == [1, 2]
+    assert [event.state for event in story.all(AgentMoved)] == ["END.sh"]
+    assert [event.step for event in story.all(StepInterrupted)] == [1]
 
 
 # --- clean

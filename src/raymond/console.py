@@ -120,6 +120,8 @@ class Lines:
 def ending(run: Run) -> str:
     """Five lines: how, why, cost, result or failed agents, the next command."""
     id, status = run.start.workflow_id, views.status(run)
+    # Told when nobody drives it any more: what should still run was abandoned.
+    status = "abandoned" if status == "running" else status
     return "\n".join(
         (
             f"{status}: {id} after {views.lasted(run)}",
@@ -137,7 +139,8 @@ def _why(run: Run, status: str) -> str:
         return why
     if status == "failed":
         return f"{views.many(run.failed, 'agent')} failed"
-    return "every agent has ended" if status == "completed" else "nothing can move"
+    words = {"completed": "every agent has ended", "abandoned": "the process that drove it is gone"}
+    return words.get(status, "nothing can move")
 
 
 def _outcome(run: Run) -> list[str]:

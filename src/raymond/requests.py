@@ -4,9 +4,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from raymond import moves
-from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
+from raymond import limits, moves
+from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, SCRIPTS, WAITING, Agent
 from raymond.events import (
+    ZERO,
     AgentMoved,
     AgentPaused,
     AgentRetried,
@@ -16,6 +17,7 @@ from raymond.events import (
     RequestTaken,
     RunResumed,
     RunStopped,
+    StepInterrupted,
 )
 from raymond.moves import Problem
 from raymond.run import Run, shut
@@ -51,6 +53,17 @@ def problem(run: Run, placed: Placed, request: Request) -> Problem | None:
     """Why `request` would be refused now."""
     follow = _follow(run, placed, request)
     return follow if isinstance(follow, Problem) else None
+
+
+def cut(run: Run, name: str) -> list[Event]:
+    """The end of a step that was running when its driver died, so that a person can say what becomes of the agent."""
+    agent = run.agents.get(name)
+    if not agent or agent.status != RUNNING:
+        return []
+    # What a turn had cost by then nobody knows here.
+    paid = agent.pool != SCRIPTS and agent.pool != "scripted"
+    cost = limits.UNKNOWN_TURN_COST if paid else ZERO
+    return [StepInterrupted(agent=agent.id, step=agent.step, cost=cost, estimated=paid)]
 
 
 def resume(run: Run, version: str) -> list[Event]:

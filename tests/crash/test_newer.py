@@ -43,7 +43,7 @@ def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monke
         assert path.read_bytes() == data
     assert cli.main(["list"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["rich", "unreadable"]
-    assert cli.main(["run", str(runs.RICH), "--id", "rich"]) == 1
+    assert cli.main(["run", str(runs.RICH), "--id", "rich"]) == 2
     assert capsys.readouterr().err.startswith("error: there is a run `rich` already\n")
     assert path.read_bytes() == data
     left = {name.name for name in path.parent.iterdir()}

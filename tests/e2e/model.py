@@ -21,6 +21,7 @@ import re
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -351,6 +352,7 @@ class Model:
         self._answer = answering(script)
         self._log = log
         self._news = threading.Condition()
+        self._calls: Counter[tuple[str, ...]] = Counter()
         self._gates: list[Gate] = []
         self._closing = threading.Event()
         self._http = Listener(("127.0.0.1", port), Exchange)
@@ -389,10 +391,10 @@ class Model:
 
     def receive(self, path: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> tuple[Request, Answer]:
         """Record a question and decide its answer."""
-        turn = session(body), _typed(body)
+        turn = (session(body), *_typed(body))
         with self._news:
-            call = sum((one.session, typed(one)) == turn for one in self.requests)
-            request = Request(len(self.requests), call, path, headers, body)
+            request = Request(len(self.requests), self._calls[turn], path, headers, body)
+            self._calls[turn] += 1
             self.requests.append(request)
             self._write({"path": path, "headers": headers, "body": body})
             self._news.notify_all()
@@ -535,6 +537,8 @@ class Exchange(BaseHTTPRequestHandler):
                 self.server.model.hold(answer.gate)
             case Slow():
                 self.server.model.pause(answer.seconds)
+            case _:
+                pass
         self._json(200, message, headers)
 
     def _stream(self, answer: Answer, message: Mapping[str, Any], headers: Mapping[str, str]) -> None:

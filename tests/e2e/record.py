@@ -49,11 +49,7 @@ class Ended:
         return [json.loads(line) for line in self.out.splitlines()]
 
     def all(self, type: str, subtype: str | None = None) -> list[dict[str, Any]]:
-        return [
-            line
-            for line in self.lines
-            if line["type"] == type and line.get("subtype", subtype) == (subtype or line.get("subtype"))
-        ]
+        return [line for line in self.lines if line["type"] == type and subtype in (None, line.get("subtype"))]
 
     @property
     def result(self) -> dict[str, Any]:
@@ -151,7 +147,12 @@ def record(case: Case) -> tuple[Ended, str]:
             someone.claude("hello", "--session-id", base)
             args += ["--resume", base, "--fork-session", "--session-id", branch]
         ended = someone.claude("hello", *args, **case.environment)
-        return ended, "".join(json.dumps(_neutral(line)) + "\n" for line in _renamed(ended.out, someone))
+        return ended, "".join(_line(_neutral(one)) for one in _renamed(ended.out, someone))
+
+
+def _line(content: Any) -> str:
+    """Written as the program writes it."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _renamed(out: str, someone: Person) -> list[dict[str, Any]]:

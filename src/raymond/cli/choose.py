@@ -8,10 +8,11 @@ from raymond import journal
 from raymond.errors import JournalError, RunBusy, RunNotFound, UsageError
 from raymond.events import Decision
 from raymond.project import Project, find
+from raymond.run import apply
 
 if TYPE_CHECKING:
+    from raymond.moves import Problem
     from raymond.requests import Request
-    from raymond.run import Run
 
 
 TAKEN_WITHIN = 3.0
@@ -42,12 +43,9 @@ def project() -> Project:
     return found
 
 
-def _refuse_to_pause(run: "Run", request: "Request") -> None:
-    """A step that was cut off with its driver is no step to be ended, and what is left of it is settled by `resume`."""
-    agent = run.agents.get(request.agent)
-    if request.kind == "pause" and agent and agent.status == "running":
-        id = run.start.workflow_id
-        raise UsageError(f"nobody drives {id}: {agent.id} was cut off", hint=f"raymond resume {id} takes it up")
+def _refuse(problem: "Problem | None") -> None:
+    if problem:
+        raise UsageError(problem.reason, hint=problem.hint)
 
 
 def _taken(path: str, locked: str) -> bool:
@@ -75,9 +73,8 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
 
     reading = journal.read(project, id)
     placed = launch.place(project, reading.run)
-    problem = requests.problem(reading.run, placed, request)
-    if problem:
-        raise UsageError(problem.reason, hint=problem.hint)
+    if lock.holder(project.beside(id, "lock")) is not None:
+        _refuse(requests.problem(reading.run, placed, request))
     try:
         held = lock.take(project.beside(id, "lock"), force=force)
     except RunBusy as busy:
@@ -94,18 +91,23 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
         return f"left for process {busy.pid}, which drives {id}"
     try:
         reading = journal.read(project, id)
-        _refuse_to_pause(reading.run, request)
+        run, lines = reading.run, console.Lines()
+        lines.decided(run, [])
+        decisions = []
+        # Whoever drove it is gone, and with it the step that the journal still calls running.
+        for events in (requests.cut(run, request.agent), None):
+            if events is None:
+                _refuse(requests.problem(run, placed, request))
+                events = requests.take(run, placed, request)
+            if events:
+                decisions.append(Decision(seq=run.seq + 1, time=round(time(), 3), events=events))
+                apply(run, decisions[-1])
+                lines.decided(run, decisions[-1:])
         book = journal.Journal(project, id, reading.size)
-        events = requests.take(reading.run, placed, request)
-        now = round(time(), 3)
-        if events:
-            decision = Decision(seq=reading.run.seq + 1, time=now, events=events)
+        for decision in decisions:
             book.append(decision)
-            lines = console.Lines()
-            lines.decided(reading.run, [])
-            lines.decided(reading.run, [decision])
-            lines.refresh()
         book.close()
+        lines.refresh()
     finally:
         held.release()
     return None
