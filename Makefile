@@ -33,8 +33,9 @@ bench: $(STAMP) ## measure the runtime against a plain shell loop
 torture: $(STAMP) ## kill the program TORTURE (500) times and look for anything lost
 	@RAYMOND_TORTURE=$(TORTURE) $(BIN)/python -m pytest -m torture -n 2 --timeout 3600
 
-e2e: ## tests with real agent programs
-	@echo "nothing to do yet: end-to-end tests with real agent programs come with the backends"
+e2e: $(STAMP) ## tests with the real Claude Code against a model faked on loopback
+	@bash tests/e2e/install
+	@$(BIN)/python -m pytest -m e2e -n 2 tests/e2e
 
 clean: ## remove the environment and all caches; runs under .raymond stay
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist

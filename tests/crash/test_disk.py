@@ -76,9 +76,9 @@ def corner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return Corner(tmp_path, 0, monkeypatch, capsys)
 
 
-def said(done: torture.Ending) -> str:
+def said(done: torture.Ending, *, code: int = 1) -> str:
     """The error of a command that failed as it should: one paragraph at the end, nothing of our insides."""
-    assert done.code == 1, done.err
+    assert done.code == code, done.err
     assert done.out == ""
     assert "Traceback" not in done.err
     found = re.search(r"^error: [^\n]+\nhint: [^\n]+\n\Z", done.err, re.MULTILINE)
@@ -203,7 +203,7 @@ def test_a_journal_that_is_a_folder_is_named(corner: Corner) -> None:
     corner.journal.mkdir()
     assert said(corner.raymond("resume", "r")).startswith(f"error: {corner.journal}: is a directory\n")
     assert said(corner.raymond("status", "r")).startswith(f"error: {corner.journal}: is a directory\n")
-    assert said(corner.run()).startswith("error: there is a run `r` already\n")
+    assert said(corner.run(), code=2).startswith("error: there is a run `r` already\n")
     corner.journal.rmdir()
     corner.journal.write_bytes(data)
     goes_on(corner)
