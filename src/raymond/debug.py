@@ -32,8 +32,6 @@ from raymond.events import (
 from raymond.project import Project, make_private, private
 from raymond.run import Run
 
-_GOES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
-
 
 class Folder:
     """A face that writes files. It never overwrites one, and trouble with it never costs the run."""

@@ -44,8 +44,6 @@ class Dollars(click.ParamType[float]):
         return amount
 
 
-Decorator = Callable[[Callable[..., int]], Callable[..., int]]
-
 _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
     click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="Stop after this many steps."),
