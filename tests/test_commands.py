@@ -529,3 +529,16 @@ def test_a_url_that_answers_with_an_error_does_not_cost_the_run(
         f"--notify {address}/broken: HTTP Error 500: Internal Server Error",
         "a notification was not delivered (exit code 1)",
     ]
+
+
+def test_a_dry_run_of_a_program_shows_its_exact_command_line(room: Room) -> None:
+    flow = room.flow(PROMPT)
+    shown = room.raymond("run", flow, "--dry-run", "--backend", "scripted-program", "--id", "r", "--model", "small")
+    [command] = re.findall(r"^command: +(.*)$", shown.stdout, re.MULTILINE)
+    assert room.raymond("run", flow, "--backend", "scripted-program", "--id", "r", "--model", "small").returncode == 0
+    started = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "SESSION", command)
+    spool = f"{room.path}/.raymond/spool/r/1.1"
+    assert started == (
+        f"{sys.executable} -m raymond.testing.agent --sessions {room.path}/.raymond/sessions/r --reply {spool}/reply.json "
+        f"-p --output-format stream-json --verbose --session-id SESSION --model small < {spool}/prompt"
+    )

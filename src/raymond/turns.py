@@ -23,6 +23,29 @@ LINGER = 2.0
 _CHUNK = 1 << 20
 
 
+def turn_of(run: Run, placed: Placed, agent: Agent, spool: str) -> Turn:
+    """The turn that `agent` is about to take, or takes; its folder lies below `spool`."""
+    policy = placed.workflow.states[agent.state].policy
+    may = rights.of(run.start, policy)
+    return Turn(
+        agent=agent.id,
+        state=agent.state,
+        visit=(agent.prompted or {}).get(agent.state, 1),
+        tries=agent.tries,
+        prompt=prompts.prompt(run, placed, agent),
+        session=agent.turn_session,
+        base=agent.turn_base,
+        cwd=agent.cwd or run.start.cwd,
+        spool=os.path.join(spool, f"{agent.step}.{agent.turn}"),
+        model=policy.model or agent.model or run.start.model,
+        effort=policy.effort or agent.effort or run.start.effort,
+        permission_mode=may.mode,
+        allowed_tools=may.allowed,
+        disallowed_tools=may.denied,
+        skip_permissions=may.skip,
+    )
+
+
 class TurnStep(Step):
     """What every turn has, in this process or in another."""
 
@@ -31,24 +54,7 @@ class TurnStep(Step):
         super().__init__(host, agent, state.policy)
         self._rules = state.policy
         self._run = run
-        may = rights.of(run.start, state.policy)
-        self.turn = Turn(
-            agent=agent.id,
-            state=agent.state,
-            visit=(agent.prompted or {}).get(agent.state, 1),
-            tries=agent.tries,
-            prompt=prompts.prompt(run, placed, agent),
-            session=agent.turn_session,
-            base=agent.turn_base,
-            cwd=agent.cwd or run.start.cwd,
-            spool=os.path.join(host.spool, f"{agent.step}.{agent.turn}"),
-            model=state.policy.model or agent.model or run.start.model,
-            effort=state.policy.effort or agent.effort or run.start.effort,
-            permission_mode=may.mode,
-            allowed_tools=may.allowed,
-            disallowed_tools=may.denied,
-            skip_permissions=may.skip,
-        )
+        self.turn = turn_of(run, placed, agent, host.spool)
         self._record = host.transcripts.step(
             agent.id,
             step=agent.step,
@@ -183,6 +189,9 @@ class ProgramTurn(TurnStep):
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(self.turn.prompt)
         command = self._backend.command(self.turn)
+        for name, data in command.files.items():
+            with open(os.path.join(spool, name), "wb", opener=private) as beside:
+                beside.write(data)
         left_out = {name.encode() for name in command.without}
         env = {name: value for name, value in self.host.environment.items() if name not in left_out}
         env |= {key.encode(): value.encode() for key, value in command.environment.items()}

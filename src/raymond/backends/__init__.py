@@ -45,6 +45,8 @@ class Command(Struct, frozen=True):
     environment: dict[str, str] = {}
     without: tuple[str, ...] = ()
     """Names that are not handed on to it."""
+    files: dict[str, bytes] = {}
+    """What it finds in the turn's spool, besides its prompt."""
 
 
 class Observation(Struct, frozen=True):

@@ -175,16 +175,13 @@ class ScriptedProgram:
         if reply is None:
             reply = Scripted(fail="setup", error=_missing(turn, self._replies is None))
         path = os.path.join(turn.spool, "reply.json")
-        with open(path, "wb", opener=private) as file:
-            file.write(msgspec.json.encode(reply))
-        os.makedirs(self._sessions, 0o700, exist_ok=True)
         argv = [sys.executable, "-m", "raymond.testing.agent", "--sessions", self._sessions, "--reply", path]
         argv += ["-p", "--output-format", "stream-json", "--verbose", "--session-id", turn.session]
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []
         if turn.base:
             argv += ["--resume", turn.base, "--fork-session"]
-        return Command(argv)
+        return Command(argv, files={"reply.json": msgspec.json.encode(reply)})
 
     def reader(self, turn: Turn) -> StreamReader:
         """The lines are Claude's."""

@@ -2,15 +2,16 @@
 
 import shlex
 
-from raymond import durations, prompts, scripts, variables
+from raymond import durations, scripts, turns, variables
 from raymond.agent import SCRIPTS
+from raymond.backends import Direct, Turn, registry
 from raymond.config import Config
-from raymond.core import begin
+from raymond.core import Begin, begin, decide
 from raymond.events import Decision, RunStarted
 from raymond.loader import Loaded
 from raymond.process import MARK
 from raymond.project import Project
-from raymond.run import Run, fold, pool_of
+from raymond.run import Run, apply, fold, pool_of
 from raymond.variables import Placed
 
 
@@ -21,7 +22,7 @@ def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) 
     lines = [
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
         f"workflow: {loaded.scope_dir} ({len(loaded.files)} files, {loaded.digest[:16]})",
-        *_step(run, placed, start),
+        *_step(project, run, placed, start),
         f"rights:   {_rights(start)}",
         *_limits(start, settings),
         "nothing was started",
@@ -29,7 +30,7 @@ def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) 
     return "\n".join(lines) + "\n"
 
 
-def _step(run: Run, placed: Placed, start: RunStarted) -> list[str]:
+def _step(project: Project, run: Run, placed: Placed, start: RunStarted) -> list[str]:
     agent = run.agents["main"]
     if pool_of(run, start.entry) == SCRIPTS:
         command = [*scripts.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
@@ -40,10 +41,21 @@ def _step(run: Run, placed: Placed, start: RunStarted) -> list[str]:
             f"gets:     {', '.join(sorted(names))}",
             "          and what is set here, without other names that begin with RAYMOND_",
         ]
-    text = prompts.render(run, placed, agent, placed.workflow.states[start.entry].body)
-    pool = pool_of(run, start.entry)
-    how = f"{pool}, in this process" if pool == "scripted" else pool
-    return [f"command:  {how}", "prompt:", *(f"  {line}" for line in text.splitlines())]
+    apply(run, Decision(seq=2, time=0.0, events=decide(run, placed, Begin(time=0.0, agent="main"))))
+    turn = turns.turn_of(run, placed, agent, project.path("spool", start.workflow_id))
+    return [*_program(project, run, placed, turn), "prompt:", *(f"  {line}" for line in turn.prompt.splitlines())]
+
+
+def _program(project: Project, run: Run, placed: Placed, turn: Turn) -> list[str]:
+    backend = registry.make(project, run, placed)[run.agents["main"].pool]
+    if isinstance(backend, Direct):
+        return [f"command:  {backend.name}, in this process"]
+    command = backend.command(turn)
+    return [
+        f"command:  {shlex.join(command.argv)} < {turn.spool}/prompt",
+        f"gets:     {', '.join(sorted([*command.environment, MARK]))}",
+        f"          and what is set here, without {', '.join(['RAYMOND_*', *command.without])}",
+    ]
 
 
 def _rights(start: RunStarted) -> str:

@@ -48,6 +48,7 @@ def _end(reply: dict[str, Any], session: str, base: str, prompt: str, sessions: 
     text = reply.get("text", "")
     turn = {"base": base, "prompt": prompt, "reply": text, "cost": reply.get("cost", 0.0)}
     turn |= {"tokens_in": usage["input_tokens"], "tokens_out": usage["output_tokens"]}
+    os.makedirs(sessions, 0o700, exist_ok=True)
     aside = os.path.join(sessions, f".{session}")
     with open(aside, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         json.dump(turn, file)
