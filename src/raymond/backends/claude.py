@@ -1,5 +1,6 @@
 """Claude Code: what to start for a turn, and where its sessions are."""
 
+import contextlib
 import glob
 import os
 from collections.abc import Mapping
@@ -57,12 +58,13 @@ class Claude:
 
     def recall(self, turn: Turn) -> Reply | None:
         """The whole reply at the end of its session file; what it cost is not written there."""
-        for path in glob.glob(os.path.join(sessions(), "*", f"{turn.session}.jsonl")):
-            text = _last_reply(path)
-            if text is not None:
-                spent = Spending(cost=UNKNOWN_TURN_COST, estimated=True)
-                return Reply(text=text, session=turn.session, spent=spent)
-        return None
+        said = _last_message(_session(turn.session))
+        # A branch begins as a copy: the last word may still be that of the conversation it came from.
+        before = _session(turn.base) if turn.base else b""
+        if not said or (turn.base and not before) or str(said.get("id")).encode() in before:
+            return None
+        spent = Spending(cost=UNKNOWN_TURN_COST, estimated=True)
+        return Reply(text=_text(said), session=turn.session, spent=spent)
 
 
 def sessions(environment: Mapping[str, str] = os.environ) -> str:
@@ -81,14 +83,17 @@ def _environment(turn: Turn) -> dict[str, str]:
     return own
 
 
-def _last_reply(path: str) -> str | None:
-    """The text of the last message, when the model had ended its turn."""
-    try:
-        with open(path, "rb") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    for raw in reversed(lines):
+def _session(id: str) -> bytes:
+    """A conversation as the program wrote it down; nothing when it is not there."""
+    for path in glob.glob(os.path.join(glob.escape(sessions()), "*", f"{id}.jsonl")):
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            return file.read()
+    return b""
+
+
+def _last_message(session: bytes) -> dict[str, Any] | None:
+    """The last message, when it is the model's and ended its turn."""
+    for raw in reversed(session.splitlines()):
         try:
             event: Any = msgspec.json.decode(raw)
         except msgspec.DecodeError:
@@ -96,9 +101,12 @@ def _last_reply(path: str) -> str | None:
         if not isinstance(event, dict) or event.get("type") not in ("assistant", "user"):
             continue
         message = event.get("message")
-        if event["type"] == "user" or not isinstance(message, dict) or message.get("stop_reason") != "end_turn":
-            return None
-        blocks = message.get("content")
-        texts = [block.get("text", "") for block in blocks or () if isinstance(block, dict)]
-        return "".join(text for text in texts if isinstance(text, str))
+        ended = event["type"] == "assistant" and isinstance(message, dict) and message.get("stop_reason") == "end_turn"
+        return message if ended else None
     return None
+
+
+def _text(message: dict[str, Any]) -> str:
+    blocks = message.get("content")
+    texts = [block.get("text") for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    return "".join(text for text in texts if isinstance(text, str))

@@ -8,9 +8,17 @@ from raymond.backends import Observation, Reply, Trouble
 from raymond.core import Spending
 from raymond.limits import KINDS, UNKNOWN_TURN_COST
 
-_BY_STATUS = {401: "auth", 403: "auth", 402: "billing", 413: "context", 429: "overload", 529: "overload"}
-
-
+_BY_NAME = {
+    "authentication_failed": "auth",
+    "billing_error": "billing",
+    "connection_failed": "overload",
+    "model_not_found": "setup",
+    "rate_limit": "overload",
+    "server_error": "overload",
+    "usage_limit_reached": "limit",
+}
+"""What the program calls an error of the model's side; a status alone says less, and is missing without an answer."""
+_BY_STATUS = {401: "auth", 403: "auth", 402: "billing", 404: "setup", 413: "context", 429: "overload"}
 _LIFE = [Observation("life")]
 _PIECE = b'{"type":"stream_event"'
 
@@ -22,6 +30,8 @@ class StreamReader:
         self.ending: Reply | Trouble | None = None
         self._session = session
         self._spoke = False
+        self._failed_as = ""
+        """What the program called the error that is its last word."""
         self._opens_at = 0.0
         """When a usage limit that was met ends, as the program was told."""
 
@@ -38,6 +48,7 @@ class StreamReader:
             return _LIFE
         match event.get("type"):
             case "assistant":
+                self._note_error(event)
                 return _observe(event)
             case "rate_limit_event":
                 self._note_limit(event)
@@ -52,6 +63,10 @@ class StreamReader:
         about = event.get("rate_limit_info")
         if isinstance(about, dict) and about.get("status") == "rejected":
             self._opens_at = _number(about.get("resetsAt"))
+
+    def _note_error(self, event: dict[str, Any]) -> None:
+        if not event.get("parent_tool_use_id"):  # an agent below the agent may fail and the turn go on
+            self._failed_as = str(event.get("error") or "") if event.get("is_api_error_message") else ""
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
         """A process that ended without a result event is a crash."""
@@ -73,9 +88,26 @@ class StreamReader:
         if not event.get("is_error"):
             text = event.get("result")
             return Reply(text=text if isinstance(text, str) else "", session=self._session, spent=spent)
-        retry_at = _number(event.get("retry_at")) or self._opens_at
-        kind = "limit" if self._opens_at and event.get("api_error_status") == 429 else _kind(event)
+        kind = self._kind(event)
+        retry_at = _number(event.get("retry_at")) or (self._opens_at if kind == "limit" else 0.0)
         return Trouble(kind=kind, error=_error(event), retry_at=retry_at, spent=spent)
+
+    def _kind(self, event: dict[str, Any]) -> str:
+        named, status = str(event.get("api_error")), event.get("api_error_status")
+        if named in KINDS:
+            return named
+        if self._opens_at and status == 429:
+            return "limit"
+        if event.get("terminal_reason") == "prompt_too_long":
+            return "context"
+        if event.get("stop_reason") == "refusal":
+            return "refusal"
+        for name in (named, self._failed_as):
+            if name in _BY_NAME:
+                return _BY_NAME[name]
+        if isinstance(status, int):
+            return _BY_STATUS.get(status, "overload" if status >= 500 else "crash")
+        return "crash"
 
 
 def _denied(event: dict[str, Any]) -> list[Observation]:
@@ -109,18 +141,6 @@ def tool_line(name: str, given: object) -> str:
             if isinstance(given.get(key), str):
                 return f"{name} {given[key]}"
     return name
-
-
-def _kind(event: dict[str, Any]) -> str:
-    named = event.get("api_error")
-    if named == "usage_limit_reached":
-        return "limit"
-    if named in KINDS:
-        return str(named)
-    status = event.get("api_error_status")
-    if isinstance(status, int):
-        return _BY_STATUS.get(status, "overload" if status >= 500 else "crash")
-    return "crash"
 
 
 def _error(event: dict[str, Any]) -> str:

@@ -38,7 +38,17 @@ def drive(
     except BaseException:
         faces.close()
         raise
+    if held.driver.run.ended == "completed":
+        held.close()
+        faces.close()
+        return tell_ended(held.driver.run, given)
     return finish(held, faces, given, restart=restart)
+
+
+def tell_ended(run: Run, given: dict[str, Any]) -> int:
+    """Nothing is left to take up, and nothing is written."""
+    print(f"{run.start.workflow_id} has ended: nothing to resume", file=sys.stderr)
+    return ending.tell(run, as_json=given.get("as_json", False))
 
 
 def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = False) -> int:

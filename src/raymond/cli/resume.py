@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond import console, journal, latest, launch, loader, lock, views
 from raymond.backends import registry
-from raymond.cli import background, choose, driving, ending, flags
+from raymond.cli import background, choose, driving, flags
 from raymond.errors import Error, JournalError, UsageError
 from raymond.events import Decision, RunStarted
 from raymond.project import Project
@@ -45,8 +45,10 @@ def command(id_: str, **given: Any) -> int:
         return _every(given)
     project, id = choose.run(id_, changes=True)
     driving.check(given)
-    if not given["agent"] and journal.read(project, id).run.ended == "completed":
-        return _show_ended(project, id, given)
+    if (given["renew"] or given["detach"] or _limits(given)) and not given["agent"]:
+        run = journal.read(project, id).run
+        if run.ended == "completed":
+            return driving.tell_ended(run, given)
     if given["renew"]:
         _renew(project, id, given)
     handed = _hand_over(project, id, given)
@@ -57,13 +59,6 @@ def command(id_: str, **given: Any) -> int:
     if given["detach"]:
         return background.start(project, id, given, **how)
     return driving.drive(project, id, given, **how)
-
-
-def _show_ended(project: Project, id: str, given: dict[str, Any]) -> int:
-    """Nothing is left to take up, and nothing is written."""
-    run = journal.read(project, id).run
-    print(f"{id} has ended: nothing to resume", file=sys.stderr)
-    return ending.tell(run, as_json=given["as_json"])
 
 
 def _check(id_: str, given: dict[str, Any]) -> None:
