@@ -101,13 +101,14 @@ class Check:
     def fits(self, kind: str, value: Any) -> bool:
         """Whether `value` is what the page calls `kind`."""
         outer, _, inner = kind.partition(" of ")
+        linked = re.fullmatch(r"\[(\w+)\]\(#\w+\)", inner or kind)
+        if linked:
+            name = linked[1].capitalize()
+            items = {"list": list, "map": dict.values}.get(outer, lambda one: [one])(value)
+            for item in items:
+                self.document(name, item, some="key of a record" if name == "Record" else "")
+            return True
         if outer == "list":
-            linked = re.fullmatch(r"\[(\w+)\]\(#\w+\)", inner)
-            if linked:
-                name = linked[1].capitalize()
-                for item in value:
-                    self.document(name, item, some="key of a record" if name == "Record" else "")
-                return isinstance(value, list)
             return isinstance(value, list) and all(PLAIN[inner](item) for item in value)
         if outer == "map" and inner:
             return isinstance(value, dict) and all(PLAIN[inner](item) for item in value.values())
@@ -201,6 +202,7 @@ def test_what_a_reading_command_prints_as_json_is_documented(room):
         check.document("Finding", finding)
     for setting in json.loads(room.raymond("config", "show", "--json").stdout).values():
         check.document("Setting", setting)
+    check.document("Ledger", json.loads(room.raymond("cost", "r", "--json").stdout))
     allowed = ("Row", "Run", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
     # A script that no signal could end has no exit code; nobody waits for one here.
     assert check.unseen(*allowed) == ["Record.exit: null"], "a table promises what no command printed"

@@ -125,7 +125,7 @@ def decide(run: Run, placed: Placed, input: Input) -> list[Event]:
     """What follows from `input`."""
     match input:
         case Begin():
-            return [_begin_step(run, run.agents[input.agent])]
+            return [_begin_step(run, placed, run.agents[input.agent])]
         case Output():
             return _with_limits(run, input.spent, _output(run, placed, input))
         case Failure():
@@ -149,7 +149,7 @@ def session_of(run: Run, step: int, turn: int) -> str:
     return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))
 
 
-def _begin_step(run: Run, agent: Agent) -> StepStarted:
+def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted:
     again = agent.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = agent.turn + 1 if again else 1
@@ -158,8 +158,16 @@ def _begin_step(run: Run, agent: Agent) -> StepStarted:
     if pool == SCRIPTS:
         return StepStarted(agent=agent.id, step=step, attempt=attempt)
     base = agent.session if agent.backend == pool else ""
-    session = session_of(run, step, turn)
-    return StepStarted(agent=agent.id, step=step, attempt=attempt, turn=turn, backend=pool, session=session, base=base)
+    return StepStarted(
+        agent=agent.id,
+        step=step,
+        attempt=attempt,
+        turn=turn,
+        backend=pool,
+        session=session_of(run, step, turn),
+        base=base,
+        model=policy_of(placed, agent.state).model or agent.model or run.start.model,
+    )
 
 
 def _spent(spent: Spending) -> dict[str, Any]:

@@ -132,6 +132,8 @@ class StepStarted(Fact, frozen=True, kw_only=True):
     """The conversation this turn writes."""
     base: str = ""
     """The conversation it branches from; empty for a fresh one."""
+    model: str = ""
+    """What was asked for; empty when the backend chooses."""
 
 
 class Spent(Fact, frozen=True, kw_only=True):

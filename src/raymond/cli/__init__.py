@@ -24,6 +24,7 @@ GROUPS = {
         "wait": "until a run ends",
         "stop": "stop a run, or one agent of it",
         "answer": "answer what an agent asks",
+        "cost": "what the turns of a run cost",
         "start": "the same as run",
     },
     "Upkeep": {

@@ -1,0 +1,103 @@
+"""The ledger: every turn that was paid for, and its sums by state, agent, model, day and run."""
+
+import json
+
+import pytest
+
+from builders import Play
+from raymond import ledger
+from raymond.core import Spending
+from raymond.ledger import Sum
+from running import Room
+
+FILES = {"START.md": "", "A.md": "---\nmodel: small\n---\n", "S.sh": ""}
+DAY = 86400.0
+PAID = {
+    "START.md": "first",
+    "NEXT.md": "second",
+    "replies.yaml": """
+        START: {text: <goto>NEXT</goto>, cost: 0.31, tokens: {in: 1200, out: 30}}
+        NEXT: [[{fail: crash, cost: 0.02}, {text: <result>done</result>, cost: 0.05}]]
+        """,
+}
+
+
+def played() -> Play:
+    """Four turns that count, one of which failed; a script between them."""
+    play = Play(FILES, backend="claude", model="large")
+    play.say("<goto>A</goto>", cost=0.50)
+    play.fail("crash", spent=Spending(cost=0.25))
+    play.now += DAY
+    play.say("<fork>A</fork><goto>S</goto>", cost=0.10)
+    play.say("<result>s</result>")
+    play.say("<result>a</result>", "main_a1", cost=0.05)
+    return play
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("state", {"START.md": (1, 0.50, 0), "A.md": (3, 0.40, 1)}),
+        ("agent", {"main": (3, 0.85, 1), "main_a1": (1, 0.05, 0)}),
+        ("model", {"large": (1, 0.50, 0), "small": (3, 0.40, 1)}),
+        ("run", {"r": (4, 0.90, 1)}),
+    ],
+)
+def test_the_sums_by_each_way_count_every_turn_once(by: str, expected: dict[str, tuple[int, float, int]]) -> None:
+    found = ledger.sums(ledger.entries("r", played().decisions), by)
+    assert {name: (one.turns, round(one.cost_usd, 2), one.failed_turns) for name, one in found.items()} == expected
+
+
+def test_what_cost_most_comes_first_and_the_total_is_what_the_run_says() -> None:
+    play = played()
+    entries = ledger.entries("r", play.decisions)
+    assert [*ledger.sums(entries, "state")] == ["START.md", "A.md"]
+    whole = ledger.total(entries)
+    assert (round(whole.cost_usd, 6), whole.failed_cost_usd) == (round(play.run.cost, 6), 0.25)
+    assert len(ledger.sums(entries, "day")) == 2
+
+
+def test_a_backend_that_chooses_its_model_is_named() -> None:
+    play = Play(FILES, backend="claude")
+    play.say("<result>x</result>", cost=1.0)
+    assert [*ledger.sums(ledger.entries("r", play.decisions), "model")] == ["claude's own"]
+    assert ledger.total([]) == Sum()
+
+
+@pytest.fixture
+def room(tmp_path):
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def test_cost_shows_the_ledger_of_a_run_with_what_failed(room):
+    room.command(PAID)
+    done = room.raymond("cost", "r")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "STATE     TURNS   COST   FAILED  TOKENS IN  OUT\n"
+        "START.md      1  $0.31        -      1,200   30\n"
+        "NEXT.md       2  $0.07  1 $0.02          0    0\n"
+        "total         3  $0.38  1 $0.02      1,200   30\n"
+    )
+
+
+def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room):
+    room.command(PAID, id="one")
+    room.command(PAID, id="two")
+    journal = room.path / ".raymond" / "workflows" / "two.jsonl"
+    journal.write_bytes(journal.read_bytes()[:10])
+    done = room.raymond("cost", "--all", "--json")
+    found = json.loads(done.stdout)
+    assert (found["by"], [*found["sums"]], found["total"]["turns"]) == ("run", ["one"], 3)
+    assert done.stderr.startswith("two is left out: ")
+
+
+def test_cost_of_one_run_and_of_all_is_refused(room):
+    room.command(PAID)
+    done = room.raymond("cost", "r", "--all")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: --all is for every run, not for one\nhint: raymond cost --all\n",
+    )
