@@ -3,7 +3,6 @@
 import contextlib
 import glob
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,10 +11,8 @@ from raymond.backends import Command, Reply, Turn
 from raymond.backends.stream import StreamReader
 from raymond.core import Spending
 from raymond.limits import UNKNOWN_TURN_COST
+from raymond.programs import CLAUDE, OUTER, sessions
 
-PROGRAM = "claude"
-OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
-"""What an outer Claude Code sets for its children; everything else is the user's."""
 _ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 """Tools that wait for a person, who is not there."""
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
@@ -27,7 +24,7 @@ class Claude:
     name = "claude"
     paid = True
 
-    def __init__(self, *, program: str = PROGRAM, protected: list[str] | None = None) -> None:
+    def __init__(self, *, program: str = CLAUDE, protected: list[str] | None = None) -> None:
         self._program = program
         self._protected = protected or []
         """Files that no agent may edit, absolute."""
@@ -65,12 +62,6 @@ class Claude:
             return None
         spent = Spending(cost=UNKNOWN_TURN_COST, estimated=True)
         return Reply(text=_text(said), session=turn.session, spent=spent)
-
-
-def sessions(environment: Mapping[str, str] = os.environ) -> str:
-    """Where Claude Code keeps conversations, a folder for each project."""
-    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
-    return os.path.join(home, "projects")
 
 
 def _environment(turn: Turn) -> dict[str, str]:

@@ -9,6 +9,7 @@ from raymond.errors import BackendError, UsageError
 from raymond.events import RunStarted
 from raymond.loader import REPLIES_FILE
 from raymond.process import program
+from raymond.programs import CLAUDE
 from raymond.project import Project
 from raymond.run import Run
 from raymond.variables import Placed
@@ -45,11 +46,9 @@ def check(workflow: Workflow, start: RunStarted, files: Mapping[str, bytes]) -> 
 
 
 def _check_claude() -> None:
-    from raymond.backends.claude import PROGRAM
-
-    if not os.path.isabs(program(PROGRAM)):
+    if not os.path.isabs(program(CLAUDE)):
         raise BackendError(
-            f"there is no program `{PROGRAM}` on the PATH",
+            f"there is no program `{CLAUDE}` on the PATH",
             backend="claude",
             hint="install Claude Code, then start it once to log in; `--backend scripted` needs no account",
         )

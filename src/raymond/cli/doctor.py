@@ -23,7 +23,7 @@ def command(id_: str | None, as_json: bool) -> int:
     """Look at what runs need here, and say what is missing; with --repair, mend the journal of a run."""
     if id_:
         return _repair(id_)
-    findings = [_python(), _shell(), _processes(), *_project(), _config()]
+    findings = [_python(), _shell(), _processes(), *_project(), _config(), *_backends()]
     if as_json:
         sys.stdout.write(msgspec.json.encode(findings).decode() + "\n")
     else:
@@ -80,6 +80,30 @@ def _config() -> dict[str, Any]:
         return _finding("config", str(error), False, error.hint)
     said = [f"{name} ({one.origin})" for name, one in settings.items() if one.origin != "default"]
     return _finding("config", f"set: {', '.join(said)}" if said else "nothing is set")
+
+
+def _backends() -> list[dict[str, Any]]:
+    """Every backend: whether it is there, who pays, and what it does with conversations."""
+    from raymond import programs
+
+    scripted = _finding("scripted", "in Raymond itself; nobody pays; branches")
+    found = programs.find()
+    if not found.program:
+        about = "not installed; `--backend claude` needs it"
+        return [scripted, _finding("claude", about, not _is_set("claude"), "install Claude Code, and log in")]
+    keeps = f"conversations branch, and are deleted after {found.keeps_days} days"
+    about = f"{found.version} at {found.program}; {keeps}; pays: {found.payer or 'nobody is logged in'}"
+    hint = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
+    return [scripted, _finding("claude", about, bool(found.payer) or not _is_set("claude"), hint)]
+
+
+def _is_set(backend: str) -> bool:
+    """Whether the configuration wants this backend: only then its lack is a fault."""
+    home = project.find(os.getcwd())
+    try:
+        return bool(config.load(home.root if home else "")["backend"] == backend)
+    except Error:
+        return False
 
 
 def _repair(id_: str) -> int:

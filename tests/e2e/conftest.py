@@ -1,0 +1,80 @@
+"""A room where prompts are answered by the real Claude Code, and the model behind it is a script of the test."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from e2e.model import Model, Request, Script, claude_environment, program, subscribed, turns
+from raymond.events import StepStarted
+from running import Live, Ran, Room, until
+
+
+class Desk(Room):
+    """A room of a person who has Claude Code, an empty home and nothing else in the environment."""
+
+    def __init__(self, path: Path, server: Model, *, subscription: bool = False) -> None:
+        super().__init__(path)
+        self.server = server
+        self.home = path / "home"
+        own = claude_environment(self.home, server)
+        # Whoever skips permissions as root has to be told by Raymond that it is allowed.
+        del own["IS_SANDBOX"]
+        own["PATH"] = f"{os.path.dirname(program('claude') or '')}:{os.environ['PATH']}"
+        self.environment = (subscribed(own) if subscription else own) | {"TEST_ROOM": str(self.path)}
+
+    def claude(self, files: Mapping[str, str], *args: str) -> Ran:
+        """Run a workflow to its end."""
+        return self.command(files, "--backend", "claude", *args)
+
+    def begin(self, files: Mapping[str, str], *args: str) -> list[str]:
+        """The command that runs a workflow."""
+        return ["run", self.flow(files), "--id", "r", "--backend", "claude", *args]
+
+    def asked(self, agent: str, state: str, visit: int = 1) -> list[Request]:
+        """What the model was asked in one turn of an agent in a state."""
+        session = self.turns(agent, state)[visit - 1].session
+        return [request for request in self.server.requests if request.session == session]
+
+    def conversation(self, state: str, agent: str = "main", visit: int = 1) -> list[tuple[str, str]]:
+        """All that the model saw when it was first asked in that turn."""
+        return turns(self.asked(agent, f"{state}.md", visit)[0])
+
+    def turns(self, agent: str = "", state: str = "") -> list[StepStarted]:
+        """The turns that were started, in order: all, or those of an agent in a state."""
+        found, states = [], {}
+        for event in self.events():
+            if getattr(event, "state", "") and hasattr(event, "agent"):
+                states[event.agent] = event.state
+            elif isinstance(event, StepStarted) and event.backend:
+                found.append((event.agent, states[event.agent], event))
+        return [turn for who, where, turn in found if not agent or (who, where) == (agent, state)]
+
+    def leader(self, spool: str) -> int:
+        """The process of a turn in flight, from its spool."""
+        path = Path(self.project.path("spool", "r", spool, "pid"))
+        return int(until(lambda: path.exists() and path.read_text("ascii"), f"the pid in {path}").split()[0])
+
+    def kill(self, live: Live) -> None:
+        """`kill -9` of Raymond alone."""
+        live.process.kill()
+        live.process.wait()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    """Makes the one desk of a test; nothing may have been asked of another host than the model's."""
+    made: list[Desk] = []
+
+    def make(script: Script | None = None, **given: bool) -> Desk:
+        server = Model(script)
+        server.start()
+        made.append(Desk(tmp_path, server, **given))
+        return made[0]
+
+    yield make
+    for one in made:
+        one.clear()
+        one.server.close()
+        assert one.server.others == []

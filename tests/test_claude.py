@@ -1,0 +1,347 @@
+"""Claude Code as a backend, without the program: what would be started, and what its recorded output means."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from raymond import rights
+from raymond.backends import Observation, Reply, Trouble, Turn
+from raymond.backends.claude import Claude, sessions
+from raymond.backends.stream import StreamReader
+from raymond.core import Spending
+from raymond.events import RunStarted
+from raymond.limits import UNKNOWN_TURN_COST
+from raymond.policy import Policy
+
+RECORDINGS = Path(__file__).parent / "e2e" / "recordings"
+SESSION = "11111111-1111-5111-8111-111111111111"
+BASE = "22222222-2222-5222-8222-222222222222"
+FIXED = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
+DENIED = "AskUserQuestion,EnterPlanMode,ExitPlanMode"
+USUAL = ["--permission-mode", "acceptEdits", "--disallowedTools", DENIED]
+
+
+def turn(**given) -> Turn:
+    usual = {"agent": "main", "state": "START.md", "visit": 1, "tries": 0, "prompt": "hi", "cwd": "/", "spool": "/s"}
+    return Turn(**(usual | {"session": SESSION} | given))
+
+
+def argv(backend: Claude | None = None, **given) -> list[str]:
+    return (backend or Claude()).command(turn(**given)).argv
+
+
+# --- what is started
+
+
+def test_a_fresh_turn_begins_a_session_under_the_id_that_is_in_the_journal():
+    assert argv() == [*FIXED, "--session-id", SESSION, *USUAL]
+
+
+def test_a_turn_that_continues_branches():
+    assert argv(base=BASE) == [*FIXED, "--session-id", SESSION, "--resume", BASE, "--fork-session", *USUAL]
+
+
+def test_model_and_effort_are_said_in_every_turn():
+    said = ["--model", "sonnet", "--effort", "high"]
+    assert argv(model="sonnet", effort="high") == [*FIXED, "--session-id", SESSION, *said, *USUAL]
+    branch = ["--resume", BASE, "--fork-session"]
+    assert argv(model="sonnet", effort="high", base=BASE) == [*FIXED, "--session-id", SESSION, *branch, *said, *USUAL]
+
+
+def test_a_cap_is_handed_on():
+    assert argv(cap=0.25) == [*FIXED, "--session-id", SESSION, "--max-budget-usd", "0.2500", *USUAL]
+
+
+def test_rights_are_said_as_the_program_wants_them():
+    given = argv(permission_mode="plan", allowed_tools=("Read", "Bash(make test:*)"), disallowed_tools=("WebFetch",))
+    assert given[len(FIXED) + 2 :] == [
+        *("--permission-mode", "plan"),
+        *("--disallowedTools", f"{DENIED},WebFetch"),
+        *("--allowedTools", "Read,Bash(make test:*)"),
+    ]
+
+
+def test_files_that_are_protected_stay_so_when_permissions_are_skipped():
+    given = argv(Claude(protected=["/p/.raymond/config.toml"]), skip_permissions=True)
+    assert given[len(FIXED) + 2 :] == [
+        "--dangerously-skip-permissions",
+        *("--disallowedTools", f"{DENIED},Edit(//p/.raymond/config.toml)"),
+    ]
+
+
+def test_the_environment_keeps_what_is_the_users_and_leaves_out_what_an_outer_claude_code_says(monkeypatch):
+    monkeypatch.delenv("CLAUDE_CODE_MAX_RETRIES", raising=False)
+    command = Claude().command(turn())
+    assert command.environment == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_MAX_RETRIES": "2"}
+    assert command.without == ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
+    monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "7")
+    assert Claude().command(turn()).environment == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+
+
+@pytest.mark.parametrize(
+    ("user", "skip", "told"), [(0, True, True), (0, False, False), (1000, True, False)], ids=["root", "asks", "user"]
+)
+def test_only_root_who_skips_permissions_says_it_is_a_sandbox(monkeypatch, user, skip, told):
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    assert ("IS_SANDBOX" in Claude().command(turn(skip_permissions=skip)).environment) is told
+
+
+# --- rights
+
+
+def start(**given) -> RunStarted:
+    return RunStarted(workflow_id="r", key="", name="", scope_dir="", source="", entry="", cwd="", **given)
+
+
+def test_without_a_word_edits_are_accepted_and_nothing_else():
+    assert rights.of(start(), Policy()) == rights.Rights("acceptEdits", (), (), False)
+
+
+def test_a_state_narrows_what_the_person_gave():
+    given = start(allowed_tools=["Bash(ls:*)", "WebFetch"], permission_mode="acceptEdits")
+    policy = Policy(permission_mode="plan", allowed_tools=("WebFetch",), disallowed_tools=("Bash",))
+    assert rights.of(given, policy) == rights.Rights("plan", ("WebFetch",), ("Bash",), False)
+
+
+def test_the_command_of_the_gate_is_allowed():
+    policy = Policy(gate=("make test", "make lint"))
+    assert rights.of(start(allowed_tools=["Bash(make test:*)"]), policy).allowed == (
+        "Bash(make test:*)",
+        "Bash(make lint:*)",
+    )
+
+
+def test_skipped_permissions_hold_but_where_a_state_is_narrower():
+    assert rights.of(start(skip_permissions=True), Policy()).skip
+    assert not rights.of(start(skip_permissions=True), Policy(permission_mode="default")).skip
+
+
+# --- what its output means
+
+
+def read(name: str) -> tuple[StreamReader, list[Observation]]:
+    reader = StreamReader(SESSION)
+    lines = (RECORDINGS / f"{name}.jsonl").read_bytes().splitlines()
+    return reader, [seen for line in lines for seen in reader.feed(line) if seen.kind != "life"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "spent"),
+    [
+        ("reply", "hello", Spending(cost=0.00134, tokens_in=10, tokens_out=5)),
+        ("partial", "hello", Spending(cost=0.0008, tokens_in=100, tokens_out=20)),
+        ("tool", "it says one", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
+        ("failing_tool", "it failed", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
+        ("denied", "I was not allowed to", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
+        # The total of the session is 0.0016: what it was branched from is in it, and was paid before.
+        ("forked", "branch", Spending(cost=0.0008, tokens_in=100, tokens_out=20)),
+        ("retried", "hello", Spending(cost=0.0008, tokens_in=100, tokens_out=20)),
+        ("usage_allowed", "hello", Spending(cost=0.0004, tokens_in=100, tokens_out=20)),
+    ],
+)
+def test_a_recorded_reply_and_its_cost(name, text, spent):
+    reader, _ = read(name)
+    assert reader.ending == Reply(text=text, session=SESSION, spent=spent)
+    assert reader.close(0, "") == reader.ending
+    assert reader.spent() == spent
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "error", "retry_at"),
+    [
+        ("usage_limit", "limit", "You've hit your limit · resets 1pm (UTC)", 1794747600.0),
+        ("overloaded", "overload", "API Error: 529 the script answers 529.", 0.0),
+        ("rate_limited", "overload", "API Error: Request rejected (429) · the script answers 429", 0.0),
+        ("unauthorized", "auth", "Failed to authenticate. API Error: 401 the script answers 401", 0.0),
+        ("unknown_model", "setup", "There's an issue with the selected model (claude-nobody-1).", 0.0),
+        ("max_turns", "crash", "Reached maximum number of turns (1)", 0.0),
+        ("max_budget", "crash", "Reached maximum budget ($0.5)", 0.0),
+    ],
+)
+def test_a_recorded_failure_and_its_class(name, kind, error, retry_at):
+    ending = read(name)[0].ending
+    assert isinstance(ending, Trouble)
+    assert (ending.kind, ending.retry_at) == (kind, retry_at)
+    assert ending.error.startswith(error)
+
+
+def test_what_a_failed_turn_cost_is_known():
+    assert read("max_budget")[0].spent().cost == 4.0004
+    assert read("overloaded")[0].spent() == Spending()
+
+
+def test_tools_are_seen_as_they_are_used_and_refusals_at_the_end():
+    assert read("tool")[1] == [Observation("tool", "Bash echo one"), Observation("text", "it says one")]
+    assert read("denied")[1] == [
+        Observation("tool", "Bash touch made"),
+        Observation("text", "I was not allowed to"),
+        Observation("denied", "Bash touch made"),
+    ]
+
+
+def test_a_turn_cut_off_anywhere_before_its_result_is_a_crash_counted_by_an_estimate():
+    lines = (RECORDINGS / "tool.jsonl").read_bytes().splitlines()
+    for cut in range(1, len(lines)):
+        reader = StreamReader(SESSION)
+        for line in lines[:cut]:
+            reader.feed(line)
+        assert reader.ending is None
+        assert reader.close(-9, "") == Trouble(
+            kind="crash",
+            error="the program ended with signal 9 without a result",
+            spent=Spending(cost=UNKNOWN_TURN_COST, estimated=True),
+        )
+
+
+def test_a_program_that_never_spoke_cost_nothing_and_its_last_word_on_stderr_is_the_evidence():
+    ending = StreamReader(SESSION).close(1, "warning: old\nError: Session ID is already in use\n")
+    assert ending == Trouble(
+        kind="crash", error="the program ended with exit code 1 without a result: Error: Session ID is already in use"
+    )
+
+
+# Seen of Claude Code 2.1.325, without a recording of their own: how the error is called, and the result.
+FAILURES = {
+    "connection lost": ("server_error", {"api_error": "connection_failed"}, "overload"),
+    "timed out": ("server_error", {}, "overload"),
+    "not logged in": ("authentication_failed", {}, "auth"),
+    "forbidden": ("authentication_failed", {"api_error_status": 403}, "auth"),
+    "no credit": ("billing_error", {"api_error_status": 400}, "billing"),
+    "payment required": ("", {"api_error_status": 402}, "billing"),
+    "prompt too long": ("invalid_request", {"api_error_status": 400, "terminal_reason": "prompt_too_long"}, "context"),
+    "request too large": ("invalid_request", {"api_error_status": 413, "terminal_reason": "image_error"}, "context"),
+    "refusal": ("invalid_request", {"stop_reason": "refusal"}, "refusal"),
+    "no such thing": ("", {"api_error_status": 404}, "setup"),
+    "server error": ("", {"api_error_status": 503}, "overload"),
+    "bad request": ("unknown", {"api_error_status": 400}, "crash"),
+    "interrupted": ("", {"subtype": "error_during_execution"}, "crash"),
+    "nonsense": ("", {"api_error": ["?"], "api_error_status": "?"}, "crash"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_is_classed_by_what_the_program_calls_it_never_by_its_words(name):
+    error, fields, kind = FAILURES[name]
+    ending = end(_failed(error), {"is_error": True, "result": "API Error: 429 401 limit", **fields})
+    assert isinstance(ending, Trouble)
+    assert ending.kind == kind
+
+
+def test_an_error_the_turn_got_over_is_none():
+    ending = end(
+        _failed("billing_error"),
+        _said("on we go"),
+        {"is_error": True, "subtype": "error_max_turns", "errors": ["many"]},
+    )
+    assert ending == Trouble(kind="crash", error="many", spent=Spending(cost=UNKNOWN_TURN_COST, estimated=True))
+
+
+def test_an_error_of_an_agent_below_the_agent_is_not_the_turns():
+    below = {**_failed("billing_error"), "parent_tool_use_id": "toolu_1"}
+    ending = end(below, {"is_error": True, "errors": ["else"]})
+    assert isinstance(ending, Trouble)
+    assert ending.kind == "crash"
+
+
+def test_a_limit_that_was_met_by_the_way_does_not_date_another_failure():
+    limit = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 99}}
+    ending = end(limit, {"is_error": True, "api_error_status": 500, "result": "broken"})
+    assert isinstance(ending, Trouble)
+    assert (ending.kind, ending.retry_at) == ("overload", 0.0)
+
+
+@pytest.mark.parametrize("text", ["429", "You've hit your limit · resets 5pm (UTC)", "API Error: 529"])
+def test_a_reply_may_talk_of_anything(text):
+    ending = end(_said(text), {"is_error": False, "result": text, "total_cost_usd": 0.1})
+    assert ending == Reply(text=text, session=SESSION, spent=Spending(cost=0.1))
+
+
+@pytest.mark.parametrize("line", [b"", b"no json", b"[1]", b"3", b'{"type":"assistant"}', b'{"type":"result"', b"\xff"])
+def test_a_line_that_means_nothing_is_passed_over(line):
+    reader = StreamReader(SESSION)
+    reader.feed(line)
+    assert reader.ending is None
+
+
+def end(*events: dict) -> Reply | Trouble | None:
+    """How a turn ended that printed these; the last is its result."""
+    *before, last = events
+    reader = StreamReader(SESSION)
+    for event in (*before, {"type": "result", **last}):
+        reader.feed(json.dumps(event).encode())
+    return reader.ending
+
+
+def _failed(name: str) -> dict:
+    return {**_said("API Error"), "is_api_error_message": True, "error": name}
+
+
+def _said(text: str) -> dict:
+    return {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}
+
+
+# --- recall
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Writes session files as the program does."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "[odd]"))
+
+    def write(session: str, *messages: tuple[str, str, str]) -> None:
+        folder = Path(sessions(), "-project")
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [_entry(*message) for message in messages]
+        (folder / f"{session}.jsonl").write_text("\n".join([*lines, '{"type":"last-prompt"}', '{"torn']), "utf-8")
+
+    return write
+
+
+def _entry(type: str, text: str, stop: str) -> str:
+    content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": text}]
+    message = {"id": f"msg_{text}", "role": type, "content": content, "stop_reason": stop}
+    return json.dumps({"type": type, "message": message})
+
+
+ASKED, ANSWERED = ("user", "asked", ""), ("assistant", "answered", "end_turn")
+AGAIN, MORE = ("user", "again", ""), ("assistant", "more", "end_turn")
+
+
+def test_a_lost_reply_is_read_from_the_session_and_its_cost_is_estimated(written):
+    written(SESSION, ASKED, ANSWERED)
+    spent = Spending(cost=UNKNOWN_TURN_COST, estimated=True)
+    assert Claude().recall(turn()) == Reply(text="answered", session=SESSION, spent=spent)
+
+
+def test_a_branch_that_has_its_own_reply_is_recalled(written):
+    written(BASE, ASKED, ANSWERED)
+    written(SESSION, ASKED, ANSWERED, AGAIN, MORE)
+    recalled = Claude().recall(turn(base=BASE))
+    assert recalled is not None
+    assert recalled.text == "more"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([ASKED], id="a question"),
+        pytest.param([ASKED, ("assistant", "half", "tool_use")], id="a tool"),
+        pytest.param([ASKED, ANSWERED], id="the copy of the conversation before"),
+        pytest.param([ASKED, ANSWERED, AGAIN], id="the copy and a question"),
+    ],
+)
+def test_what_is_no_reply_of_this_turn_is_not_recalled(written, messages):
+    written(BASE, ASKED, ANSWERED)
+    written(SESSION, *messages)
+    assert Claude().recall(turn(base=BASE)) is None
+
+
+def test_without_a_session_nothing_is_recalled(written):
+    assert Claude().recall(turn()) is None
+
+
+def test_sessions_are_where_the_program_keeps_them():
+    assert sessions({"HOME": "/home/me"}) == "/home/me/.claude/projects"
+    assert sessions({"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "/c"}) == "/c/projects"
