@@ -171,13 +171,20 @@ def test_what_a_failed_turn_cost_is_known():
     assert read("overloaded")[0].spent() == Spending()
 
 
-def test_tools_are_seen_as_they_are_used_and_refusals_at_the_end():
+def test_tools_are_seen_as_they_are_used_and_as_they_are_refused():
     assert read("tool")[1] == [Observation("tool", "Bash echo one"), Observation("text", "it says one")]
     assert read("denied")[1] == [
         Observation("tool", "Bash touch made"),
-        Observation("text", "I was not allowed to"),
         Observation("denied", "Bash touch made"),
+        Observation("text", "I was not allowed to"),
     ]
+
+
+def test_a_refusal_that_only_the_result_tells_is_seen_too():
+    reader = StreamReader(SESSION)
+    denials = [{"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "ls"}}, "?"]
+    seen = reader.feed(json.dumps({"type": "result", "is_error": False, "permission_denials": denials}).encode())
+    assert seen == [Observation("denied", "Bash ls")]
 
 
 def test_a_turn_cut_off_anywhere_before_its_result_is_a_crash_counted_by_an_estimate():

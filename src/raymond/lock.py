@@ -1,12 +1,17 @@
 """The lock of a run: held while a process drives it."""
 
+import contextlib
 import fcntl
 import os
+import time
 
 import msgspec
 from msgspec import Struct
 
 from raymond.errors import JournalError, RunBusy, unwritable
+
+LOOKED_AT = 0.5
+"""Seconds for which a lock that nobody has signed may only be looked at, or be about to be signed."""
 
 
 class Holder(Struct):
@@ -40,6 +45,9 @@ class Lock:
         """Let others drive the run."""
         if self._fd >= 0:
             os.ftruncate(self._fd, 0)
+            # Not only closed: a child that is just being started may hold a copy for another moment.
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
             self._fd = -1
 
@@ -51,7 +59,7 @@ def take(path: str, *, force: bool = False) -> Lock:
     except OSError as error:
         raise unwritable(path, error) from None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _hold(fd)
     except BlockingIOError:
         holder, id = _read(fd), os.path.basename(path).removesuffix(".lock")
         os.close(fd)
@@ -82,6 +90,18 @@ def take(path: str, *, force: bool = False) -> Lock:
             hint=f"make sure that it is gone from {holder.host}, then use --force",
         )
     return Lock(path, fd)
+
+
+def _hold(fd: int) -> None:
+    """Lock it; whoever looks whether it is held holds it for that moment, unsigned."""
+    until = time.monotonic() + LOOKED_AT
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if _read(fd).pid or time.monotonic() > until:
+                raise
+        time.sleep(0.005)
 
 
 def holder(path: str) -> Holder | None:

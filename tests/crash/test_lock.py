@@ -1,8 +1,10 @@
 """Only one process drives a run, and what others ask of it is taken once."""
 
+import fcntl
 import os
 import signal
 import socket
+import threading
 from pathlib import Path
 
 import msgspec
@@ -117,6 +119,26 @@ def test_the_lock_of_another_host_is_refused_until_forced(tmp_path: Path) -> Non
 
     assert runs.ending(runs.drive(project, id, force=True).run) == ("completed", 0)
     assert path.read_bytes() == b"", "given back"
+
+
+def test_whoever_only_looks_at_a_lock_stands_in_nobodys_way(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.lock")
+    lock.take(path).release()
+    looking = os.open(path, os.O_RDWR)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    freed = threading.Timer(0.05, os.close, (looking,))
+    freed.start()
+    lock.take(path).release()
+    freed.join()
+
+
+def test_a_released_lock_is_free_although_a_child_has_a_copy_of_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.lock")
+    held = lock.take(path)
+    copy = os.dup(held._fd)
+    held.release()
+    lock.take(path).release()
+    os.close(copy)
 
 
 def test_a_lock_of_this_host_that_nobody_holds_is_no_obstacle(tmp_path: Path) -> None:

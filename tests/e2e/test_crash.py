@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.model import MISSING, Text, Tool, program, results
+from e2e.model import MISSING, Mute, Text, Tool, program, results
 from raymond.events import StepFinished, StepInterrupted
 from raymond.limits import UNKNOWN_TURN_COST
 from raymond.prompts import INTERRUPTED
@@ -24,12 +24,18 @@ BEFORE = [("user", "prompt START"), ("assistant", "<goto>WORK</goto>")]
 
 
 @pytest.fixture
-def room(desk):
+def again() -> Mute:
+    """The answer to the turn that runs again; it waits for the test."""
+    return Mute(text="<goto>END</goto>")
+
+
+@pytest.fixture
+def room(desk, again):
     """The second turn uses a tool that waits for the test."""
     return desk(
         {
             "prompt START": Text("<goto>WORK</goto>"),
-            INTERRUPTED: Text("<goto>END</goto>"),
+            INTERRUPTED: again,
             "prompt WORK": [WAITS, Text("<goto>END</goto>")],
             "prompt END": Text("<result>done</result>"),
         }
@@ -67,12 +73,12 @@ def test_resumed_at_once_the_turn_is_followed_and_paid_once(room):
     with at_work(room) as live:
         room.kill(live)
         leader = room.leader("2.1")
-        with room.start("resume", "r") as again:
-            again.sees("run resumed")
+        with room.start("resume", "r") as resumed:
+            resumed.sees("run resumed")
             assert alive(leader)
             assert alive(tool(room))
             room.go()
-            ran = again.wait()
+            ran = resumed.wait()
     assert (ran.code, ran.out) == (0, "done\n")
     assert asked(room) == ONCE
     assert not ran.all(StepInterrupted)
@@ -107,16 +113,18 @@ def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is
     assert ran.lines[-3].startswith("cost:   ~$0.50 in ")
 
 
-def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversation_and_both_costs_count(room):
+def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversation_and_both_costs_count(room, again):
     with at_work(room) as live:
         room.kill(live)
         leader, orphan = room.leader("2.1"), tool(room)
         os.kill(leader, signal.SIGKILL)
         until(lambda: not alive(leader), "the end of the program")
         assert alive(orphan), "a tool outlives its program: else this proves nothing"
-        with room.start("resume", "r") as again:
-            ran = again.wait()
-            assert not alive(orphan)
+        with room.start("resume", "r") as resumed:
+            again.gate.meet()
+            assert not alive(orphan), "it could still work against the turn that runs again"
+            again.gate.open()
+            ran = resumed.wait()
             room.nothing_runs()
     assert (ran.code, ran.out) == (0, "done\n")
     assert asked(room) == ["prompt START", "prompt WORK", f"{INTERRUPTED}\n\nprompt WORK", "prompt END"]
@@ -129,13 +137,16 @@ def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversati
     assert len({turn.session for turn in room.turns()}) == 4
 
 
-def test_resume_with_restart_ends_the_turn_and_its_tool_and_runs_it_again(room):
+def test_resume_with_restart_ends_the_turn_and_its_tool_and_runs_it_again(room, again):
     with at_work(room) as live:
         room.kill(live)
         leader, orphan = room.leader("2.1"), tool(room)
-        ran = room.resume("--restart")
-        assert not alive(leader)
-        assert not alive(orphan)
+        with room.start("resume", "r", "--restart") as resumed:
+            again.gate.meet()
+            assert not alive(leader)
+            assert not alive(orphan)
+            again.gate.open()
+            ran = resumed.wait()
     assert ran.out == "done\n"
     assert [event.step for event in ran.all(StepInterrupted)] == [2]
     assert room.conversation("WORK", visit=2) == [*BEFORE, ("user", f"{INTERRUPTED}\n\nprompt WORK")]

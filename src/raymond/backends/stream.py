@@ -30,6 +30,10 @@ class StreamReader:
         self.ending: Reply | Trouble | None = None
         self._session = session
         self._spoke = False
+        self._tools: dict[str, str] = {}
+        """What each tool use is shown as."""
+        self._refused: set[str] = set()
+        """The tool uses whose refusal was said."""
         self._failed_as = ""
         """What the program called the error that is its last word."""
         self._opens_at = 0.0
@@ -49,15 +53,43 @@ class StreamReader:
         match event.get("type"):
             case "assistant":
                 self._note_error(event)
-                return _observe(event)
+                return self._observe(event)
+            case "system" if event.get("subtype") == "permission_denied":
+                return self._deny(event)
             case "rate_limit_event":
                 self._note_limit(event)
             case "result":
                 self.ending = self._end(event)
-                return _denied(event)
+                denials = event.get("permission_denials")
+                uses = denials if isinstance(denials, list) else ()
+                return [seen for use in uses if isinstance(use, dict) for seen in self._deny(use)] or _LIFE
             case _:
                 pass
         return _LIFE
+
+    def _observe(self, event: dict[str, Any]) -> list[Observation]:
+        message = event.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        seen: list[Observation] = []
+        for block in content if isinstance(content, list) else ():
+            if not isinstance(block, dict):
+                continue
+            if block.get("type") == "text":
+                seen.append(Observation("text", str(block.get("text", ""))))
+            elif block.get("type") == "tool_use":
+                line = tool_line(str(block.get("name", "?")), block.get("input"))
+                self._tools[str(block.get("id"))] = line
+                seen.append(Observation("tool", line))
+        return seen
+
+    def _deny(self, use: dict[str, Any]) -> list[Observation]:
+        """A tool that the program refused the agent: said when it happens, and again at the end."""
+        id = str(use.get("tool_use_id"))
+        if id in self._refused:
+            return []
+        self._refused.add(id)
+        line = self._tools.get(id) or tool_line(str(use.get("tool_name", "?")), use.get("tool_input"))
+        return [Observation("denied", line)]
 
     def _note_limit(self, event: dict[str, Any]) -> None:
         about = event.get("rate_limit_info")
@@ -108,30 +140,6 @@ class StreamReader:
         if isinstance(status, int):
             return _BY_STATUS.get(status, "overload" if status >= 500 else "crash")
         return "crash"
-
-
-def _denied(event: dict[str, Any]) -> list[Observation]:
-    """The tools that the program refused the agent."""
-    denials = event.get("permission_denials")
-    return [
-        Observation("denied", tool_line(str(one.get("tool_name", "?")), one.get("tool_input")))
-        for one in (denials if isinstance(denials, list) else ())
-        if isinstance(one, dict)
-    ] or _LIFE
-
-
-def _observe(event: dict[str, Any]) -> list[Observation]:
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    seen: list[Observation] = []
-    for block in content if isinstance(content, list) else ():
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") == "text":
-            seen.append(Observation("text", str(block.get("text", ""))))
-        elif block.get("type") == "tool_use":
-            seen.append(Observation("tool", tool_line(str(block.get("name", "?")), block.get("input"))))
-    return seen
 
 
 def tool_line(name: str, given: object) -> str:
