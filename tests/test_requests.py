@@ -396,3 +396,14 @@ def test_a_step_whose_driver_died_is_ended_before_a_person_decides(entry: str, c
     assert (cut.step, cut.cost, cut.estimated) == (1, cost, cost > 0)
     play.commit([cut])
     assert play.main.status == "ready"
+
+
+def test_a_backend_that_rests_is_tried_at_once_by_one_turn_when_a_person_says_so() -> None:
+    play = Play(FILES, backend="claude")
+    play.fail("limit", retry_at=START + 3600)
+    play.stop()
+    assert requests.resume(play.run, "1.0") == [RunResumed(version="1.0")]
+    events = requests.resume(play.run, "1.0", at_once=True)
+    assert events == [RunResumed(version="1.0"), BackendOpened(backend="claude", probing=True)]
+    play.commit(events)
+    assert schedule.owed(play.run) == ["main"]

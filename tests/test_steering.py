@@ -17,6 +17,7 @@ from raymond.events import (
     AgentMoved,
     AgentPaused,
     AgentRetried,
+    BackendClosed,
     RequestTaken,
     StepInterrupted,
     StepStarted,
@@ -496,6 +497,20 @@ def test_an_agent_whose_driver_was_killed_can_be_moved_without_doing_its_step_ag
     assert [event.step for event in story.all(StepStarted)] == [1, 2]
     assert [event.state for event in story.all(AgentMoved)] == ["END.sh"]
     assert [event.step for event in story.all(StepInterrupted)] == [1]
+
+
+def test_a_limit_is_not_waited_out_when_a_person_says_now(room: Room) -> None:
+    files = {
+        "START.md": "Go.",
+        "replies.yaml": "START: [[{fail: limit, retry_after: 1h}, {text: <result>at last</result>}]]",
+    }
+    assert room.raymond("run", room.flow(files), "--id", "r", "-d").returncode == 0
+    until(lambda: bool(ran(room).all(BackendClosed)), "the limit")
+    assert room.raymond("stop", "r").returncode == 0
+    assert room.raymond("wait", "r").returncode == 3
+    done = room.raymond("resume", "r", "--now")
+    assert (done.returncode, done.stdout) == (0, "at last\n")
+    assert "scripted is tried again" in done.stderr
 
 
 # --- clean

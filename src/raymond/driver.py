@@ -108,13 +108,13 @@ class Driver:
             show=self._show,
         )
 
-    def drive(self, *, restart: bool = False) -> None:
+    def drive(self, *, restart: bool = False, at_once: bool = False) -> None:
         """Run until nothing is left that this process could do."""
         with self._listening():
             try:
                 if self.run.seq > 1:
                     self._face.decided(self.run, [])
-                    self._settle(restart)
+                    self._settle(restart, at_once)
                 else:
                     first = Decision(seq=1, time=self.run.started_at, events=core.begin(self.run.start))
                     self._told.append(first)
@@ -409,13 +409,13 @@ class Driver:
 
     # --- after a restart
 
-    def _settle(self, restart: bool) -> None:
+    def _settle(self, restart: bool, at_once: bool) -> None:
         """Every step that was started and not ended, before anything else."""
         from raymond import __version__
 
         # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
         self._take_requests()
-        self._commit_events(self._clock(), requests.resume(self.run, __version__))
+        self._commit_events(self._clock(), requests.resume(self.run, __version__, at_once=at_once))
         self._upkeep.must_sync = True
         self._upkeep.write()
         self._tell()

@@ -66,10 +66,17 @@ def cut(run: Run, name: str) -> list[Event]:
     return [StepInterrupted(agent=agent.id, step=agent.step, cost=cost, estimated=paid)]
 
 
-def resume(run: Run, version: str) -> list[Event]:
-    """A driver takes the run up: what failed or paused tries again, a backend closed for a person is open."""
+def resume(run: Run, version: str, *, at_once: bool = False) -> list[Event]:
+    """A driver takes the run up: what failed or paused tries again, a backend closed for a person is open.
+
+    With `at_once` a backend that is closed until later is tried now, by one turn, as at the end of its time.
+    """
     events: list[Event] = [RunResumed(version=version)]
-    events += [BackendOpened(backend=name) for name in run.closed if shut(run, name)]
+    for name, closed in run.closed.items():
+        if shut(run, name):
+            events.append(BackendOpened(backend=name))
+        elif at_once and closed.until:
+            events.append(BackendOpened(backend=name, probing=True))
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
         events += [AgentRetried(agent=agent.id) for agent in stuck if not agent.given_up]

@@ -55,7 +55,7 @@ def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = F
     """Drive what is held, tell how it ended; the exit code."""
     driver = held.driver
     try:
-        driver.drive(restart=restart)
+        driver.drive(restart=restart, at_once=given.get("at_once", False))
     finally:
         held.close()
         faces.close()

@@ -30,6 +30,7 @@ _MOVES = ("goto", "result", "retry", "give_up")
     "--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that has another name."
 )
 @click.option("--restart", is_flag=True, help="End turns that still run instead of following them.")
+@click.option("--now", "at_once", is_flag=True, help="Try a backend that is closed by a limit at once.")
 @click.option("--agent", metavar="A", help="Do one of these with agent A, then go on:")
 @click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),")
 @click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,")
