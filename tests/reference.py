@@ -415,7 +415,7 @@ class Reference:
         same = before is not None and before["kind"] == kind
         tries = before["tries"] + 1 if before and same else 0
         since = before["since"] if before and same else self.now
-        if kind == "limit":
+        if kind == "limit" and not retry_at:
             wait = 15 * 60.0
         else:
             wait = [1.0, 5.0, 15.0, 60.0][tries] if tries < 4 else 5 * 60.0

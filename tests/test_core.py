@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, place, start
-from raymond import core, run, schedule, tags, views
+from raymond import core, limits, run, schedule, tags, views
 from raymond.core import Begin, Failure, Interruption, Output, Spending, Stop, Tick
 from raymond.events import (
     AgentFailed,
@@ -461,7 +461,7 @@ def test_a_usage_limit_closes_its_backend_until_the_reset_and_nothing_else() -> 
 
 def test_a_usage_limit_that_names_no_reset_is_looked_at_every_quarter_of_an_hour() -> None:
     play = three()
-    play.fail("limit", "main_a1", retry_at=START - 5)
+    play.fail("limit", "main_a1")
     assert play.run.closed["claude"].until == START + 900
 
 
@@ -837,3 +837,12 @@ def test_an_agent_asleep_beyond_the_time_of_its_run_is_left_asleep() -> None:
     play.say("<goto after='10m'>A</goto>")
     assert play.pass_time(60) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
     assert play.main.status == "sleeping"
+
+
+def test_a_limit_whose_reset_is_over_when_it_is_heard_of_is_tried_again_soon() -> None:
+    play = Play(FILES, backend="claude")
+    play.fail("limit", retry_at=START - 5)
+    assert play.run.closed["claude"].until == START + limits.OVERLOAD_WAITS[0]
+    play = Play(FILES, backend="claude")
+    play.fail("limit")
+    assert play.run.closed["claude"].until == START + limits.LIMIT_UNKNOWN

@@ -283,7 +283,9 @@ def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
     tries = before.tries + 1 if before else 0
     if input.kind == "overload" and now - since > run.start.patience:
         return _close_for_a_person(run, agent, input, since)
-    wait = limits.LIMIT_UNKNOWN if input.kind == "limit" else limits.overload_wait(tries)
+    # A reset that is over by the time it is heard of is no reason to wait as for one that nobody knows.
+    unknown = input.kind == "limit" and not input.retry_at
+    wait = limits.LIMIT_UNKNOWN if unknown else limits.overload_wait(tries)
     until = input.retry_at if input.retry_at > now else now + wait
     rest = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
     if input.kind == "limit" and until - since > run.start.max_wait:
