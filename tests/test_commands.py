@@ -166,7 +166,7 @@ def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) 
         (
             f"run:      flow at START.sh, in {room.path}\n"
             f"workflow: {flow} (2 files, {digest[2]})\n"
-            f"command:  bash {room.path}/.raymond/work/{digest[2]}/START.sh\n"
+            f"command:  bash {room.project.path('work', digest[2], 'START.sh')}\n"
             f"gets:     {', '.join(names.split())}\n"
             "          and what is set here, without other names that begin with RAYMOND_\n"
             f"rights:   acceptEdits; directories: {room.path}\n"

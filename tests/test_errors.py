@@ -21,7 +21,7 @@ from textwrap import dedent
 
 import pytest
 
-from running import PATIENCE, Room
+from running import PATIENCE, Room, as_anyone
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
 RAYMOND = (sys.executable, "-m", "raymond")
@@ -56,16 +56,6 @@ class Row:
         self.typed, self.said, self.code, self.flow, self.there, self.stdin = typed, said, code, flow, there, stdin
         self.obeys = obeys
         """The command has to be one that permissions hold for."""
-
-
-def as_anyone() -> tuple[str, ...]:
-    """Before a command: what makes permissions hold for it, although root runs the tests."""
-    if os.geteuid() != 0:
-        return ()
-    without = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
-    if not shutil.which("setpriv") or subprocess.run([*without, "true"], check=False, capture_output=True).returncode:
-        pytest.skip("root may read and write everything, and there is no setpriv to give that up")
-    return without
 
 
 def everything(folder: Path) -> dict[str, tuple[int, bytes]]:

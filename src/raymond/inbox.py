@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from raymond.project import write_all
 from raymond.requests import Request
 
 
@@ -14,7 +15,7 @@ def leave(folder: str, request: Request) -> str:
     aside = os.path.join(folder, f".{request.id}")
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, msgspec.json.encode(request))
+        write_all(fd, msgspec.json.encode(request))
         os.fsync(fd)
     finally:
         os.close(fd)

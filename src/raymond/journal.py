@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from raymond.errors import JournalError, RunExists, unwritable
 from raymond.events import Decision, Event
-from raymond.project import Project
+from raymond.project import Project, write_all
 from raymond.run import Run, apply
 from raymond.views import second
 
@@ -99,9 +99,7 @@ class Journal:
 
     def _put(self, data: bytes) -> None:
         try:
-            put = 0
-            while put < len(data):
-                put += os.write(self._fd, data[put:] if put else data)
+            write_all(self._fd, data)
         except OSError:
             os.ftruncate(self._fd, self.size)
             raise
@@ -173,9 +171,7 @@ def _appear(path: str, data: bytes) -> None:
 def _write_new(path: str, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        done = 0
-        while done < len(data):
-            done += os.write(fd, data[done:])
+        write_all(fd, data)
         sync(fd)
     except OSError:
         os.unlink(path)
@@ -393,9 +389,7 @@ def replace(path: str, data: bytes, *, durable: bool = False) -> None:
     try:
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            done = 0
-            while done < len(data):
-                done += os.write(fd, data[done:])
+            write_all(fd, data)
             if durable:
                 sync(fd)
         finally:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from raymond import archive, frontmatter
 from raymond.archive import MOST_BYTES, MOST_FILES, refusal, too_large
 from raymond.errors import Diagnostic, WorkflowError, visible
+from raymond.project import write_all
 from raymond.workflow import SETTINGS_FILE, Workflow, bare, build, extension, is_state, read_settings
 
 _BOM = b"\xef\xbb\xbf"
@@ -370,9 +371,7 @@ def _same(path: str, content: bytes) -> bool:
 def _write(path: str, content: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        done = 0
-        while done < len(content):
-            done += os.write(fd, content[done:])
+        write_all(fd, content)
     finally:
         os.close(fd)
 

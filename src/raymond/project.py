@@ -109,6 +109,13 @@ def _register() -> str:
     return f"{base}/raymond/projects"
 
 
+def write_all(fd: int, data: bytes) -> None:
+    """Hand all of `data` to the system, which may take it in parts."""
+    done = os.write(fd, data)
+    while done < len(data):
+        done += os.write(fd, data[done:])
+
+
 def private(path: str, flags: int) -> int:
     """An opener for files nobody else may read."""
     return os.open(path, flags, 0o600)

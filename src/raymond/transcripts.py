@@ -12,6 +12,7 @@ import msgspec
 
 from raymond.agent import file_name
 from raymond.errors import unwritable
+from raymond.project import write_all
 
 ROLL_AT = 64 << 20
 PIECE = 64 << 10
@@ -41,9 +42,7 @@ class Transcripts:
         try:
             fd, base = self._file(agent)
             at = os.lseek(fd, 0, os.SEEK_END)
-            done = 0
-            while done < len(data):
-                done += os.write(fd, data[done:] if done else data)
+            write_all(fd, data)
         except OSError as error:
             raise unwritable(self._folder, error) from None
         if at + len(data) > ROLL_AT:

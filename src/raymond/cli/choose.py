@@ -11,6 +11,7 @@ from raymond.project import Project, find
 from raymond.run import apply
 
 if TYPE_CHECKING:
+    from raymond.events import Event
     from raymond.moves import Problem
     from raymond.requests import Request
 
@@ -93,16 +94,18 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
         reading = journal.read(project, id)
         run, lines = reading.run, console.Lines()
         lines.decided(run, [])
-        decisions = []
-        # Whoever drove it is gone, and with it the step that the journal still calls running.
-        for events in (requests.cut(run, request.agent), None):
-            if events is None:
-                _refuse(requests.problem(run, placed, request))
-                events = requests.take(run, placed, request)
+        decisions: list[Decision] = []
+
+        def decide(events: "list[Event]") -> None:
             if events:
                 decisions.append(Decision(seq=run.seq + 1, time=round(time(), 3), events=events))
                 apply(run, decisions[-1])
                 lines.decided(run, decisions[-1:])
+
+        # Whoever drove it is gone, and with it the step that the journal still calls running.
+        decide(requests.cut(run, request.agent))
+        _refuse(requests.problem(run, placed, request))
+        decide(requests.take(run, placed, request))
         book = journal.Journal(project, id, reading.size)
         for decision in decisions:
             book.append(decision)
