@@ -62,7 +62,7 @@ def prepare(loaded: Loaded, options: Options) -> RunStarted:
     start = _start(workflow, loaded, options)
     _check_rules(workflow, start, options)
     registry.check(workflow, start, loaded.files)
-    wider = list(rights.wider(workflow, start))
+    wider = list(rights.wider(workflow, start, registry.SCRIPTED))
     if wider:
         raise WorkflowError(*wider)
     return start

@@ -1,6 +1,6 @@
 """What agents may do unasked: a workflow may narrow what the person who starts it allows, never widen it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
@@ -39,11 +39,13 @@ def of(start: RunStarted, policy: Policy) -> Rights:
     )
 
 
-def wider(workflow: Workflow, start: RunStarted) -> Iterator[Diagnostic]:
-    """Every place where a state asks for more than the person gave."""
+def wider(workflow: Workflow, start: RunStarted, without: Collection[str] = ()) -> Iterator[Diagnostic]:
+    """Every place where a state asks for more than the person gave; backends `without` rights have none to widen."""
     if start.skip_permissions:
         return
     for state in workflow.states.values():
+        if state.kind != "prompt" or start.backends.get(state.name, start.backend) in without:
+            continue
         policy = state.policy
         given = start.permission_mode or USUAL
         if policy.permission_mode and _RANKS[policy.permission_mode] > _RANKS[given]:
