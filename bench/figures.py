@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import turns
 import watching
 import workflows
 from measure import Child, Failed, interrupted, run
@@ -37,6 +38,8 @@ class Size:
     read_rounds: int = 5
     watched: int = 1000
     watch_rounds: int = 3
+    turns: int = 10
+    turn_rounds: int = 3
 
 
 FULL = Size()
@@ -53,6 +56,8 @@ QUICK = Size(
     read_rounds=2,
     watched=200,
     watch_rounds=1,
+    turns=3,
+    turn_rounds=1,
 )
 
 
@@ -92,6 +97,9 @@ def goals(size: Size) -> dict[str, list[Goal]]:
                 1.02,
                 times,
             ),
+        ],
+        "turns": [
+            Goal("turns", f"own CPU per turn of Claude Code, of {size.turns} in a row", 0.05, 0.02, "{:.0%}"),
         ],
     }
 
@@ -341,6 +349,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "start": start,
     "reading": lambda home, size: watching.reading(home, size.runs, size.live, size.read_rounds),
     "watching": lambda home, size: watching.watching(home, size.watched, size.watch_rounds),
+    "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }
 
 

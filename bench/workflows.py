@@ -80,6 +80,13 @@ def chain(steps: int) -> dict[str, str]:
     return {**states, f"{names[-1]}.sh": _DONE}
 
 
+def prompts(count: int) -> dict[str, str]:
+    """`count` prompts, each leading to the next; the model does what they say."""
+    names = ["START", *(f"S{number:03}" for number in range(1, count))]
+    states = {f"{name}.md": f"REPLY: <goto>{then}</goto>\n" for name, then in pairwise(names)}
+    return {**states, f"{names[-1]}.md": "REPLY: <result>done</result>\n"}
+
+
 def loop(folder: Path) -> list[str]:
     """The same scripts one after another in a plain bash, which keeps no state."""
     text = "for f in flow/*.sh; do bash $f >/dev/null || exit 1; done"

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raymond import core, requests, run, schedule, tags, workflow
+from raymond import core, evolution, requests, schedule, tags, workflow
 from raymond.agent import SCRIPTS, Agent
-from raymond.core import Begin, Failure, Input, Interruption, Output, Spending, Stop, Tick
+from raymond.core import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
 from raymond.events import Decision, Event, RequestTaken, RunStarted
 from raymond.requests import Request
 from raymond.run import Run
@@ -99,7 +99,7 @@ class Play:
         """Let events be true as one decision."""
         if events:
             self.decisions.append(Decision(seq=self.run.seq + 1, time=self.now, events=events))
-            run.apply(self.run, self.decisions[-1])
+            evolution.apply(self.run, self.decisions[-1])
         return events
 
     def put(self, input: Input) -> list[Event]:
@@ -111,7 +111,20 @@ class Play:
         [started] = self.put(Begin(time=self.now, agent=agent))
         return started
 
-    def say(self, text: str, agent: str = "main", *, cds: Mapping[str, str] | None = None, **spent: Any) -> list[Event]:
+    def name(self, session: str, agent: str = "main") -> list[Event]:
+        """The backend says which conversation the running turn of `agent` writes."""
+        return self.put(Named(time=self.now, agent=agent, session=session))
+
+    def say(
+        self,
+        text: str,
+        agent: str = "main",
+        *,
+        cds: Mapping[str, str] | None = None,
+        denied: tuple[str, ...] = (),
+        session: str | None = None,
+        **spent: Any,
+    ) -> list[Event]:
         """A step of `agent` begins, unless it runs, and ends with this output."""
         if self.agent(agent).status != "running":
             self.begin(agent)
@@ -121,7 +134,8 @@ class Play:
             agent=agent,
             reading=tags.read(text, script=one.pool == SCRIPTS),
             spent=Spending(**spent),
-            session=one.turn_session,
+            session=one.turn_session if session is None else session,
+            denied=denied,
             directories=cds or {},
         )
         return self.put(output)
@@ -161,5 +175,5 @@ class Play:
         assert isinstance(taken, RequestTaken)
         return taken.problem
 
-    def resume(self) -> list[Event]:
-        return self.commit(requests.resume(self.run, "1.0"))
+    def resume(self, **how: Any) -> list[Event]:
+        return self.commit(requests.resume(self.run, "1.0", **how))

@@ -11,7 +11,14 @@ Said = list[dict[str, Any]]
 SECONDS = {"10s": 10.0, "5m": 300.0}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 ENDINGS = (".md", ".sh", ".py", ".ps1", ".bat")
+KEPT = ("session", "backend", "cwd", "visits", "model", "meter")
+"""What a call puts aside and a result brings back."""
 NEEDED = {"goto": ["target"], "reset": ["target"], "result": ["payload"], "fork": ["target", "next"]}
+
+
+def cents(dollars: float) -> int:
+    """Hundredths of a cent."""
+    return round(dollars * 10_000)
 
 
 class Reference:
@@ -25,6 +32,11 @@ class Reference:
         self.steps = 0
         self.iterations = 0
         self.cost = 0.0
+        self.turns = 0
+        self.unpriced = 0
+        self.denied: list[str] = []
+        self.tools: list[str] = []
+        self.queues: list[str] = []
         self.agents: dict[str, dict[str, Any]] = {}
         self.outcomes: dict[str, dict[str, Any]] = {}
         self.closed: dict[str, dict[str, Any]] = {}
@@ -38,6 +50,13 @@ class Reference:
     def pool(self, state: str) -> str:
         return self.states[state].get("backend", "claude") if state.endswith(".md") else "scripts"
 
+    def queue(self, agent: dict[str, Any]) -> str:
+        """Where a ready agent waits: for the scripts, for a backend, or for one closed model of it."""
+        return agent["held"] or self.pool(agent["state"])
+
+    def model(self, agent: dict[str, Any]) -> str:
+        return self.states[agent["state"]].get("model") or agent["model"]
+
     def find(self, target: str) -> str | None:
         if target in self.states:
             return target
@@ -50,20 +69,74 @@ class Reference:
     def owed(self) -> dict[str, list[str]]:
         if self.stopped or self.ended:
             return {}
-        ready = sorted((one for one in self.agents.values() if one["status"] == "ready"), key=lambda one: one["moment"])
         owed: dict[str, list[str]] = {}
-        for one in ready:
-            pool = self.pool(one["state"])
-            running = [a for a in self.agents.values() if a["status"] == "running" and a["pool"] == pool]
-            if pool == "scripts":
-                most = self.limits["scripts"]
-            elif pool in self.closed:
-                most = 1 if self.closed[pool]["probing"] else 0
-            else:
-                most = self.limits["turns"]
-            if len(running) + len(owed.get(pool, [])) < most:
-                owed.setdefault(pool, []).append(one["name"])
+        chosen: list[str] = []
+        for queue in self.queues:
+            ready = [one for one in self.agents.values() if one["status"] == "ready" and self.queue(one) == queue]
+            for one in sorted(ready, key=lambda one: one["moment"]):
+                if self.has_room(queue, owed) and (queue == "scripts" or self.has_money(chosen)):
+                    owed.setdefault(queue, []).append(one["name"])
+                    chosen += [one["name"]] if queue != "scripts" else []
         return owed
+
+    def has_room(self, queue: str, owed: dict[str, list[str]]) -> bool:
+        """Whether one more may start: a model that is tried has one place, and it is one of its backend's."""
+        at_work = [agent["pool"] for agent in self.agents.values() if agent["status"] == "running"]
+        at_work += [other for other, names in owed.items() for _ in names]
+        backend = queue.split("/")[0]
+        if queue == "scripts":
+            return at_work.count(queue) < self.limits["scripts"]
+        for name in {queue, backend}:
+            most = self.limits["turns"]
+            if name in self.closed:
+                most = 1 if self.closed[name]["probing"] else 0
+            if len([one for one in at_work if one == name or one.startswith(f"{name}/")]) >= most:
+                return False
+        return True
+
+    # money, counted in hundredths of a cent
+
+    def reserved(self) -> int:
+        return sum(cents(agent["cap"]) for agent in self.agents.values() if agent["status"] == "running")
+
+    def left(self) -> int:
+        return cents(self.limits["budget"] - self.cost) - self.reserved()
+
+    def has_money(self, chosen: list[str]) -> bool:
+        """Whether a turn may start besides those chosen: each has five cents at least, the very last what there is."""
+        if self.limits["max_turns"] and self.turns + len(chosen) >= self.limits["max_turns"]:
+            return False
+        if not self.limits["budget"] or self.left() >= (len(chosen) + 1) * 500:
+            return True
+        return not chosen and not self.reserved()
+
+    def cap(self, agent: dict[str, Any]) -> float:
+        """Dollars that the next turn of `agent` may cost: between all who could be in one, or as its visit says."""
+        own = self.states[agent["state"]].get("budget", 0.0)
+        of_visit = max(cents(own - agent["visit_cost"]), 100) if own else 0
+        if not self.limits["budget"]:
+            return of_visit / 10_000
+        rest = max(self.left(), 100)
+        if of_visit:
+            return min(of_visit, rest) / 10_000
+        words = [(one["status"], one["pool"]) for one in self.agents.values()]
+        moving = [
+            word for word, pool in words if word in ("ready", "sleeping") or (word, pool) == ("running", "scripts")
+        ]
+        in_turns = [pool for word, pool in words if word == "running" and pool != "scripts"]
+        backends = {queue.split("/")[0] for queue in self.queues} - {"scripts"}
+        free = self.limits["turns"] * len(backends) - len(in_turns)
+        return max(rest / max(min(len(moving), free), 1), min(rest, 500)) / 10_000
+
+    def overspent(self, agent: dict[str, Any], cost: float) -> bool:
+        own = self.states[agent["state"]].get("budget", 0.0)
+        return bool(own) and agent["visit_cost"] + cost >= own
+
+    def spend(self, agent: dict[str, Any], cost: float, unknown: bool, denied: tuple[str, ...]) -> None:
+        self.cost += cost
+        agent["visit_cost"] += cost
+        self.unpriced += unknown
+        self.denied += denied
 
     def due(self) -> float | None:
         times = [closed["until"] for closed in self.closed.values() if closed["until"]]
@@ -74,8 +147,10 @@ class Reference:
         return [name for name in names if name in self.agents and self.agents[name]["status"] != "failed"]
 
     def reached(self) -> bool:
-        most, budget = self.limits["max_iterations"], self.limits["budget"]
-        return bool((most and self.iterations >= most) or (budget and self.cost >= budget))
+        most, budget, turns = self.limits["max_iterations"], self.limits["budget"], self.limits["max_turns"]
+        if (most and self.iterations >= most) or (budget and self.cost >= budget):
+            return True
+        return self.turns >= turns if turns else self.unpriced >= 200
 
     def status(self) -> str:
         if self.ended:
@@ -84,9 +159,7 @@ class Reference:
             return "paused" if self.stopped in ("parked", "signal") else "stopped"
         words = [agent["status"] for agent in self.agents.values()]
         waits_for_a_person = [
-            agent
-            for agent in self.agents.values()
-            if agent["status"] == "ready" and self.shut(self.pool(agent["state"]))
+            agent for agent in self.agents.values() if agent["status"] == "ready" and self.shut(self.queue(agent))
         ]
         if words.count("ready") > len(waits_for_a_person) or "running" in words or "sleeping" in words:
             return "running"
@@ -118,6 +191,8 @@ class Reference:
             "session": "",
             "backend": "",
             "model": "",
+            "meter": (),
+            "held": "",
             "frames": [],
             "visits": {},
             "pool": "",
@@ -130,12 +205,15 @@ class Reference:
         agent.update(state=state, visits=visits, input=text, results=None, results_are_input=False)
         agent.update(cause=cause, failed_for="", given_up=False)
         agent.update(attempt=0, failures=0, reminders=0, freshened=False, reminded=False, rest={}, wake=wake)
+        agent.update(visit_cost=0.0, held="", told="")
         self.become(agent, "sleeping" if wake else "ready")
 
     def become(self, agent: dict[str, Any], status: str) -> None:
         agent["status"] = status
         self.moments += 1
         agent["moment"] = self.moments
+        if status == "ready" and self.queue(agent) not in self.queues:
+            self.queues.append(self.queue(agent))
 
     def land(self, visits: dict[str, int], target: str) -> str | None:
         """Where a move to `target` leads when visits are counted; None when it cannot be made."""
@@ -175,7 +253,7 @@ class Reference:
             self.visit_failed(agent, "visits")
             return
         agent["frames"] = agent["frames"][:-1]
-        agent.update({key: frame[key] for key in ("session", "backend", "cwd", "visits", "model")})
+        agent.update({key: frame[key] for key in KEPT})
         self.enter(agent, state, text)
 
     def ask_over(self, agent: dict[str, Any], target: str, answer: str) -> None:
@@ -219,6 +297,13 @@ class Reference:
         """The step of `name` starts; what must be said of it."""
         agent = self.agents[name]
         pool = self.pool(agent["state"])
+        model = self.model(agent)
+        if pool != "scripts" and f"{pool}/{model or 'default'}" in self.closed and not agent["held"]:
+            agent["held"] = f"{pool}/{model or 'default'}"
+            self.become(agent, "ready")
+            return {"held": agent["held"]}
+        cap = 0.0 if pool == "scripts" else self.cap(agent)
+        self.turns += pool != "scripts"
         if not agent["reminded"]:
             self.steps += 1
             agent["step"] = self.steps
@@ -226,22 +311,45 @@ class Reference:
             agent["turn"] = 0
         agent["turn"] += 1
         base = agent["session"] if agent["backend"] == pool else ""
-        agent.update(pool=pool, turn_session=session)
+        agent.update(pool=agent["held"] or pool, held="", turn_session=session, turn_model=model, cap=cap)
         self.become(agent, "running")
-        return {"base": base, "attempt": agent["attempt"], "turn": agent["turn"], "step": agent["step"]}
+        return {
+            "base": base,
+            "attempt": agent["attempt"],
+            "turn": agent["turn"],
+            "step": agent["step"],
+            "model": model if pool != "scripts" else "",
+            "cap": cap,
+        }
 
-    def output(self, name: str, said: Said, cost: float, directories: dict[str, str]) -> None:
+    def named(self, name: str, session: str) -> None:
+        self.agents[name]["turn_session"] = session
+
+    def output(
+        self,
+        name: str,
+        said: Said,
+        cost: float,
+        directories: dict[str, str],
+        *,
+        meter: tuple[int, ...] = (),
+        unknown: bool = False,
+        denied: tuple[str, ...] = (),
+    ) -> None:
         agent = self.agents[name]
-        self.cost += cost
         script = agent["pool"] == "scripts"
         tags = self.meant(agent, said)
-        if tags is None or not self.possible(agent, tags, directories):
-            self.opened(agent["pool"])
-            if not script and agent["reminders"] < 3:
-                agent.update(reminders=agent["reminders"] + 1, reminded=True)
-                agent.update(session=agent["turn_session"], backend=agent["pool"])
-                self.become(agent, "ready")
+        overspent = self.overspent(agent, cost)
+        self.spend(agent, cost, unknown, denied)
+        if denied and self.states[agent["state"]].get("on_denied") == "pause":
+            self.goes_on(agent, "blocked", meter)
+            agent["failed_for"] = "denied"
+            self.become(agent, "paused")
+        elif tags is None or not self.possible(agent, tags, directories):
+            if not script and agent["reminders"] < 3 and not overspent:
+                self.goes_on(agent, "refused", meter)
             else:
+                self.opened(agent["pool"])
                 self.iterations += 1
                 agent["failures"] += 1
                 self.visit_failed(agent, "unreadable")
@@ -249,15 +357,32 @@ class Reference:
             self.iterations += 1
             self.opened(agent["pool"])
             if not script:
-                agent.update(session=agent["turn_session"], backend=agent["pool"])
+                self.keep_conversation(agent, meter)
             self.follow(agent, tags, directories)
         self.settle()
         self.stop_at_limit()
 
-    def opened(self, pool: str) -> None:
-        closed = self.closed.get(pool)
-        if closed and (closed["probing"] or (closed["kind"] == "overload" and not closed["person"])):
+    def keep_conversation(self, agent: dict[str, Any], meter: tuple[int, ...]) -> None:
+        agent.update(session=agent["turn_session"], backend=agent["pool"].split("/")[0], meter=meter)
+
+    def goes_on(self, agent: dict[str, Any], told: str, meter: tuple[int, ...]) -> None:
+        """Another turn of the same step in the same conversation, told why."""
+        self.keep_conversation(agent, meter)
+        agent.update(reminded=True, told=told, reminders=agent["reminders"] + (told == "refused"))
+        self.become(agent, "ready")
+        self.opened(agent["pool"])
+
+    def opened(self, answered: str) -> None:
+        """A backend that answers is open, and so is the model that was tried; those who waited for it go back."""
+        for pool in [answered.split("/")[0], answered]:
+            closed = self.closed.get(pool)
+            if not closed or not (closed["probing"] or (closed["kind"] == "overload" and not closed["person"])):
+                continue
             del self.closed[pool]
+            back = [one for one in self.agents.values() if one["status"] == "ready" and one["held"] == pool]
+            for one in sorted(back, key=lambda one: one["moment"]):
+                one["held"] = ""
+                self.become(one, "ready")
 
     def stop_at_limit(self) -> None:
         if self.reached() and not self.stopped:
@@ -305,6 +430,9 @@ class Reference:
                 return False
             if tag.get("cd") and directories[tag["cd"]].startswith("!"):
                 return False
+        in_place = agent["pool"].split("/")[0] in self.limits["in_place"]
+        if in_place and tags[-1]["tag"] == "call" and not self.states[agent["state"]].get("in_place"):
+            return False
         forks = [tag for tag in tags if tag["tag"] == "fork"]
         others = [name for name, one in self.agents.items() if name != "main" and one["status"] != "failed"]
         return not forks or len(others) + len(forks) <= self.limits["agents"]
@@ -327,15 +455,15 @@ class Reference:
             case "goto" | "reset":
                 state = self.land(agent["visits"], last["target"]) or ""
                 if last["tag"] == "reset":
-                    agent.update(session="", backend="")
+                    agent.update(session="", backend="", meter=())
                     agent["cwd"] = directories[last["cd"]] if last.get("cd") else agent["cwd"]
                 self.enter(agent, state, text or "", wake=self.later(last.get("after")))
             case "call" | "function":
-                frame = {key: agent[key] for key in ("session", "backend", "cwd", "visits", "model")}
+                frame = {key: agent[key] for key in KEPT}
                 agent["frames"] = [*agent["frames"], {**frame, "state": self.find(last["return"])}]
                 agent["visits"] = {}
                 if last["tag"] == "function":
-                    agent.update(session="", backend="", model=last.get("model") or agent["model"])
+                    agent.update(session="", backend="", meter=(), model=last.get("model") or agent["model"])
                 self.enter(agent, self.find(last["target"]) or "", text or "")
             case "wait":
                 rest = {"target": last["target"], "input": text, "timeout_next": last.get("timeout_next", "")}
@@ -377,38 +505,54 @@ class Reference:
     def later(self, time: str | None) -> float:
         return self.now + SECONDS[time] if time else 0.0
 
-    def failure(self, name: str, kind: str, cost: float, retry_at: float) -> None:
+    def failure(
+        self,
+        name: str,
+        kind: str,
+        cost: float,
+        retry_at: float,
+        *,
+        only_model: bool = False,
+        meter: tuple[int, ...] = (),
+        unknown: bool = False,
+        denied: tuple[str, ...] = (),
+    ) -> None:
         agent = self.agents[name]
-        pool = agent["pool"]
-        self.cost += cost
+        overspent = self.overspent(agent, cost)
+        self.spend(agent, cost, unknown, denied)
+        if kind == "cap" and cost and not overspent:
+            self.goes_on(agent, "capped", meter)
+            self.stop_at_limit()
+            return
         self.iterations += 1
         agent["reminded"] = False
         if kind in ("limit", "overload"):
             self.become(agent, "ready")
-            self.rest(agent, kind, retry_at)
+            self.rest(agent, kind, retry_at, only_model)
         elif kind in ("auth", "billing"):
             self.give_to_a_person(agent, kind, self.now)
-        elif kind in ("silent", "crash"):
+        elif kind in ("context", "refusal") and agent["freshened"]:
+            self.visit_failed(agent, kind)
+        elif overspent:
             agent["failures"] += 1
-            retries = self.states[agent["state"]].get("retries", 0 if pool == "scripts" else 3)
-            if agent["failures"] <= retries:
+            self.visit_failed(agent, kind)
+        elif kind in ("context", "refusal"):
+            agent.update(freshened=True, session="", meter=(), told="")
+            self.become(agent, "ready")
+        else:
+            agent["failures"] += 1
+            retries = self.states[agent["state"]].get("retries", 0 if agent["pool"] == "scripts" else 3)
+            if kind in ("silent", "crash") and agent["failures"] <= retries:
                 self.become(agent, "ready")
             else:
                 self.visit_failed(agent, kind)
-        elif kind in ("context", "refusal") and not agent["freshened"]:
-            agent.update(freshened=True, session="")
-            self.become(agent, "ready")
-        elif kind in ("context", "refusal"):
-            self.visit_failed(agent, kind)
-        else:
-            agent["failures"] += 1
-            self.visit_failed(agent, kind)
         self.settle()
         self.stop_at_limit()
 
-    def rest(self, agent: dict[str, Any], kind: str, retry_at: float) -> None:
-        """The backend of `agent` is closed for a while, unless it is already."""
-        pool = agent["pool"]
+    def rest(self, agent: dict[str, Any], kind: str, retry_at: float, only_model: bool) -> None:
+        """The backend of `agent`, or its model alone, is closed for a while, unless it is already."""
+        pool = agent["pool"].split("/")[0]
+        pool = f"{pool}/{agent['turn_model'] or 'default'}" if only_model else pool
         before = self.closed.get(pool)
         if before and (before["person"] or before["until"] > self.now):
             return
@@ -429,7 +573,7 @@ class Reference:
 
     def give_to_a_person(self, agent: dict[str, Any], kind: str, since: float) -> None:
         """The backend is closed until a person resumes; its agents pause."""
-        pool = agent["pool"]
+        pool = agent["pool"].split("/")[0]
         self.closed[pool] = self.closing(kind, 0, since, until=0.0, person=True)
         for one in self.agents.values():
             if one is agent or (one["status"] == "ready" and self.pool(one["state"]) == pool):
@@ -440,7 +584,7 @@ class Reference:
         return {"kind": kind, "tries": tries, "since": since, "until": until, "person": person, "probing": False}
 
     def interruption(self, name: str, cost: float) -> None:
-        self.cost += cost
+        self.spend(self.agents[name], cost, unknown=False, denied=())
         self.agents[name]["reminded"] = False
         self.become(self.agents[name], "ready")
         self.stop_at_limit()
@@ -475,16 +619,22 @@ class Reference:
         if not self.stopped and not self.ended:
             self.stopped = kind
 
-    def resume(self) -> None:
+    def resume(self, *, at_once: bool = False, fresh: bool = False) -> None:
         self.stopped = self.ended = ""
         self.closed = {pool: closed for pool, closed in self.closed.items() if not closed["person"]}
+        for closed in self.closed.values():
+            if at_once and closed["until"]:
+                closed.update(until=0.0, probing=True)
         for agent in self.agents.values():
             if agent["status"] in ("failed", "paused") and not agent["given_up"]:
                 self.retry(agent)
+                if fresh:
+                    agent.update(session="", backend="", meter=(), told="")
         self.stop_at_limit()
 
     def retry(self, agent: dict[str, Any]) -> None:
         agent.update(failures=0, reminders=0, freshened=False, reminded=False, failed_for="", given_up=False)
+        agent.update(visit_cost=0.0, held="")
         self.become(agent, "ready")
 
     def request(self, id: str, kind: str, given: dict[str, Any]) -> bool:
@@ -501,7 +651,11 @@ class Reference:
             self.stopped = self.stopped if self.ended else self.stopped or "stop"
             return not self.ended
         if kind == "limits":
-            self.limits.update({key: value for key, value in given.items() if value is not None})
+            self.tools += given["allowed_tools"]
+            known = ("budget", "max_iterations", "max_turns")
+            self.limits.update({key: given[key] for key in known if given[key] is not None})
+            if self.reached() and not self.ended:
+                self.stopped = self.stopped or "limit"
             return True
         if kind == "answer":
             asking = [agent for agent in self.agents.values() if agent["status"] == "asking"]

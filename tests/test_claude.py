@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from raymond import rights
-from raymond.backends import Observation, Reply, Trouble, Turn
+from raymond.backends import Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.claude import Claude, sessions
 from raymond.backends.stream import StreamReader
 from raymond.core import Spending
 from raymond.events import RunStarted
-from raymond.limits import UNKNOWN_TURN_COST
 from raymond.policy import Policy
+from raymond.prices import UNKNOWN_TURN
 
 RECORDINGS = Path(__file__).parent / "e2e" / "recordings"
 SESSION = "11111111-1111-5111-8111-111111111111"
@@ -28,7 +28,7 @@ def turn(**given) -> Turn:
 
 
 def argv(backend: Claude | None = None, **given) -> list[str]:
-    return (backend or Claude()).command(turn(**given)).argv
+    return (backend or Claude(Setup(name="claude"))).command(turn(**given)).argv
 
 
 # --- what is started
@@ -63,7 +63,7 @@ def test_rights_are_said_as_the_program_wants_them():
 
 
 def test_files_that_are_protected_stay_so_when_permissions_are_skipped():
-    given = argv(Claude(protected=["/p/.raymond/config.toml"]), skip_permissions=True)
+    given = argv(Claude(Setup(name="claude", protected=["/p/.raymond/config.toml"])), skip_permissions=True)
     assert given[len(FIXED) + 2 :] == [
         "--dangerously-skip-permissions",
         *("--disallowedTools", f"{DENIED},Edit(//p/.raymond/config.toml)"),
@@ -72,11 +72,11 @@ def test_files_that_are_protected_stay_so_when_permissions_are_skipped():
 
 def test_the_environment_keeps_what_is_the_users_and_leaves_out_what_an_outer_claude_code_says(monkeypatch):
     monkeypatch.delenv("CLAUDE_CODE_MAX_RETRIES", raising=False)
-    command = Claude().command(turn())
+    command = Claude(Setup(name="claude")).command(turn())
     assert command.environment == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_MAX_RETRIES": "2"}
     assert command.without == ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
     monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "7")
-    assert Claude().command(turn()).environment == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+    assert Claude(Setup(name="claude")).command(turn()).environment == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_environment_keeps_what_is_the_users_and_leaves_out_what_an_outer_cl
 )
 def test_only_root_who_skips_permissions_says_it_is_a_sandbox(monkeypatch, user, skip, told):
     monkeypatch.setattr("os.geteuid", lambda: user)
-    assert ("IS_SANDBOX" in Claude().command(turn(skip_permissions=skip)).environment) is told
+    assert ("IS_SANDBOX" in Claude(Setup(name="claude")).command(turn(skip_permissions=skip)).environment) is told
 
 
 # --- rights
@@ -121,7 +121,7 @@ def test_skipped_permissions_hold_but_where_a_state_is_narrower():
 
 
 def read(name: str) -> tuple[StreamReader, list[Observation]]:
-    reader = StreamReader(SESSION)
+    reader = StreamReader(turn())
     lines = (RECORDINGS / f"{name}.jsonl").read_bytes().splitlines()
     return reader, [seen for line in lines for seen in reader.feed(line) if seen.kind != "life"]
 
@@ -129,7 +129,7 @@ def read(name: str) -> tuple[StreamReader, list[Observation]]:
 @pytest.mark.parametrize(
     ("name", "text", "spent"),
     [
-        ("reply", "hello", Spending(cost=0.00134, tokens_in=10, tokens_out=5)),
+        ("reply", "hello", Spending(cost=0.00134, tokens_in=1210, tokens_out=5)),
         ("partial", "hello", Spending(cost=0.0008, tokens_in=100, tokens_out=20)),
         ("tool", "it says one", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
         ("failing_tool", "it failed", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
@@ -156,7 +156,7 @@ def test_a_recorded_reply_and_its_cost(name, text, spent):
         ("unauthorized", "auth", "Failed to authenticate. API Error: 401 the script answers 401", 0.0),
         ("unknown_model", "setup", "There's an issue with the selected model (claude-nobody-1).", 0.0),
         ("max_turns", "crash", "Reached maximum number of turns (1)", 0.0),
-        ("max_budget", "crash", "Reached maximum budget ($0.5)", 0.0),
+        ("max_budget", "cap", "Reached maximum budget ($0.5)", 0.0),
     ],
 )
 def test_a_recorded_failure_and_its_class(name, kind, error, retry_at):
@@ -175,34 +175,159 @@ def test_tools_are_seen_as_they_are_used_and_as_they_are_refused():
     assert read("tool")[1] == [Observation("tool", "Bash echo one"), Observation("text", "it says one")]
     assert read("denied")[1] == [
         Observation("tool", "Bash touch made"),
-        Observation("denied", "Bash touch made"),
+        Observation("denied", "Bash touch made", "Bash(touch made:*)"),
         Observation("text", "I was not allowed to"),
     ]
 
 
 def test_a_refusal_that_only_the_result_tells_is_seen_too():
-    reader = StreamReader(SESSION)
+    reader = StreamReader(turn())
     denials = [{"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "ls"}}, "?"]
     seen = reader.feed(json.dumps({"type": "result", "is_error": False, "permission_denials": denials}).encode())
-    assert seen == [Observation("denied", "Bash ls")]
+    assert seen == [Observation("denied", "Bash ls", "Bash(ls:*)")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "allow"),
+    [
+        ("Bash", {"command": "npm test 2>&1 | tail"}, "Bash(npm test:*)"),
+        ("Bash", {"command": "npm run build:all -- --fast"}, "Bash(npm run:*)"),
+        ("Bash", {"command": "ls"}, "Bash(ls:*)"),
+        ("Bash", {"command": "ls -la"}, "Bash(ls:*)"),
+        ("Bash", {"command": "make lint; rm -rf /"}, "Bash(make lint:*)"),
+        ("Bash", {"command": "./run.sh\nrm -rf /"}, "Bash(./run.sh:*)"),
+        ("Bash", {"command": "git commit -m 'one two'"}, "Bash(git commit:*)"),
+        # What does not begin with plain words has no pattern that means this and nothing else.
+        ("Bash", {"command": "$(make) x"}, "Bash"),
+        ("Bash", {"command": "'quoted' x"}, "Bash"),
+        ("Bash", {"command": "A=1 make"}, "Bash"),
+        ("Bash", {"command": "(cd x; make)"}, "Bash"),
+        ("Bash", {"command": ""}, "Bash"),
+        ("WebFetch", {"url": "https://example.org/"}, "WebFetch"),
+        ("Write", {"file_path": "/etc/passwd"}, "Write"),
+        ("mcp__db__query", {"query": "x"}, "mcp__db__query"),
+    ],
+)
+def test_a_refused_tool_is_said_with_the_pattern_that_would_allow_it(tool, given, allow):
+    refused = {"tool_name": tool, "tool_use_id": "1", "tool_input": given}
+    [seen] = StreamReader(turn()).feed(json.dumps({"type": "result", "permission_denials": [refused]}).encode())
+    assert (seen.kind, seen.allow) == ("denied", allow)
+
+
+# --- the tool that runs
+
+
+def uses(*ids: str, name: str = "Bash") -> dict:
+    given = [{"type": "tool_use", "id": id, "name": name, "input": {"command": f"do {id}"}} for id in ids]
+    return {"type": "assistant", "message": {"content": given}}
+
+
+def results(*ids: str) -> dict:
+    return {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": id} for id in ids]}}
+
+
+def tools_after(*events: dict) -> list[str]:
+    """Which tool runs after each of these events."""
+    reader, seen = StreamReader(turn()), []
+    for event in events:
+        reader.feed(json.dumps(event).encode())
+        seen.append(reader.tool)
+    return seen
+
+
+def test_a_tool_runs_from_its_use_to_its_result():
+    assert tools_after(_said("hm"), uses("a"), results("a"), _said("ok")) == ["", "Bash do a", "", ""]
+
+
+def test_of_several_tools_at_once_the_one_that_began_last_is_named_until_all_have_ended():
+    events = (uses("a", "b"), uses("c"), results("c"), results("a"), results("x"), results("b"))
+    assert tools_after(*events) == ["Bash do b", "Bash do c", "Bash do b", "Bash do b", "Bash do b", ""]
+
+
+def test_a_result_of_the_turn_ends_every_tool():
+    assert tools_after(uses("a"), {"type": "result", "is_error": False, "result": "ok"}) == ["Bash do a", ""]
+
+
+def test_what_means_nothing_ends_no_tool():
+    odd = [
+        {"type": "user"},
+        {"type": "user", "message": {"content": ["?", {"type": "text"}]}},
+        {"type": "user", "message": 3},
+    ]
+    assert tools_after(uses("a"), *odd) == ["Bash do a"] * 4
+
+
+def test_progress_that_comes_by_the_clock_is_no_life():
+    reader = StreamReader(turn())
+    reader.feed(json.dumps(uses("a")).encode())
+    progress = {"type": "tool_progress", "tool_use_id": "a", "tool_name": "Bash", "elapsed_time_seconds": 30}
+    assert reader.feed(json.dumps(progress).encode()) == []
+    assert reader.feed(json.dumps(results("a")).encode()) == [Observation("life")]
+
+
+# --- what it says when it stops itself
+
+
+def test_a_turn_that_reached_its_cap_says_which_conversation_to_go_on_from():
+    capped = {"is_error": True, "subtype": "error_max_budget_usd", "errors": ["Reached"], "total_cost_usd": 0.5}
+    assert end(_said("half"), capped) == Trouble(kind="cap", error="Reached", session=SESSION, spent=Spending(cost=0.5))
+
+
+@pytest.mark.parametrize(
+    ("type", "only_model"),
+    [("seven_day_opus", True), ("seven_day_sonnet", True), ("seven_day", False), ("five_hour", False), (None, False)],
+)
+def test_a_usage_limit_of_a_model_is_told_from_that_of_an_account(type, only_model):
+    about = {"status": "rejected", "resetsAt": 99, "rateLimitType": type}
+    limit = {"type": "rate_limit_event", "rate_limit_info": about}
+    ending = end(limit, {"is_error": True, "api_error_status": 429, "result": "limit"})
+    assert isinstance(ending, Trouble)
+    assert (ending.kind, ending.retry_at, ending.only_model) == ("limit", 99.0, only_model)
+
+
+def test_a_warning_before_a_limit_is_none():
+    limit = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed_warning", "resetsAt": 99}}
+    ending = end(limit, {"is_error": True, "api_error_status": 429, "result": "busy"})
+    assert isinstance(ending, Trouble)
+    assert (ending.kind, ending.retry_at, ending.only_model) == ("overload", 0.0, False)
+
+
+def test_a_conversation_that_is_gone_from_disk_is_named(written):
+    reader = Claude(Setup(name="claude")).reader(turn(base=BASE))
+    words = f"No conversation found with session ID: {BASE}\n"
+    assert reader.close(1, words) == Trouble(kind="session", error=f"the conversation {BASE} is gone from {sessions()}")
+
+
+def test_a_program_that_says_nothing_although_its_conversation_is_there_has_crashed(written):
+    written(BASE, ASKED, ANSWERED)
+    ending = Claude(Setup(name="claude")).reader(turn(base=BASE)).close(1, "boom")
+    assert ending == Trouble(kind="crash", error="the program ended with exit code 1 without a result: boom")
+    fresh = Claude(Setup(name="claude")).reader(turn()).close(1, "boom")
+    assert fresh == ending
+
+
+def test_a_program_that_spoke_had_found_its_conversation(written):
+    reader = Claude(Setup(name="claude")).reader(turn(base=BASE))
+    reader.feed(b'{"type":"system","subtype":"init"}')
+    assert reader.close(1, "boom").kind == "crash"
 
 
 def test_a_turn_cut_off_anywhere_before_its_result_is_a_crash_counted_by_an_estimate():
     lines = (RECORDINGS / "tool.jsonl").read_bytes().splitlines()
     for cut in range(1, len(lines)):
-        reader = StreamReader(SESSION)
+        reader = StreamReader(turn())
         for line in lines[:cut]:
             reader.feed(line)
         assert reader.ending is None
         assert reader.close(-9, "") == Trouble(
             kind="crash",
             error="the program ended with signal 9 without a result",
-            spent=Spending(cost=UNKNOWN_TURN_COST, estimated=True),
+            spent=Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True),
         )
 
 
 def test_a_program_that_never_spoke_cost_nothing_and_its_last_word_on_stderr_is_the_evidence():
-    ending = StreamReader(SESSION).close(1, "warning: old\nError: Session ID is already in use\n")
+    ending = StreamReader(turn()).close(1, "warning: old\nError: Session ID is already in use\n")
     assert ending == Trouble(
         kind="crash", error="the program ended with exit code 1 without a result: Error: Session ID is already in use"
     )
@@ -241,7 +366,9 @@ def test_an_error_the_turn_got_over_is_none():
         _said("on we go"),
         {"is_error": True, "subtype": "error_max_turns", "errors": ["many"]},
     )
-    assert ending == Trouble(kind="crash", error="many", spent=Spending(cost=UNKNOWN_TURN_COST, estimated=True))
+    assert ending == Trouble(
+        kind="crash", error="many", spent=Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True)
+    )
 
 
 def test_an_error_of_an_agent_below_the_agent_is_not_the_turns():
@@ -266,7 +393,7 @@ def test_a_reply_may_talk_of_anything(text):
 
 @pytest.mark.parametrize("line", [b"", b"no json", b"[1]", b"3", b'{"type":"assistant"}', b'{"type":"result"', b"\xff"])
 def test_a_line_that_means_nothing_is_passed_over(line):
-    reader = StreamReader(SESSION)
+    reader = StreamReader(turn())
     reader.feed(line)
     assert reader.ending is None
 
@@ -274,7 +401,7 @@ def test_a_line_that_means_nothing_is_passed_over(line):
 def end(*events: dict) -> Reply | Trouble | None:
     """How a turn ended that printed these; the last is its result."""
     *before, last = events
-    reader = StreamReader(SESSION)
+    reader = StreamReader(turn())
     for event in (*before, {"type": "result", **last}):
         reader.feed(json.dumps(event).encode())
     return reader.ending
@@ -317,14 +444,14 @@ AGAIN, MORE = ("user", "again", ""), ("assistant", "more", "end_turn")
 
 def test_a_lost_reply_is_read_from_the_session_and_its_cost_is_estimated(written):
     written(SESSION, ASKED, ANSWERED)
-    spent = Spending(cost=UNKNOWN_TURN_COST, estimated=True)
-    assert Claude().recall(turn()) == Reply(text="answered", session=SESSION, spent=spent)
+    spent = Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True)
+    assert Claude(Setup(name="claude")).recall(turn()) == Reply(text="answered", session=SESSION, spent=spent)
 
 
 def test_a_branch_that_has_its_own_reply_is_recalled(written):
     written(BASE, ASKED, ANSWERED)
     written(SESSION, ASKED, ANSWERED, AGAIN, MORE)
-    recalled = Claude().recall(turn(base=BASE))
+    recalled = Claude(Setup(name="claude")).recall(turn(base=BASE))
     assert recalled is not None
     assert recalled.text == "more"
 
@@ -342,11 +469,11 @@ def test_a_branch_that_has_its_own_reply_is_recalled(written):
 def test_what_is_no_reply_of_this_turn_is_not_recalled(written, messages):
     written(BASE, ASKED, ANSWERED)
     written(SESSION, *messages)
-    assert Claude().recall(turn(base=BASE)) is None
+    assert Claude(Setup(name="claude")).recall(turn(base=BASE)) is None
 
 
 def test_without_a_session_nothing_is_recalled(written):
-    assert Claude().recall(turn()) is None
+    assert Claude(Setup(name="claude")).recall(turn()) is None
 
 
 def test_sessions_are_where_the_program_keeps_them():

@@ -57,7 +57,7 @@ def test_everything_that_happens_is_told_in_lines_with_their_time(room):
     shown = ran.err.splitlines()[:-5]
     assert all(re.match(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \S", line) for line in shown)
     assert ran.lines[:-5] == [
-        "run r started: flow at START.sh",
+        "run r started: flow at START.sh, budget $10.00 (default)",
         "main starts at START.sh",
         "main START.sh -> END.sh (goto)",
         "main done",

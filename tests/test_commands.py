@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from raymond.events import LimitsChanged, RunStarted, StepFailed
+from raymond.events import AgentRetried, LimitsChanged, RunStarted, StepFailed, StepStarted
 from running import GO, Room, until
 
 DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
@@ -234,6 +234,7 @@ KEYS = [
     "asks",
     "cost_usd",
     "cost_is_estimated",
+    "denied",
     "iterations",
     "agents",
     "started_at",
@@ -269,6 +270,64 @@ def test_with_json_one_document_stands_on_stdout_and_nothing_else(room: Room, st
 def test_quiet_leaves_what_steps_print_and_the_ending(room: Room) -> None:
     ran = room.command(DONE, "--quiet")
     assert [ran.lines[0], ran.lines[1].partition(" ")[0], len(ran.lines)] == ["main | hello", "completed:", 6]
+
+
+# --- resume: without the conversation, with more tools, with more turns
+
+LOSES = {
+    "START.md": "",
+    "NEXT.md": "",
+    "replies.yaml": "START: {text: <goto>NEXT</goto>, cost: 0.25}\nNEXT: [[{fail: session, error: gone}, <result>ok</result>]]",
+}
+
+
+@pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "as it was"])
+def test_who_failed_tries_again_without_its_conversation_when_told_so(room: Room, backend: str, fresh: bool) -> None:
+    ran = room.command(LOSES, "--backend", backend)
+    assert (ran.code, [event.kind for event in ran.all(StepFailed)]) == (1, ["session"])
+    again = room.resume(*(["--fresh"] if fresh else []))
+    first, second, third = again.all(StepStarted)
+    assert (again.code, again.out, second.base) == (0, "ok\n", first.session)
+    assert third.base == ("" if fresh else first.session)
+    assert [event.fresh for event in again.all(AgentRetried)] == [fresh]
+
+
+def test_who_did_not_fail_keeps_its_conversation(room: Room) -> None:
+    """--fresh is for those that try again; one whose driver was stopped between two steps is none of them."""
+    room.command(
+        {**LOSES, "replies.yaml": LOSES["replies.yaml"].replace("[[{fail: session, error: gone}, ", "[[")},
+        "--max-turns",
+        "1",
+    )
+    again = room.resume("--fresh", "--max-turns", "9")
+    first, second = again.all(StepStarted)
+    assert (again.code, second.base) == (0, first.session)
+
+
+def test_a_run_stops_after_its_turns_and_goes_on_with_more(room: Room) -> None:
+    files = {"START.md": "", "SCRIPT.sh": "echo '<goto>END</goto>'", "END.md": ""}
+    replies = {"replies.yaml": "START: <goto>SCRIPT</goto>\nEND: <result>ok</result>"}
+    ran = room.command(files | replies, "--max-turns", "1")
+    assert (ran.code, ran.lines[-1]) == (4, "next:   raymond resume r --max-turns MORE")
+    assert "why:    max_turns (1) was reached" in ran.lines
+    # Scripts are none.
+    again = room.resume("--max-turns", "2")
+    assert (again.code, again.out, again.all(LimitsChanged)[-1].max_turns) == (0, "ok\n", 2)
+
+
+def test_no_turns_at_all_make_no_sense(room: Room) -> None:
+    done = room.raymond("run", room.flow(DONE), "--max-turns", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "0 is not in the range x>=1" in done.stderr
+
+
+def test_tools_that_are_allowed_later_stand_beside_those_of_the_start(room: Room) -> None:
+    ran = room.command(LOSES, "--allow-tool", "Read")
+    assert ran.run.allowed_tools == ["Read"]
+    again = room.resume("--allow-tool", "WebFetch", "--allow-tool", "Bash(make:*)")
+    assert (again.code, again.run.allowed_tools) == (0, ["Read", "WebFetch", "Bash(make:*)"])
+    assert again.all(LimitsChanged)[-1].allowed_tools == ["WebFetch", "Bash(make:*)"]
 
 
 # --- --log-file
@@ -540,5 +599,6 @@ def test_a_dry_run_of_a_program_shows_its_exact_command_line(room: Room) -> None
     spool = f"{room.path}/.raymond/spool/r/1.1"
     assert started == (
         f"{sys.executable} -m raymond.testing.agent --sessions {room.path}/.raymond/sessions/r --reply {spool}/reply.json "
-        f"-p --output-format stream-json --verbose --session-id SESSION --model small < {spool}/prompt"
+        f"-p --output-format stream-json --verbose --session-id SESSION --model small --max-budget-usd 10.0000 "
+        f"< {spool}/prompt"
     )

@@ -60,28 +60,34 @@ def test_a_flag_comes_before_the_environment_that_before_the_project_and_that_be
 
 
 def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
-    user = of_user(room, 'notify = ["tell me"]\nkeep = "7d"\nbudget = 1\n')
+    user = of_user(room, 'notify = ["tell me"]\nkeep = "7d"\nbudget = 1\n[backends.mine]\ncommand = ["my-agent"]\n')
     project = of_project(room, "budget = 2.5\n")
     environment = {"RAYMOND_TIMEOUT": "90s", "RAYMOND_ALLOW_TOOLS": "Read, Bash(make)"}
     done = room.raymond("config", "show", "--origin", environment=environment)
     assert told(done) == (
         0,
         (
-            'backend         = "scripted"  # default\n'
-            "model           = not set  # default\n"
-            "effort          = not set  # default\n"
-            f"budget          = 2.5  # {project}\n"
-            "max_iterations  = not set  # default\n"
-            "max_time        = not set  # default\n"
-            "max_parallel    = not set  # default\n"
-            'timeout         = "90s"  # RAYMOND_TIMEOUT\n'
-            'max_wait        = "1d"  # default\n'
-            'patience        = "6h"  # default\n'
-            "permission_mode = not set  # default\n"
-            'allow_tools     = ["Read","Bash(make)"]  # RAYMOND_ALLOW_TOOLS\n'
-            f'notify          = ["tell me"]  # {user}\n'
-            'durability      = "normal"  # default\n'
-            f'keep            = "7d"  # {user}\n'
+            "backend           = not set  # default\n"
+            "model             = not set  # default\n"
+            "effort            = not set  # default\n"
+            f"budget            = 2.5  # {project}\n"
+            "max_iterations    = not set  # default\n"
+            "max_time          = not set  # default\n"
+            "max_parallel      = not set  # default\n"
+            'timeout           = "90s"  # RAYMOND_TIMEOUT\n'
+            'max_wait          = "1d"  # default\n'
+            'tool_timeout      = "30m"  # default\n'
+            "max_turns         = not set  # default\n"
+            "unknown_turn_cost = 0.5  # default\n"
+            "retryable         = not set  # default\n"
+            'patience          = "6h"  # default\n'
+            "permission_mode   = not set  # default\n"
+            'allow_tools       = ["Read","Bash(make)"]  # RAYMOND_ALLOW_TOOLS\n'
+            f'notify            = ["tell me"]  # {user}\n'
+            'durability        = "normal"  # default\n'
+            f'keep              = "7d"  # {user}\n'
+            f'backends          = {{"mine":{{"command":["my-agent"]}}}}  # {user}\n'
+            "prices            = not set  # default\n"
         ),
         "",
     )
@@ -120,12 +126,154 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
         ),
         ("model = 3", 'error: PATH: `model` must be text\nhint: model = "sonnet"'),
         ("durability = 1", 'error: PATH: `durability` must be one of: normal, strict\nhint: durability = "strict"'),
+        (
+            "tool_timeout = 5",
+            'error: PATH: `tool_timeout` must be a length of time, like 90s, 10m or 2h\nhint: tool_timeout = "30m"',
+        ),
+        ("max_turns = 0", "error: PATH: `max_turns` must be a whole number, 1 or more\nhint: max_turns = 500"),
+        (
+            "unknown_turn_cost = -1",
+            "error: PATH: `unknown_turn_cost` must be a number of dollars, 0 or more\nhint: unknown_turn_cost = 0.50",
+        ),
+        ("retryable = 5", 'error: PATH: `retryable` must be a list of texts\nhint: retryable = ["upstream .* reset"]'),
+        (
+            'retryable = ["ok", "("]',
+            (
+                "error: PATH: `retryable` must be regular expressions; `(` is none: missing ), unterminated subpattern at "
+                'position 0\nhint: retryable = ["upstream .* reset"]'
+            ),
+        ),
+        *(
+            (
+                text,
+                (
+                    "error: PATH: `backends` must be tables, one for each backend, named with letters, digits, _ and -\n"
+                    'hint: backends = {mine = {command = ["my-agent"]}}'
+                ),
+            )
+            for text in ('backends = ["mine"]', "backends.mine = 3", '[backends."my agent"]\ncommand = ["x"]')
+        ),
+        (
+            "prices = 3",
+            (
+                "error: PATH: `prices` must be tables, one for each model\n"
+                "hint: prices = {my-model = {input = 1.25, output = 10.00}}"
+            ),
+        ),
+        *(
+            (
+                f"[prices.{model}]\n{table}",
+                (
+                    f"error: PATH: `prices` must be input, output and cached of a model, in dollars for a million tokens "
+                    f"(`{model}`)\nhint: prices = {{my-model = {{input = 1.25, output = 10.00}}}}"
+                ),
+            )
+            for model, table in (("small", "input = 1"), ("small", "input = 1\noutput = 1\nthinking = 1"), ("x", ""))
+        ),
+        (
+            '[prices.small]\ninput = "much"\noutput = 1',
+            (
+                "error: PATH: `prices` must be a number of dollars, 0 or more (`small`)\n"
+                "hint: prices = {my-model = {input = 1.25, output = 10.00}}"
+            ),
+        ),
         ("budget = ", "error: PATH is not TOML: invalid value (at end of document)\nhint: budget = 5.00"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_with_the_way_out(room: Room, text: str, error: str) -> None:
     path = of_project(room, text)
     assert told(room.raymond("config", "show")) == (2, "", error.replace("PATH", str(path)) + "\n")
+
+
+def test_the_tables_of_a_project_stand_beside_those_of_a_person_and_come_before_them(room: Room) -> None:
+    of_user(
+        room,
+        """
+        [backends.mine]
+        command = ["mine"]
+        [backends.both]
+        command = ["of the person"]
+        [prices.small]
+        input = 1.0
+        output = 2.0
+        """,
+    )
+    of_project(
+        room,
+        """
+        [backends.both]
+        command = ["of the project"]
+        [prices.big]
+        input = 10
+        output = 20.5
+        cached = 0.1
+        """,
+    )
+    found = json.loads(room.raymond("config", "show", "--json").stdout)
+    assert found["backends"]["value"] == {"mine": {"command": ["mine"]}, "both": {"command": ["of the project"]}}
+    assert list(found["prices"]["value"]) == ["small", "big"]
+    assert found["prices"]["value"]["big"] == {"input": 10.0, "output": 20.5, "cached": 0.1}
+    room.raymond("run", room.flow(DONE), "--id", "r")
+    start = next(event for event in room.events() if isinstance(event, RunStarted))
+    assert {model: (price.input, price.output) for model, price in start.prices.items()} == {
+        "small": (1.0, 2.0),
+        "big": (10.0, 20.5),
+    }
+
+
+@pytest.mark.parametrize(
+    "table", ['[backends.claude]\nprogram = "./evil"', "[backends.mine]", "[backends.mine]\ncost = 1"]
+)
+def test_a_project_names_commands_of_its_own_and_nothing_of_the_programs_that_are_asked_unasked(
+    room: Room, table: str
+) -> None:
+    path = of_project(room, table)
+    user = Path(room.environment["HOME"]) / ".config" / "raymond" / "config.toml"
+    name = table.partition("]")[0]
+    error = f"error: {path}: `{name}]` without a `command` is for a person to set, not for a project\nhint: set it in {user}\n"
+    assert told(room.raymond("config", "show")) == (2, "", error)
+    path.unlink()
+    of_user(room, table)
+    assert room.raymond("config", "show").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["RAYMOND_BACKENDS", "RAYMOND_PRICES"])
+def test_no_variable_of_the_environment_sets_a_table(room: Room, name: str) -> None:
+    plain = told(room.raymond("config", "show", "--origin"))
+    assert told(room.raymond("config", "show", "--origin", environment={name: "mine"})) == plain
+
+
+def test_new_limits_come_from_the_configuration_into_the_run(room: Room) -> None:
+    of_project(
+        room, 'tool_timeout = "5m"\nmax_turns = 7\nunknown_turn_cost = 0.25\nretryable = ["upstream .* reset"]\n'
+    )
+    room.raymond("run", room.flow(DONE), "--id", "r", "--max-turns", "9")
+    start = next(event for event in room.events() if isinstance(event, RunStarted))
+    assert (start.tool_timeout, start.max_turns, start.unknown_turn_cost) == (300.0, 9, 0.25)
+    assert start.retryable == ["upstream .* reset"]
+
+
+@pytest.mark.parametrize(
+    ("files", "flags", "said"),
+    [
+        (DONE, (), "budget $2.50 (PATH)"),
+        (DONE, ("--budget", "4"), "budget $4.00 (--budget)"),
+        (DONE, ("--budget", "0"), "no budget (--budget)"),
+        # What a person set comes before what a workflow asks for.
+        ({**DONE, "workflow.yaml": "budget: 1.5\n"}, (), "budget $2.50 (PATH)"),
+    ],
+)
+def test_the_first_line_says_the_budget_and_where_it_comes_from(
+    room: Room, files: dict[str, str], flags: tuple[str, ...], said: str
+) -> None:
+    path = of_project(room, "budget = 2.5\n")
+    ran = room.command(files, *flags)
+    assert ran.lines[0] == f"run r started: flow at START.sh, {said.replace('PATH', str(path))}"
+
+
+def test_the_budget_of_a_workflow_counts_when_nobody_set_another(room: Room) -> None:
+    ran = room.command({**DONE, "workflow.yaml": "budget: 1.5\n"})
+    assert ran.lines[0] == "run r started: flow at START.sh, budget $1.50 (the workflow)"
 
 
 def test_a_wrong_value_in_the_environment_names_the_variable(room: Room) -> None:
@@ -244,7 +392,7 @@ def test_every_shell_has_its_completion_script(room: Room, shell: str, line: str
     [
         ("raymond sta", "status start"),
         ("raymond run --dry", "--dry-run"),
-        ("raymond resume --ma", "--max-iterations --max-time --map"),
+        ("raymond resume --ma", "--max-iterations --max-time --max-turns --map"),
         ("raymond run . --permission-mode p", "plan"),
         ("raymond config s", "show"),
     ],

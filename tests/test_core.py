@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, place, start
-from raymond import core, limits, run, schedule, tags, views
+from raymond import core, evolution, limits, prompts, run, schedule, tags, views
 from raymond.core import Begin, Failure, Interruption, Output, Spending, Stop, Tick
 from raymond.events import (
     AgentFailed,
+    AgentHeld,
     AgentMoved,
     AgentPaused,
     AgentStarted,
@@ -17,11 +18,13 @@ from raymond.events import (
     BackendOpened,
     RunEnded,
     RunStopped,
+    SessionNamed,
     StepFailed,
     StepFinished,
     StepInterrupted,
     StepRefused,
     StepStarted,
+    WorkflowChanged,
 )
 from raymond.run import Run
 
@@ -42,6 +45,10 @@ FILES = {
     "EITHER.md": head("allowed_transitions: [{tag: goto, target: A.md}, {tag: result}]"),
     "OPEN.md": head("allowed_transitions: [{tag: result}]"),
     "FORKS.md": head("allowed_transitions: [{tag: fork, target: A, next: B, cd: sub, item: '1'}]"),
+    "OPUS.md": head("model: opus"),
+    "SONNET.md": head("model: sonnet"),
+    "ASKS.md": head("on_denied: pause", "Do it."),
+    "GOES.md": head("on_denied: count"),
     "SCRIPTED.sh": block("allowed_transitions: [{tag: goto, target: A}]"),
 }
 
@@ -403,6 +410,12 @@ def test_what_trying_again_would_not_mend_fails_at_once(kind: str) -> None:
     ]
 
 
+def test_a_conversation_that_is_gone_fails_its_agent_and_says_the_way_out() -> None:
+    play = at("A")
+    play.fail("session", error="it is gone")
+    assert play.last[1].error == f"it is gone; raymond resume {play.run.start.workflow_id} --fresh goes on without it"
+
+
 def test_a_failed_visit_goes_to_on_error() -> None:
     play = at("SAFE")
     for _ in range(3):
@@ -596,7 +609,7 @@ def test_a_backend_that_waits_for_a_person_is_not_opened_by_time(kind: str) -> N
 def test_a_usage_limit_longer_than_max_wait_stops_the_run() -> None:
     play = three(max_wait=3600.0)
     play.fail("limit", "main_a1", retry_at=START + 3601)
-    reason = "claude is closed by its usage limit for longer than max_wait"
+    reason = "claude is closed by its usage limit for 1h, longer than max_wait (1h)"
     assert play.last[2:] == [RunStopped(kind="limit", reason=reason)]
     assert views.exit_code(play.run) == 4
     play.say("<goto>A</goto>", "main_b2")
@@ -614,6 +627,416 @@ def test_a_run_that_is_stopped_is_not_stopped_again() -> None:
     play.stop()
     play.fail("limit", "main_a1")
     assert play.kinds() == ["StepFailed", "BackendClosed"]
+
+
+# One model of a backend
+
+
+def models(**given: Any) -> Play:
+    """Main waits for two turns of opus, one of sonnet and one of codex; none runs yet."""
+    play = Play(FILES, **given)
+    play.say("<fork>OPUS</fork><fork>OPUS</fork><fork>SONNET</fork><fork>CODEX</fork><wait>N</wait>")
+    return play
+
+
+def opus_is_closed(**given: Any) -> Play:
+    """Both turns of opus ran into its limit; they wait for it."""
+    play = models(**given)
+    play.begin("main_opus2")
+    play.fail("limit", "main_opus1", error="no opus", retry_at=START + 3600, only_model=True)
+    play.fail("limit", "main_opus2", error="no opus", retry_at=START + 3600, only_model=True)
+    for name in ("main_opus1", "main_opus2"):
+        play.begin(name)
+    return play
+
+
+def queues(play: Play) -> dict[str, list[str]]:
+    return {pool: [*queue] for pool, queue in play.run.ready.items() if queue}
+
+
+def test_a_limit_of_one_model_closes_that_model_alone() -> None:
+    play = models()
+    play.fail("limit", "main_opus1", error="no opus", retry_at=START + 3600, only_model=True)
+    assert play.last == [
+        StepFailed(agent="main_opus1", step=2, kind="limit", error="no opus", charged=False, again=True),
+        BackendClosed(backend="claude/opus", kind="limit", error="no opus", until=START + 3600, since=START),
+    ]
+    assert schedule.wake_at(play.run) == START + 3600
+    for name in ("main_opus1", "main_opus2"):
+        assert play.begin(name) == AgentHeld(agent=name, pool="claude/opus")
+    assert queues(play) == {
+        "claude/opus": ["main_opus1", "main_opus2"],
+        "claude": ["main_sonnet3"],
+        "codex": ["main_codex4"],
+    }
+    assert schedule.owed(play.run) == ["main_sonnet3", "main_codex4"]
+    assert (play.agent("main_opus1").status, play.run.turns, play.run.reserved) == ("ready", 2, 0.0)
+    assert views.reason(play.run) == "claude/opus is closed until 1970-01-12T14:46:40Z: no opus"
+
+
+def test_a_turn_of_a_closed_model_that_began_before_says_nothing_new() -> None:
+    play = models()
+    play.begin("main_opus2")
+    play.fail("limit", "main_opus1", retry_at=START + 3600, only_model=True)
+    play.fail("limit", "main_opus2", retry_at=START + 3600, only_model=True)
+    assert play.kinds() == ["StepFailed"]
+
+
+def test_at_its_time_one_turn_tries_the_model_and_its_answer_opens_it() -> None:
+    play = opus_is_closed()
+    assert play.pass_time(3599) == []
+    assert play.pass_time(1) == [BackendOpened(backend="claude/opus", probing=True)]
+    assert sorted(schedule.owed(play.run)) == ["main_codex4", "main_opus1", "main_sonnet3"]
+    tries = started(play, "main_opus1")
+    assert (tries.backend, tries.model, play.agent("main_opus1").held) == ("claude", "opus", "")
+    assert "main_opus2" not in schedule.owed(play.run)
+    play.say("<goto>OPUS</goto>", "main_opus1")
+    assert play.last[1] == BackendOpened(backend="claude/opus")
+    assert (play.run.closed, play.run.probing) == ({}, {})
+    assert queues(play)["claude"] == ["main_sonnet3", "main_opus2", "main_opus1"]
+    assert (play.agent("main_opus1").backend, play.agent("main_opus2").held) == ("claude", "")
+    assert started(play, "main_opus2").backend == "claude"
+
+
+def test_the_conversation_of_a_turn_that_tried_a_model_goes_on() -> None:
+    play = opus_is_closed()
+    play.pass_time(3600)
+    tried = started(play, "main_opus1")
+    play.say("<goto>OPUS</goto>", "main_opus1")
+    assert started(play, "main_opus1").base == tried.session
+
+
+def test_a_second_limit_closes_the_model_again() -> None:
+    play = opus_is_closed()
+    play.pass_time(3600)
+    play.fail("limit", "main_opus1", error="not yet", retry_at=START + 7200, only_model=True)
+    assert play.last[1] == BackendClosed(
+        backend="claude/opus", kind="limit", error="not yet", until=START + 7200, since=START, tries=1
+    )
+    assert play.run.probing == {}
+    assert play.begin("main_opus1") == AgentHeld(agent="main_opus1", pool="claude/opus")
+    assert queues(play)["claude/opus"] == ["main_opus2", "main_opus1"]
+
+
+def test_a_crash_of_the_turn_that_tries_leaves_the_next_try_to_the_next() -> None:
+    play = opus_is_closed()
+    play.pass_time(3600)
+    play.fail("crash", "main_opus1")
+    assert play.begin("main_opus1") == AgentHeld(agent="main_opus1", pool="claude/opus")
+    assert [name for name in schedule.owed(play.run) if "opus" in name] == ["main_opus2"]
+
+
+def test_resume_can_try_a_model_at_once() -> None:
+    play = opus_is_closed()
+    assert play.resume()[1:] == []
+    assert play.resume(at_once=True)[1:] == [BackendOpened(backend="claude/opus", probing=True)]
+    assert "main_opus1" in schedule.owed(play.run)
+
+
+def test_a_turn_without_a_model_of_its_own_waits_for_the_backends_choice() -> None:
+    play = three()
+    play.fail("limit", "main_a1", only_model=True)
+    assert play.last[1] == BackendClosed(
+        backend="claude/default", kind="limit", error="boom", until=START + 900, since=START
+    )
+    assert play.begin("main_a1") == AgentHeld(agent="main_a1", pool="claude/default")
+
+
+@pytest.mark.parametrize(("text", "held"), [("opus", True), ("sonnet", False)])
+def test_a_function_asks_for_its_own_model(text: str, held: bool) -> None:
+    play = opus_is_closed()
+    play.say(f'<function return="N" model="{text}">A</function>', "main_sonnet3")
+    assert isinstance(play.begin("main_sonnet3"), AgentHeld) is held
+
+
+def test_the_model_of_a_state_wins_over_the_one_of_a_function_and_that_over_the_runs() -> None:
+    play = Play(FILES, model="haiku")
+    assert started(play).model == "haiku"
+    play.say('<function return="N" model="small">OPUS</function>')
+    assert started(play).model == "opus"
+    play.say("<goto>A</goto>")
+    assert started(play).model == "small"
+
+
+def test_an_answer_of_a_model_that_is_tried_shows_that_its_backend_answers_too() -> None:
+    play = opus_is_closed()
+    play.pass_time(3600)
+    play.begin("main_opus1")
+    play.fail("overload", "main_sonnet3")
+    play.say("<goto>OPUS</goto>", "main_opus1")
+    assert play.last[1:3] == [BackendOpened(backend="claude"), BackendOpened(backend="claude/opus")]
+    assert play.run.closed == {}
+
+
+def test_who_leaves_the_state_waits_for_its_model_no_more() -> None:
+    play = opus_is_closed()
+    play.ask("move", agent="main_opus1", state="SONNET")
+    assert play.agent("main_opus1").held == ""
+    assert started(play, "main_opus1").model == "sonnet"
+
+
+def test_who_was_paused_while_its_model_opened_is_tried_as_ever() -> None:
+    """Else it would stand in a queue that nobody looks at."""
+    play = opus_is_closed()
+    play.ask("pause", agent="main_opus2")
+    play.pass_time(3600)
+    play.say("<goto>OPUS</goto>", "main_opus1")
+    play.ask("retry", agent="main_opus2")
+    assert "main_opus2" in schedule.owed(play.run)
+
+
+@pytest.mark.parametrize(
+    ("files", "pool"), [({"renamed": {"OPUS.md": "S.sh"}}, "scripts"), ({"backends": {"OPUS.md": "codex"}}, "codex")]
+)
+def test_who_is_held_when_files_change_waits_for_whoever_runs_its_state_now(files: Any, pool: str) -> None:
+    play = opus_is_closed()
+    play.commit([WorkflowChanged(source="1" * 64, **files)])
+    assert (play.agent("main_opus1").pool, play.agent("main_opus1").held) == (pool, "")
+
+
+def test_a_closed_model_gives_its_backend_no_more_places() -> None:
+    play = opus_is_closed(max_turns_at_once=2)
+    play.say("<fork next='SONNET'>SONNET</fork>", "main_sonnet3")
+    assert schedule.owed(play.run) == ["main_sonnet3_sonnet1", "main_sonnet3", "main_codex4"]
+    play.begin("main_sonnet3")
+    play.begin("main_sonnet3_sonnet1")
+    play.pass_time(3600)
+    assert schedule.owed(play.run) == ["main_codex4"]
+    play.say("<result>x</result>", "main_sonnet3")
+    assert schedule.owed(play.run) == ["main_codex4", "main_opus1"]
+    play.begin("main_opus1")
+    play.say("<goto>SONNET</goto>", "main_sonnet3_sonnet1")
+    assert schedule.owed(play.run) == ["main_sonnet3_sonnet1", "main_codex4"]
+    play.begin("main_sonnet3_sonnet1")
+    play.fail("crash", "main_opus1")
+    play.begin("main_opus1")
+    assert sorted(schedule.owed(play.run)) == ["main_codex4", "main_opus2"], "one place is free"
+
+
+def test_one_place_is_given_to_one_turn_also_when_a_model_may_be_tried() -> None:
+    play = opus_is_closed(max_turns_at_once=2)
+    play.pass_time(3600)
+    play.say("<fork next='SONNET'>SONNET</fork>", "main_sonnet3")
+    assert schedule.owed(play.run) == ["main_sonnet3_sonnet1", "main_sonnet3", "main_codex4"]
+
+
+def test_a_closed_model_adds_nobody_to_share_the_budget_with() -> None:
+    play = opus_is_closed(budget=12.0, max_turns_at_once=2)
+    play.say("<fork>A</fork><fork>A</fork><fork>A</fork><goto>SONNET</goto>", "main_sonnet3")
+    # Two places of claude, two of codex; seven agents are ready.
+    assert started(play, "main_sonnet3_a1").cap == 3.0
+
+
+@pytest.mark.parametrize("kind", ["limit", "auth"])
+def test_a_model_is_not_tried_while_its_backend_is_closed(kind: str) -> None:
+    play = opus_is_closed()
+    play.fail(kind, "main_sonnet3", retry_at=START + 9000 if kind == "limit" else 0.0)
+    play.pass_time(3600)
+    assert schedule.owed(play.run) == ["main_codex4"]
+
+
+def test_a_limit_of_the_backend_that_a_model_is_tried_with_closes_the_backend() -> None:
+    play = opus_is_closed()
+    play.pass_time(3600)
+    play.fail("limit", "main_opus1", error="until noon", retry_at=START + 9000)
+    closed = play.last[1]
+    assert isinstance(closed, BackendClosed)
+    assert closed.backend == "claude"
+
+
+def test_who_must_log_in_while_a_model_is_tried_closes_the_backend() -> None:
+    play = opus_is_closed()
+    play.pass_time(3600)
+    play.fail("auth", "main_opus1", error="log in")
+    closed = play.last[1]
+    assert isinstance(closed, BackendClosed)
+    assert closed.backend == "claude"
+    assert play.statuses() == {
+        "main": "waiting",
+        "main_opus1": "paused",
+        "main_opus2": "paused",
+        "main_sonnet3": "paused",
+        "main_codex4": "ready",
+    }
+    play.resume()
+    assert play.agent("main_sonnet3").status == "ready"
+
+
+# Tools that were refused
+
+
+def test_refused_tools_are_counted_however_the_turn_ends() -> None:
+    play = at("GOES")
+    play.say("<goto>A</goto>", denied=("Bash(git:*)", "Edit"))
+    finished = play.last[0]
+    assert isinstance(finished, StepFinished)
+    assert finished.denied == ["Bash(git:*)", "Edit"]
+    play.say("nothing", denied=("Edit",))
+    play.fail("crash", denied=("WebFetch",))
+    assert play.run.denied == {"Bash(git:*)": 1, "Edit": 2, "WebFetch": 1}
+
+
+def test_with_on_denied_pause_a_person_is_asked_and_the_turn_goes_on_with_what_they_allow() -> None:
+    play = at("ASKS", allowed_tools=["Read"])
+    begun = started(play)
+    play.say("<goto>A</goto>", denied=("Bash(git:*)", "Edit", "Edit"), cost=0.25)
+    assert play.last == [
+        StepRefused(
+            agent="main",
+            step=2,
+            reason="it was refused tools that it needs: Bash(git:*), Edit",
+            session=begun.session,
+            blocked=True,
+            cost=0.25,
+            denied=["Bash(git:*)", "Edit", "Edit"],
+        ),
+        AgentPaused(
+            agent="main",
+            reason="refused: Bash(git:*), Edit (on_denied: pause); "
+            "raymond resume test-1 --allow-tool 'Bash(git:*)' --allow-tool 'Edit'",
+        ),
+    ]
+    assert (play.main.status, play.main.state, play.run.iterations, play.run.denied["Edit"]) == (
+        "paused",
+        "ASKS.md",
+        1,
+        2,
+    )
+    assert (views.status(play.run), schedule.owed(play.run)) == ("paused", [])
+    play.ask("limits", allowed_tools=["Bash(git:*)", "Edit"])
+    play.resume()
+    assert play.run.allowed_tools == ["Read", "Bash(git:*)", "Edit"]
+    assert play.run.start.allowed_tools == ["Read"], "the event itself is what it was"
+    sent = prompts.prompt(play.run, play.placed, play.main)
+    assert sent == prompts.BLOCKED
+    again = started(play)
+    assert (again.base, again.attempt) == (begun.session, 2)
+    play.say("<goto>A</goto>")
+    assert play.main.state == "A.md"
+
+
+def test_a_reply_with_refused_tools_shows_too_that_a_backend_answers() -> None:
+    play = at("ASKS")
+    play.fail("overload")
+    play.pass_time(1)
+    play.say("<goto>A</goto>", denied=("Edit",))
+    assert play.kinds() == ["StepRefused", "BackendOpened", "AgentPaused"]
+
+
+def test_without_on_denied_refused_tools_change_nothing() -> None:
+    play = at("A")
+    play.say("<goto>B</goto>", denied=("Edit",))
+    assert (play.main.status, play.main.state) == ("ready", "B.md")
+
+
+# Conversations that the backend names, and its counters
+
+
+def test_a_conversation_that_the_backend_named_is_known_before_the_turn_ends() -> None:
+    play = at("A")
+    play.begin()
+    assert play.name("its-own") == [SessionNamed(agent="main", step=2, session="its-own")]
+    assert (play.main.turn_session, play.main.status) == ("its-own", "running")
+    assert evolution.fold(play.decisions).agents["main"].turn_session == "its-own"
+    play.say("<goto>B</goto>")
+    assert started(play).base == "its-own"
+
+
+def test_the_counter_of_a_conversation_is_kept_with_it() -> None:
+    play = at("A")
+    play.say("nothing", meter=(10, 2, 3))
+    assert play.main.meter == (10, 2, 3)
+    play.say("<goto>S</goto>", meter=(20, 4, 6))
+    play.say("<goto>B</goto>", session="")
+    assert play.main.meter == (20, 4, 6), "a script has no conversation"
+    play.fail("crash", spent=Spending(meter=(99,)))
+    play.interrupt(meter=(99,))
+    assert play.main.meter == (20, 4, 6), "the next turn branches from the one before"
+
+
+@pytest.mark.parametrize(
+    ("text", "meter", "within"),
+    [
+        ("<goto>A</goto>", (1, 2), None),
+        ("<reset>A</reset>", (), None),
+        ('<call return="N">A</call>', (1, 2), (1, 2)),
+        ('<function return="N">A</function>', (), (1, 2)),
+        ("<fork next='A'>B</fork>", (1, 2), None),
+        ("<wait>A</wait>", (1, 2), None),
+    ],
+)
+def test_what_a_transition_does_to_the_counter(text: str, meter: tuple[int, ...], within: tuple[int, ...]) -> None:
+    play = Play(FILES)
+    play.say(text, meter=(1, 2))
+    assert play.main.meter == meter
+    assert [frame.meter for frame in play.main.stack or ()] == ([within] if within else [])
+    if "main_b1" in play.run.agents:
+        assert play.agent("main_b1").meter == ()
+    if within:
+        play.say("<result>x</result>", meter=(50, 60))
+        assert play.main.meter == (1, 2)
+
+
+def test_a_fresh_try_has_an_empty_counter() -> None:
+    play = at("A")
+    play.say("nothing", meter=(1, 2))
+    play.fail("context")
+    assert (play.main.session, play.main.meter) == ("", ())
+
+
+# Turns
+
+
+def test_nothing_starts_beyond_max_turns() -> None:
+    play = at("A", max_turns=3)
+    play.say("<fork>A</fork><fork>A</fork><fork>S</fork><wait>N</wait>")
+    assert schedule.owed(play.run) == ["main_a1", "main_s3"]
+    play.begin("main_a1")
+    assert (play.run.turns, schedule.owed(play.run)) == (3, ["main_s3"])
+    play.say("<goto>A</goto>", "main_a1")
+    assert play.last[-1] == RunStopped(kind="limit", reason="max_turns (3) was reached")
+    assert (views.status(play.run), views.exit_code(play.run), schedule.owed(play.run)) == ("stopped", 4, [])
+    assert play.resume()[1:] == [RunStopped(kind="limit", reason="max_turns (3) was reached")]
+    play.ask("limits", max_turns=4)
+    assert (play.resume()[1:], schedule.owed(play.run)) == ([], ["main_a2", "main_s3"])
+
+
+@pytest.mark.parametrize("how", ["refused", "failed", "interrupted"])
+def test_every_turn_counts_however_it_ends(how: str) -> None:
+    play = at("A", max_turns=2)
+    play.say("nothing") if how == "refused" else play.fail("crash") if how == "failed" else play.interrupt()
+    assert play.last[-1] == RunStopped(kind="limit", reason="max_turns (2) was reached")
+
+
+def test_steps_of_scripts_are_no_turns() -> None:
+    play = at("S", max_turns=2)
+    for _ in range(5):
+        play.say("<goto>S</goto>")
+    assert (play.run.turns, play.run.stopped) == (1, None)
+
+
+def test_200_turns_whose_cost_nobody_can_tell_stop_the_run() -> None:
+    play = Play(FILES)
+    for _ in range(199):
+        play.say("<goto>A</goto>", unknown=True, cost=0.0)
+    play.say("<goto>A</goto>", cost=0.1)
+    assert (play.run.unpriced, play.run.stopped) == (199, None)
+    play.fail("crash", spent=Spending(unknown=True))
+    reason = "200 turns were made whose cost nobody can tell (max_turns)"
+    assert play.last[-1] == RunStopped(kind="limit", reason=reason)
+    assert play.resume()[-1] == RunStopped(kind="limit", reason=reason)
+    play.ask("limits", max_turns=300)
+    play.resume()
+    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
+
+
+def test_with_max_turns_any_number_of_them_may_be_unpriced() -> None:
+    play = Play(FILES, max_turns=250)
+    for _ in range(249):
+        play.say("<goto>A</goto>", unknown=True)
+    assert play.run.stopped is None
+    play.say("<goto>A</goto>", unknown=True)
+    assert play.run.stopped == RunStopped(kind="limit", reason="max_turns (250) was reached")
 
 
 # Limits of the run

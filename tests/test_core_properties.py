@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from builders import Play, block, head
-from raymond import core, events, journal, run, schedule, views
-from raymond.agent import SCRIPTS, Agent
+from raymond import core, events, evolution, journal, schedule, views
+from raymond.agent import SCRIPTS, Agent, backend_of
 from raymond.core import Spending, Tick
-from raymond.events import Decision, Event, RequestTaken, StepStarted
+from raymond.events import AgentHeld, Decision, Event, RequestTaken, StepStarted
 from raymond.run import Run
 from reference import Reference, Said
 
@@ -36,6 +36,10 @@ STATES: dict[str, dict[str, Any]] = {
     "ONCE.md": {"max_visits": 1, "then": "TWICE.md"},
     "LAST.md": {"max_visits": 1, "on_error": "START"},
     "OTHER.md": {"backend": "codex", "retries": 0},
+    "INSIDE.md": {"backend": "codex", "in_place": True},
+    "OPUS.md": {"model": "opus"},
+    "CHEAP.md": {"budget": 0.6},
+    "ASKS.md": {"on_denied": "pause", "model": "opus"},
     "ONLY.md": {"allowed": [{"tag": "goto", "target": "START.md"}], "on_error": "LAST"},
     "FORCED.md": {"allowed": [{"tag": "result", "payload": "forced"}], "force_implicit": True},
     "SPLIT.md": {"allowed": [{"tag": "fork", "target": "WORK", "next": "OTHER", "cd": "sub"}]},
@@ -44,7 +48,7 @@ STATES: dict[str, dict[str, Any]] = {
     "TRY.py": {"on_error": "START", "retries": 1, "max_visits": 2},
     "LOOP.sh": {"max_visits": 2, "then": "START.md"},
 }
-OFTEN = "START START TWICE ONCE LAST LAST LAST OTHER OTHER WORK WORK TRY".split()
+OFTEN = "START START TWICE ONCE LAST LAST LAST OTHER OTHER WORK WORK TRY OPUS OPUS CHEAP ASKS".split()
 DIRECTORIES = {"sub": "/project/sub", "deep": "/project/sub/deep", "bad": "!there is no such directory"}
 
 
@@ -135,7 +139,8 @@ NONSENSE = st.sampled_from([nonsense() for _ in range(100)])
 WHO = st.integers(0, 21)
 COSTS = st.sampled_from([0.0, 0.0, 0.25, 0.5])
 TEXTS = st.sampled_from(["", "said"])
-RARE = "cut cut cut twice parked signal stop limits unlimited move result give_up retry answer".split()
+RARE = "cut cut cut twice parked signal stop limits limits turns unlimited move result give_up retry answer".split()
+DENIED = st.sampled_from([(), (), (), ("Edit",), ("Bash(git:*)", "Edit")])
 STATE = st.sampled_from([*NAMES, "NOPE"])
 
 
@@ -156,6 +161,12 @@ FAILURES = [
     "overload",
     "overload",
     "limit",
+    "limit of the model",
+    "limit of the model",
+    "cap",
+    "cap",
+    "cap",
+    "session",
     "auth",
     "billing",
     "time",
@@ -187,8 +198,12 @@ def of_real(agent: Agent) -> dict[str, Any]:
         "cwd": agent.cwd,
         "session": (agent.session, agent.backend if agent.session else ""),
         "model": agent.model,
+        "meter": agent.meter,
+        "held": agent.held,
+        "told": ("capped" if agent.capped else "blocked" if agent.blocked else "refused") if agent.reminder else "",
+        "visit_cost": agent.visit_cost,
         "frames": [
-            (one.state, one.session, one.backend if one.session else "", one.cwd, one.visits, one.model)
+            (one.state, one.session, one.backend if one.session else "", one.cwd, one.visits, one.model, one.meter)
             for one in agent.stack or ()
         ],
         "variables": agent.variables or {},
@@ -213,8 +228,9 @@ def of_reference(agent: dict[str, Any]) -> dict[str, Any]:
     if agent["results"] is not None:
         results = [(one["agent"], one["state"], one["status"], one["result"]) for one in agent["results"]]
     same = "state status parent cwd model variables visits input results_are_input attempt failures reminders".split()
+    same += "freshened wake forked forks meter held told visit_cost".split()
     return {
-        **{key: agent[key] for key in [*same, "freshened", "wake", "forked", "forks"]},
+        **{key: agent[key] for key in same},
         "session": (agent["session"], agent["backend"] if agent["session"] else ""),
         "frames": [
             (
@@ -224,6 +240,7 @@ def of_reference(agent: dict[str, Any]) -> dict[str, Any]:
                 one["cwd"],
                 one["visits"],
                 one["model"],
+                one["meter"],
             )
             for one in agent["frames"]
         ],
@@ -246,8 +263,13 @@ def unpacked(real: Run) -> Run:
 class Machine(RuleBasedStateMachine):
     """The real core and the reference are told the same; after each rule they must agree."""
 
-    @initialize(most=st.sampled_from([0, 0, 0, 12]), budget=st.sampled_from([0.0, 0.0, 0.0, 3.0]), forks=FORKS)
-    def start(self, most: int, budget: float, forks: Said) -> None:
+    @initialize(
+        most=st.sampled_from([0, 0, 0, 12]),
+        budget=st.sampled_from([0.0, 0.0, 0.37, 20.0, 20.0]),
+        turns=st.sampled_from([0, 0, 0, 0, 20]),
+        forks=FORKS,
+    )
+    def start(self, most: int, budget: float, turns: int, forks: Said) -> None:
         self.play = Play(
             FILES,
             input="begin",
@@ -258,9 +280,12 @@ class Machine(RuleBasedStateMachine):
             patience=200.0,
             max_iterations=most,
             budget=budget,
+            max_turns=turns,
+            in_place=["codex"],
         )
         limits = {"input": "begin", "turns": 3, "scripts": 2, "agents": 6, "max_wait": 1000.0, "patience": 200.0}
-        self.reference = Reference(STATES, "START.md", {**limits, "max_iterations": most, "budget": budget})
+        limits |= {"max_iterations": most, "budget": budget, "max_turns": turns, "in_place": ["codex"]}
+        self.reference = Reference(STATES, "START.md", limits)
         self.reference.now = self.play.now
         self.sessions: set[str] = set()
         self.taken: list[tuple[str, Any, dict[str, Any]]] = []
@@ -271,7 +296,7 @@ class Machine(RuleBasedStateMachine):
     @rule(forks=FORKS)
     def another_run_starts(self, forks: Said) -> None:
         self.teardown()
-        self.start(0, 0.0, forks)
+        self.start(0, 0.0, 0, forks)
 
     # steps
 
@@ -281,42 +306,55 @@ class Machine(RuleBasedStateMachine):
     def can_step(self) -> list[str]:
         return [*self.named("running"), *schedule.owed(self.play.run)]
 
-    def begin_one(self, name: str) -> None:
+    def begin_one(self, name: str) -> bool:
+        """Whether the step of an agent that is owed began; it may wait for its model instead."""
         started = self.play.begin(name)
-        assert isinstance(started, StepStarted)
-        assert not started.session or started.session not in self.sessions
-        self.sessions.add(started.session)
-        expected = self.reference.begin(name, started.session)
-        assert started.base == expected["base"]
+        session = started.session if isinstance(started, StepStarted) else ""
+        expected = self.reference.begin(name, session)
+        if not isinstance(started, StepStarted):
+            assert started == AgentHeld(agent=name, pool=expected["held"])
+            return False
+        assert not session or session not in self.sessions
+        self.sessions.add(session)
+        assert (started.base, started.model) == (expected["base"], expected["model"])
         assert (started.step, started.attempt) == (expected["step"], expected["attempt"])
         assert not started.backend or started.turn == expected["turn"]
+        assert started.cap == pytest.approx(expected["cap"], abs=0.0001)
+        assert bool(started.cap) == bool(expected["cap"])
+        self.reference.agents[name]["cap"] = started.cap
+        return True
 
     def stepping(self, who: int) -> str:
-        """An agent whose step runs; it begins when it does not."""
+        """An agent whose step runs; it begins when it does not. Nobody when it waits for its model instead."""
         names = self.can_step()
         name = names[who % len(names)]
-        if self.play.agent(name).status != "running":
-            self.begin_one(name)
+        if self.play.agent(name).status != "running" and not self.begin_one(name):
+            return ""
         return name
 
-    def says(self, who: int, said: Said, cost: float) -> None:
+    def says(self, who: int, said: Said, cost: float, denied: tuple[str, ...] = ()) -> None:
         name = self.stepping(who)
-        if self.play.agent(name).results_are_input:
+        if not name:
+            return
+        agent = self.play.agent(name)
+        if agent.results_are_input:
             said = [{**one, "input": "given"} if "input" in one else one for one in said]
-        self.play.say(written(said), name, cds=DIRECTORIES, cost=cost)
-        self.reference.output(name, said, cost, DIRECTORIES)
+        turn = agent.pool != SCRIPTS
+        more: dict[str, Any] = {"denied": denied, "meter": (agent.step, who), "unknown": not cost} if turn else {}
+        self.play.say(written(said), name, cds=DIRECTORIES, cost=cost, **more)
+        self.reference.output(name, said, cost, DIRECTORIES, **more)
 
     @precondition(lambda self: schedule.owed(self.play.run))
     @rule()
     def every_owed_step_begins(self) -> None:
-        for name in schedule.owed(self.play.run):
-            self.begin_one(name)
-        assert schedule.owed(self.play.run) == []
+        while names := schedule.owed(self.play.run):
+            self.begin_one(names[0])
+            self.both_owe_the_same_steps()
 
     @precondition(can_step)
-    @rule(who=WHO, said=MOVES, cost=COSTS)
-    def an_agent_moves(self, who: int, said: Said, cost: float) -> None:
-        self.says(who, said, cost)
+    @rule(who=WHO, said=MOVES, cost=COSTS, denied=DENIED)
+    def an_agent_moves(self, who: int, said: Said, cost: float, denied: tuple[str, ...]) -> None:
+        self.says(who, said, cost, denied)
 
     @precondition(can_step)
     @rule(first=MOVES, second=MOVES, third=FORKS)
@@ -345,20 +383,70 @@ class Machine(RuleBasedStateMachine):
     @precondition(can_step)
     @rule(who=WHO, what=WHO, cost=COSTS, retry_in=st.sampled_from([-5.0, 0.0, 0.0, 30.0, 2000.0]))
     def a_step_fails(self, who: int, what: int, cost: float, retry_in: float) -> None:
-        self.fails(self.stepping(who), what, cost, retry_in)
+        name = self.stepping(who)
+        if name:
+            self.fails(name, what, cost, retry_in)
 
     def fails(self, name: str, what: int, cost: float, retry_in: float) -> None:
         kinds = SCRIPT_FAILURES if self.play.agent(name).pool == SCRIPTS else FAILURES
-        kind = kinds[what % len(kinds)]
+        kind, _, only_model = kinds[what % len(kinds)].partition(" ")
+        if kind == "cap" and cost:
+            cost = round(self.play.agent(name).cap + cost - 0.25, 4)
         retry_at = self.play.now + retry_in if retry_in else 0.0
-        self.play.fail(kind, name, spent=Spending(cost=cost), retry_at=retry_at)
-        self.reference.failure(name, kind, cost, retry_at)
+        given: dict[str, Any] = {"only_model": bool(only_model)}
+        self.play.fail(kind, name, spent=Spending(cost=cost, meter=(what,)), retry_at=retry_at, **given)
+        self.reference.failure(name, kind, cost, retry_at, meter=(what,), **given)
 
     @precondition(lambda self: len(self.named("running")) > 1)
     @rule(first=WHO, second=WHO)
     def every_running_step_fails(self, first: int, second: int) -> None:
         for number, name in enumerate(self.named("running")):
             self.fails(name, [first, second][number % 2], 0.0, 0.0)
+
+    @precondition(lambda self: self.play.run.budget and self.can_step())
+    @rule(times=st.sampled_from([1, 4, 12]))
+    def everybody_wants_it_all(self, times: int) -> None:
+        """Turns that cost all they may, one after the other."""
+        for number in range(times):
+            names = self.turns()
+            name = self.stepping(self.can_step().index(names[number % len(names)])) if names else ""
+            if name:
+                self.fails(name, FAILURES.index("cap"), 0.25, 0.0)
+
+    def turns(self) -> list[str]:
+        return [name for name in self.can_step() if self.play.agent(name).pool != SCRIPTS]
+
+    @precondition(turns)
+    @rule(who=WHO, retry_in=st.sampled_from([0.0, 30.0]))
+    def a_model_closes_and_those_that_need_it_wait(self, who: int, retry_in: float) -> None:
+        names = self.turns()
+        name = self.stepping(self.can_step().index(names[who % len(names)]))
+        if name:
+            self.fails(name, FAILURES.index("limit of the model"), 0.0, retry_in)
+            self.every_owed_step_begins()
+
+    @precondition(lambda self: any("/" in pool for pool in self.play.run.closed))
+    @rule(who=WHO, said=MOVES, again=st.booleans())
+    def a_closed_model_is_tried(self, who: int, said: Said, again: bool) -> None:
+        """Its time comes; whoever tries it says something, or finds it closed."""
+        times = [closed.until for pool, closed in self.play.run.closed.items() if "/" in pool]
+        self.time_passes(max(0.0, min(times) - self.play.now))
+        self.every_owed_step_begins()
+        tries = [name for name in self.named("running") if "/" in self.play.agent(name).pool]
+        if tries and again:
+            self.fails(tries[who % len(tries)], FAILURES.index("limit of the model"), 0.0, 30.0)
+        elif tries:
+            self.says(self.can_step().index(tries[who % len(tries)]), said, 0.0)
+
+    @precondition(lambda self: self.named("running"))
+    @rule(who=WHO)
+    def a_backend_names_its_conversation(self, who: int) -> None:
+        names = [name for name in self.named("running") if self.play.agent(name).pool != SCRIPTS]
+        if names:
+            name = names[who % len(names)]
+            own = f"own {len(self.play.decisions)}"
+            self.play.name(own, name)
+            self.reference.named(name, own)
 
     # time and people
 
@@ -400,8 +488,9 @@ class Machine(RuleBasedStateMachine):
         match what:
             case "cut" if self.can_step():
                 name = self.stepping(which)
-                self.play.interrupt(name, cost=0.25)
-                self.reference.interruption(name, 0.25)
+                if name:
+                    self.play.interrupt(name, cost=0.25)
+                    self.reference.interruption(name, 0.25)
             case "twice" if self.taken:
                 id, kind, wanted = self.taken[which % len(self.taken)]
                 assert self.play.ask(kind, id=id, **wanted) == []
@@ -415,15 +504,21 @@ class Machine(RuleBasedStateMachine):
                 wanted = {"agent": names[which % len(names)], "text": "said"}
                 self.request(what, wanted | ({"state": "LOOP"} if what == "move" else {}))
             case "limits":
-                self.request("limits", {"budget": which / 4, "max_iterations": None})
+                self.limit(budget=self.play.run.cost + which / 4)
+            case "turns":
+                self.limit(max_turns=self.play.run.turns + which, allowed_tools=["Edit"])
             case "unlimited":
-                self.request("limits", {"budget": 0.0, "max_iterations": 0})
+                self.limit(budget=0.0, max_iterations=0, max_turns=0)
+
+    def limit(self, **changed: Any) -> None:
+        known = {"budget": None, "max_iterations": None, "max_turns": None, "allowed_tools": []}
+        self.request("limits", known | changed)
 
     @precondition(lambda self: self.play.run.stopped or self.play.run.ended or self.play.run.closed)
-    @rule()
-    def the_run_is_resumed(self) -> None:
-        self.play.resume()
-        self.reference.resume()
+    @rule(at_once=st.booleans(), fresh=st.booleans())
+    def the_run_is_resumed(self, at_once: bool, fresh: bool) -> None:
+        self.play.resume(at_once=at_once, fresh=fresh)
+        self.reference.resume(at_once=at_once, fresh=fresh)
 
     # what must hold
 
@@ -461,6 +556,8 @@ class Machine(RuleBasedStateMachine):
         assert set(real.probing) == {name for name, one in slow.closed.items() if one["probing"]}
         assert schedule.wake_at(real) == slow.due()
         assert (real.iterations, real.cost, real.steps) == (slow.iterations, slow.cost, slow.steps)
+        assert (real.turns, real.unpriced, real.allowed_tools) == (slow.turns, slow.unpriced, slow.tools)
+        assert real.denied == {tool: slow.denied.count(tool) for tool in slow.denied}
         assert (real.stopped.kind if real.stopped else "", real.ended) == (slow.stopped, slow.ended)
         assert (views.status(real), views.exit_code(real)) == (slow.status(), slow.exit_code())
 
@@ -477,16 +574,32 @@ class Machine(RuleBasedStateMachine):
         assert sorted(name for queue in real.ready.values() for name in queue) == ready
         assert all(real.agents[name].pool == pool for pool, queue in real.ready.items() for name in queue)
         assert real.failed == words.count("failed")
+        assert real.reserved == pytest.approx(sum(agent.cap for agent in agents))
+        assert all(not agent.cap for agent in agents if agent.status != "running")
+        assert real.reserved or not any(agent.cap for agent in agents)
+        assert not real.reserved or any(agent.cap for agent in agents), "a crumb is reserved"
         for agent in agents:
             children = [real.agents[name] for name in agent.children or () if name in real.agents]
             assert agent.alive == sum(child.status != "failed" for child in children)
+
+    @invariant()
+    def somebody_goes_on(self) -> None:
+        """Nothing waits for ever: for money that nobody will give back, or in a queue that nobody looks at."""
+        real = self.play.run
+        words = [agent.status for agent in real.agents.values()]
+        if real.stopped or real.ended or "running" in words or "ready" not in words or schedule.wake_at(real):
+            return
+        shut = [pool for pool, closed in real.closed.items() if not closed.until and pool not in real.probing]
+        waits = [agent.pool for agent in real.agents.values() if agent.status == "ready"]
+        over = bool(real.max_turns) and real.turns >= real.max_turns and "scripts" not in waits
+        assert schedule.owed(real) or over or all(backend_of(pool) in shut for pool in waits)
 
     @invariant()
     def folding_all_events_gives_the_run(self) -> None:
         for decision in self.play.decisions[len(self.kept) :]:
             self.kept.append(msgspec.json.decode(events.encode(decision), type=Decision))
             assert self.kept[-1] == decision
-        assert plain(run.fold(self.kept)) == plain(self.play.run)
+        assert plain(evolution.fold(self.kept)) == plain(self.play.run)
 
     def teardown(self) -> None:
         """Cut anywhere, keep a snapshot, fold the rest: the same run."""
@@ -496,11 +609,11 @@ class Machine(RuleBasedStateMachine):
         whole = plain(self.play.run)
         early = Run()
         for cut, decision in enumerate(decisions, 1):
-            run.apply(early, decision)
+            evolution.apply(early, decision)
             kept = unpacked(early)
             assert plain(kept) == plain(early)
             if cut % 7 == 0:
-                assert plain(run.fold(decisions[cut:], kept)) == whole
+                assert plain(evolution.fold(decisions[cut:], kept)) == whole
 
 
 Machine.TestCase.settings = settings(
@@ -569,7 +682,7 @@ def test_whatever_an_agent_says_the_core_decides(state: str, texts: list[str], i
         for name in schedule.owed(play.run):
             play.say(text, name, cds={"sub": "/project/sub"} if "sub" in text else {})
         play.pass_time(400.0)
-    assert plain(run.fold(play.decisions)) == plain(play.run)
+    assert plain(evolution.fold(play.decisions)) == plain(play.run)
     assert "deciding" not in play.statuses().values()
     views.state_file(play.run)
     assert [views.line(event) for event in play.events]
@@ -608,6 +721,10 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(*inner, max_size=3)
     if get_origin(kind) is list:
         return st.lists(*inner, max_size=3)
+    if get_origin(kind) is tuple:
+        return st.lists(inner[0], max_size=3).map(tuple)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return st.builds(kind, **{name: values(hint) for name, hint in get_type_hints(kind).items()})
     return st.one_of(inner)
 
 
@@ -666,7 +783,7 @@ def test_cut_after_any_decision_and_resumed_a_run_ends_the_same(said: list[Said]
     assert whole.run.ended == "completed"
     play = Play(FILES)
     drive(play, said, cut)
-    play.run = unpacked(run.fold(play.decisions))
+    play.run = unpacked(evolution.fold(play.decisions))
     play.resume()
     for agent in list(play.run.agents.values()):
         if agent.status == "running":

@@ -14,6 +14,7 @@ import pytest
 
 import cli_reference
 from raymond import cli, config, events
+from raymond.prices import Price
 from running import Room, until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -152,6 +153,7 @@ MANY = {
             - text: '<fork who="Ada">NAP</fork><fork>BAD</fork><fork>SLOW</fork><goto>CALLER</goto>'
               cost: 0.5
               tools: [{name: Read, input: {file_path: a.py}}]
+              denied: [WebFetch]
         CALLER: '<call return="END" input="x">SUB</call>'
         SLOW: {text: "<result>late</result>", delay: 1h}
         """,
@@ -235,6 +237,7 @@ def test_every_event_is_documented_with_its_keys_and_their_types():
     words = {str: "text", int: "integer", float: "number", bool: "boolean", dict[str, str]: "map of text"}
     words |= {list[str]: "list of text", dict[str, dict[str, object]]: "map of map"}
     words |= {kind | None: word for kind, word in list(words.items())[:3]}
+    words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map"}
     assert {field.encode_name: words[field.type] for found in fields.values() for field in found} == documented
 
 
@@ -272,6 +275,16 @@ def told(room: Room) -> list[Any]:
     return [json.loads(path.read_text("utf-8")) for path in room.path.glob("told.*")]
 
 
+def test_a_budget_that_is_nearly_spent_is_told_to_others_as_documented(room):
+    replies = "START: {text: <goto>END</goto>, cost: 0.85}"
+    flow = room.flow({"START.md": "", "END.sh": DONE["START.sh"], "replies.yaml": replies})
+    room.raymond("run", flow, "--id", "r", "--notify", TELL, "--budget", "1")
+    until(lambda: len(told(room)) == 2, "two notifications")
+    [warned] = [document for document in told(room) if document["event"] == "budget"]
+    Check().document("Warned", warned, "Outcome")
+    assert warned["message"] == "80% of the budget is spent: $0.85 of $1.00"
+
+
 def test_what_is_long_is_told_to_others_without_its_maps(room):
     flow = room.flow({"START.py": "print('<result>' + 'x' * 99000 + '</result>')"})
     room.raymond("run", flow, "--id", "r", "--notify", TELL)
@@ -292,11 +305,11 @@ def test_a_log_file_in_json_is_documented(room):
             event_is_documented(line)
         else:
             check.document("Notice" if line["type"] == "said" else "Word", line)
-    assert {line["type"] for line in found} - FACTS.keys() >= {"print", "tool"}
+    assert {line["type"] for line in found} - FACTS.keys() >= {"print", "tool", "note"}
 
 
 LOGGED = """\
-START: {text: "<goto>END</goto>", tools: [{name: Read, input: {file_path: a.py}}]}
+START: {text: "<goto>END</goto>", tools: [{name: Read, input: {file_path: a.py}}], denied: [WebFetch]}
 """
 
 

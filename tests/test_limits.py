@@ -31,6 +31,8 @@ from raymond.limits import Response
         ("script", 0, 3, False, Response(charged=True)),
         ("time", 0, 3, False, Response(charged=True)),
         ("setup", 0, 3, False, Response(charged=True)),
+        ("session", 0, 3, False, Response(charged=True)),
+        ("cap", 0, 3, False, Response(charged=True)),
         ("a class of a later release", 0, 3, False, Response(charged=True)),
     ],
 )

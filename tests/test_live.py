@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, place, start
-from raymond import block, core, live, run
+from raymond import block, core, evolution, live
 from raymond.events import AgentStarted, Decision, StepStarted, WaitStarted
 from raymond.live import Live
 from raymond.run import Run
@@ -72,7 +72,7 @@ def crowd(count: int, running: int = 0) -> Run:
         WaitStarted(agent="main", state="N.md"),
         *(StepStarted(agent=name, step=number + 2, backend="claude") for number, name in enumerate(names[:running])),
     ]
-    return run.fold([Decision(seq=1, time=START, events=told)])
+    return evolution.fold([Decision(seq=1, time=START, events=told)])
 
 
 # --- what a terminal may be given
@@ -180,8 +180,8 @@ def test_a_wide_character_is_cut_as_the_two_cells_it_takes() -> None:
 def test_a_long_name_keeps_its_end_and_a_long_state_its_beginning() -> None:
     name = "main_review1_fix2_check3"
     made = Run()
-    run.evolve(made, start(place(FILES), workflow_id="r"))
-    run.evolve(made, AgentStarted(agent=name, state="A_STATE_WITH_A_VERY_LONG_NAME.md"))
+    evolution.evolve(made, start(place(FILES), workflow_id="r"))
+    evolution.evolve(made, AgentStarted(agent=name, state="A_STATE_WITH_A_VERY_LONG_NAME.md"))
     assert rows(made, 40)[1] == "…_fix2_check3  A_STATE_W…  ready  11d 1…"
 
 
@@ -838,7 +838,11 @@ def terminal(room: Room, files: dict[str, str], width: int = 80) -> Iterator[Pan
 
 
 WAITS = {"START.sh": f"{GO}\necho '<result>done</result>'"}
-LEFT = ["before", "TIME run r started: flow at START.sh", "TIME main done", "TIME run completed", "completed", "echo"]
+LEFT = [
+    "before",
+    "TIME run r started: flow at START.sh, budget $10.00 (default)",
+    *("TIME main done", "TIME run completed", "completed", "echo"),
+]
 
 
 @in_tmux

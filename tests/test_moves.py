@@ -188,6 +188,50 @@ def test_a_moment_to_sleep_for_survives_and_ends() -> None:
     assert (play.main.status, play.main.state, play.main.wake_at) == ("ready", "A.md", 0.0)
 
 
+# Backends that cannot branch
+
+
+IN_PLACE = {**FILES, "HERE.md": head("backend: codex"), "MEANT.md": head("backend: codex\nin_place: true")}
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "refused"),
+    [
+        ("HERE", '<call return="N">A</call>', True),
+        ("MEANT", '<call return="N">A</call>', False),
+        ("A", '<call return="N">HERE</call>', False),
+        ("S", '<call return="N">HERE</call>', False),
+        ("HERE", '<function return="N">A</function>', False),
+        ("HERE", "<goto>A</goto>", False),
+        ("HERE", "<reset>A</reset>", False),
+        ("HERE", "<fork next='N'>A</fork>", False),
+        ("HERE", "<result>x</result>", False),
+    ],
+)
+def test_a_call_would_write_into_a_conversation_that_cannot_branch(state: str, text: str, refused: bool) -> None:
+    play = Play(IN_PLACE, in_place=["codex"])
+    play.say(f"<goto>{state}</goto>")
+    play.say(text)
+    assert isinstance(play.last[0], StepRefused) is refused
+    if refused:
+        hint = "`<call>` cannot be used here: the conversation cannot branch\nuse <function> instead"
+        assert (play.main.reminder, play.main.stack) == (hint, None)
+
+
+def test_where_every_backend_branches_a_call_is_a_call() -> None:
+    play = Play(IN_PLACE)
+    play.say("<goto>HERE</goto>")
+    play.say('<call return="N">A</call>')
+    assert len(play.main.stack or ()) == 1
+
+
+def test_a_call_that_names_no_state_is_refused_for_that_first() -> None:
+    play = Play(IN_PLACE, in_place=["codex"])
+    play.say("<goto>HERE</goto>")
+    play.say('<call return="N">NOPE</call>')
+    assert play.main.reminder.startswith("there is no state `NOPE`")
+
+
 # Forks
 
 

@@ -1,10 +1,13 @@
 """The agents' programs as `doctor` finds them: real ones played by small scripts."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from raymond import programs
+from raymond.events import AgentPaused, LimitsChanged
 from running import Room
 
 SAYS_VERSION = "#!/bin/sh\necho '2.1.325 (Claude Code)'\n"
@@ -36,13 +39,16 @@ def finding(room: Room) -> dict[str, object]:
 def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room):
     assert finding(room) == {
         "what": "claude",
-        "found": "not installed; `--backend claude` needs it",
+        "found": "there is no program `claude` on the PATH",
         "ok": True,
         "hint": "",
     }
     room.environment["RAYMOND_BACKEND"] = "claude"
     wanted = finding(room)
-    assert (wanted["ok"], wanted["hint"]) == (False, "install Claude Code, and log in")
+    assert (wanted["ok"], wanted["hint"]) == (
+        False,
+        "install Claude Code, then start it once to log in; `--backend scripted` needs no account",
+    )
     assert room.raymond("doctor").returncode == 1
 
 
@@ -79,3 +85,283 @@ def test_a_program_that_cannot_be_started_says_so(room):
     path = claude(room, "not a program")
     path.chmod(0o755)
     assert "exec format error" in str(finding(room)["found"])
+
+
+def of_a_person(room: Room, text: str) -> None:
+    """Their config.toml."""
+    path = Path(room.environment["HOME"], ".config", "raymond", "config.toml")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+
+
+def test_a_person_can_say_where_the_program_is(room):
+    path = claude(room).rename(room.path.parent / "bin" / "claude-next")
+    of_a_person(room, f'[backends.claude]\nprogram = "{path}"\n')
+    assert str(finding(room)["found"]).startswith(f"2.1.325 (Claude Code) at {path}; ")
+
+
+def test_a_table_of_a_program_that_says_anything_else_is_refused(room):
+    claude(room)
+    of_a_person(room, '[backends.claude]\ncommand = ["my-claude"]\n')
+    error, hint = "[backends.claude] takes `program` and nothing else", "another name than claude, perhaps"
+    assert finding(room) == {"what": "claude", "found": error, "ok": False, "hint": hint}
+    ran = room.command({"START.md": ""})
+    assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
+
+
+# --- the version
+
+
+def test_a_program_is_too_old_only_by_its_numbers():
+    assert [
+        programs.numbers(said) for said in ("2.1.325 (Claude Code)", "codex-cli 0.166.0", "v10.2", "7", "none", "")
+    ] == [
+        (2, 1, 325),
+        (0, 166, 0),
+        (10, 2),
+        (),
+        (),
+        (),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("FOLDER/gone", "there is no program FOLDER/gone"),
+        ("FOLDER", "FOLDER is a directory"),
+        ("FOLDER/text", "FOLDER/text is not executable: chmod +x FOLDER/text"),
+        ("FOLDER/program", ""),
+    ],
+)
+def test_a_program_by_its_whole_path_has_to_be_one(tmp_path, path, problem):
+    (tmp_path / "text").write_text("")
+    (tmp_path / "program").touch(0o755)
+    named = path.replace("FOLDER", str(tmp_path))
+    there = "" if path.endswith("gone") else named
+    assert programs.locate(named) == (there, problem.replace("FOLDER", str(tmp_path)))
+
+
+def test_the_first_program_on_the_path_that_can_be_started_counts(tmp_path, monkeypatch):
+    for folder, mode in (("a", 0o644), ("b", 0o755), ("c", 0o755)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "some-agent").touch(mode)
+    monkeypatch.setenv("PATH", f"{tmp_path}/a:{tmp_path}/b:{tmp_path}/c")
+    assert programs.locate("some-agent") == (f"{tmp_path}/b/some-agent", "")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "other-agent").touch(0o644)
+    monkeypatch.setenv("PATH", f"{tmp_path}/c:{tmp_path}/d")
+    path = f"{tmp_path}/d/other-agent"
+    assert programs.locate("other-agent") == (path, f"{path} is not executable: chmod +x {path}")
+
+
+def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked_for_its_version(room):
+    claude(room, '#!/bin/sh\necho "2.1.5${CLAUDECODE:+ inside}"\n')
+    room.environment["CLAUDECODE"] = "1"
+    assert str(finding(room)["found"]).startswith("2.1.5 at ")
+
+
+# --- doctor
+
+
+def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room):
+    path = claude(room, "#!/bin/sh\necho '1.0.3 (Claude Code)'\n")
+    assert finding(room) == {
+        "what": "claude",
+        "found": f"{path} is Claude Code 1.0.3; Raymond needs 2.1 or later",
+        "ok": False,
+        "hint": "claude update",
+    }
+
+
+def test_nobody_logged_in_is_a_fault_when_the_program_is_wanted(room):
+    claude(room)
+    assert finding(room)["ok"] is True
+    room.environment["RAYMOND_BACKEND"] = "claude"
+    found = finding(room)
+    assert (found["ok"], found["hint"]) == (False, "start `claude` once and log in, or set ANTHROPIC_API_KEY")
+
+
+ANSWERS = """\
+#!/bin/sh
+if [ "$1" = --version ]; then echo 2.1.325; exit; fi
+cat > "$TEST_ROOM/asked"
+echo '{"type":"result","is_error":false,"result":"ready","total_cost_usd":0.0123}'
+"""
+FAILS = """\
+#!/bin/sh
+if [ "$1" = --version ]; then echo 2.1.325; exit; fi
+echo '{"type":"result","is_error":true,"api_error_status":401,"result":"Please run /login","total_cost_usd":0}'
+exit 1
+"""
+
+
+def test_doctor_asks_nothing_that_costs_without_a_word(room):
+    claude(room, ANSWERS)
+    assert room.raymond("doctor").returncode == 0
+    assert not (room.path / "asked").exists()
+
+
+def test_a_probe_is_one_real_turn(room):
+    claude(room, ANSWERS)
+    done = room.raymond("doctor", "--probe")
+    last = re.sub(r"after [\d.]+ s", "after T s", done.stdout.splitlines()[-1])
+    assert (done.returncode, done.stderr) == (0, "asking claude ...\n")
+    assert last == "ok   probe: claude answered after T s for $0.0123: ready"
+    assert (room.path / "asked").read_text() == "Reply with the single word: ready"
+    assert room.project.ids() == []
+    found = json.loads(room.raymond("doctor", "--probe", "--json").stdout)[-1]
+    assert (found["what"], found["ok"]) == ("probe", True)
+
+
+def test_a_probe_that_fails_says_how_and_ends_with_1(room):
+    claude(room, FAILS)
+    done = room.raymond("doctor", "--probe", "--backend", "claude")
+    *_, last, hint = re.sub(r"after [\d.]+ s", "after T s", done.stdout).splitlines()
+    assert (done.returncode, last, hint) == (
+        1,
+        "BAD  probe: claude failed after T s for $0.0000 (auth): Please run /login (start `claude` once and log in, or set ANTHROPIC_API_KEY)",
+        "     hint: start `claude` once and log in, or set ANTHROPIC_API_KEY",
+    )
+
+
+def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room):
+    done = room.raymond("doctor", "--probe")
+    *_, last, hint = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (1, "")
+    assert last == "BAD  probe: claude: there is no program `claude` on the PATH"
+    assert hint == "     hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account"
+
+
+def test_a_probe_can_ask_a_program_of_ones_own(room):
+    (room.path / ".raymond" / "config.toml").write_text('[backends.mine]\ncommand = ["cat"]\n')
+    done = room.raymond("doctor", "--probe", "--backend", "mine")
+    last = re.sub(r"after [\d.]+ s", "after T s", done.stdout.splitlines()[-1])
+    assert last == "ok   probe: mine answered after T s for ~$0.5000: Reply with the single word: ready"
+
+
+def test_a_probe_asks_the_backend_that_is_set(room):
+    (room.path / ".raymond" / "config.toml").write_text('backend = "mine"\n[backends.mine]\ncommand = ["cat"]\n')
+    assert "probe: mine answered" in room.raymond("doctor", "--probe").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "error"),
+    [
+        (
+            ("--backend", "claude"),
+            2,
+            "error: --backend goes with --probe\nhint: raymond doctor --probe --backend claude\n",
+        ),
+        (
+            ("--probe", "--backend", "scripted"),
+            2,
+            "error: scripted asks nobody\nhint: raymond doctor --probe --backend claude\n",
+        ),
+        (
+            ("--probe", "--backend", "telepathy"),
+            5,
+            "error: there is no backend `telepathy`\nhint: there are: scripted, scripted-program, claude, codex\n",
+        ),
+    ],
+)
+def test_a_probe_of_what_cannot_be_asked_is_refused(room, args, code, error):
+    done = room.raymond("doctor", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", error)
+
+
+# --- a tool that is refused, and allowed later
+
+REFUSES = """\
+#!/bin/sh
+if [ "$1" = --version ]; then echo 2.1.325; exit; fi
+case "$*" in
+*"--allowedTools Bash(npm test:*)"*) denied= ;;
+*) denied='{"tool_name":"Bash","tool_use_id":"1","tool_input":{"command":"npm test 2>&1 | tail"}}' ;;
+esac
+printf '{"type":"result","is_error":false,"result":"<result>done</result>","total_cost_usd":0.1,'
+printf '"permission_denials":[%s]}\\n' "$denied"
+"""
+FLAG = "--allow-tool 'Bash(npm test:*)'"
+
+
+def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_status(room):
+    claude(room, REFUSES)
+    ran = room.command({"START.md": "Test it."})
+    assert (ran.code, ran.out) == (0, "done\n")
+    assert f"main * was refused: Bash npm test 2>&1 | tail ({FLAG} would allow it)" in ran.lines
+    counted = f"refused: Bash(npm test:*) 1 time ({FLAG} would allow it)"
+    assert ran.lines[-2:] == [counted, "next:   raymond logs r"]
+    assert counted in room.raymond("status", "r").stdout.splitlines()
+    assert json.loads(room.raymond("wait", "r", "--json").stdout)["denied"] == {"Bash(npm test:*)": 1}
+
+
+def test_a_run_that_pauses_for_a_refused_tool_goes_on_when_it_is_allowed(room):
+    claude(room, REFUSES)
+    ran = room.command({"START.md": "---\non_denied: pause\n---\nTest it."})
+    [paused] = ran.all(AgentPaused)
+    assert ran.code == 3
+    assert paused.reason == f"refused: Bash(npm test:*) (on_denied: pause); raymond resume r {FLAG}"
+    again = room.resume("--allow-tool", "Bash(npm test:*)")
+    assert (again.code, again.out, again.run.allowed_tools) == (0, "done\n", ["Bash(npm test:*)"])
+    # Once given, a tool is given: a later resume need not say it again.
+    assert again.all(LimitsChanged)[-1].allowed_tools == ["Bash(npm test:*)"]
+
+
+# --- backends of other packages
+
+MODULE = """
+from raymond.backends import Setup
+from raymond.backends.command import CommandBackend
+
+
+def make(setup):
+    options = {"command": ["/bin/sh", "-c", "echo '<result>of the package</result>'"], "cost": 0.5}
+    return CommandBackend(Setup(name=setup.name, options=options | setup.options))
+"""
+
+
+def package(room: Room, points: str, module: str = MODULE) -> None:
+    """A package of somebody else's, as an installer leaves it."""
+    folder = room.path.parent / "packages"
+    about = folder / "raymond_other-1.0.dist-info"
+    about.mkdir(parents=True)
+    (folder / "raymond_other.py").write_text(module)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: raymond-other\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[raymond.backends]\n{points}\n")
+    room.environment["PYTHONPATH"] = str(folder)
+
+
+def test_a_backend_of_another_package_is_found_by_its_name(room):
+    package(room, "other = raymond_other:make")
+    ran = room.command({"START.md": ""}, "--backend", "other")
+    assert (ran.code, ran.out, ran.run.cost) == (0, "of the package\n", 0.5)
+    found = {one["what"]: one["found"] for one in json.loads(room.raymond("doctor", "--json").stdout)}
+    assert found["other"] == "/bin/sh; conversations are not kept; pays: whoever that program asks"
+    wrong = room.command({"START.md": ""}, "--backend", "another", id="w")
+    assert wrong.err.endswith("hint: there are: scripted, scripted-program, claude, codex, other\n")
+
+
+def test_a_backend_of_another_package_gets_its_table(room):
+    package(room, "other = raymond_other:make")
+    of_a_person(room, "[backends.other]\ncost = 0.25\n")
+    assert room.command({"START.md": ""}, "--backend", "other").run.cost == 0.25
+
+
+@pytest.mark.parametrize(
+    ("point", "module", "why"),
+    [
+        ("other = raymond_missing:make", "", "No module named 'raymond_missing'"),
+        ("other = raymond_other:made", MODULE, "module 'raymond_other' has no attribute 'made'"),
+        ("other = raymond_other:make", "import a_thing_not_here", "No module named 'a_thing_not_here'"),
+    ],
+)
+def test_a_backend_of_another_package_that_cannot_be_loaded_says_why(room, point, module, why):
+    package(room, point, module)
+    ran = room.command({"START.md": ""}, "--backend", "other")
+    assert (ran.code, ran.err) == (5, f"error: the backend `other` cannot be loaded: {why}\n")
+    [found] = [one for one in json.loads(room.raymond("doctor", "--json").stdout) if one["what"] == "other"]
+    assert (found["ok"], found["found"]) == (False, f"the backend `other` cannot be loaded: {why}")
+    # Whoever does not need it is not held up.
+    needs_none = room.flow({"START.sh": "echo '<result>done</result>'"}, "needs none")
+    assert room.raymond("run", needs_none).stdout == "done\n"

@@ -7,6 +7,7 @@ import pytest
 
 from builders import Play, build, head
 from raymond import prompts, variables
+from raymond.core import Spending
 
 FILES = {
     "START.md": "Do {{input}} in {{state}}.",
@@ -189,6 +190,32 @@ def test_a_reminder_replaces_the_prompt_in_the_same_conversation() -> None:
 def test_a_reminder_needs_a_conversation() -> None:
     play = at("A")
     play.say("no tag")
+    play.fail("context")
+    assert sent(play) == "A"
+
+
+def test_who_remembers_nothing_is_given_the_whole_prompt_and_then_the_reminder() -> None:
+    play = Play(FILES, input="it")
+    play.say("no tag", session="")
+    assert (play.main.session, play.main.reminders) == ("", 1)
+    reminder = prompts.remind(play.placed.workflow, play.placed.workflow.states["START.md"], play.main.reminder)
+    assert reminder.startswith("Your reply could not be used: the output has no transition")
+    assert sent(play) == f"Do it in START.md.\n\n{reminder}"
+    play.interrupt()
+    assert sent(play) == f"{prompts.INTERRUPTED}\n\nDo it in START.md.\n\n{reminder}"
+
+
+def test_who_was_stopped_at_a_limit_of_cost_is_told_to_go_on() -> None:
+    play = at("A")
+    play.fail("cap", spent=Spending(cost=1.0))
+    assert sent(play) == "(You were stopped at a limit of cost. There is more now: go on where you were.)"
+    play.interrupt()
+    assert sent(play) == f"{prompts.INTERRUPTED}\n\n{prompts.GO_ON}"
+
+
+def test_who_was_stopped_and_has_lost_its_conversation_begins_again() -> None:
+    play = at("A")
+    play.fail("cap", spent=Spending(cost=1.0))
     play.fail("context")
     assert sent(play) == "A"
 

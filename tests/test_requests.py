@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
-from raymond import limits, requests, schedule, views
+from raymond import prices, requests, schedule, views
 from raymond.agent import Outcome
 from raymond.events import (
     AgentEnded,
@@ -20,6 +20,7 @@ from raymond.events import (
     RequestTaken,
     RunResumed,
     RunStopped,
+    StepStarted,
     WaitEnded,
 )
 from raymond.moves import Problem
@@ -136,6 +137,63 @@ def test_new_limits_hold_from_now_on() -> None:
     ]
     play.resume()
     assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
+
+
+def test_turns_and_tools_can_be_allowed_later() -> None:
+    play = Play(FILES, max_turns=1, allowed_tools=["Read"])
+    play.say("<goto>A</goto>")
+    assert play.ask("limits", id="r", max_turns=5, allowed_tools=["Edit"]) == [
+        taken("limits"),
+        LimitsChanged(max_turns=5, allowed_tools=["Edit"]),
+    ]
+    assert (play.run.max_turns, play.run.allowed_tools) == (5, ["Read", "Edit"])
+    play.ask("limits", allowed_tools=["Bash"])
+    assert (play.run.max_turns, play.run.allowed_tools) == (5, ["Read", "Edit", "Bash"])
+    assert play.resume() == [RunResumed(version="1.0")]
+
+
+@pytest.mark.parametrize("how", ["failed", "paused"])
+def test_resumed_fresh_what_failed_or_paused_begins_without_its_conversation(how: str) -> None:
+    play = Play(FILES)
+    play.say("<goto>A</goto>", meter=(1, 2))
+    play.say("no tag", meter=(3, 4))
+    play.fail("setup" if how == "failed" else "auth")
+    assert (play.main.status, play.main.meter, play.main.reminder != "") == (how, (3, 4), True)
+    assert play.resume(fresh=True)[-1] == AgentRetried(agent="main", fresh=True)
+    assert (play.main.session, play.main.backend, play.main.meter, play.main.reminder) == ("", "", (), "")
+    started = play.begin()
+    assert isinstance(started, StepStarted)
+    assert started.base == ""
+
+
+def test_resumed_as_ever_a_conversation_goes_on_with_its_reminder() -> None:
+    play = Play(FILES)
+    play.say("no tag", meter=(3, 4))
+    session = play.main.session
+    play.fail("setup")
+    assert play.resume()[-1] == AgentRetried(agent="main")
+    assert (play.main.session, play.main.meter, play.main.reminder != "") == (session, (3, 4), True)
+
+
+def test_a_conversation_that_is_gone_fails_at_once_and_fresh_mends_it() -> None:
+    play = Play(FILES)
+    play.say("<goto>A</goto>")
+    play.fail("session", error="it is not there")
+    assert (play.main.status, play.main.error) == (
+        "failed",
+        "it is not there; raymond resume test-1 --fresh goes on without it",
+    )
+    play.resume(fresh=True)
+    assert (play.main.status, play.main.session) == ("ready", "")
+
+
+def test_fresh_leaves_alone_who_is_well_and_who_was_given_up() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><fork next='N'>B</fork>".replace("<fork>A", "<fork next='N'>A"))
+    session = play.main.session
+    play.ask("give_up", agent="main_a1")
+    assert play.resume(fresh=True)[1:] == []
+    assert (play.main.session, play.agent("main_a1").status) == (session, "failed")
 
 
 def test_a_higher_limit_of_time_lets_the_run_go_on() -> None:
@@ -387,15 +445,23 @@ def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_pa
     assert (schedule.owed(play.run), views.exit_code(play.run)) == ([], 4)
 
 
-@pytest.mark.parametrize(("entry", "cost"), [("S.sh", 0.0), ("START.md", limits.UNKNOWN_TURN_COST)])
+@pytest.mark.parametrize(("entry", "cost"), [("S.sh", 0.0), ("START.md", prices.UNKNOWN_TURN)])
 def test_a_step_whose_driver_died_is_ended_before_a_person_decides(entry: str, cost: float) -> None:
     play = Play({**FILES, "S.sh": ""}, entry=entry, backend="claude")
     assert requests.cut(play.run, "main") == requests.cut(play.run, "nobody") == []
     play.begin()
     [cut] = requests.cut(play.run, "main")
-    assert (cut.step, cut.cost, cut.estimated) == (1, cost, cost > 0)
+    assert (cut.step, cut.cost, cut.estimated, cut.unknown) == (1, cost, cost > 0, cost > 0)
     play.commit([cut])
-    assert play.main.status == "ready"
+    assert (play.main.status, play.run.unpriced) == ("ready", int(cost > 0))
+
+
+def test_what_a_turn_of_a_dead_driver_cost_is_what_the_run_says_of_unknown_ones() -> None:
+    play = Play(FILES, budget=10.0, unknown_turn_cost=0.25)
+    play.begin()
+    assert play.run.reserved == 10.0
+    play.commit(requests.cut(play.run, "main"))
+    assert (play.run.cost, play.run.estimated, play.run.reserved) == (0.25, True, 0.0)
 
 
 def test_a_backend_that_rests_is_tried_at_once_by_one_turn_when_a_person_says_so() -> None:

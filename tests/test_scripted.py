@@ -5,7 +5,16 @@ import json
 import pytest
 
 from raymond import views
-from raymond.events import AgentFailed, AgentPaused, BackendClosed, BackendOpened, StepFailed, StepStarted
+from raymond.events import (
+    AgentEnded,
+    AgentFailed,
+    AgentPaused,
+    BackendClosed,
+    BackendOpened,
+    StepFailed,
+    StepRefused,
+    StepStarted,
+)
 from running import Ran, Room
 
 HERE, PROGRAM = "scripted", "scripted-program"
@@ -118,6 +127,48 @@ def test_tools_are_shown_as_they_are_used_and_kept_in_the_transcript(run):
     shown = ["main * Read notes.md", "main * Bash make test", "main * Think"]
     assert [line for line in ran.lines if " * " in line] == shown
     assert ran.transcript()[0]["tools"] == "Read notes.md\nBash make test\nThink\n"
+
+
+def test_refused_tools_are_shown_with_the_flag_that_would_allow_them_counted_and_kept(run):
+    ran = run(
+        "START.md: {text: <goto>NEXT</goto>, denied: ['Bash(npm test:*)', WebFetch]}\n"
+        "NEXT.md: {text: <result>done</result>, denied: ['Bash(npm test:*)']}",
+        {"NEXT.md": ""},
+    )
+    shown = [line for line in ran.lines if "was refused" in line]
+    assert [line.partition(" (")[2] for line in shown] == [
+        "--allow-tool 'Bash(npm test:*)' would allow it)",
+        "--allow-tool 'WebFetch' would allow it)",
+        "--allow-tool 'Bash(npm test:*)' would allow it)",
+    ]
+    assert (ran.code, ran.run.denied) == (0, {"Bash(npm test:*)": 2, "WebFetch": 1})
+    assert [bool(turn["denied"]) for turn in ran.transcript()] == [True, True]
+
+
+def test_a_turn_that_ends_at_its_cap_goes_on_in_its_conversation_when_there_is_more(run, room):
+    ran = run("START.md: [[{cost: 9, capped: true}, {text: <result>done</result>, cost: 0.25}]]", budget=2.0)
+    [capped] = ran.all(StepRefused)
+    assert (ran.code, capped.capped, capped.cost, ran.run.cost) == (4, True, 2.0, 2.0)
+    again = room.resume("--budget", "5")
+    assert (again.code, again.out, again.run.cost) == (0, "done\n", 2.25)
+    first, second = again.all(StepStarted)
+    assert (second.base, first.cap, second.cap) == (first.session, 2.0, 3.0)
+
+
+def test_a_limit_of_one_model_leaves_the_others_open(run, backend):
+    ran = run(
+        "START.md: <fork>BIG</fork><fork>SMALL</fork><goto>END</goto>\n"
+        "BIG.md: [[{fail: limit, only_model: true, retry_after: 1s}, <result>big</result>]]\n"
+        "SMALL.md: {text: <result>small</result>, delay: 100ms}",
+        {
+            "BIG.md": "---\nmodel: opus\n---\n",
+            "SMALL.md": "---\nmodel: haiku\n---\n",
+            "END.sh": "echo '<result>done</result>'",
+        },
+    )
+    assert [event.backend for event in ran.all(BackendClosed)] == [f"{backend}/opus"]
+    ended = [event.result for event in ran.all(AgentEnded)]
+    assert (ran.code, sorted(ended), ended[-1]) == (0, ["big", "done", "small"], "big")
 
 
 def test_a_print_in_a_reply_is_shown(run):
@@ -281,7 +332,7 @@ def test_while_a_backend_is_closed_scripts_go_on(run):
 def test_a_limit_longer_than_a_day_stops_the_run_with_4(run, backend):
     ran = run("START.md: {fail: limit, retry_after: 2d, error: weekly limit}")
     assert ran.code == 4
-    assert f"run stops: {backend} is closed by its usage limit for longer than max_wait" in ran.lines
+    assert f"run stops: {backend} is closed by its usage limit for 2d, longer than max_wait (1d)" in ran.lines
 
 
 @pytest.mark.parametrize("how", ["timeout", "max_time"])
@@ -318,7 +369,10 @@ WRONG = [
     ("START.md: [7]", "the reply for START.md cannot be used: it is neither a text nor a mapping"),
     ("START.md: {tokens: 7}", "the reply for START.md cannot be used: tokens is a mapping such as {in: 1000, out: 20}"),
 ]
-HINT = "hint: a text, or a mapping of text, cost, tokens, delay, writes, tools, fail, error, retry_after, silent\n"
+HINT = (
+    "hint: a text, or a mapping of text, cost, tokens, delay, writes, tools, denied, fail, error, retry_after, "
+    "silent, capped, only_model\n"
+)
 
 
 @pytest.mark.parametrize(("replies", "message"), WRONG)
@@ -331,7 +385,9 @@ def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(room, replies
 
 def test_an_unknown_failure_class_is_answered_with_those_there_are(room):
     ran = room.command({"START.md": "", "replies.yaml": "START.md: {fail: tired}"})
-    kinds = "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup"
+    kinds = (
+        "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup, session, cap"
+    )
     assert ran.code == 6
     assert ran.err == f"error: the reply for START.md cannot be used: fail is one of {kinds}\n --> replies.yaml\n{HINT}"
 
@@ -381,6 +437,29 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room):
 
 
 def test_prompts_without_any_replies_are_refused_before_the_run(room):
-    ran = room.command({"START.md": ""})
+    ran = room.command({"START.md": ""}, "--backend", "scripted")
     hint = "--backend claude, or a replies.yaml beside it: docs/language.md, Scripted replies"
     assert (ran.code, ran.err) == (2, f"error: nothing answers the prompt START.md\nhint: {hint}\n")
+    assert room.project.ids() == []
+
+
+# Who answers when nobody was named
+
+
+def test_the_replies_beside_a_workflow_answer_when_nobody_was_named(room):
+    ran = room.command({"START.md": "", "replies.yaml": "START: <result>beside</result>"})
+    assert (ran.code, ran.out, ran.run.start.backend) == (0, "beside\n", "scripted")
+
+
+def test_the_replies_of_the_flag_answer_when_nobody_was_named(room):
+    (room.path / "mine.yaml").write_text("START: <result>mine</result>", "utf-8")
+    ran = room.command({"START.md": ""}, "--replies", "mine.yaml")
+    assert (ran.code, ran.out, ran.run.start.backend) == (0, "mine\n", "scripted")
+
+
+def test_without_replies_claude_code_answers_when_nobody_was_named(room):
+    room.environment["PATH"] = "/usr/bin:/bin"
+    ran = room.command({"START.md": ""})
+    hint = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
+    assert (ran.code, ran.err) == (5, f"error: there is no program `claude` on the PATH\nhint: {hint}\n")
+    assert room.project.ids() == []

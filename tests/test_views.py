@@ -200,6 +200,35 @@ def test_the_first_ctrl_c_says_what_it_waits_for_and_what_a_second_one_loses(run
     assert views.parked(Run(agents=agents)) == said + (lost if running else "")
 
 
+def test_how_long_a_backend_is_still_closed_is_told_with_the_time() -> None:
+    made = closed("limit", retry_at=START + 300)
+    assert views.reason(made.run, START + 60) == f"claude is closed until {NOON}, in 4m: try later"
+    assert views.reason(made.run, START + 300) == f"claude is closed until {NOON}: try later"
+
+
+def test_refused_tools_are_listed_the_most_often_refused_first() -> None:
+    made = play()
+    for tool in ("Edit", "Bash(git:*)", "Edit", "A", "B", "C", "D"):
+        made.say("<goto>START</goto>", denied=(tool,))
+    assert views.outcome(made.run)["denied"] == {"Edit": 2, "Bash(git:*)": 1, "A": 1, "B": 1, "C": 1, "D": 1}
+    assert views.denied(made.run) == [
+        "Edit 2 times (--allow-tool 'Edit' would allow it)",
+        "A 1 time (--allow-tool 'A' would allow it)",
+        "B 1 time (--allow-tool 'B' would allow it)",
+        "Bash(git:*) 1 time (--allow-tool 'Bash(git:*)' would allow it)",
+        "C 1 time (--allow-tool 'C' would allow it)",
+    ]
+    assert views.denied(play().run) == []
+
+
+def test_what_decisions_cost_is_what_their_steps_cost() -> None:
+    made = play("<goto>A</goto>")
+    before = len(made.decisions)
+    made.say("nothing", cost=0.25)
+    made.interrupt(cost=0.5)
+    assert (views.cost_of(made.decisions), views.cost_of(made.decisions[: before + 2])) == (0.75, 0.25)
+
+
 # The state file
 
 
@@ -283,6 +312,7 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "asks": {"main_n3": "why?"},
         "cost_usd": 0.25,
         "cost_is_estimated": True,
+        "denied": {},
         "iterations": 4,
         "agents": 4,
         "started_at": views.instant(START),
@@ -317,6 +347,11 @@ def test_results_of_all_agents_stand_by_name_the_last_thousand_of_them() -> None
 
 LINES: list[tuple[Event, str | None]] = [
     (start(place(FILES)), "run test-1 started: test at START.md"),
+    (
+        start(place(FILES), budget=10.0, budget_from="default"),
+        "run test-1 started: test at START.md, budget $10.00 (default)",
+    ),
+    (start(place(FILES), budget_from="--budget"), "run test-1 started: test at START.md, no budget (--budget)"),
     (events.RunResumed(), "run resumed"),
     (events.RunStopped(kind="stop", reason="stop was asked for"), "run stops: stop was asked for"),
     (events.RunEnded(status="completed"), "run completed"),
@@ -332,6 +367,12 @@ LINES: list[tuple[Event, str | None]] = [
     (events.StepStarted(agent="main", step=1), None),
     (events.StepFinished(agent="main", step=1), None),
     (events.StepRefused(agent="main", step=1, reason="no tag"), "main asked again: no tag"),
+    (
+        events.StepRefused(agent="main", step=1, reason="stopped", capped=True),
+        "main reached its share of the budget",
+    ),
+    (events.SessionNamed(agent="main", step=1, session="its-own"), None),
+    (events.AgentHeld(agent="main", pool="claude/opus"), "main waits for claude/opus"),
     (events.StepFailed(agent="main", step=1, kind="crash", error="boom"), "main step 1 failed (crash): boom"),
     (events.StepInterrupted(agent="main", step=1), "main step 1 interrupted"),
     (events.AgentMoved(agent="main", tag="goto", state="A.md"), "main -> A.md (goto)"),

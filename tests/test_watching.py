@@ -14,7 +14,8 @@ from typing import IO
 
 import pytest
 
-from raymond.events import AskEnded, StepStarted
+from raymond import views
+from raymond.events import AskEnded, BackendClosed, StepStarted
 from running import GO, Ran, Room, alive, until
 from test_live import Pane, in_tmux
 
@@ -69,7 +70,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
     run = room.command(MIXED)
     shown = run.err.splitlines()[:-5]
     assert [line.partition("] ")[2] if line[0] == "[" else line for line in shown] == [
-        "run r started: flow at START.sh",
+        "run r started: flow at START.sh, budget $10.00 (default)",
         "main starts at START.sh",
         "main | one",
         "main | two",
@@ -370,6 +371,30 @@ def test_a_stale_state_file_is_not_believed(room: Room) -> None:
         path.write_text(text)
         [row] = json.loads(room.raymond("list", "--json").stdout)
         assert (row["status"], row["agents"]) == ("waiting", 1)
+
+
+LIMITED = {
+    "START.md": "",
+    "replies.yaml": "START: [[{fail: limit, error: used up, retry_after: 730s, denied: [WebFetch, Read, WebFetch]}]]",
+}
+
+
+def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_refused(room: Room) -> None:
+    assert room.raymond("run", room.flow(LIMITED), "--id", "r", "-d").returncode == 0
+    until(lambda: any(isinstance(event, BackendClosed) for event in room.events()), "the limit")
+    closed = next(event for event in room.events() if isinstance(event, BackendClosed))
+    shown = room.raymond("status", "r").stdout.splitlines()
+    assert re.fullmatch(
+        rf"r: running \(scripted is closed until {views.instant(closed.until)}, in 12m( \d+s)?: used up\), driven by process \d+",
+        shown[0],
+    )
+    assert [line for line in shown if line.startswith("refused: ")] == [
+        "refused: WebFetch 2 times (--allow-tool 'WebFetch' would allow it)",
+        "refused: Read 1 time (--allow-tool 'Read' would allow it)",
+    ]
+    # What programs read does not change by the second.
+    [reason] = {json.loads(room.raymond("status", "r", "--json").stdout)["reason"] for _ in range(2)}
+    assert reason == f"scripted is closed until {views.instant(closed.until)}: used up"
 
 
 def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:

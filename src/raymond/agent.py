@@ -29,6 +29,7 @@ class Frame(Struct):
     visits: dict[str, int] = field(default_factory=dict)
     model: str = ""
     effort: str = ""
+    meter: tuple[int, ...] = ()
 
 
 class Outcome(Struct, frozen=True):
@@ -85,10 +86,22 @@ class Agent(Struct):
     """Steps and turns of this visit that ended in a refusal or a failure."""
     reminders: int = 0
     reminder: str = ""
+    capped: bool = False
+    """Its last turn reached its share of the budget."""
+    blocked: bool = False
+    """Its last turn was refused tools, and a person was to allow them."""
     freshened: bool = False
     interrupted: bool = False
     turn_session: str = ""
     turn_base: str = ""
+    turn_model: str = ""
+    cap: float = 0.0
+    """Dollars reserved for the turn that runs."""
+    visit_cost: float = 0.0
+    meter: tuple[int, ...] = ()
+    """What the program's own counter stood at when `session` ended."""
+    held: str = ""
+    """The closed model that its next turn waits for, as BACKEND/MODEL."""
 
     wake_at: float = 0.0
     question: str = ""
@@ -109,6 +122,11 @@ class Closed(Struct, frozen=True):
     until: float
     tries: int
     since: float
+
+
+def backend_of(pool: str) -> str:
+    """The backend of a pool, which may be for the turns of one model alone."""
+    return pool.partition("/")[0]
 
 
 def file_name(agent: str) -> str:

@@ -4,6 +4,7 @@ Every value remembers where it came from. A key that does not exist is an error,
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -12,10 +13,12 @@ from msgspec import Struct
 from raymond import durations
 from raymond.errors import UsageError
 from raymond.keys import PERMISSION_MODES
+from raymond.prices import UNKNOWN_TURN, Price
 
 POLICY_FILE = "/etc/raymond/policy.toml"
 """For who answers for many users; nobody can put another in its place."""
 PREFIX = "RAYMOND_"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Key(Struct, frozen=True):
@@ -28,6 +31,8 @@ class Key(Struct, frozen=True):
     """As it is written in TOML."""
     personal: bool = False
     """Not to be set by a project: whoever checks out a foreign one would run or allow what it says."""
+    table: bool = False
+    """Tables of tables: those of a project stand beside those of a person, and no variable can hold them."""
 
 
 Reader: TypeAlias = Callable[[Any], Any]
@@ -94,6 +99,38 @@ def duration(value: Any) -> float:
     return seconds
 
 
+def _patterns(value: Any) -> list[str]:
+    for pattern in (found := _texts(value)):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"regular expressions; `{pattern}` is none: {error}") from None
+    return found
+
+
+def _backends(value: Any) -> dict[str, dict[str, Any]]:
+    tables = isinstance(value, dict) and all(isinstance(one, dict) for one in value.values())
+    if tables and all(_NAME.fullmatch(name) for name in value):
+        return dict(value)
+    raise ValueError("tables, one for each backend, named with letters, digits, _ and -")
+
+
+def _prices(value: Any) -> dict[str, Price]:
+    if not isinstance(value, dict):
+        raise ValueError("tables, one for each model")
+    return {model: _price(model, table) for model, table in value.items()}
+
+
+def _price(model: str, table: Any) -> Price:
+    known = set(Price.__struct_fields__)
+    if not isinstance(table, dict) or not {"input", "output"} <= set(table) <= known:
+        raise ValueError(f"input, output and cached of a model, in dollars for a million tokens (`{model}`)")
+    try:
+        return Price(**{name: _dollars(amount) for name, amount in table.items()})
+    except ValueError as error:
+        raise ValueError(f"{error} (`{model}`)") from None
+
+
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -112,7 +149,7 @@ def _choice(*choices: str) -> Reader:
 
 
 KEYS: dict[str, Key] = {
-    "backend": Key(_text, "scripted", "which program answers prompts", '"scripted"'),
+    "backend": Key(_text, "", "which program answers prompts (claude, or the replies that came along)", '"claude"'),
     "model": Key(_text, "", "the model, by the name its backend takes", '"sonnet"'),
     "effort": Key(_text, "", "how hard the model thinks, where it can be told", '"high"'),
     "budget": Key(_dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00"),
@@ -121,12 +158,18 @@ KEYS: dict[str, Key] = {
     "max_parallel": Key(_count, 0, "steps at once, of each backend and of scripts", "4"),
     "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"'),
     "max_wait": Key(duration, 86400.0, "how long to wait out a usage limit; 0s in CI", '"24h"'),
+    "tool_timeout": Key(duration, 1800.0, "how long a tool may show no sign of life", '"30m"'),
+    "max_turns": Key(_count, 0, "turns of backends a run may make", "500"),
+    "unknown_turn_cost": Key(_dollars, UNKNOWN_TURN, "dollars counted for a turn whose cost nobody can tell", "0.50"),
+    "retryable": Key(_patterns, [], "errors of programs that count as an overload", '["upstream .* reset"]'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"'),
     "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do unasked", '"acceptEdits"', True),
     "allow_tools": Key(_texts, [], "tools agents may use, besides", '["Bash(npm test)"]', True),
     "notify": Key(_texts, [], "commands and URLs that are told how a run ends", '["notify-send raymond"]', True),
     "durability": Key(_choice("normal", "strict"), "normal", "strict: every decision on disk at once", '"strict"'),
     "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"'),
+    "backends": Key(_backends, {}, "programs of your own", '{mine = {command = ["my-agent"]}}', table=True),
+    "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", table=True),
 }
 POLICY_KEYS: dict[str, Key] = {
     "max_budget": Key(_dollars, 0.0, "no run may have more", "50.00"),
@@ -162,16 +205,30 @@ def load(
                     f"{path}: `{name}` is for a person to set, not for a project",
                     hint=f"set it in {user or '~/.config/raymond/config.toml'}",
                 )
+            if name == "backends" and path == project:
+                _check_own(path, value, user)
+            if KEYS[name].table:
+                value = {**settings[name].value, **value}
             settings[name] = Setting(value, path)
     for variable, value in environment.items():
         name = variable.removeprefix(PREFIX).lower()
-        if variable.startswith(PREFIX) and name in KEYS and value:
+        if variable.startswith(PREFIX) and name in KEYS and value and not KEYS[name].table:
             settings[name] = Setting(_read(KEYS[name], name, value, f"the environment: {variable}"), variable)
     for name, value in flags.items():
         if value is not None:
             settings[name] = Setting(value, f"--{name.replace('_', '-')}")
     config = Config(settings)
     return _obey(config, rules(policy_file), policy_file)
+
+
+def _check_own(path: str, tables: dict[str, dict[str, Any]], user: str) -> None:
+    """A project may name programs that a run starts, not those that `doctor` does."""
+    for name, table in tables.items():
+        if "command" not in table:
+            raise UsageError(
+                f"{path}: `[backends.{name}]` without a `command` is for a person to set, not for a project",
+                hint=f"set it in {user or '~/.config/raymond/config.toml'}",
+            )
 
 
 def rules(policy_file: str = POLICY_FILE) -> Rules:

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import TextIO
 
-from raymond import views
+from raymond import money, views
 from raymond.errors import Diagnostic, Error, WorkflowError, visible
 from raymond.events import (
     AgentCalled,
@@ -15,7 +15,6 @@ from raymond.events import (
     AskEnded,
     Decision,
     Event,
-    Spent,
     StepFinished,
     StepStarted,
     WaitEnded,
@@ -52,8 +51,11 @@ class Lines:
         told = []
         for decision in reversed(decisions):
             told.append((decision, f"{mark}${total:.2f}"))
-            total -= sum(event.cost for event in decision.events if isinstance(event, Spent))
+            total -= views.cost_of([decision])
         self._untold += reversed(told)
+        near = money.warned(run, total)
+        if near:
+            self.said(near)
 
     def add(self, decision: Decision, total: str) -> None:
         """Tell one decision, with what the run had cost by then."""
@@ -71,12 +73,12 @@ class Lines:
         told = [event for event in decision.events if type(event) not in _UNTOLD]
         if not told:
             return ""
-        spent = {event.agent: event.cost for event in decision.events if isinstance(event, Spent) and event.cost}
+        spent = views.spent(decision)
         at = views.instant(decision.time)
         lines = [self._line(event, spent, total) for event in told]
         return "".join(f"[{at}] {line}\n" for line in lines if line)
 
-    def _line(self, event: Event, spent: dict[str, float], total: str) -> str:
+    def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         text = views.line(event)
         if text is None:
             return ""
@@ -89,7 +91,7 @@ class Lines:
                 text = text.replace(f"{agent} -> ", f"{agent} {was} -> ", 1)
         elif isinstance(event, AgentEnded):
             self._states.pop(agent, None)
-        return f"{text} ${spent.pop(agent):.2f} total {total}" if agent in spent else text
+        return f"{text} {spent.pop(agent)} total {total}" if agent in spent else text
 
     def shown(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""
@@ -128,6 +130,7 @@ def ending(run: Run) -> str:
             f"why:    {_why(run, status)}",
             f"cost:   {views.money(run)} in {views.many(run.iterations, 'step')}",
             *_outcome(run),
+            *(f"refused: {one}" for one in views.denied(run)),
             f"next:   {next_command(run)}",
         )
     )
@@ -168,8 +171,14 @@ def next_command(run: Run) -> str:
     asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and asking:
         return f"raymond answer {id} {asking[0]} TEXT, then raymond resume {id}"
+    paused = any(agent.status == "paused" for agent in run.agents.values())
+    if status == "paused" and paused and run.denied:
+        import shlex
+
+        flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.allowed_tools)
+        return f"raymond resume {id} {flags}".rstrip()
     if run.stopped and run.stopped.kind == "limit":
-        words = ("budget", "max_iterations", "max_time")
+        words = ("budget", "max_iterations", "max_time", "max_turns")
         flag = next((word for word in words if word in run.stopped.reason), "")
         return f"raymond resume {id} --{flag.replace('_', '-')} MORE" if flag else f"raymond resume {id}"
     return f"raymond resume {id}"

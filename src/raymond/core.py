@@ -1,8 +1,8 @@
 """The state machine: facts in, facts out; no I/O, no clock, no randomness.
 
     decide(run, placed, input)  -> [event]   what follows from what came in
-    evolve(run, event)                       what is then true (run.py)
-    owed(run)                   -> [agent]   whose step the driver must start next (run.py)
+    evolve(run, event)                       what is then true (evolution.py)
+    owed(run)                   -> [agent]   whose step the driver must start next (schedule.py)
 
 The driver does four things: it starts the steps that are owed, hands what came of them to `decide`, appends the
 events to the journal as one decision, and lets them be true with `evolve`. Nothing follows from a decision before it
@@ -23,10 +23,11 @@ from typing import Any, assert_never
 
 from msgspec import Struct
 
-from raymond import durations, limits, moves, policy
-from raymond.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
+from raymond import durations, limits, money, moves, policy
+from raymond.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, backend_of
 from raymond.events import (
     ZERO,
+    AgentHeld,
     AgentPaused,
     AgentStarted,
     AgentWoke,
@@ -36,6 +37,7 @@ from raymond.events import (
     RunEnded,
     RunStarted,
     RunStopped,
+    SessionNamed,
     StepFailed,
     StepFinished,
     StepInterrupted,
@@ -55,9 +57,21 @@ class Spending(Struct, frozen=True, kw_only=True):
 
     cost: float = ZERO
     estimated: bool = False
+    unknown: bool = False
+    """Nobody could tell what it cost; `cost` is what is counted for such a turn."""
     tokens_in: int = 0
     tokens_out: int = 0
+    meter: tuple[int, ...] = ()
+    """What the program's own counter stands at, where it counts over a whole conversation."""
     offset: int = -1
+
+
+class Named(Struct, frozen=True, kw_only=True):
+    """The running turn of `agent` writes a conversation whose id the backend chose."""
+
+    time: float
+    agent: str
+    session: str
 
 
 class Begin(Struct, frozen=True, kw_only=True):
@@ -75,6 +89,8 @@ class Output(Struct, frozen=True, kw_only=True):
     reading: Reading
     spent: Spending = Spending()
     session: str = ""
+    denied: tuple[str, ...] = ()
+    """What would allow the tools that were refused."""
     directories: Mapping[str, str] = {}
     """Every `cd` that is `meant` -> the absolute directory, or "!" and why it is refused."""
 
@@ -89,6 +105,9 @@ class Failure(Struct, frozen=True, kw_only=True):
     spent: Spending = Spending()
     exit_code: int | None = None
     retry_at: float = ZERO
+    only_model: bool = False
+    session: str = ""
+    denied: tuple[str, ...] = ()
 
 
 class Interruption(Struct, frozen=True, kw_only=True):
@@ -113,7 +132,7 @@ class Stop(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-Input = Begin | Output | Failure | Interruption | Tick | Stop
+Input = Begin | Named | Output | Failure | Interruption | Tick | Stop
 
 
 def begin(start: RunStarted) -> list[Event]:
@@ -126,6 +145,9 @@ def decide(run: Run, placed: Placed, input: Input) -> list[Event]:
     match input:
         case Begin():
             return [_begin_step(run, placed, run.agents[input.agent])]
+        case Named():
+            agent = run.agents[input.agent]
+            return [SessionNamed(agent=agent.id, step=agent.step, session=input.session)]
         case Output():
             return _with_limits(run, input.spent, _output(run, placed, input))
         case Failure():
@@ -149,7 +171,7 @@ def session_of(run: Run, step: int, turn: int) -> str:
     return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))
 
 
-def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted:
+def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted | AgentHeld:
     again = agent.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = agent.turn + 1 if again else 1
@@ -157,6 +179,11 @@ def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted:
     pool = pool_of(run, agent.state)
     if pool == SCRIPTS:
         return StepStarted(agent=agent.id, step=step, attempt=attempt)
+    rules = policy_of(placed, agent.state)
+    model = rules.model or agent.model or run.start.model
+    closed = f"{pool}/{model or 'default'}"
+    if closed in run.closed and not agent.held:
+        return AgentHeld(agent=agent.id, pool=closed)
     base = agent.session if agent.backend == pool else ""
     return StepStarted(
         agent=agent.id,
@@ -166,14 +193,18 @@ def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted:
         backend=pool,
         session=session_of(run, step, turn),
         base=base,
-        model=policy_of(placed, agent.state).model or agent.model or run.start.model,
+        model=model,
+        cap=round(money.cap(run, agent, rules), 4),
     )
 
 
-def _spent(spent: Spending) -> dict[str, Any]:
+def _spent(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
     return {
+        "denied": list(denied),
         "cost": spent.cost,
         "estimated": spent.estimated,
+        "unknown": spent.unknown,
+        "meter": spent.meter,
         "tokens_in": spent.tokens_in,
         "tokens_out": spent.tokens_out,
         "offset": spent.offset,
@@ -185,10 +216,13 @@ def _output(run: Run, placed: Placed, input: Output) -> list[Event]:
     rules = policy_of(placed, agent.state)
     asked = meant(rules, input.reading)
     problem = _forbidden(rules, input.reading, asked)
+    if input.denied and rules.on_denied == "pause":
+        return _pause_denied(run, agent, input)
     if not problem:
         follow = moves.follow(run, placed, agent, asked, time=input.time, directories=input.directories)
         if not isinstance(follow, Problem):
-            done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **_spent(input.spent))
+            spent = _spent(input.spent, input.denied)
+            done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
             return [done, *_opened(run, agent), *follow]
         problem = follow
     return _refuse(run, placed, agent, input, problem)
@@ -211,9 +245,26 @@ def _forbidden(rules: Policy, reading: Reading, asked: tuple[Transition, ...]) -
     return Problem(refusal) if refusal else None
 
 
+def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
+    """The person wants to be asked when tools are refused: the reply waits for what they allow."""
+    tools = ", ".join(dict.fromkeys(input.denied))
+    refused = StepRefused(
+        agent=agent.id,
+        step=agent.step,
+        reason=f"it was refused tools that it needs: {tools}",
+        session=input.session,
+        blocked=True,
+        **_spent(input.spent, input.denied),
+    )
+    flags = " ".join(f"--allow-tool '{tool}'" for tool in dict.fromkeys(input.denied))
+    why = f"refused: {tools} (on_denied: pause); raymond resume {run.start.workflow_id} {flags}"
+    return [refused, *_opened(run, agent), AgentPaused(agent=agent.id, reason=why)]
+
+
 def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Problem) -> list[Event]:
-    spent = _spent(input.spent)
-    if agent.pool != SCRIPTS and agent.reminders < limits.REMINDERS:
+    spent = _spent(input.spent, input.denied)
+    overspent = money.spent(policy_of(placed, agent.state), agent, input.spent.cost)
+    if agent.pool != SCRIPTS and agent.reminders < limits.REMINDERS and not overspent:
         refused = StepRefused(
             agent=agent.id,
             step=agent.step,
@@ -225,6 +276,8 @@ def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Prob
         return [refused, *_opened(run, agent)]
     if agent.pool == SCRIPTS:
         kind, error = "script", problem.reason
+    elif overspent:
+        kind, error = "cap", f"{problem.reason}; {overspent}"
     else:
         kind, error = "unreadable", f"{problem.reason} (asked {limits.REMINDERS + 1} times)"
     failed = StepFailed(agent=agent.id, step=agent.step, kind=kind, error=error, **spent)
@@ -233,35 +286,57 @@ def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Prob
 
 def _opened(run: Run, agent: Agent) -> list[Event]:
     """A backend that answers is open; a turn begun before it was closed for longer proves nothing."""
-    closed = run.closed.get(agent.pool)
-    proves = agent.pool in run.probing or (closed is not None and closed.kind == "overload" and closed.until)
-    return [BackendOpened(backend=agent.pool)] if proves else []
+    pools = dict.fromkeys((backend_of(agent.pool), agent.pool))
+    return [BackendOpened(backend=pool) for pool in pools if _proves(run, pool)]
+
+
+def _proves(run: Run, pool: str) -> bool:
+    closed = run.closed.get(pool)
+    return pool in run.probing or (closed is not None and closed.kind == "overload" and closed.until > 0)
 
 
 def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
     agent = run.agents[input.agent]
+    rules = policy_of(placed, agent.state)
+    overspent = money.spent(rules, agent, input.spent.cost)
+    if input.kind == "cap" and not overspent and input.spent.cost:
+        return [_go_on(agent, input), *_opened(run, agent)]
     response = limits.respond(
-        input.kind,
-        failures=agent.failures,
-        retries=_retries(policy_of(placed, agent.state), agent),
-        freshened=agent.freshened,
+        input.kind, failures=agent.failures, retries=_retries(rules, agent), freshened=agent.freshened
     )
+    if overspent and response.again and not response.closes:
+        response = limits.Response(charged=True)
+    error = f"{input.error}; {overspent}" if overspent and not response.again else input.error
+    if input.kind == "session":
+        error = f"{error}; raymond resume {run.start.workflow_id} --fresh goes on without it"
     failed = StepFailed(
         agent=agent.id,
         step=agent.step,
         kind=input.kind,
-        error=input.error,
+        error=error,
         exit_code=input.exit_code,
         charged=response.charged,
         fresh=response.fresh,
         again=response.again,
-        **_spent(input.spent),
+        **_spent(input.spent, input.denied),
     )
     if response.closes:
         return [failed, *_close(run, agent, input)]
     if response.again:
         return [failed]
-    return [failed, *moves.fail(run, placed, agent, input.kind, input.error)]
+    return [failed, *moves.fail(run, placed, agent, input.kind, error)]
+
+
+def _go_on(agent: Agent, input: Failure) -> StepRefused:
+    """The turn reached its share, and there may be more: the same conversation goes on with another share."""
+    return StepRefused(
+        agent=agent.id,
+        step=agent.step,
+        reason="you were stopped at a limit of cost",
+        session=input.session or agent.turn_session,
+        capped=True,
+        **_spent(input.spent, input.denied),
+    )
 
 
 def _retries(rules: Policy, agent: Agent) -> int:
@@ -272,7 +347,10 @@ def _retries(rules: Policy, agent: Agent) -> int:
 
 def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
     """The infrastructure failed, not the work: the backend rests, no attempt is charged."""
-    backend, now = agent.pool, input.time
+    now = input.time
+    backend = backend_of(agent.pool)
+    if input.only_model:
+        backend = f"{backend}/{agent.turn_model or 'default'}"
     closed = run.closed.get(backend)
     if input.kind in ("auth", "billing"):
         return _close_for_a_person(run, agent, input, now)
@@ -289,24 +367,28 @@ def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
     until = input.retry_at if input.retry_at > now else now + wait
     rest = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
     if input.kind == "limit" and until - since > run.start.max_wait:
-        return [rest, *_stop(run, f"{backend} is closed by its usage limit for longer than max_wait")]
+        length, most = durations.brief(until - now), durations.brief(run.start.max_wait)
+        reason = f"{backend} is closed by its usage limit for {length}, longer than max_wait ({most})"
+        return [rest, *_stop(run, reason)]
     return [rest]
 
 
 def _close_for_a_person(run: Run, agent: Agent, input: Failure, since: float) -> list[Event]:
     """Nothing will change by itself: the backend's agents pause and say what is wrong."""
-    what = f"{agent.pool} was overloaded for too long: {input.error}" if input.kind == "overload" else input.error
-    shut_down = BackendClosed(backend=agent.pool, kind=input.kind, error=input.error, since=since)
-    names = [agent.id, *(name for name in run.ready.get(agent.pool, ()) if name != agent.id)]
+    backend = backend_of(agent.pool)
+    what = f"{backend} was overloaded for too long: {input.error}" if input.kind == "overload" else input.error
+    shut_down = BackendClosed(backend=backend, kind=input.kind, error=input.error, since=since)
+    queues = [queue for pool, queue in run.ready.items() if backend_of(pool) == backend]
+    names = dict.fromkeys([agent.id, *(name for queue in queues for name in queue)])
     return [shut_down, *(AgentPaused(agent=name, reason=what) for name in names)]
 
 
 def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     """`events`, and a stop when they reach a limit of the run."""
-    if not run.max_iterations and not run.budget:
+    if not (run.max_iterations or run.budget or run.max_turns or spent.unknown):
         return events
     ended = sum(isinstance(event, (StepFinished, StepFailed)) for event in events)
-    reason = reached(run, iterations=ended, cost=spent.cost)
+    reason = reached(run, iterations=ended, cost=spent.cost, unpriced=spent.unknown)
     if not reason or any(isinstance(event, RunStopped) for event in events):
         return events
     return [*events, *_stop(run, reason)]

@@ -12,16 +12,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from raymond import core, inbox, limits, requests, turns, views
-from raymond.agent import ASKING, RUNNING, SCRIPTS, Agent
+from raymond import core, inbox, limits, money, requests, turns, views
+from raymond.agent import ASKING, RUNNING, SCRIPTS, Agent, backend_of
 from raymond.backends import Backend, Direct
-from raymond.core import Begin, Failure, Input, Interruption, Stop, Tick, decide
+from raymond.core import Begin, Failure, Input, Interruption, Named, Stop, Tick, decide
 from raymond.errors import unwritable
 from raymond.events import Decision, Event
+from raymond.evolution import apply
 from raymond.journal import Journal
 from raymond.process import GRACE, HAS_PIDFD, Marks
 from raymond.project import Project
-from raymond.run import Run, apply
+from raymond.run import Run
 from raymond.schedule import due, over_at, owed, wake_at
 from raymond.scripts import ScriptStep
 from raymond.steps import FAR, Ending, Host, Step
@@ -105,16 +106,17 @@ class Driver:
             silence=run.start.timeout or limits.SILENCE,
             clock=self._clock,
             report=self._report,
+            named=self._name,
             show=self._show,
         )
 
-    def drive(self, *, restart: bool = False, at_once: bool = False) -> None:
+    def drive(self, *, restart: bool = False, at_once: bool = False, fresh: bool = False) -> None:
         """Run until nothing is left that this process could do."""
         with self._listening():
             try:
                 if self.run.seq > 1:
                     self._face.decided(self.run, [])
-                    self._settle(restart, at_once)
+                    self._settle(restart, at_once, fresh)
                 else:
                     first = Decision(seq=1, time=self.run.started_at, events=core.begin(self.run.start))
                     self._told.append(first)
@@ -143,15 +145,17 @@ class Driver:
                 self._upkeep.write()
                 self._tell()
                 return
-            started = [self._begin(name) for name in owed(self.run)]
+            begun = [self._begin(name) for name in owed(self.run) if self._is_affordable(name)]
             self._upkeep.write()
-            for agent in started:
-                self._start(agent)
+            for agent in begun:
+                if agent.status == RUNNING:
+                    self._start(agent)
             # What nothing waits for comes after what a process can begin with.
             for step in ended:
                 step.close()
             self._tell()
-            if not self._endings:
+            # Who was held for a model has made room for others.
+            if not self._endings and all(agent.status == RUNNING for agent in begun):
                 break
         self._upkeep.keep(self.run)
 
@@ -179,8 +183,13 @@ class Driver:
         self._upkeep.must_sync = self._upkeep.must_sync or self._paid(agent.pool)
         return agent
 
+    def _is_affordable(self, name: str) -> bool:
+        """Those that began a moment ago may have reserved more than was expected."""
+        return self.run.agents[name].pool == SCRIPTS or money.affordable(self.run) > 0
+
     def _paid(self, pool: str) -> bool:
-        return pool != SCRIPTS and pool in self._backends and self._backends[pool].paid
+        backend = self._backends.get(backend_of(pool))
+        return backend is not None and backend.paid
 
     def _start(self, agent: Agent) -> None:
         try:
@@ -194,7 +203,7 @@ class Driver:
     def _make(self, agent: Agent) -> Step:
         if agent.pool == SCRIPTS:
             return ScriptStep(self._host, self.run, self._placed, agent)
-        backend = self._backends[agent.pool]
+        backend = self._backends[backend_of(agent.pool)]
         if isinstance(backend, Direct):
             return DirectTurn(self._host, self.run, self._placed, agent, backend)
         return ProgramTurn(self._host, self.run, self._placed, agent, backend, found=False)
@@ -217,6 +226,11 @@ class Driver:
         if not step.ended:
             step.ended = True
             self._endings.append((step, ending))
+
+    def _name(self, agent: str, session: str) -> None:
+        if self.run.agents[agent].turn_session != session:
+            self._commit(Named(time=self._clock(), agent=agent, session=session))
+            self._upkeep.must_sync = self._woken = True
 
     def _show(self, agent: str, kind: str, text: str) -> None:
         self._tell()
@@ -409,13 +423,13 @@ class Driver:
 
     # --- after a restart
 
-    def _settle(self, restart: bool, at_once: bool) -> None:
+    def _settle(self, restart: bool, at_once: bool, fresh: bool) -> None:
         """Every step that was started and not ended, before anything else."""
         from raymond import __version__
 
         # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
         self._take_requests()
-        self._commit_events(self._clock(), requests.resume(self.run, __version__, at_once=at_once))
+        self._commit_events(self._clock(), requests.resume(self.run, __version__, at_once=at_once, fresh=fresh))
         self._upkeep.must_sync = True
         self._upkeep.write()
         self._tell()
@@ -429,7 +443,7 @@ class Driver:
 
     def _found(self, agent: Agent, restart: bool) -> Step | None:
         """The step that goes on, when there is one; else its ending is on the list."""
-        backend = self._backends.get(agent.pool)
+        backend = self._backends.get(backend_of(agent.pool))
         if backend is None:
             step = Step(self._host, agent, core.policy_of(self._placed, agent.state))
             self._endings.append((step, Interruption(time=self._clock(), agent=agent.id)))

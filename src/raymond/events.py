@@ -10,6 +10,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from raymond.prices import UNKNOWN_TURN, Price
+
 ZERO = 0.0
 """One object, so that a field that has it is seen to be the default and left out of the line."""
 
@@ -59,6 +61,19 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     skip_permissions: bool = False
     notify: list[str] = []
     """Commands and URLs that are told when the run asks or ends."""
+    budget_from: str = ""
+    """Where the budget was set."""
+    max_turns: int = 0
+    """Turns of backends; 0 means 200 of those whose cost nobody can tell."""
+    tool_timeout: float = ZERO
+    """Seconds a tool may be quiet, for states that say nothing of it; 0 means the usual ones."""
+    retryable: list[str] = []
+    """Patterns of errors that count as an overload."""
+    prices: dict[str, Price] = {}
+    """What a person says that models cost."""
+    unknown_turn_cost: float = UNKNOWN_TURN
+    in_place: list[str] = []
+    """The backends that cannot branch: they go on in the same conversation."""
     version: str = ""
 
 
@@ -76,6 +91,7 @@ class WorkflowChanged(Fact, frozen=True, kw_only=True):
     renamed: dict[str, str] = {}
     """States that have another name now."""
     backends: dict[str, str] = {}
+    in_place: list[str] = []
 
 
 class RunStopped(Fact, frozen=True, kw_only=True):
@@ -105,6 +121,9 @@ class LimitsChanged(Fact, frozen=True, kw_only=True):
     budget: float | None = None
     max_iterations: int | None = None
     max_time: float | None = None
+    max_turns: int | None = None
+    allowed_tools: list[str] = []
+    """Tools that agents may use from now on, besides."""
 
 
 class AgentStarted(Fact, frozen=True, kw_only=True):
@@ -134,6 +153,16 @@ class StepStarted(Fact, frozen=True, kw_only=True):
     """The conversation it branches from; empty for a fresh one."""
     model: str = ""
     """What was asked for; empty when the backend chooses."""
+    cap: float = ZERO
+    """Dollars that are reserved for this turn until it ends; 0 means none."""
+
+
+class SessionNamed(Fact, frozen=True, kw_only=True):
+    """A backend whose ids are its own said which conversation the running turn writes."""
+
+    agent: str
+    step: int
+    session: str
 
 
 class Spent(Fact, frozen=True, kw_only=True):
@@ -143,10 +172,16 @@ class Spent(Fact, frozen=True, kw_only=True):
     step: int
     cost: float = ZERO
     estimated: bool = False
+    unknown: bool = False
+    """Nobody could tell what it cost; `cost` is what is counted for such a turn."""
     tokens_in: int = 0
     tokens_out: int = 0
+    meter: tuple[int, ...] = ()
+    """What the program's own counter stands at, where it counts over a whole conversation."""
     offset: int = -1
     """Where the transcript of the agent has this step; -1 when it has not."""
+    denied: list[str] = []
+    """What would allow the tools that the program refused the agent."""
 
 
 class StepFinished(Spent, frozen=True, kw_only=True):
@@ -161,6 +196,10 @@ class StepRefused(Spent, frozen=True, kw_only=True):
     reason: str
     hint: str = ""
     session: str = ""
+    capped: bool = False
+    """It reached its share of the budget, and goes on with another one."""
+    blocked: bool = False
+    """Tools that it needs were refused, and it tries again when a person has looked."""
 
 
 class StepFailed(Spent, frozen=True, kw_only=True):
@@ -289,10 +328,22 @@ class AgentRetried(Fact, frozen=True, kw_only=True):
     """A failed or paused agent tries its visit again with new attempts."""
 
     agent: str
+    fresh: bool = False
+    """Without its conversation."""
+
+
+class AgentHeld(Fact, frozen=True, kw_only=True):
+    """The agent's next turn waits for its model, which is closed while the backend is open."""
+
+    agent: str
+    pool: str
 
 
 class BackendClosed(Fact, frozen=True, kw_only=True):
-    """No turn of `backend` starts before `until`; 0 means before a person resumes the run."""
+    """No turn of `backend` starts before `until`; 0 means before a person resumes the run.
+
+    `BACKEND/MODEL` stands for the turns of one model alone.
+    """
 
     backend: str
     kind: str
@@ -328,6 +379,8 @@ Event: TypeAlias = (
     | AgentFailed
     | AgentPaused
     | AgentRetried
+    | AgentHeld
+    | SessionNamed
     | RunStarted
     | RunResumed
     | RunStopped

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from raymond import journal, lock, tags, transcripts, views
 from raymond.events import Decision, Spent
+from raymond.evolution import apply
 from raymond.project import Project
-from raymond.run import Run, apply
+from raymond.run import Run
 
 EVERY = 0.2
 """Seconds between two looks at a journal that grows."""

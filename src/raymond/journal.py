@@ -15,14 +15,15 @@ from msgspec import Struct
 
 from raymond.errors import JournalError, RunExists, unwritable
 from raymond.events import Decision, Event
+from raymond.evolution import apply
 from raymond.project import Project, write_all
-from raymond.run import Run, apply
+from raymond.run import Run
 from raymond.views import second
 
 _T = TypeVar("_T")
 
 FORMAT = 1
-SCHEMA = 3
+SCHEMA = 4
 """Of the snapshot: raised with every change of Run, Agent or Frame."""
 SNAPSHOT_EVERY = 8 << 20
 LONG = 16 << 10

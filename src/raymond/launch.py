@@ -6,6 +6,7 @@ from time import time
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import __version__, config, core, journal, lint, loader, lock, rights
 from raymond.backends import registry
@@ -14,6 +15,7 @@ from raymond.errors import JournalError, UsageError, WorkflowError
 from raymond.events import Decision, RunStarted
 from raymond.loader import Loaded
 from raymond.lock import Lock
+from raymond.prices import UNKNOWN_TURN, Price
 from raymond.project import ID_FORM, Project
 from raymond.run import Run
 from raymond.variables import Placed
@@ -32,7 +34,13 @@ class Options(Struct, kw_only=True):
     effort: str = ""
     replies: str | None = None
     """The text of `--replies FILE`."""
+    tables: dict[str, dict[str, Any]] = {}
+    """The backends of the configuration."""
+    prices: dict[str, Price] = {}
+    unknown_turn_cost: float = UNKNOWN_TURN
+    retryable: list[str] = []
     budget: float | None = None
+    budget_from: str = ""
     most_budget: float = 0.0
     """What the policy file allows at most; 0 when it says nothing."""
     backends: list[str] = []
@@ -40,8 +48,10 @@ class Options(Struct, kw_only=True):
     models: list[str] = []
     max_iterations: int | None = None
     max_time: float = 0.0
+    max_turns: int = 0
     max_parallel: int | None = None
     timeout: float = 0.0
+    tool_timeout: float = 0.0
     max_wait: float = config.KEYS["max_wait"].default
     patience: float = config.KEYS["patience"].default
     roots: list[str] = []
@@ -61,11 +71,21 @@ def prepare(loaded: Loaded, options: Options) -> RunStarted:
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     start = _start(workflow, loaded, options)
     _check_rules(workflow, start, options)
-    registry.check(workflow, start, loaded.files)
+    start = replace(start, in_place=registry.check(workflow, start, loaded.files, options.tables))
     wider = list(rights.wider(workflow, start, registry.SCRIPTED))
     if wider:
         raise WorkflowError(*wider)
+    check_calls(workflow, start)
     return start
+
+
+def check_calls(workflow: Workflow, start: RunStarted) -> None:
+    """Refuse calls from prompts whose backend cannot branch."""
+    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    backends = {name: start.backends.get(name, start.backend) for name in prompts}
+    found = list(lint.polluting(workflow, {name: one for name, one in backends.items() if one in start.in_place}))
+    if found:
+        raise WorkflowError(*found)
 
 
 def check(workflow: Workflow) -> None:
@@ -98,7 +118,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
     if not ID_FORM.fullmatch(id):
         raise UsageError(f"`{id}` cannot be an id", hint="use up to 100 letters, digits, _ and -")
-    backend = options.backend or settings.defaults.get("backend") or config.KEYS["backend"].default
+    backend = options.backend or settings.defaults.get("backend") or registry.usual(options.replies, loaded.files)
     parallel = options.max_parallel or settings.max_parallel
     return RunStarted(
         workflow_id=id,
@@ -119,9 +139,15 @@ def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
         model=options.model,
         effort=options.effort,
         budget=_budget(options, settings.budget),
+        budget_from=_budget_from(options, settings.budget),
         max_iterations=_first(options.max_iterations, settings.max_iterations, 0),
         max_time=options.max_time,
+        max_turns=options.max_turns,
         timeout=options.timeout,
+        tool_timeout=options.tool_timeout,
+        retryable=options.retryable,
+        prices=options.prices,
+        unknown_turn_cost=options.unknown_turn_cost,
         max_agents=settings.max_agents or 10_000,
         max_turns_at_once=parallel or 4,
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
@@ -151,6 +177,14 @@ def _budget(options: Options, of_workflow: float | None) -> float:
     asked: float = _first(options.budget, of_workflow, config.KEYS["budget"].default)
     most = options.most_budget
     return most if most and not 0 < asked <= most else asked
+
+
+def _budget_from(options: Options, of_workflow: float | None) -> str:
+    if options.most_budget and _budget(options, of_workflow) == options.most_budget:
+        return config.POLICY_FILE
+    if options.budget is not None:
+        return options.budget_from
+    return "the workflow" if of_workflow is not None else "default"
 
 
 def _check_rules(workflow: Workflow, start: RunStarted, options: Options) -> None:
@@ -192,8 +226,9 @@ def take_up(
             face.said(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
         placed = place(project, reading.run, loaded)
         book = journal.Journal(project, id, reading.size)
-        backends = registry.make(project, reading.run, placed)
-        strict = config.load(project.root)["durability"] == "strict"
+        settings = config.load(project.root)
+        backends = registry.make(project, reading.run, placed, settings["backends"])
+        strict = settings["durability"] == "strict"
         driver = Driver(project, reading.run, placed, book, backends, face, strict=strict, clock=clock)
     except BaseException:
         held.release()

@@ -17,6 +17,8 @@ Kind: TypeAlias = Literal[
     "script",
     "time",
     "setup",
+    "session",
+    "cap",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 REMINDERS = 3
@@ -29,8 +31,8 @@ OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
 OVERLOAD_REST = 300.0
 LIMIT_UNKNOWN = 900.0
 """Seconds to wait for a usage limit that does not say when it ends."""
-UNKNOWN_TURN_COST = 0.50
-"""Dollars counted for a turn that was paid for and whose cost nobody reported."""
+TOOL_TIME = 1800.0
+"""Seconds a tool may run without a sign of life, unless the policy says otherwise."""
 
 
 class Response(Struct, frozen=True):

@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 from msgspec import Struct
 
-from raymond import durations, frontmatter, tags
+from raymond import durations, frontmatter, secrets, tags
 from raymond.allowed import FIELDS, STATE_FIELDS, TIMES
 from raymond.errors import Diagnostic
 from raymond.frontmatter import Mark, Path
@@ -18,7 +18,7 @@ from raymond.workflow import SETTINGS_FILE, State, Unresolved, Workflow, extensi
 ERRORS = frozenset(
     "no-entry ambiguous-entry bad-frontmatter unknown-key bad-value missing-target ambiguous-target wrong-platform"
     " unsafe-target missing-return missing-next next-mismatch unknown-attribute force-implicit-invalid"
-    " wider-permission secret-in-state script-syntax".split()
+    " wider-permission call-in-place secret-in-state script-syntax".split()
 )
 WARNINGS = frozenset(
     "unreachable-state dead-end call-never-returns unbounded-cycle policy-body-mismatch unused-transition"
@@ -26,11 +26,10 @@ WARNINGS = frozenset(
     " bad-ignore unused-ignore".split()
 )
 _FIRM = frozenset(
-    "no-entry ambiguous-entry bad-frontmatter unsafe-target force-implicit-invalid wider-permission".split()
+    "no-entry ambiguous-entry bad-frontmatter unsafe-target force-implicit-invalid wider-permission"
+    " call-in-place".split()
 )
 """A run cannot do without these: no comment silences them."""
-_ELSEWHERE = frozenset({"wider-permission", "secret-in-state"})
-"""Errors that are not found here, so that their ignores cannot be called unused."""
 
 _IGNORE = re.compile(r"<!--\s*raymond:\s*ignore\b([^>]*?)-->")
 _PLACEHOLDER = re.compile(r"\.\.\.|…")
@@ -55,11 +54,29 @@ def check(workflow: Workflow) -> list[Diagnostic]:
     ignores = [Ignore(id, workflow.marks["lint", "ignore", id]) for id in workflow.settings.lint_ignore]
     for state in workflow.states.values():
         found += _ignores(state, ignores)
+        found += _secrets(state)
         if extension(state.name) not in workflow.runnable:
             continue
         found += _policy(workflow, state)
         found += _body(workflow, state) if state.kind == "prompt" else _script(workflow, state)
     return sorted(dict.fromkeys(_silence(found, ignores)), key=lambda one: (one.file, one.line, one.column))
+
+
+def polluting(workflow: Workflow, backends: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Every place where a call would write into its caller's conversation; `backends` of states that cannot branch."""
+    for name, backend in backends.items():
+        state = workflow.states[name]
+        if state.policy.in_place:
+            continue
+        message = f"{backend} cannot branch: a call would go on in the conversation of its caller"
+        hint = "`<function>` sees nothing of it; or say that this is meant: in_place: true"
+        for at, allowed in enumerate(state.policy.allowed_transitions):
+            if allowed.tag == "call":
+                mark = mark_of(workflow, state, ("allowed_transitions", at))
+                yield frontmatter.diagnose(mark, "call-in-place", message, hint)
+        for tag in tags.scan(state.body):
+            if tag.name == "call" and tag.quoted in ("", "code"):
+                yield frontmatter.diagnose(_spot(state, tag), "call-in-place", message, hint)
 
 
 def _silence(found: list[Diagnostic], ignores: list[Ignore]) -> Iterator[Diagnostic]:
@@ -76,7 +93,7 @@ def _silence(found: list[Diagnostic], ignores: list[Ignore]) -> Iterator[Diagnos
             yield frontmatter.diagnose(ignore.mark, "bad-ignore", f"there is no `{id}`", hint, severity="warning")
         elif id in _FIRM:
             yield frontmatter.diagnose(ignore.mark, "bad-ignore", f"`{id}` cannot be ignored", severity="warning")
-        elif ignore not in used and id in ERRORS - _ELSEWHERE:
+        elif ignore not in used and id in ERRORS:
             message = f"there is no `{id}` to ignore"
             yield frontmatter.diagnose(ignore.mark, "unused-ignore", message, "remove it", severity="warning")
 
@@ -93,6 +110,14 @@ def _ignores(state: State, ignores: list[Ignore]) -> Iterator[Diagnostic]:
         message = f"ignoring `{id}` needs a reason" if id else "say which finding to ignore, and why"
         hint = f"<!-- raymond: ignore {id or 'missing-target'} why it is no mistake here -->"
         yield frontmatter.diagnose(mark, "bad-ignore", message, hint, severity="warning")
+
+
+def _secrets(state: State) -> Iterator[Diagnostic]:
+    for line, column, length, what in secrets.lines(state.body):
+        mark = frontmatter.mark(state.name, state.body, line, column, length)
+        shown = msgspec.structs.replace(mark, line=state.line + line - 1, source="", column=column)
+        hint = "set it in the environment that Raymond is started in, and read it there"
+        yield frontmatter.diagnose(shown, "secret-in-state", f"this is {what}", hint)
 
 
 def _policy(workflow: Workflow, state: State) -> Iterator[Diagnostic]:

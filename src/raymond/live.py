@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from raymond import block, console, terminal
+from raymond import block, console, terminal, views
 from raymond.agent import ASKING
 from raymond.events import (
     AgentCalled,
@@ -59,10 +59,13 @@ class Live:
         stream: TextIO | None = None,
         *,
         keys: int = -1,
+        refuses: Callable[[str], str] = lambda answer: "",
         clock: Callable[[], float] = time.time,
         size: Callable[[], tuple[int, int]] | None = None,
     ) -> None:
         self.keys = keys
+        self._refuses = refuses
+        """What stands in an answer that nobody may see."""
         self._clock = clock
         self._terminal = terminal.Terminal(stream or sys.stderr, keys, size)
         self._kept = Kept(self._terminal.paint, self._hides)
@@ -139,9 +142,15 @@ class Live:
         answers: list[tuple[str, str]] = []
         for line in lines:
             # What is typed while nothing is asked is no answer to what is asked later.
-            if self._asked:
-                answers.append((self._asked, line.decode("utf-8", "replace").removesuffix("\r")))
-                self._answer(answers[-1][1])
+            if not self._asked:
+                continue
+            answer = line.decode("utf-8", "replace").removesuffix("\r")
+            secret = self._refuses(answer)
+            if secret:
+                self._ask(f"not taken: it contains {secret}; a step reads secrets from its environment\n")
+            else:
+                answers.append((self._asked, answer))
+                self._answer(answer)
         if not self._asked:
             self._typed = b""
         return answers
@@ -288,7 +297,7 @@ class Kept(console.Lines):
         return text
 
     def _lines(self, decision: Decision, total: str) -> str:
-        spent = {event.agent: event.cost for event in decision.events if isinstance(event, Spent) and event.cost}
+        spent = views.spent(decision)
         lines: list[str] = []
         failed = {event.agent for event in decision.events if isinstance(event, AgentFailed)}
         for event in decision.events:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import prompts
-from raymond.agent import FAILED, WAITING, Agent
+from raymond.agent import FAILED, WAITING, Agent, backend_of
 from raymond.events import (
     ZERO,
     AgentCalled,
@@ -55,6 +55,7 @@ def follow(
     asked = [_rendered(run, placed, agent, one) for one in asked]
     forks = [one for one in asked if isinstance(one, Fork)]
     problem = _misnamed(placed, asked) or _misplaced(asked, directories) or _crowded(run, len(forks))
+    problem = problem or _polluting(run, placed, agent, asked)
     if problem:
         return problem
     last, tag = asked[-1], ""
@@ -64,6 +65,15 @@ def follow(
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
         return moved  # nobody is forked by a visit that fails: tried again, it would fork them again
     return [*_forked(placed, agent, forks, time, directories), *moved]
+
+
+def _polluting(run: Run, placed: Placed, agent: Agent, asked: Sequence[Transition]) -> Problem | None:
+    """A call where the backend cannot branch would write into the conversation of its caller."""
+    if not any(isinstance(one, Call) for one in asked) or backend_of(agent.pool) not in run.start.in_place:
+        return None
+    if placed.workflow.states[agent.state].policy.in_place:
+        return None
+    return Problem("`<call>` cannot be used here: the conversation cannot branch", "use <function> instead")
 
 
 def fail(run: Run, placed: Placed, agent: Agent, kind: str, error: str) -> list[Event]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from raymond import views
+from raymond import money, views
 from raymond.events import AskStarted, Decision
 from raymond.run import Run
 
@@ -20,7 +20,7 @@ _BEGINNING = 2000
 
 
 class Notifier:
-    """A face that tells of every question; the ending is told by who ends the run."""
+    """A face that tells of questions and of a budget that is nearly spent; the ending is told by who ends the run."""
 
     every = float("inf")
     keys = -1
@@ -33,6 +33,9 @@ class Notifier:
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
         self._pids = [pid for pid in self._pids if not _is_over(pid)]
+        near = money.warned(run, run.cost - views.cost_of(decisions))
+        if near:
+            self._pids += send(self._targets, {"event": "budget", "message": near, **views.outcome(run)})
         for decision in decisions:
             for event in decision.events:
                 if isinstance(event, AskStarted):

@@ -1,77 +1,73 @@
-"""The agents' programs on this machine: found, their version, who pays, what they keep."""
+"""The agents' programs on this machine: where they are, which version, whether they can be used."""
 
 import os
-from collections.abc import Mapping
-
-import msgspec
-from msgspec import Struct
+import re
+import select
+import signal
+import time
 
 from raymond import process
 
-CLAUDE = "claude"
-OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
-"""What an outer Claude Code sets for its children; everything else is the user's."""
+PATIENCE = 10.0
+"""Seconds a program has to say its version."""
 
 
-class Found(Struct, frozen=True):
-    """What can be told of Claude Code on this machine without asking it anything that costs."""
-
-    program: str
-    """Its path; empty when it is not there."""
-    version: str = ""
-    payer: str = ""
-    """Who pays for its turns; empty when nobody is logged in, as far as can be seen."""
-    keeps_days: int = 30
-    """Days after which it deletes conversations: a run that rests longer loses its memory."""
-
-
-def find(environment: Mapping[str, str] = os.environ) -> Found:
-    """Look for the program, its version and who is logged in."""
-    path = process.program(CLAUDE)
-    if not os.path.isabs(path):
-        return Found("")
-    folder = os.path.dirname(sessions(environment))
-    return Found(path, _version(path), _payer(environment, folder), _keeps(folder))
+def locate(name: str) -> tuple[str, str]:
+    """The path of a program, and what is wrong with it; a path without a fault can be started."""
+    path = process.program(name)
+    if os.path.isabs(path):
+        usable = os.access(path, os.X_OK) and os.path.isfile(path)
+        return (path, "") if usable else (path if os.path.exists(path) else "", _unusable(path))
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        beside = os.path.join(folder, name)
+        if os.path.isfile(beside):
+            return beside, _unusable(beside)
+    return "", f"there is no program `{name}` on the PATH"
 
 
-def _payer(environment: Mapping[str, str], folder: str) -> str:
-    if environment.get("ANTHROPIC_API_KEY"):
-        return "the key in ANTHROPIC_API_KEY"
-    for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"):
-        if environment.get(name):
-            return f"the cloud account of {name}"
-    if environment.get("CLAUDE_CODE_OAUTH_TOKEN"):
-        return "the subscription of CLAUDE_CODE_OAUTH_TOKEN"
-    credentials = os.path.join(folder, ".credentials.json")
-    return f"the subscription logged in at {credentials}" if os.path.exists(credentials) else ""
+def _unusable(path: str) -> str:
+    if not os.path.exists(path):
+        return f"there is no program {path}"
+    return f"{path} is a directory" if os.path.isdir(path) else f"{path} is not executable: chmod +x {path}"
 
 
-def _keeps(folder: str) -> int:
-    try:
-        with open(os.path.join(folder, "settings.json"), "rb") as file:
-            days = msgspec.json.decode(file.read()).get("cleanupPeriodDays", 30)
-    except (OSError, msgspec.DecodeError, AttributeError):
-        return 30
-    return days if isinstance(days, int) else 30
-
-
-def _version(path: str) -> str:
+def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
+    """What a program says of its version, and what is wrong when it says none."""
     reader, writer = os.pipe()
+    nobody = os.open(os.devnull, os.O_WRONLY)  # warnings are no version
     try:
-        env = {name: value for name, value in os.environb.items() if name.decode() not in OUTER}
-        pid = process.spawn([path, "--version"], env, os.getcwd(), stdout=writer, stderr=writer)
+        env = {name: value for name, value in os.environb.items() if os.fsdecode(name) not in without}
+        pid = process.spawn([path, "--version"], env, os.getcwd(), stdout=writer, stderr=nobody)
     except OSError as error:
         os.close(reader)
-        return f"cannot be started: {(error.strerror or '').lower()}"
+        return "", f"{path} cannot be started: {(error.strerror or '').lower()}"
     finally:
         os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read(4096).decode("utf-8", "replace").strip()
+        os.close(nobody)
+    heard = _hear(reader)
+    process.signal_group(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return said.partition("\n")[0] or "says no version"
+    if heard is None:
+        return "", f"{path} says no version within {PATIENCE:g}s"
+    said = heard.decode("utf-8", "replace").strip().partition("\n")[0]
+    return (said, "") if numbers(said) else ("", f"{path} says no version: {said[:100] or 'nothing'}")
 
 
-def sessions(environment: Mapping[str, str] = os.environ) -> str:
-    """Where Claude Code keeps conversations, a folder for each project."""
-    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
-    return os.path.join(home, "projects")
+def _hear(reader: int) -> bytes | None:
+    """What is written up to the end of a line, or of the program; None when that takes too long."""
+    until, heard = time.monotonic() + PATIENCE, b""
+    with os.fdopen(reader, "rb", buffering=0) as pipe:
+        while len(heard) < 4096 and b"\n" not in heard:
+            if not select.select([pipe], (), (), max(until - time.monotonic(), 0.0))[0]:
+                return None
+            data = pipe.read(4096)
+            if not data:
+                break
+            heard += data
+    return heard
+
+
+def numbers(said: str) -> tuple[int, ...]:
+    """The version in a text, as numbers that can be compared; nothing when there is none."""
+    found = re.search(r"\d+(?:\.\d+)+", said)
+    return tuple(map(int, found[0].split("."))) if found else ()

@@ -6,16 +6,25 @@ from raymond.run import Run
 from raymond.variables import Placed
 from raymond.workflow import State, Workflow
 
+BLOCKED = "(Tools that you need were refused. A person has looked at it: they may be allowed now. Try again.)"
+GO_ON = "(You were stopped at a limit of cost. There is more now: go on where you were.)"
 INTERRUPTED = "(Your last attempt at this was interrupted. What it changed may already be in the working tree.)"
 
 
 def prompt(run: Run, placed: Placed, agent: Agent) -> str:
     """The text of the agent's next turn."""
     state = placed.workflow.states[agent.state]
-    if agent.reminder and agent.session:
-        text = remind(placed.workflow, state, agent.reminder)
-    else:
+    if not agent.reminder:
         text = render(run, placed, agent, state.body)
+    elif agent.capped:
+        text = GO_ON
+    elif agent.blocked:
+        text = BLOCKED
+    else:
+        text = remind(placed.workflow, state, agent.reminder)
+    if agent.reminder and not agent.session:
+        # Who remembers nothing needs the whole prompt again.
+        text = f"{render(run, placed, agent, state.body)}\n\n{text}"
     return f"{INTERRUPTED}\n\n{text}" if agent.interrupted else text
 
 

@@ -1,10 +1,11 @@
 """What a person asks of a run from outside, and what follows from it."""
 
+from copy import copy
 from typing import Literal
 
 from msgspec import Struct
 
-from raymond import limits, moves
+from raymond import moves
 from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, SCRIPTS, WAITING, Agent
 from raymond.events import (
     ZERO,
@@ -19,6 +20,7 @@ from raymond.events import (
     RunStopped,
     StepInterrupted,
 )
+from raymond.evolution import evolve
 from raymond.moves import Problem
 from raymond.run import Run, shut
 from raymond.schedule import reached
@@ -37,6 +39,10 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     budget: float | None = None
     max_iterations: int | None = None
     max_time: float | None = None
+    max_turns: int | None = None
+    allowed_tools: list[str] = []
+    fresh: bool = False
+    """Of a retry: without the conversation."""
 
 
 def take(run: Run, placed: Placed, request: Request) -> list[Event]:
@@ -62,14 +68,15 @@ def cut(run: Run, name: str) -> list[Event]:
         return []
     # What a turn had cost by then nobody knows here.
     paid = agent.pool != SCRIPTS and agent.pool != "scripted"
-    cost = limits.UNKNOWN_TURN_COST if paid else ZERO
-    return [StepInterrupted(agent=agent.id, step=agent.step, cost=cost, estimated=paid)]
+    cost = run.start.unknown_turn_cost if paid else ZERO
+    return [StepInterrupted(agent=agent.id, step=agent.step, cost=cost, estimated=paid, unknown=paid)]
 
 
-def resume(run: Run, version: str, *, at_once: bool = False) -> list[Event]:
+def resume(run: Run, version: str, *, at_once: bool = False, fresh: bool = False) -> list[Event]:
     """A driver takes the run up: what failed or paused tries again, a backend closed for a person is open.
 
-    With `at_once` a backend that is closed until later is tried now, by one turn, as at the end of its time.
+    With `at_once` a backend that is closed until later is tried now, by one turn, as at the end of its time; with
+    `fresh` what failed or paused begins its visit without its conversation.
     """
     events: list[Event] = [RunResumed(version=version)]
     for name, closed in run.closed.items():
@@ -79,7 +86,7 @@ def resume(run: Run, version: str, *, at_once: bool = False) -> list[Event]:
             events.append(BackendOpened(backend=name, probing=True))
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
-        events += [AgentRetried(agent=agent.id) for agent in stuck if not agent.given_up]
+        events += [AgentRetried(agent=agent.id, fresh=fresh) for agent in stuck if not agent.given_up]
     reason = reached(run)
     if reason:
         events.append(RunStopped(kind="limit", reason=reason))
@@ -99,9 +106,16 @@ def _follow(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
             return [] if run.stopped else [RunStopped(kind="stop", reason="stop was asked for")]
         case "limits":
             changed = LimitsChanged(
-                budget=request.budget, max_iterations=request.max_iterations, max_time=request.max_time
+                budget=request.budget,
+                max_iterations=request.max_iterations,
+                max_time=request.max_time,
+                max_turns=request.max_turns,
+                allowed_tools=request.allowed_tools,
             )
-            return [changed]
+            after = copy(run)
+            evolve(after, changed)
+            reason = "" if run.stopped or run.ended else reached(after)
+            return [changed, *([RunStopped(kind="limit", reason=reason)] if reason else [])]
         case "answer":
             return _answer(run, placed, request)
         case _:
@@ -146,7 +160,7 @@ def _agent(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
         case "retry":
             if agent.status not in (FAILED, PAUSED):
                 return Problem(f"{agent.id} is {agent.status}, not failed or paused")
-            return [AgentRetried(agent=agent.id)]
+            return [AgentRetried(agent=agent.id, fresh=request.fresh)]
         case "move":
             landing = moves.land(placed, {}, request.state)
             if isinstance(landing, Problem):

@@ -1,6 +1,6 @@
 """What agents may do unasked: a workflow may narrow what the person who starts it allows, never widen it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -23,9 +23,9 @@ class Rights(Struct, frozen=True):
     skip: bool
 
 
-def of(start: RunStarted, policy: Policy) -> Rights:
-    """The rights of a turn: the person's, narrowed by the state."""
-    allowed = tuple(start.allowed_tools)
+def of(start: RunStarted, policy: Policy, given: Sequence[str] | None = None) -> Rights:
+    """The rights of a turn: the person's, who may have given more tools since the start, narrowed by the state."""
+    allowed = tuple(start.allowed_tools if given is None else given)
     if policy.allowed_tools:
         allowed = tuple(tool for tool in allowed if tool in policy.allowed_tools)
     # The command that checks the work may be run by who does the work.

@@ -1,9 +1,10 @@
 """What should happen next: the steps that are owed, the moments at which something is due, the limits reached."""
 
+from collections.abc import Mapping
 from itertools import islice
 
-from raymond import durations
-from raymond.agent import FAILED, SCRIPTS
+from raymond import durations, money
+from raymond.agent import FAILED, SCRIPTS, backend_of
 from raymond.run import Run
 
 
@@ -12,9 +13,14 @@ def owed(run: Run) -> list[str]:
     if run.stopped or run.ended:
         return []
     names: list[str] = []
+    turns = money.affordable(run)
+    taken = dict(run.running)
     for pool, queue in run.ready.items():
-        room = _limit(run, pool) - run.running.get(pool, 0)
-        names += islice(queue, max(room, 0))
+        room = _room(run, pool, taken)
+        chosen = list(islice(queue, room if pool == SCRIPTS else min(room, turns)))
+        turns -= len(chosen) if pool != SCRIPTS else 0
+        taken[pool] = taken.get(pool, 0) + len(chosen)
+        names += chosen
     return names
 
 
@@ -40,15 +46,26 @@ def due(run: Run, now: float) -> bool:
     return bool(run.max_time) and not run.stopped and over_at(run) <= now
 
 
-def reached(run: Run, *, iterations: int = 0, cost: float = 0.0) -> str:
+def reached(run: Run, *, iterations: int = 0, cost: float = 0.0, unpriced: int = 0) -> str:
     """Which limit of the run is used up, with what is about to be added; nothing when none is."""
     if run.max_iterations and run.iterations + iterations >= run.max_iterations:
         return f"max_iterations ({run.max_iterations}) was reached"
     if run.budget and run.cost + cost >= run.budget:
         return f"the budget of ${run.budget:.2f} is spent"
+    if run.max_turns and run.turns >= run.max_turns:
+        return f"max_turns ({run.max_turns}) was reached"
+    if not run.max_turns and run.unpriced + unpriced >= money.UNPRICED_TURNS:
+        return f"{money.UNPRICED_TURNS} turns were made whose cost nobody can tell (max_turns)"
     if run.max_time and run.driven + max(0.0, run.driven_until - run.taken_up_at) >= run.max_time:
         return f"max_time ({durations.show(run.max_time)}) is over"
     return ""
+
+
+def _room(run: Run, pool: str, taken: Mapping[str, int]) -> int:
+    """Steps that could start in `pool`; the turns of a closed model take the places of its backend."""
+    backend = backend_of(pool)
+    busy = sum(number for name, number in taken.items() if backend_of(name) == backend)
+    return max(0, min(_limit(run, pool) - taken.get(pool, 0), _limit(run, backend) - busy))
 
 
 def _limit(run: Run, pool: str) -> int:
@@ -56,4 +73,6 @@ def _limit(run: Run, pool: str) -> int:
         return run.start.max_scripts_at_once
     if pool in run.closed:
         return 1 if pool in run.probing else 0
+    if "/" in pool:
+        return 0  # opened while one of its turns ran: those that were held have gone back
     return run.start.max_turns_at_once

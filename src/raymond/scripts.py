@@ -63,6 +63,7 @@ class ScriptStep(Step):
         self._open: dict[int, str] = {}
         self._listening = False
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        self._doors = {"out": host.secrets.stream(), "err": host.secrets.stream()}
         self._reading: tags.Reading | None = None
         self._exit: int | None = None
         self._ended_at = FAR
@@ -169,6 +170,9 @@ class ScriptStep(Step):
         except UnicodeDecodeError:
             self._decoders[name] = codecs.getincrementaldecoder("utf-8")("replace")
             text = self._decode(name, data, final)
+        self._say(name, self._doors[name].feed(text))
+
+    def _say(self, name: str, text: str) -> None:
         if not text:
             return
         self._record.add(name, text)
@@ -188,6 +192,7 @@ class ScriptStep(Step):
         name = self._let_go(fd)
         if name in self._decoders:
             self._take(name, b"", final=True)
+        self._say(name, self._doors[name].close())
         if name == "out":
             # Nothing more can come: it is read while the process is still on its way out.
             self._reading = self._reader.close()

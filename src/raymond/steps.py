@@ -11,6 +11,7 @@ from raymond.core import Failure, Interruption, Output, Spending
 from raymond.policy import Policy
 from raymond.polling import Poll
 from raymond.process import GRACE, Marks, Watcher, signal_group
+from raymond.secrets import Secrets
 from raymond.transcripts import Transcripts
 
 Ending: TypeAlias = Output | Failure | Interruption
@@ -29,6 +30,7 @@ class Host:
         silence: float,
         clock: Callable[[], float],
         report: Callable[["Step", Ending], None],
+        named: Callable[[str, str], None],
         show: Callable[[str, str, str], None],
     ) -> None:
         self.poll = Poll()
@@ -40,6 +42,10 @@ class Host:
         """Seconds a step may say nothing, when its policy says nothing of it."""
         self.clock = clock
         self.report = report
+        self.named = named
+        """Called with agent and session when a backend says which conversation its turn writes."""
+        self.secrets = Secrets.of(os.environ)
+        """What a step says passes here before it is parsed, stored or shown."""
         self._pipes: list[tuple[int, int]] = []
         self.soonest = FAR
         """When, by the monotonic clock, a step has to be looked at."""
@@ -104,7 +110,10 @@ class Step:
         elif now >= self.began + self._longest:
             self._stop_for("time", f"took longer than max_time ({self._longest:g}s)", now)
         elif now >= self.heard + self._silence:
-            self._stop_for("silent", f"said nothing for {self._silence:g}s", now)
+            self._stop_for("silent", self._quiet(), now)
+
+    def _quiet(self) -> str:
+        return f"said nothing for {self._silence:g}s"
 
     def _stop_for(self, kind: str, error: str, now: float) -> None:
         self._verdict = (kind, error)

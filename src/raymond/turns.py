@@ -2,15 +2,19 @@
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Mapping
 
-from raymond import prompts, rights, tags
+from msgspec.structs import replace
+
+from raymond import limits, prompts, rights, tags
 from raymond.agent import Agent
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
-from raymond.core import Interruption, Output, Spending, meant
+from raymond.core import Failure, Interruption, Output, Spending, meant
 from raymond.directories import directories
 from raymond.lock import start_time
+from raymond.prices import Prices
 from raymond.process import MARK, alive, spawn
 from raymond.project import private
 from raymond.run import Run
@@ -26,7 +30,7 @@ _CHUNK = 1 << 20
 def turn_of(run: Run, placed: Placed, agent: Agent, spool: str) -> Turn:
     """The turn that `agent` is about to take, or takes; its folder lies below `spool`."""
     policy = placed.workflow.states[agent.state].policy
-    may = rights.of(run.start, policy)
+    may = rights.of(run.start, policy, run.allowed_tools)
     return Turn(
         agent=agent.id,
         state=agent.state,
@@ -39,6 +43,9 @@ def turn_of(run: Run, placed: Placed, agent: Agent, spool: str) -> Turn:
         spool=os.path.join(spool, f"{agent.step}.{agent.turn}"),
         model=policy.model or agent.model or run.start.model,
         effort=policy.effort or agent.effort or run.start.effort,
+        cap=agent.cap,
+        meter=agent.meter if agent.turn_base else (),
+        prices=Prices(run.start.prices, run.start.unknown_turn_cost),
         permission_mode=may.mode,
         allowed_tools=may.allowed,
         disallowed_tools=may.denied,
@@ -54,6 +61,8 @@ class TurnStep(Step):
         super().__init__(host, agent, state.policy)
         self._rules = state.policy
         self._run = run
+        self._denied: list[str] = []
+        """What would allow the tools that were refused."""
         self.turn = turn_of(run, placed, agent, host.spool)
         self._record = host.transcripts.step(
             agent.id,
@@ -64,7 +73,7 @@ class TurnStep(Step):
             time=host.clock(),
             session=agent.turn_session,
             base=agent.turn_base,
-            sent=self.turn.prompt,
+            sent=host.secrets.clean(self.turn.prompt),
         )
         if placed.uses_task_folder:
             os.makedirs(placed.task_folder(agent.id), 0o700, exist_ok=True)
@@ -77,15 +86,18 @@ class TurnStep(Step):
             if seen.kind == "tool":
                 self._record.add("tools", seen.text + "\n")
             if seen.kind == "denied":
-                self.host.show(self.agent, "note", f"was refused: {seen.text}")
+                flag = f" (--allow-tool '{seen.allow}' would allow it)" if seen.allow else ""
+                self.host.show(self.agent, "note", f"was refused: {seen.text}{flag}")
                 self._record.add("denied", seen.text + "\n")
+                if seen.allow:  # what no flag allows is nothing to ask a person for
+                    self._denied.append(seen.allow)
+            if seen.kind == "session" and seen.text != self.turn.session:
+                self.host.named(self.agent, seen.text)
 
     def conclude(self, ending: Reply | Trouble) -> None:
         """Report how the turn ended."""
         if isinstance(ending, Trouble):
-            offset = self._record.end(failed=ending.kind, error=ending.error)
-            retry_at = ending.retry_at or (self.host.clock() + ending.retry_after if ending.retry_after else 0.0)
-            self.fail(ending.kind, ending.error, _at(ending.spent, offset), retry_at=retry_at)
+            self._give_up(ending)
             return
         self._record.add("said", ending.text)
         offset = self._record.end(cost=ending.spent.cost)
@@ -98,9 +110,28 @@ class TurnStep(Step):
             reading=reading,
             spent=_at(ending.spent, offset),
             session=ending.session,
+            denied=tuple(self._denied),
             directories=directories(self._run, self.turn.cwd, meant(self._rules, reading)),
         )
         self.host.report(self, output)
+
+    def _give_up(self, trouble: Trouble) -> None:
+        kind = trouble.kind
+        if kind == "crash" and any(re.search(pattern, trouble.error) for pattern in self._run.start.retryable):
+            kind = "overload"
+        offset = self._record.end(failed=kind, error=trouble.error)
+        failure = Failure(
+            time=self.host.clock(),
+            agent=self.agent,
+            kind=kind,
+            error=trouble.error,
+            spent=_at(trouble.spent, offset),
+            retry_at=trouble.retry_at or (self.host.clock() + trouble.retry_after if trouble.retry_after else 0.0),
+            only_model=trouble.only_model,
+            session=trouble.session,
+            denied=tuple(self._denied),
+        )
+        self.host.report(self, failure)
 
     def interrupted(self, spent: Spending) -> None:
         """Report that the turn was cut off."""
@@ -110,13 +141,7 @@ class TurnStep(Step):
 
 
 def _at(spent: Spending, offset: int) -> Spending:
-    return Spending(
-        cost=spent.cost,
-        estimated=spent.estimated,
-        tokens_in=spent.tokens_in,
-        tokens_out=spent.tokens_out,
-        offset=offset,
-    )
+    return replace(spent, offset=offset)
 
 
 class DirectTurn(TurnStep):
@@ -172,12 +197,16 @@ class ProgramTurn(TurnStep):
         super().__init__(host, run, placed, agent)
         self._backend = backend
         self.reader = backend.reader(self.turn)
-        self._rest = b""
+        self._parts: list[bytes] = []
+        """The line that is not whole yet."""
         self._read_to = 0
         self._out = -1
         self._began = ""
         self._gone = False
         self._ended_at = FAR
+        rules, start = self._rules, run.start
+        self._tool_time = rules.tool_timeout or start.tool_timeout or limits.TOOL_TIME
+        self._usual_silence = self._silence
         if not found:
             self._launch()
 
@@ -239,7 +268,7 @@ class ProgramTurn(TurnStep):
     def _take_up_lost(self) -> None:
         recalled = self._backend.recall(self.turn)
         if recalled:
-            self.conclude(recalled)
+            self.conclude(replace(recalled, text=self.host.secrets.clean(recalled.text)))
         else:
             self.interrupted(self.reader.spent())
 
@@ -288,16 +317,35 @@ class ProgramTurn(TurnStep):
                 return
         while data := os.pread(self._out, _CHUNK, self._read_to):
             self._read_to += len(data)
-            self.heard = self._last_read
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in lines:
-                self.see(self.reader.feed(line))
+            for line in self._lines(data):
+                seen = self.reader.feed(self.host.secrets.clean_bytes(line))
+                if seen:
+                    self.heard = self._last_read
+                self.see(seen)
+        # A tool may be quiet for longer than a model.
+        self._silence = self._tool_time if self.reader.tool else self._usual_silence
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        """The lines that are whole now; one may come in very many pieces."""
+        if b"\n" not in data:
+            self._parts.append(data)
+            return []
+        *lines, rest = b"".join([*self._parts, data]).split(b"\n")
+        self._parts = [rest] if rest else []
+        return lines
+
+    def _quiet(self) -> str:
+        tool = self.reader.tool
+        if not tool:
+            return super()._quiet()
+        return f"a tool ran for {self._tool_time:g}s without a sign of life (tool_timeout): {tool[:200]}"
 
     def _read_all(self) -> None:
         """Nobody writes any more: a last line without its end counts too."""
         self.read()
-        if self._rest and not self.reader.ending:
-            self.see(self.reader.feed(self._rest))
+        rest, self._parts = b"".join(self._parts), []
+        if rest and not self.reader.ending:
+            self.see(self.reader.feed(self.host.secrets.clean_bytes(rest)))
 
     def _end(self, code: int | None) -> None:
         self._gone = True
@@ -317,7 +365,7 @@ class ProgramTurn(TurnStep):
         try:
             with open(os.path.join(self.turn.spool, "err"), "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
-                return file.read().decode("utf-8", "replace")
+                return self.host.secrets.clean(file.read().decode("utf-8", "replace"))
         except OSError:
             return ""
 

@@ -1,5 +1,6 @@
 """What people look at, made from a run: the state file, the status, a line per event."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,7 @@ from raymond.events import (
     AgentCalled,
     AgentEnded,
     AgentFailed,
+    AgentHeld,
     AgentMoved,
     AgentPaused,
     AgentRetried,
@@ -22,12 +24,14 @@ from raymond.events import (
     AskStarted,
     BackendClosed,
     BackendOpened,
+    Decision,
     Event,
     RequestTaken,
     RunEnded,
     RunResumed,
     RunStarted,
     RunStopped,
+    Spent,
     StepFailed,
     StepInterrupted,
     StepRefused,
@@ -71,12 +75,13 @@ def status(run: Run) -> str:
     return "waiting" if counts.get(ASKING) or counts.get(WAITING) else "running"
 
 
-def reason(run: Run) -> str | None:
-    """Why a run does not go on."""
+def reason(run: Run, now: float = 0.0) -> str | None:
+    """Why a run does not go on; with `now`, how long that still lasts."""
     if run.stopped:
         return run.stopped.reason
     for backend, closed in run.closed.items():
-        until = f" until {instant(closed.until)}" if closed.until else ""
+        left = f", in {durations.brief(closed.until - now)}" if now and closed.until > now else ""
+        until = f" until {instant(closed.until)}{left}" if closed.until else ""
         return f"{backend} is closed{until}: {closed.error}"
     if status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
@@ -173,11 +178,29 @@ def outcome(run: Run) -> dict[str, Any]:
         "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
         "cost_usd": round(run.cost, 6),
         "cost_is_estimated": run.estimated,
+        "denied": run.denied,
         "iterations": run.iterations,
         "agents": len(run.agents) + len(run.outcomes),
         "started_at": instant(run.started_at),
         "ended_at": instant(run.now) if run.ended or run.stopped else None,
     }
+
+
+def cost_of(decisions: Iterable[Decision]) -> float:
+    """What the steps that ended in these decisions cost."""
+    return sum(event.cost for decision in decisions for event in decision.events if isinstance(event, Spent))
+
+
+def spent(decision: Decision) -> dict[str, str]:
+    """What each agent's step that ended here cost, as people read it; nothing for those that cost nothing."""
+    ends = [event for event in decision.events if isinstance(event, Spent) and event.cost]
+    return {event.agent: f"{'~' if event.estimated else ''}${event.cost:.2f}" for event in ends}
+
+
+def denied(run: Run) -> list[str]:
+    """The tools that were refused, how often, and the flag that would allow each."""
+    most = sorted(run.denied.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [f"{tool} {many(count, 'time')} (--allow-tool '{tool}' would allow it)" for tool, count in most[:5]]
 
 
 def money(run: Run) -> str:
@@ -207,7 +230,7 @@ def line(event: Event) -> str | None:
     """`event` in one line; None when it says nothing to a person."""
     match event:
         case RunStarted():
-            return f"run {event.workflow_id} started: {event.name} at {event.entry}"
+            return f"run {event.workflow_id} started: {event.name} at {event.entry}{_budget(event)}"
         case RunResumed():
             return "run resumed"
         case WorkflowChanged():
@@ -224,6 +247,8 @@ def line(event: Event) -> str | None:
         case RequestTaken():
             return f"request {event.kind} refused: {event.problem}" if event.problem else f"request {event.kind} taken"
         case StepRefused():
+            if event.capped:
+                return f"{event.agent} reached its share of the budget"
             return f"{event.agent} asked again: {event.reason}"
         case StepFailed():
             return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}"
@@ -233,8 +258,16 @@ def line(event: Event) -> str | None:
             return _agent_line(event)
 
 
+def _budget(event: RunStarted) -> str:
+    if not event.budget_from:
+        return ""  # of a release that did not say where it came from
+    return f", {f'budget ${event.budget:.2f}' if event.budget else 'no budget'} ({event.budget_from})"
+
+
 def _agent_line(event: Event) -> str | None:
     match event:
+        case AgentHeld():
+            return f"{event.agent} waits for {event.pool}"
         case AgentStarted():
             by = f" forked by {event.parent}" if event.parent else ""
             return f"{event.agent} starts at {event.state}{by}{_until(event.wake_at)}"

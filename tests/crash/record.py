@@ -16,7 +16,8 @@ import msgspec
 from crash import runs
 from raymond import __version__, journal, views
 from raymond.events import Decision, Event
-from raymond.run import Run, apply
+from raymond.evolution import apply
+from raymond.run import Run
 
 JOURNALS = Path(__file__).resolve().parent.parent / "journals"
 

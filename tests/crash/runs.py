@@ -17,11 +17,12 @@ from raymond.backends import scripted
 from raymond.cli import choose
 from raymond.driver import Driver
 from raymond.events import Decision, RunResumed, StepFailed, StepFinished, StepInterrupted, StepRefused, StepStarted
+from raymond.evolution import evolve
 from raymond.launch import Options
 from raymond.project import Project
 from raymond.prompts import INTERRUPTED
 from raymond.requests import Request
-from raymond.run import Run, evolve
+from raymond.run import Run
 
 RICH = Path(__file__).resolve().parent.parent / "scenarios" / "rich"
 

@@ -14,8 +14,8 @@ from crash.runs import RICH, Story, Visit
 from raymond import journal
 from raymond.errors import JournalError
 from raymond.events import Decision
+from raymond.evolution import fold
 from raymond.project import Project
-from raymond.run import fold
 
 SLICES = 8
 """The cuts are dealt out to this many tests, so that the workers share them."""

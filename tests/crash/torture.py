@@ -25,7 +25,7 @@ from crash import runs
 from crash.runs import Story
 from raymond import journal
 from raymond.events import Spent, StepStarted
-from raymond.limits import UNKNOWN_TURN_COST
+from raymond.prices import UNKNOWN_TURN
 from raymond.project import Project
 
 FLOW = Path(__file__).resolve().parent / "flow"
@@ -266,7 +266,7 @@ def check_money(place: Place, done: Round, told: Story, unbroken: Story) -> None
     exact = sum(event.cost for event in spent if not event.estimated)
     lost = sum(event.estimated for event in spent)
     assert round(exact, 9) == round(unbroken.run.cost, 9), "every finished turn counts once"
-    assert round(told.run.cost, 9) == round(exact + UNKNOWN_TURN_COST * lost, 9), "a killed turn counts too"
+    assert round(told.run.cost, 9) == round(exact + UNKNOWN_TURN * lost, 9), "a killed turn counts too"
     files = sessions(place)
     prompts = {visit for visit in told.started if visit.state.endswith(".md")}
     assert files <= set(told.sessions)

@@ -219,7 +219,7 @@ class Limit:
 
     resets_at: int
     window: str = "five_hour"
-    """Or `seven_day`."""
+    """Or `seven_day`, or that of one model: `seven_day_opus`."""
 
 
 @dataclass(frozen=True)
@@ -578,7 +578,7 @@ class Exchange(BaseHTTPRequestHandler):
 
 def unified(status: str, resets_at: int, window: str = "five_hour", *, utilization: float) -> dict[str, str]:
     """The headers that tell how much of a subscription is used: `allowed`, `allowed_warning` or `rejected`."""
-    short = {"five_hour": "5h", "seven_day": "7d"}[window]
+    short = {"five_hour": "5h"}.get(window, "7d")
     fields = {
         "status": status,
         "reset": str(resets_at),

@@ -10,7 +10,7 @@ import pytest
 
 from e2e.model import MISSING, Mute, Text, Tool, program, results
 from raymond.events import StepFinished, StepInterrupted
-from raymond.limits import UNKNOWN_TURN_COST
+from raymond.prices import UNKNOWN_TURN
 from raymond.prompts import INTERRUPTED
 from running import GO, Live, alive, until
 
@@ -106,7 +106,7 @@ def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is
     assert asked(room) == ONCE
     assert [(event.cost, event.estimated) for event in ran.all(StepFinished)] == [
         (TURN, False),
-        (UNKNOWN_TURN_COST, True),
+        (UNKNOWN_TURN, True),
         (TURN, False),
     ]
     assert "main WORK.md -> END.md (goto) $0.50 total ~$0.50" in ran.lines
@@ -131,9 +131,9 @@ def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversati
     assert room.conversation("WORK") == [*BEFORE, ("user", "prompt WORK")]
     assert room.conversation("WORK", visit=2) == [*BEFORE, ("user", f"{INTERRUPTED}\n\nprompt WORK")]
     assert [(event.step, event.cost, event.estimated) for event in ran.all(StepInterrupted)] == [
-        (2, UNKNOWN_TURN_COST, True)
+        (2, UNKNOWN_TURN, True)
     ]
-    assert (round(ran.run.cost, 6), ran.run.estimated) == (round(3 * TURN + UNKNOWN_TURN_COST, 6), True)
+    assert (round(ran.run.cost, 6), ran.run.estimated) == (round(3 * TURN + UNKNOWN_TURN, 6), True)
     assert len({turn.session for turn in room.turns()}) == 4
 
 

@@ -3,16 +3,22 @@
 import contextlib
 import glob
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from raymond.backends import Command, Reply, Turn
+from raymond import programs
+from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.stream import StreamReader
-from raymond.core import Spending
-from raymond.limits import UNKNOWN_TURN_COST
-from raymond.programs import CLAUDE, OUTER, sessions
 
+OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
+"""What an outer Claude Code sets for its children; everything else is the user's."""
+OLDEST = (2, 1)
+"""The first version that is tried against what Raymond asks of it."""
+_INSTALL = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
+_LOG_IN = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
 _ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 """Tools that wait for a person, who is not there."""
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
@@ -23,11 +29,25 @@ class Claude:
 
     name = "claude"
     paid = True
+    can = Abilities(branches=True, remembers=True, names=True, caps=True, recalls=True, rights=True)
 
-    def __init__(self, *, program: str = CLAUDE, protected: list[str] | None = None) -> None:
-        self._program = program
-        self._protected = protected or []
-        """Files that no agent may edit, absolute."""
+    def __init__(self, setup: Setup) -> None:
+        self._program = str(setup.options.get("program", "claude"))
+        self._protected = setup.protected
+
+    def look(self) -> Found:
+        """Look for the program, its version and who is logged in."""
+        path, problem = programs.locate(self._program)
+        if problem:
+            return Found(program=path, problem=problem, hint=_INSTALL)
+        version, problem = programs.version(path, OUTER)
+        if version and programs.numbers(version) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            problem = f"{path} is Claude Code {version.partition(' ')[0]}; Raymond needs {oldest} or later"
+        folder = os.path.dirname(sessions())
+        payer = _payer(os.environ, folder)
+        hint = "claude update" if problem else "" if payer else _LOG_IN
+        return Found(program=path, problem=problem, version=version, payer=payer, keeps_days=_keeps(folder), hint=hint)
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before, under an id of our own."""
@@ -49,9 +69,9 @@ class Claude:
             return ["--dangerously-skip-permissions", *rights]
         return ["--permission-mode", turn.permission_mode or "acceptEdits", *rights]
 
-    def reader(self, turn: Turn) -> StreamReader:
+    def reader(self, turn: Turn) -> "ClaudeReader":
         """Its stream-json."""
-        return StreamReader(turn.session)
+        return ClaudeReader(turn, self._protected)
 
     def recall(self, turn: Turn) -> Reply | None:
         """The whole reply at the end of its session file; what it cost is not written there."""
@@ -60,8 +80,67 @@ class Claude:
         before = _session(turn.base) if turn.base else b""
         if not said or (turn.base and not before) or str(said.get("id")).encode() in before:
             return None
-        spent = Spending(cost=UNKNOWN_TURN_COST, estimated=True)
-        return Reply(text=_text(said), session=turn.session, spent=spent)
+        return Reply(text=_text(said), session=turn.session, spent=turn.unpriced())
+
+
+class ClaudeReader(StreamReader):
+    """Also knows what only this program's files can tell, which of them no flag opens, and what a person has to do."""
+
+    def __init__(self, turn: Turn, protected: Sequence[str] = ()) -> None:
+        super().__init__(turn)
+        self._protected = protected
+
+    def _deny(self, use: dict[str, Any]) -> list[Observation]:
+        return [replace(one, allow="") if self._is_ours(one.text) else one for one in super()._deny(use)]
+
+    def _is_ours(self, line: str) -> bool:
+        path = line.partition(" ")[2]
+        return any(path == one or path.startswith(f"{one}/") for one in self._protected)
+
+    def _end(self, event: dict[str, Any]) -> Reply | Trouble:
+        ending = super()._end(event)
+        if isinstance(ending, Trouble) and ending.kind == "auth":
+            return replace(ending, error=f"{ending.error} ({_LOG_IN})")
+        # A turn that never began cost nothing.
+        return self._gone(ending) if not event.get("num_turns") else ending
+
+    def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
+        """Without a result: a conversation that is gone is told from a crash."""
+        ending = super().close(exit_code, errors)
+        return ending if self.ending or self._spoke else self._gone(ending)
+
+    def _gone(self, ending: Reply | Trouble) -> Reply | Trouble:
+        base = self._turn.base
+        if not base or not isinstance(ending, Trouble) or ending.kind != "crash" or _session(base):
+            return ending
+        return Trouble(kind="session", error=f"the conversation {base} is gone from {sessions()}")
+
+
+def _payer(environment: Mapping[str, str], folder: str) -> str:
+    if environment.get("ANTHROPIC_API_KEY"):
+        return "the key in ANTHROPIC_API_KEY"
+    for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"):
+        if environment.get(name):
+            return f"the cloud account of {name}"
+    if environment.get("CLAUDE_CODE_OAUTH_TOKEN"):
+        return "the subscription of CLAUDE_CODE_OAUTH_TOKEN"
+    credentials = os.path.join(folder, ".credentials.json")
+    return f"the subscription logged in at {credentials}" if os.path.exists(credentials) else ""
+
+
+def _keeps(folder: str) -> int:
+    try:
+        with open(os.path.join(folder, "settings.json"), "rb") as file:
+            days = msgspec.json.decode(file.read()).get("cleanupPeriodDays", 30)
+    except (OSError, msgspec.DecodeError, AttributeError):
+        return 30
+    return days if isinstance(days, int) else 30
+
+
+def sessions(environment: Mapping[str, str] = os.environ) -> str:
+    """Where Claude Code keeps conversations, a folder for each project."""
+    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
+    return os.path.join(home, "projects")
 
 
 def _environment(turn: Turn) -> dict[str, str]:

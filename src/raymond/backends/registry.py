@@ -1,15 +1,14 @@
 """Which backends there are, whether those a run needs can be used, and the ones of a run."""
 
+import importlib
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from raymond.backends import Backend, Direct
+from raymond.backends import Backend, Direct, Setup
 from raymond.errors import BackendError, UsageError
 from raymond.events import RunStarted
 from raymond.loader import REPLIES_FILE
-from raymond.process import program
-from raymond.programs import CLAUDE
 from raymond.project import Project
 from raymond.run import Run
 from raymond.variables import Placed
@@ -18,53 +17,122 @@ from raymond.workflow import Workflow
 if TYPE_CHECKING:
     from raymond.backends.scripted import Replies
 
-NAMES = ("scripted", "scripted-program", "claude")
-SCRIPTED = NAMES[:2]
+SCRIPTED = ("scripted", "scripted-program")
+PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backends.codex:Codex"}
+GROUP = "raymond.backends"
+"""The entry points by which others add theirs: NAME -> something that takes a Setup and returns a Backend."""
 PROTECTED = ("config.toml", "workflows", "sources", "transcripts")
 """What of Raymond's own files no agent may edit, where its program can prevent it."""
 
+Tables = Mapping[str, dict[str, Any]]
+"""The tables `[backends.NAME]` of the configuration."""
 
-def check(workflow: Workflow, start: RunStarted, files: Mapping[str, bytes]) -> None:
-    """A backend that is not there, and a prompt that nobody answers, are said before anything is written."""
-    for state, name in {"": start.backend, **start.backends}.items():
-        if name not in NAMES:
-            where = f" for {state}" if state else ""
-            raise BackendError(
-                f"there is no backend `{name}`{where}", backend=name, hint=f"there are: {', '.join(NAMES)}"
-            )
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
-    scripted = [name for name in prompts if start.backends.get(name, start.backend) in SCRIPTED]
-    if scripted and not start.replies and REPLIES_FILE not in files:
+
+def names(tables: Tables) -> list[str]:
+    """Every backend there is, those of others last."""
+    own = [*SCRIPTED, *PROGRAMS]
+    return [*own, *(name for name in {**tables, **_entry_points()} if name not in own)]
+
+
+def backend(name: str, tables: Tables, root: str = "") -> Backend:
+    """The backend that is called `name`; `root` is the folder of Raymond's own files."""
+    options = dict(tables.get(name, {}))
+    if name in PROGRAMS and not set(options) <= {"program"}:
         raise UsageError(
-            f"nothing answers the prompt {scripted[0]}",
+            f"[backends.{name}] takes `program` and nothing else", hint=f"another name than {name}, perhaps"
+        )
+    setup = Setup(
+        name=name,
+        options=options,
+        protected=[os.path.join(root, one) for one in PROTECTED] if root else [],
+    )
+    made: Backend = _factory(name, tables)(setup)
+    return made
+
+
+def _factory(name: str, tables: Tables) -> Any:
+    if name in PROGRAMS:
+        module, _, made = PROGRAMS[name].partition(":")
+        return getattr(importlib.import_module(module), made)
+    found = {} if "command" in tables.get(name, {}) else _entry_points()
+    if name in tables and name not in found:
+        from raymond.backends.command import CommandBackend
+
+        return CommandBackend
+    if name not in found:
+        there_are = ", ".join(names(tables))
+        raise BackendError(f"there is no backend `{name}`", backend=name, hint=f"there are: {there_are}")
+    try:
+        return found[name].load()
+    except (ImportError, AttributeError) as error:
+        raise BackendError(f"the backend `{name}` cannot be loaded: {error}", backend=name) from error
+
+
+def _entry_points() -> Mapping[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def usual(replies: str | None, files: Mapping[str, bytes]) -> str:
+    """Who answers when nobody was named: the replies that came with the workflow, else Claude Code."""
+    return SCRIPTED[0] if replies or REPLIES_FILE in files else "claude"
+
+
+def check(
+    workflow: Workflow, start: RunStarted, files: Mapping[str, bytes], tables: Tables, *, look: bool = True
+) -> list[str]:
+    """Say what is wrong before anything is written; the backends that cannot branch."""
+    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    by_name: dict[str, list[str]] = {}
+    for state in prompts:
+        by_name.setdefault(start.backends.get(state, start.backend), []).append(state)
+    in_place = []
+    for name, states in by_name.items():
+        if name in SCRIPTED:
+            _check_replies(states[0], start, files)
+            continue
+        program = _known(name, tables, states[0] if name != start.backend else "")
+        if look:
+            _check_program(program)
+        if not program.can.branches:
+            in_place.append(name)
+    if not prompts and start.backend not in SCRIPTED:
+        _known(start.backend, tables, "")
+    return in_place
+
+
+def _known(name: str, tables: Tables, state: str) -> Backend:
+    try:
+        return backend(name, tables)
+    except BackendError as error:
+        if state:
+            raise BackendError(f"{error} for {state}", backend=name, hint=error.hint) from None
+        raise
+
+
+def _check_replies(state: str, start: RunStarted, files: Mapping[str, bytes]) -> None:
+    if not start.replies and REPLIES_FILE not in files:
+        raise UsageError(
+            f"nothing answers the prompt {state}",
             hint=f"--backend claude, or a {REPLIES_FILE} beside it: docs/language.md, Scripted replies",
         )
-    if scripted:
-        _replies(start, files.get(REPLIES_FILE, b"").decode())
-    if len(scripted) < len(prompts):
-        _check_claude()
+    _replies(start, files.get(REPLIES_FILE, b"").decode())
 
 
-def _check_claude() -> None:
-    if not os.path.isabs(program(CLAUDE)):
-        raise BackendError(
-            f"there is no program `{CLAUDE}` on the PATH",
-            backend="claude",
-            hint="install Claude Code, then start it once to log in; `--backend scripted` needs no account",
-        )
+def _check_program(program: Backend) -> None:
+    found = program.look()
+    if found.problem:
+        raise BackendError(found.problem, backend=program.name, hint=found.hint)
 
 
-def make(project: Project, run: Run, placed: Placed) -> Mapping[str, Backend | Direct]:
+def make(project: Project, run: Run, placed: Placed, tables: Tables) -> Mapping[str, Backend | Direct]:
     """The backends the run's prompts need."""
     if not any(state.kind == "prompt" for state in placed.workflow.states.values()):
         return {}
     needed = {run.start.backend, *run.start.backends.values()}
     made = dict(_scripted(project, run, placed)) if needed & set(SCRIPTED) else {}
-    if "claude" in needed:
-        from raymond.backends.claude import Claude
-
-        made["claude"] = Claude(protected=[project.path(name) for name in PROTECTED])
-    return made
+    return made | {name: backend(name, tables, project.root) for name in sorted(needed - set(SCRIPTED))}
 
 
 def _scripted(project: Project, run: Run, placed: Placed) -> Iterable[tuple[str, Backend | Direct]]:

@@ -13,14 +13,29 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.archive import unsafe
-from raymond.backends import Command, Delayed, Observation, Reply, Trouble, Turn
+from raymond.backends import Abilities, Command, Delayed, Found, Observation, Reply, Trouble, Turn
 from raymond.backends.stream import StreamReader, tool_line
 from raymond.core import Spending
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.limits import KINDS
 from raymond.project import private
 
-KEYS = ("text", "cost", "tokens", "delay", "writes", "tools", "fail", "error", "retry_after", "silent")
+KEYS = (
+    "text",
+    "cost",
+    "tokens",
+    "delay",
+    "writes",
+    "tools",
+    "denied",
+    "fail",
+    "error",
+    "retry_after",
+    "silent",
+    "capped",
+    "only_model",
+)
+_CAN = Abilities(branches=True, remembers=True, names=True, caps=True, recalls=True)
 
 
 class Scripted(Struct, frozen=True, kw_only=True):
@@ -33,10 +48,16 @@ class Scripted(Struct, frozen=True, kw_only=True):
     delay: float = 0.0
     writes: dict[str, str] = {}
     tools: list[dict[str, Any]] = []
+    denied: list[str] = []
+    """Tools that are refused, as --allow-tool would name them."""
     fail: str = ""
     error: str = ""
     retry_after: float = 0.0
     silent: bool = False
+    capped: bool = False
+    """The turn ends itself where its cap is, instead of at its whole cost."""
+    only_model: bool = False
+    """Of a limit: it holds for the model of this turn alone."""
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -136,6 +157,7 @@ class ScriptedBackend:
 
     name = "scripted"
     paid = False
+    can = _CAN
 
     def __init__(self, replies: Replies | None, sessions: str) -> None:
         self._replies = replies
@@ -147,12 +169,16 @@ class ScriptedBackend:
         if reply is None:
             return Delayed(ending=Trouble(kind="setup", error=_missing(turn, self._replies is None)))
         tools = [Observation("tool", tool_line(str(tool.get("name", "?")), tool.get("input"))) for tool in reply.tools]
+        tools += [Observation("denied", tool, tool) for tool in reply.denied]
         return Delayed(delay=reply.delay, observations=tools, writes=reply.writes, ending=_ending(reply, turn))
 
     def finish(self, turn: Turn, answer: Delayed) -> None:
         """Keep the conversation."""
         if isinstance(answer.ending, Reply):
             keep(self._sessions, turn.session, turn.base, turn.prompt, answer.ending)
+        elif answer.ending and answer.ending.kind == "cap":
+            said = Reply(text="", session=turn.session, spent=answer.ending.spent)
+            keep(self._sessions, turn.session, turn.base, turn.prompt, said)
 
     def recall(self, turn: Turn) -> Reply | None:
         """What stands in the session of this turn."""
@@ -164,6 +190,7 @@ class ScriptedProgram:
 
     name = "scripted-program"
     paid = True
+    can = _CAN
 
     def __init__(self, replies: Replies | None, sessions: str) -> None:
         self._replies = replies
@@ -179,13 +206,18 @@ class ScriptedProgram:
         argv += ["-p", "--output-format", "stream-json", "--verbose", "--session-id", turn.session]
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []
+        argv += ["--max-budget-usd", f"{turn.cap:.4f}"] if turn.cap else []
         if turn.base:
             argv += ["--resume", turn.base, "--fork-session"]
         return Command(argv, files={"reply.json": msgspec.json.encode(reply)})
 
     def reader(self, turn: Turn) -> StreamReader:
         """The lines are Claude's."""
-        return StreamReader(turn.session)
+        return StreamReader(turn)
+
+    def look(self) -> Found:
+        """It is a part of Raymond."""
+        return Found(program=sys.executable, payer="nobody")
 
     def recall(self, turn: Turn) -> Reply | None:
         """What stands in the session of this turn."""
@@ -198,7 +230,12 @@ def _ending(reply: Scripted, turn: Turn) -> Reply | Trouble | None:
         return None
     if reply.fail:
         error = reply.error or f"acted out: {reply.fail}"
-        return Trouble(kind=reply.fail, error=error, retry_after=reply.retry_after, spent=spent)
+        return Trouble(
+            kind=reply.fail, error=error, retry_after=reply.retry_after, only_model=reply.only_model, spent=spent
+        )
+    if reply.capped and 0 < turn.cap < reply.cost:
+        spent = Spending(cost=turn.cap, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
+        return Trouble(kind="cap", error="acted out: the cap", session=turn.session, spent=spent)
     return Reply(text=reply.text, session=turn.session, spent=spent)
 
 

@@ -1,12 +1,13 @@
 """Claude's stream-json: lines -> observations, and at last a reply or a classified failure."""
 
+import re
 from typing import Any
 
 import msgspec
 
-from raymond.backends import Observation, Reply, Trouble
+from raymond.backends import Observation, Reply, Trouble, Turn
 from raymond.core import Spending
-from raymond.limits import KINDS, UNKNOWN_TURN_COST
+from raymond.limits import KINDS
 
 _BY_NAME = {
     "authentication_failed": "auth",
@@ -21,23 +22,38 @@ _BY_NAME = {
 _BY_STATUS = {401: "auth", 403: "auth", 402: "billing", 404: "setup", 413: "context", 429: "overload"}
 _LIFE = [Observation("life")]
 _PIECE = b'{"type":"stream_event"'
+_READ = (
+    *("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"),
+    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+)
+"""Tokens that were read, as the program calls them for each model, and for all of them."""
+_OF_A_MODEL = ("seven_day_opus", "seven_day_sonnet")
+"""Usage limits that leave the other models open."""
 
 
 class StreamReader:
     """Reads one turn; judges by `is_error` and the presence of a result, never by words."""
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, turn: Turn) -> None:
         self.ending: Reply | Trouble | None = None
-        self._session = session
+        self._turn = turn
         self._spoke = False
         self._tools: dict[str, str] = {}
         """What each tool use is shown as."""
+        self._open: dict[str, None] = {}
+        """The tool uses whose result has not come."""
         self._refused: set[str] = set()
         """The tool uses whose refusal was said."""
         self._failed_as = ""
         """What the program called the error that is its last word."""
         self._opens_at = 0.0
         """When a usage limit that was met ends, as the program was told."""
+        self._only_model = False
+
+    @property
+    def tool(self) -> str:
+        """The tool that runs now; of several the one that was begun last."""
+        return self._tools[next(reversed(self._open))] if self._open else ""
 
     def feed(self, line: bytes) -> list[Observation]:
         """Take one line; what is no JSON is life and nothing more."""
@@ -54,12 +70,17 @@ class StreamReader:
             case "assistant":
                 self._note_error(event)
                 return self._observe(event)
+            case "user":
+                self._note_results(event)
+            case "tool_progress":
+                return []  # comes by the clock, however stuck the tool is
             case "system" if event.get("subtype") == "permission_denied":
                 return self._deny(event)
             case "rate_limit_event":
                 self._note_limit(event)
             case "result":
                 self.ending = self._end(event)
+                self._open.clear()
                 denials = event.get("permission_denials")
                 uses = denials if isinstance(denials, list) else ()
                 return [seen for use in uses if isinstance(use, dict) for seen in self._deny(use)] or _LIFE
@@ -79,8 +100,16 @@ class StreamReader:
             elif block.get("type") == "tool_use":
                 line = tool_line(str(block.get("name", "?")), block.get("input"))
                 self._tools[str(block.get("id"))] = line
+                self._open[str(block.get("id"))] = None
                 seen.append(Observation("tool", line))
         return seen
+
+    def _note_results(self, event: dict[str, Any]) -> None:
+        message = event.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and block.get("type") == "tool_result":
+                self._open.pop(str(block.get("tool_use_id")), None)
 
     def _deny(self, use: dict[str, Any]) -> list[Observation]:
         """A tool that the program refused the agent: said when it happens, and again at the end."""
@@ -88,13 +117,15 @@ class StreamReader:
         if id in self._refused:
             return []
         self._refused.add(id)
-        line = self._tools.get(id) or tool_line(str(use.get("tool_name", "?")), use.get("tool_input"))
-        return [Observation("denied", line)]
+        name, given = str(use.get("tool_name", "?")), use.get("tool_input")
+        line = self._tools.get(id) or tool_line(name, given)
+        return [Observation("denied", line, _pattern(*line.partition(" ")[::2]))]
 
     def _note_limit(self, event: dict[str, Any]) -> None:
         about = event.get("rate_limit_info")
         if isinstance(about, dict) and about.get("status") == "rejected":
             self._opens_at = _number(about.get("resetsAt"))
+            self._only_model = about.get("rateLimitType") in _OF_A_MODEL
 
     def _note_error(self, event: dict[str, Any]) -> None:
         if not event.get("parent_tool_use_id"):  # an agent below the agent may fail and the turn go on
@@ -113,16 +144,34 @@ class StreamReader:
         """Until the result says what it cost, a turn that spoke is counted by an estimate."""
         if self.ending:
             return self.ending.spent
-        return Spending(cost=UNKNOWN_TURN_COST, estimated=True) if self._spoke else Spending()
+        return self._turn.unpriced() if self._spoke else Spending()
 
     def _end(self, event: dict[str, Any]) -> Reply | Trouble:
-        spent = _spent(event)
+        spent = self._spent(event)
         if not event.get("is_error"):
             text = event.get("result")
-            return Reply(text=text if isinstance(text, str) else "", session=self._session, spent=spent)
+            return Reply(text=text if isinstance(text, str) else "", session=self._turn.session, spent=spent)
         kind = self._kind(event)
-        retry_at = _number(event.get("retry_at")) or (self._opens_at if kind == "limit" else 0.0)
-        return Trouble(kind=kind, error=_error(event), retry_at=retry_at, spent=spent)
+        is_limit = kind == "limit"
+        return Trouble(
+            kind=kind,
+            error=_error(event),
+            retry_at=_number(event.get("retry_at")) or (self._opens_at if is_limit else 0.0),
+            only_model=is_limit and self._only_model,
+            session=self._turn.session if kind == "cap" else "",
+            spent=spent,
+        )
+
+    def _spent(self, event: dict[str, Any]) -> Spending:
+        cost = _of_this_turn(event)
+        known = isinstance(cost, int | float)
+        return Spending(
+            cost=_number(cost) if known else self._turn.prices.unknown_turn,
+            estimated=not known,
+            unknown=not known,
+            tokens_in=_tokens(event, *_READ),
+            tokens_out=_tokens(event, "outputTokens", "output_tokens"),
+        )
 
     def _kind(self, event: dict[str, Any]) -> str:
         named, status = str(event.get("api_error")), event.get("api_error_status")
@@ -130,8 +179,10 @@ class StreamReader:
             return named
         if self._opens_at and status == 429:
             return "limit"
-        if event.get("terminal_reason") == "prompt_too_long":
+        if event.get("terminal_reason") in ("prompt_too_long", "blocking_limit"):
             return "context"
+        if event.get("subtype") == "error_max_budget_usd":
+            return "cap"
         if event.get("stop_reason") == "refusal":
             return "refusal"
         for name in (named, self._failed_as):
@@ -151,23 +202,19 @@ def tool_line(name: str, given: object) -> str:
     return name
 
 
+def _pattern(name: str, command: str) -> str:
+    """What would allow a tool: of a command its first two words, as far as they are plain ones."""
+    if name != "Bash":
+        return name
+    words = re.match(r"[\w./-]+( [A-Za-z][\w:./-]*)?(?=$|[\s;|&<>])", command)
+    return f"Bash({words[0]}:*)" if words else "Bash"
+
+
 def _error(event: dict[str, Any]) -> str:
     errors = event.get("errors")
     if isinstance(errors, list) and errors:
         return "; ".join(str(error) for error in errors)[:2000]
     return str(event.get("result") or event.get("subtype") or "the program reported an error")[:2000]
-
-
-def _spent(event: dict[str, Any]) -> Spending:
-    usage = event.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    cost = _of_this_turn(event)
-    return Spending(
-        cost=_number(cost) if isinstance(cost, int | float) else UNKNOWN_TURN_COST,
-        estimated=not isinstance(cost, int | float),
-        tokens_in=int(_number(usage.get("input_tokens"))),
-        tokens_out=int(_number(usage.get("output_tokens"))),
-    )
 
 
 def _of_this_turn(event: dict[str, Any]) -> object:
@@ -176,6 +223,13 @@ def _of_this_turn(event: dict[str, Any]) -> object:
     if not isinstance(models, dict):
         return event.get("total_cost_usd")
     return sum(_number(one.get("costUSD")) for one in models.values() if isinstance(one, dict))
+
+
+def _tokens(event: dict[str, Any], *names: str) -> int:
+    """Tokens of this turn, cached ones too; `usage` says none of a turn that reached its cap."""
+    models = event.get("model_usage_since_last_result")
+    used = list(models.values()) if isinstance(models, dict) else [event.get("usage")]
+    return int(sum(_number(one.get(name)) for one in used if isinstance(one, dict) for name in names))
 
 
 def _number(value: object) -> float:

@@ -20,7 +20,7 @@ def command(words: tuple[str, ...]) -> int:
     *names, answer = words
     project, id = choose.run(names[0] if names else "", changes=True)
     agent = names[1] if len(names) > 1 else ""
-    request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=text(answer))
+    request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=text(answer, "the answer"))
     left = choose.hand_over(project, id, request)
     print(left or f"answered; raymond resume {id} goes on", file=sys.stderr)
     return 0

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from raymond import journal
 from raymond.errors import JournalError, RunBusy, RunNotFound, UsageError
 from raymond.events import Decision
+from raymond.evolution import apply
 from raymond.project import Project, find
-from raymond.run import apply
 
 if TYPE_CHECKING:
     from raymond.events import Event

@@ -40,6 +40,6 @@ def _written(name: str, value: Any) -> str:
     """As it would stand in config.toml."""
     if config.KEYS[name].read is config.duration:
         return f'"{durations.written(value)}"'
-    if isinstance(value, list | str):
+    if isinstance(value, list | str | dict):
         return msgspec.json.encode(value).decode()
     return str(value)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import msgspec
 
 from raymond import __version__, config, lock, process, project, repair
 from raymond.cli import choose
-from raymond.errors import Error
+from raymond.errors import Error, UsageError
 
 _LITTLE = 1 << 30
 """Bytes of free disk below which a night is in danger."""
@@ -18,12 +19,18 @@ _LITTLE = 1 << 30
 
 @click.command("doctor")
 @click.option("--repair", "id_", metavar="ID", help="Cut a damaged journal at its bad line; a copy is kept.")
+@click.option("--probe", is_flag=True, help="Send one short prompt to a backend; this costs what it costs.")
+@click.option("--backend", metavar="NAME", help="With --probe: which one.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(id_: str | None, as_json: bool) -> int:
+def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) -> int:
     """Look at what runs need here, and say what is missing; with --repair, mend the journal of a run."""
     if id_:
         return _repair(id_)
+    if backend and not probe:
+        raise UsageError("--backend goes with --probe", hint=f"raymond doctor --probe --backend {backend}")
     findings = [_python(), _shell(), _processes(), *_project(), _config(), *_backends()]
+    if probe:
+        findings.append(_probe(backend))
     if as_json:
         sys.stdout.write(msgspec.json.encode(findings).decode() + "\n")
     else:
@@ -84,26 +91,67 @@ def _config() -> dict[str, Any]:
 
 def _backends() -> list[dict[str, Any]]:
     """Every backend: whether it is there, who pays, and what it does with conversations."""
-    from raymond import programs
+    from raymond.backends import registry
 
-    scripted = _finding("scripted", "in Raymond itself; nobody pays; branches")
-    found = programs.find()
-    if not found.program:
-        about = "not installed; `--backend claude` needs it"
-        return [scripted, _finding("claude", about, not _is_set("claude"), "install Claude Code, and log in")]
-    keeps = f"conversations branch, and are deleted after {found.keeps_days} days"
-    about = f"{found.version} at {found.program}; {keeps}; pays: {found.payer or 'nobody is logged in'}"
-    hint = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
-    return [scripted, _finding("claude", about, bool(found.payer) or not _is_set("claude"), hint)]
+    settings = _settings()
+    tables: registry.Tables = settings["backends"] if settings else {}
+    wanted = settings["backend"] if settings else ""
+    found = [_finding("scripted", "in Raymond itself; nobody pays; conversations branch")]
+    for name in registry.names(tables):
+        if name not in registry.SCRIPTED:
+            found.append(_backend(name, tables, is_wanted=name == wanted))
+    return found
 
 
-def _is_set(backend: str) -> bool:
-    """Whether the configuration wants this backend: only then its lack is a fault."""
+def _backend(name: str, tables: Any, *, is_wanted: bool) -> dict[str, Any]:
+    """One of them; that it lacks something is a fault when the configuration wants it, or when it is half there."""
+    from raymond.backends import registry
+
+    try:
+        backend = registry.backend(name, tables)
+    except Error as error:
+        return _finding(name, str(error), False, error.hint)
+    found = backend.look()
+    if found.problem:
+        return _finding(name, found.problem, not is_wanted and not found.program, found.hint)
+    lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
+    kinds = {(True, True): "branch", (False, True): "go on in place"}
+    how = kinds.get((backend.can.branches, backend.can.remembers), "are not kept")
+    version = f"{found.version} at " if found.version else ""
+    about = f"{version}{found.program}; conversations {how}{lasts}; pays: {found.payer or 'nobody is logged in'}"
+    return _finding(name, about, bool(found.payer) or not is_wanted, found.hint)
+
+
+def _probe(name: str | None) -> dict[str, Any]:
+    """One real turn."""
+    import uuid
+
+    from raymond.backends import Trouble, registry, trial
+
+    settings = _settings()
+    name = name or (settings["backend"] if settings else "") or "claude"
+    if name in registry.SCRIPTED:
+        raise UsageError(f"{name} asks nobody", hint="raymond doctor --probe --backend claude")
+    backend = registry.backend(name, settings["backends"] if settings else {})
+    found = backend.look()
+    if found.problem:
+        return _finding("probe", f"{name}: {found.problem}", False, found.hint)
+    print(f"asking {name} ...", file=sys.stderr)
+    began = time.monotonic()
+    one = trial.turn("Reply with the single word: ready", cwd=os.getcwd(), session=str(uuid.uuid4()))
+    ending = trial.take(backend, one)
+    took = f"after {time.monotonic() - began:.1f} s for {'~' if ending.spent.estimated else ''}${ending.spent.cost:.4f}"
+    if isinstance(ending, Trouble):
+        return _finding("probe", f"{name} failed {took} ({ending.kind}): {ending.error}", False, found.hint)
+    return _finding("probe", f"{name} answered {took}: {ending.text[:60]}")
+
+
+def _settings() -> config.Config | None:
     home = project.find(os.getcwd())
     try:
-        return bool(config.load(home.root if home else "")["backend"] == backend)
+        return config.load(home.root if home else "")
     except Error:
-        return False
+        return None
 
 
 def _repair(id_: str) -> int:

@@ -55,7 +55,7 @@ def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = F
     """Drive what is held, tell how it ended; the exit code."""
     driver = held.driver
     try:
-        driver.drive(restart=restart, at_once=given.get("at_once", False))
+        driver.drive(restart=restart, at_once=given.get("at_once", False), fresh=given.get("fresh", False))
     finally:
         held.close()
         faces.close()
@@ -89,7 +89,8 @@ def faces_of(project: Project, id: str, given: dict[str, Any], first: Face) -> F
 def _first_face(given: dict[str, Any]) -> Face:
     if sys.stderr.isatty() and not given.get("quiet") and not given.get("as_json"):
         from raymond.live import Live, usable
+        from raymond.secrets import Secrets
 
         if usable(sys.stderr):
-            return Live(sys.stderr, keys=0 if os.isatty(0) else -1)
+            return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
     return Lines(quiet=bool(given.get("quiet")))

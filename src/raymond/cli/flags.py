@@ -48,6 +48,10 @@ _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
     click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="Stop after this many steps."),
     click.option("--max-time", type=Duration(), metavar="TIME", help="Stop after this long, e.g. 8h."),
+    click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after this many turns of backends."),
+    click.option(
+        "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use unasked."
+    ),
 )
 _SHOWING = (
     click.option(
@@ -79,9 +83,6 @@ _STARTING = (
     click.option("--timeout", type=Duration(), metavar="TIME", help="Silence after which a step is stopped (10m)."),
     click.option("--cd", "cd", metavar="DIR", help="The directory agents work in."),
     click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to."),
-    click.option(
-        "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use unasked."
-    ),
     click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do unasked."),
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything unasked."),
     click.option("--dry-run", is_flag=True, help="Show what would be started, and start nothing."),
@@ -125,21 +126,28 @@ def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> "Op
         )
     return Options(
         id=given["id_"],
-        input=text(given["input_"] or ""),
+        input=text(given["input_"] or "", "--input"),
         variables=dict(_pair(pair) for pair in given["variables"]),
         overrides=overrides(given["settings"]),
         backend=settings.said("backend") or "",
         model=settings["model"],
         effort=settings["effort"],
         replies=read(given["replies"]) if given["replies"] else None,
+        tables=settings["backends"],
+        prices=settings["prices"],
+        unknown_turn_cost=settings["unknown_turn_cost"],
+        retryable=settings["retryable"],
         budget=settings.said("budget"),
+        budget_from=settings.settings["budget"].origin,
         most_budget=rules.max_budget,
         backends=rules.backends,
         models=rules.models,
         max_iterations=settings.said("max_iterations"),
         max_time=settings["max_time"],
+        max_turns=settings["max_turns"],
         max_parallel=settings.said("max_parallel"),
         timeout=settings.said("timeout") or 0.0,
+        tool_timeout=settings.said("tool_timeout") or 0.0,
         max_wait=settings["max_wait"],
         patience=settings["patience"],
         roots=list(given["roots"]),
@@ -168,18 +176,31 @@ def go_to(given: dict[str, Any]) -> None:
         raise UsageError(f"--cd {directory}: {reason}", hint="name a directory that is there") from None
 
 
-def text(given: str) -> str:
-    """The text itself, of a file with @FILE, or of stdin with -."""
+def text(given: str, what: str) -> str:
+    """The text itself, of a file with @FILE, or of stdin with -; `what` it is for says who is wrong about it."""
     if given == "-":
         import sys
 
         try:
-            return sys.stdin.buffer.read().decode()
+            return open_text(sys.stdin.buffer.read().decode(), what)
         except UnicodeDecodeError as error:
             raise UsageError(f"stdin is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
     if given == "@":
         raise UsageError("@ names no file", hint="--input @FILE")
-    return read(given[1:]) if given.startswith("@") else given
+    return open_text(read(given[1:]) if given.startswith("@") else given, what)
+
+
+def open_text(given: str, what: str) -> str:
+    """`given`, which will be journaled, shown and sent to a model: refused when a secret stands in it."""
+    if given:
+        from raymond.secrets import Secrets
+
+        found = Secrets.of(os.environ).find(given)
+        if found:
+            raise UsageError(
+                f"{what} contains {found}", hint="it would be stored: a step reads secrets from its environment"
+            )
+    return given
 
 
 def read(path: str) -> str:
@@ -198,7 +219,7 @@ def _pair(given: str) -> tuple[str, str]:
     key, equals, value = given.partition("=")
     if not equals or not key.isidentifier():
         raise UsageError(f"`{given}` is no variable", hint="--var name=value")
-    return key, value
+    return key, open_text(value, f"--var {key}")
 
 
 def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]]:

@@ -8,10 +8,11 @@ from raymond.backends import Direct, Turn, registry
 from raymond.config import Config
 from raymond.core import Begin, begin, decide
 from raymond.events import Decision, RunStarted
+from raymond.evolution import apply, fold
 from raymond.loader import Loaded
 from raymond.process import MARK
 from raymond.project import Project
-from raymond.run import Run, apply, fold, pool_of
+from raymond.run import Run, pool_of
 from raymond.variables import Placed
 
 
@@ -22,7 +23,7 @@ def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) 
     lines = [
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
         f"workflow: {loaded.scope_dir} ({len(loaded.files)} files, {loaded.digest[:16]})",
-        *_step(project, run, placed, start),
+        *_step(project, run, placed, start, settings["backends"]),
         f"rights:   {_rights(start)}",
         *_limits(start, settings),
         "nothing was started",
@@ -30,7 +31,7 @@ def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) 
     return "\n".join(lines) + "\n"
 
 
-def _step(project: Project, run: Run, placed: Placed, start: RunStarted) -> list[str]:
+def _step(project: Project, run: Run, placed: Placed, start: RunStarted, tables: registry.Tables) -> list[str]:
     agent = run.agents["main"]
     if pool_of(run, start.entry) == SCRIPTS:
         command = [*scripts.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
@@ -43,11 +44,15 @@ def _step(project: Project, run: Run, placed: Placed, start: RunStarted) -> list
         ]
     apply(run, Decision(seq=2, time=0.0, events=decide(run, placed, Begin(time=0.0, agent="main"))))
     turn = turns.turn_of(run, placed, agent, project.path("spool", start.workflow_id))
-    return [*_program(project, run, placed, turn), "prompt:", *(f"  {line}" for line in turn.prompt.splitlines())]
+    return [
+        *_program(project, run, placed, turn, tables),
+        "prompt:",
+        *(f"  {line}" for line in turn.prompt.splitlines()),
+    ]
 
 
-def _program(project: Project, run: Run, placed: Placed, turn: Turn) -> list[str]:
-    backend = registry.make(project, run, placed)[run.agents["main"].pool]
+def _program(project: Project, run: Run, placed: Placed, turn: Turn, tables: registry.Tables) -> list[str]:
+    backend = registry.make(project, run, placed, tables)[run.agents["main"].pool]
     if isinstance(backend, Direct):
         return [f"command:  {backend.name}, in this process"]
     command = backend.command(turn)
@@ -73,7 +78,7 @@ def _limits(start: RunStarted, settings: Config) -> list[str]:
         return f"{name + ':':<9} {shown} ({origin})"
 
     return [
-        line("budget", f"${start.budget:.2f}" if start.budget else "none", "budget", start.budget),
+        f"budget:   {f'${start.budget:.2f}' if start.budget else 'none'} ({start.budget_from})",
         line("steps", str(start.max_iterations or "no limit"), "max_iterations", start.max_iterations),
         line("time", durations.show(start.max_time) if start.max_time else "no limit", "max_time", start.max_time),
         f"at once:  {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from raymond import console, journal, latest, launch, loader, lock, views
+from raymond import config, console, journal, latest, launch, loader, lock, views
 from raymond.backends import registry
 from raymond.cli import background, choose, driving, flags
 from raymond.errors import Error, JournalError, UsageError
@@ -31,6 +31,7 @@ _MOVES = ("goto", "result", "retry", "give_up")
 )
 @click.option("--restart", is_flag=True, help="End turns that still run instead of following them.")
 @click.option("--now", "at_once", is_flag=True, help="Try a backend that is closed by a limit at once.")
+@click.option("--fresh", is_flag=True, help="Agents that failed or paused try again without their conversation.")
 @click.option("--agent", metavar="A", help="Do one of these with agent A, then go on:")
 @click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),")
 @click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,")
@@ -93,16 +94,18 @@ def _hand_over(project: Project, id: str, given: dict[str, Any]) -> str | None:
 
 
 def _limits(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in ("budget", "max_iterations", "max_time") if given[name] is not None}
+    names = ("budget", "max_iterations", "max_time", "max_turns")
+    found: dict[str, Any] = {name: given[name] for name in names if given[name] is not None}
+    return found | ({"allowed_tools": list(given["allow_tools"])} if given["allow_tools"] else {})
 
 
 def _move(given: dict[str, Any]) -> Request:
     who = {"id": str(uuid.uuid4()), "agent": given["agent"]}
     if given["goto"] is not None:
-        return Request(kind="move", state=given["goto"], text=flags.text(given["input_"] or ""), **who)
+        return Request(kind="move", state=given["goto"], text=flags.text(given["input_"] or "", "--input"), **who)
     if given["result"] is not None:
-        return Request(kind="result", text=flags.text(given["result"]), **who)
-    return Request(kind="retry" if given["retry"] else "give_up", **who)
+        return Request(kind="result", text=flags.text(given["result"], "--result"), **who)
+    return Request(kind="retry", fresh=given["fresh"], **who) if given["retry"] else Request(kind="give_up", **who)
 
 
 def _every(given: dict[str, Any]) -> int:
@@ -146,7 +149,10 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         launch.check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
         changed = latest.change(reading.run, loaded.workflow, loaded.digest, renamed)
-        registry.check(loaded.workflow, replace(start, backends=changed.backends), loaded.files)
+        tables = config.load(project.root)["backends"]
+        today = replace(start, backends=changed.backends)
+        changed = replace(changed, in_place=registry.check(loaded.workflow, today, loaded.files, tables))
+        launch.check_calls(loaded.workflow, replace(today, in_place=changed.in_place))
         launch.keep(project, loaded)
         book = journal.Journal(project, id, reading.size)
         book.append(Decision(seq=reading.run.seq + 1, time=round(time(), 3), events=[changed]))

@@ -35,7 +35,7 @@ def command(id_: str, every: bool, as_json: bool) -> int:
 
 
 def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
-    id, status, why = run.start.workflow_id, views.status(run), views.reason(run)
+    id, status, why = run.start.workflow_id, views.status(run), views.reason(run, now())
     status = "abandoned" if status == "running" and not pid else status
     driven = f"driven by process {pid}" if pid else "no process drives it"
     spent = f"{views.money(run)} of ${run.budget:.2f}" if run.budget else views.money(run)
@@ -49,6 +49,7 @@ def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
         lines += _agent(project, run, agent)
     if not every and len(agents) > SHOWN:
         lines.append(f"  ... and {len(agents) - SHOWN} more agents: raymond status {id} --all")
+    lines += [f"refused: {one}" for one in views.denied(run)]
     result = views.result(run)
     if result is not None:
         lines.append(f"result: {one_line(result)}")

@@ -19,9 +19,14 @@ def main(argv: list[str]) -> int:
         reply = json.load(file)
     session, base = given["--session-id"], given.get("--resume", "")
     _say({"type": "system", "subtype": "init", "session_id": session, "cwd": os.getcwd()})
+    denials = []
+    for number, tool in enumerate(reply.get("denied", [])):
+        name, _, inner = tool.rstrip(")").partition("(")
+        denials.append({"tool_name": name, "tool_use_id": f"d{number}", "tool_input": {"command": inner.rstrip(":*")}})
     for tool in reply.get("tools", []):
-        content = [{"type": "tool_use", "name": tool.get("name"), "input": tool.get("input")}]
+        content = [{"type": "tool_use", "id": "t", "name": tool.get("name"), "input": tool.get("input")}]
         _say({"type": "assistant", "message": {"content": content}})
+        _say({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t"}]}})
     for path, text in reply.get("writes", {}).items():
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
@@ -29,12 +34,18 @@ def main(argv: list[str]) -> int:
     if reply.get("silent"):
         time.sleep(86400)
     time.sleep(reply.get("delay", 0))
-    return _end(reply, session, base, prompt, given["--sessions"])
+    cap = float(given.get("--max-budget-usd", 0)) if reply.get("capped") else 0.0
+    return _end(reply, session, base, prompt, given["--sessions"], cap, denials)
 
 
-def _end(reply: dict[str, Any], session: str, base: str, prompt: str, sessions: str) -> int:
+def _end(
+    reply: dict[str, Any], session: str, base: str, prompt: str, sessions: str, cap: float, denials: list[Any]
+) -> int:
     usage = {"input_tokens": reply.get("tokens_in", 0), "output_tokens": reply.get("tokens_out", 0)}
-    result = {"type": "result", "session_id": session, "total_cost_usd": reply.get("cost", 0.0), "usage": usage}
+    capped = 0 < cap < reply.get("cost", 0.0)
+    cost = cap if capped else reply.get("cost", 0.0)
+    result = {"type": "result", "session_id": session, "total_cost_usd": cost, "usage": usage}
+    result["permission_denials"] = denials
     kind = reply.get("fail", "")
     if kind == "crash":
         sys.stderr.write(reply.get("error") or "acted out: crash")
@@ -43,23 +54,29 @@ def _end(reply: dict[str, Any], session: str, base: str, prompt: str, sessions: 
         after = reply.get("retry_after", 0.0)
         error = reply.get("error") or f"acted out: {kind}"
         retry_at = time.time() + after if after else 0.0
+        if reply.get("only_model"):
+            about = {"status": "rejected", "resetsAt": retry_at, "rateLimitType": "seven_day_opus"}
+            _say({"type": "rate_limit_event", "rate_limit_info": about})
         _say({**result, "is_error": True, "api_error": kind, "result": error, "retry_at": retry_at})
         return 1
-    text = reply.get("text", "")
-    turn = {"base": base, "prompt": prompt, "reply": text, "cost": reply.get("cost", 0.0)}
+    text = "" if capped else reply.get("text", "")
+    turn = {"base": base, "prompt": prompt, "reply": text, "cost": cost}
     turn |= {"tokens_in": usage["input_tokens"], "tokens_out": usage["output_tokens"]}
     os.makedirs(sessions, 0o700, exist_ok=True)
     aside = os.path.join(sessions, f".{session}")
     with open(aside, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         json.dump(turn, file)
     os.replace(aside, os.path.join(sessions, f"{session}.json"))
+    if capped:
+        _say({**result, "is_error": True, "subtype": "error_max_budget_usd", "errors": ["acted out: the cap"]})
+        return 1
     _say({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}})
     _say({**result, "is_error": False, "result": text})
     return 0
 
 
 def _flags(argv: list[str]) -> dict[str, str]:
-    with_value = {"--reply", "--sessions", "--session-id", "--resume", "--output-format"}
+    with_value = {"--reply", "--sessions", "--session-id", "--resume", "--output-format", "--max-budget-usd"}
     return {flag: argv[at + 1] for at, flag in enumerate(argv) if flag in with_value}
 
 

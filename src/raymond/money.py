@@ -1,0 +1,66 @@
+"""What turns may cost: how much of the budget the next one gets, and when there is none left for it."""
+
+from raymond.agent import READY, RUNNING, SCRIPTS, SLEEPING, Agent, backend_of
+from raymond.policy import Policy
+from raymond.run import Run
+
+LEAST = 0.05
+"""Dollars below which a turn is not worth starting while another may give back some of what it has reserved."""
+WARN_AT = 0.8
+"""The part of the budget after which people are told."""
+UNPRICED_TURNS = 200
+"""Turns whose cost nobody could tell, after which a run stops unless `max_turns` was set."""
+
+
+def left(run: Run) -> float:
+    """Dollars of the budget that are neither spent nor reserved."""
+    return run.budget - run.cost - run.reserved
+
+
+def affordable(run: Run) -> int:
+    """How many turns could start now, for what is left; very many without a limit."""
+    most = max(run.max_turns - run.turns, 0) if run.max_turns else 1 << 30
+    if not run.budget:
+        return most
+    turns = int(left(run) / LEAST + 1e-9)
+    # The last one gets what there is: nobody is left to give anything back.
+    return min(most, max(turns, 0) or (0 if run.reserved > 0 else 1))
+
+
+def cap(run: Run, agent: Agent, rules: Policy) -> float:
+    """Dollars the agent's next turn may cost; 0 for no limit.
+
+    A visit with a budget of its own gets that. Otherwise what is left is shared with every agent that could start a
+    turn while this one runs, so that the first does not make the others wait for it.
+    """
+    of_visit = max(rules.budget - agent.visit_cost, 0.01) if rules.budget else 0.0
+    if not run.budget:
+        return of_visit
+    rest = max(left(run), 0.01)
+    if of_visit:
+        return min(of_visit, rest)
+    return max(rest / _sharers(run), min(LEAST, rest))
+
+
+def _sharers(run: Run) -> int:
+    """Agents that could be in a turn at once, with the one that is about to start; at most as many as may be."""
+    busy = run.statuses.get(RUNNING, 0) - run.running.get(SCRIPTS, 0)
+    moving = run.statuses.get(READY, 0) + run.running.get(SCRIPTS, 0) + run.statuses.get(SLEEPING, 0)
+    backends = {backend_of(pool) for pool in (*run.ready, *run.running) if pool != SCRIPTS}
+    room = run.start.max_turns_at_once * len(backends) - busy
+    return max(1, min(moving, room))
+
+
+def spent(rules: Policy, agent: Agent, cost: float) -> str:
+    """That the visit has used up its own budget, with what the step that ended cost; nothing when it has not."""
+    if not rules.budget or agent.visit_cost + cost < rules.budget:
+        return ""
+    return f"the visit cost ${agent.visit_cost + cost:.2f}, and its budget is ${rules.budget:.2f}"
+
+
+def warned(run: Run, before: float) -> str:
+    """What to tell people when the cost of the run, which was `before`, has just come near its budget."""
+    line = WARN_AT * run.budget
+    if not run.budget or not before < line <= run.cost < run.budget:
+        return ""
+    return f"{WARN_AT:.0%} of the budget is spent: ${run.cost:.2f} of ${run.budget:.2f}"

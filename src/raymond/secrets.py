@@ -1,0 +1,494 @@
+"""Text -> text without secrets, also across chunks.
+
+A text is read with its JSON escapes undone, however deep they are nested, and what is found is replaced together with
+the escapes it was written with: so a line of JSON stays one. A value is found wherever it stands; a shape begins with
+certain letters and is given `LIMIT` characters. Nothing looks backwards, and the marks put in are never looked into, so
+a text that was cleaned stays as it is. `clean` and `Stream` are one function, `_pass`: a stream is only cut where no
+secret that could still grow has begun, and never within one.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
+import msgspec
+from msgspec import Struct
+
+LEAST = 12
+"""Characters a value must have: shorter ones stand in any text by chance."""
+LIMIT = 8192
+"""Characters in which a shape must end: a private key of 8192 bits, a large JWT."""
+
+_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_PIECES = r'(?:["\r\n]|\\[rn])+'
+_FRAME = " \t\r\n\"'\\"
+"""What stands around a value and is no part of it: quotation marks left by an env file would match those of JSON."""
+# A value like this could match across the strings of a JSON line and take its syntax away; its pieces still count.
+_SYNTAX = r'"\s*[,:\]}\s]|[,:\[{\s]\s*"'
+
+_URL = r"[A-Za-z][A-Za-z0-9+.\-]*://(?:[^\s/:@]*:(?P<password>[^\s/]+)@)?"
+_NUMBER = (
+    r"[\d\s.,:;_+\-/()\[\]{}%]+|[+\-]?[\d.,_]+[eE][+\-]?\d+|0[xX][0-9a-fA-F]{1,16}"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+\-][\d:]+)?"
+)
+_HOME = r"~[\w.\-]*/|\.\.?[/\\]|[A-Za-z]:[\\/]|\\\\"
+_RANDOM = r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+=]{16,}"
+_WORD = r"[a-z]{1,24}|[A-Z]{1,24}|[A-Z][a-z]{1,23}|[A-Za-z][a-z]{2,}(?:[A-Z][a-z]{2,})+|\d{1,2}|(?:19|20)\d\d"
+_WORDS = rf"[\-_./:@,;\s]*(?:(?:{_WORD})(?:[\-_./:@,;\s]+|\Z))+"
+_PARTS = rf"(?=.*/)(?:(?:{_WORD}|[a-z]+\d{{1,5}})(?:[\-_./]+|\Z))+"
+
+_ESCAPE = re.compile(r'\\+(?:u[0-9a-fA-F]{4}|["/bfnrt])?')
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_OPEN = re.compile(r"(?:u[0-9a-fA-F]{0,3})?")
+# Characters that are never the reading of an escape: where they stand in the reading they stand in the text. This is
+# what makes it safe to look into the text itself first.
+_STABLE = re.compile(r"[ !#-%(-*,-.0-;?-\[\]-~]+")
+_UNREAD = "\ufffd"
+
+
+class Shape(Struct, frozen=True):
+    """A kind of token that is known by its looks."""
+
+    what: str
+    hint: str
+    """What a text with such a token has in it. It begins with one certain letter: `re` then skips a megabyte in one
+    millisecond, where an alternation of all shapes takes sixty."""
+    begins: tuple[str, ...]
+    body: str
+    """Needs so many random characters that no prose or code has them; a group is the part that is replaced."""
+    run: str = r"[A-Za-z0-9_\-]"
+    """Every character of `body`, so that any other one ends the search."""
+    stable: bool = True
+    """It stands in the text as it is read, so it can be looked for in the text itself."""
+
+
+def _random(letters: str, least: int) -> str:
+    """At least so many letters, not all alike: `xxxx` and `your-key-goes-here` are no keys."""
+    return _has(letters, "a-z") + _has(letters, "A-Z0-9") + rf"[{letters}]{{{least},}}+"
+
+
+def _has(letters: str, needed: str) -> str:
+    # Without a bound, a long run of letters would be searched again from every beginning in it.
+    return rf"(?=[{letters}]{{0,200}}[{needed}])"
+
+
+_BASE62 = "A-Za-z0-9"
+_BASE64 = "A-Za-z0-9+/="
+_BASE64URL = r"A-Za-z0-9_\-"
+_PASSWORD = "a password in an address"
+_PRIVATE_KEY = "a private key"
+_OUTSIDE = r"\s\"'<>\\/\[\]{},"
+_DASH = r"-[A-Za-z0-9_\-]{20}"
+_UNDERSCORE = "_[A-Za-z0-9]{20}"
+_LETTER = "A(?:[KS]IA[A-Z0-9]{16}|Iza)"
+_HEADER = "-----BEGIN "
+SHAPES = (
+    Shape("an Anthropic key", _DASH, ("sk-ant-",), _has(_BASE64URL, "A-Z") + _random(_BASE64URL, 32)),
+    Shape(
+        "an OpenAI key",
+        _DASH,
+        ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-or-v1-"),
+        _has(_BASE64URL, "0-9") + _random(_BASE64URL, 32),
+    ),
+    Shape("an OpenAI key", _DASH, ("sk-",), _has(_BASE62, "0-9") + _has(_BASE62, "A-Z") + _random(_BASE62, 32)),
+    Shape("a GitHub token", _UNDERSCORE, ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _random(_BASE62, 30)),
+    Shape("a GitHub token", _UNDERSCORE, ("github_pat_",), "[A-Za-z0-9]{20,}+_" + _random(_BASE62, 20)),
+    Shape("a GitLab token", _DASH, ("glpat-",), _has(_BASE64URL, "0-9") + _random(_BASE64URL, 20)),
+    Shape("an AWS key", _LETTER, ("AKIA", "ASIA"), "[A-Z0-9]{16,}+"),
+    Shape("a Google key", _LETTER, ("AIza",), _random(_BASE64URL, 35)),
+    Shape(
+        "a Slack token",
+        _DASH,
+        ("xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-"),
+        r"(?=[A-Za-z0-9\-]{0,200}[0-9]{6})[A-Za-z0-9\-]{20,}+",
+    ),
+    Shape("a Stripe key", _UNDERSCORE, ("sk_live_", "rk_live_"), _random(_BASE62, 20)),
+    Shape("an npm token", _UNDERSCORE, ("npm_",), _random(_BASE62, 36)),
+    Shape("a PyPI token", _DASH, ("pypi-AgE",), _random(_BASE64URL, 40)),
+    Shape("a Hugging Face token", _UNDERSCORE, ("hf_",), _random(_BASE62, 30)),
+    Shape(
+        "a JWT",
+        "eyJ",
+        ("eyJ",),
+        rf"[{_BASE64URL}]{{8,{LIMIT}}}+\.eyJ[{_BASE64URL}]{{8,{LIMIT}}}+\.[{_BASE64URL}]{{16,}}+",
+        r"[A-Za-z0-9_\-.]",
+    ),
+    Shape(
+        "a bearer token",
+        "earer ",
+        ("Bearer ", "bearer "),
+        rf"((?=(?:[{_BASE64}._~\-]{{0,100}}[0-9]){{2}})[{_BASE64}._~\-]{{20,}}+)",
+        rf"[{_BASE64}._~\-]",
+        stable=False,
+    ),
+    Shape(
+        _PASSWORD,
+        r':(?:\\*+/|\\++u002[fF]){2}[^\s"/@]*+@',
+        ("://",),
+        rf"[^{_OUTSIDE}:@]*:([^{_OUTSIDE}$][^{_OUTSIDE}]{{5,}})@",
+        rf"[^{_OUTSIDE}]",
+        stable=False,
+    ),
+    Shape(
+        _PRIVATE_KEY,
+        "PRIVATE KEY-----",
+        (_HEADER,),
+        rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY-----\s*+([{_BASE64}]{{40,}}+(?:\s++[{_BASE64}]{{40,}}+)*+"
+        rf"(?:\s++[{_BASE64}]++(?=\s*+-----END))?)",
+        r"[A-Z0-9 \-]",
+        stable=False,
+    ),
+)
+_LINE = re.compile(rf"[{_BASE64}]+")
+
+
+def _either(literals: Iterable[str]) -> str:
+    return "(?:" + "|".join(map(re.escape, sorted(literals, key=len, reverse=True))) + ")"
+
+
+_BEGINS = {begin for shape in SHAPES for begin in shape.begins}
+_HINTS = [
+    (re.compile(hint), [shape for shape in SHAPES if shape.hint == hint and shape.stable])
+    for hint in dict.fromkeys(shape.hint for shape in SHAPES)
+]
+
+
+@cache
+def _form(shape: Shape) -> re.Pattern[str]:
+    # Most runs never meet anything like it: compiled when one does.
+    return re.compile(_either(shape.begins) + shape.body)
+
+
+@cache
+def _begin() -> re.Pattern[str]:
+    return re.compile(_either(_BEGINS))
+
+
+@cache
+def _growing() -> re.Pattern[str]:
+    """What could become a token when more text comes; a private key goes over many lines, and is looked for apart."""
+    whole = [rf"{_either(shape.begins)}{shape.run}*+\Z" for shape in SHAPES]
+    parts = _either({begin[:size] for begin in _BEGINS for size in range(1, len(begin))})
+    return re.compile("|".join([*whole, rf"{parts}\Z"]))
+
+
+_HALF_KEY = re.compile(
+    rf"{_HEADER}[A-Z0-9 ]*+(?:-{{0,5}}|(?<=PRIVATE KEY)-----[{_BASE64}\s]*+(?:-{{1,5}}|-----EN?)?)\Z"
+)
+
+
+class Found(Struct, frozen=True):
+    """A place in a reading."""
+
+    start: int
+    stop: int
+    what: str
+    """For people."""
+    mark: str
+    """What is put in its place."""
+    begin: int
+    """Where the search for it began."""
+    named: bool = False
+    """A value of the environment: its name says more than a shape does."""
+
+
+class Reading(Struct, frozen=True):
+    """A text with its escapes undone, and where everything stood."""
+
+    plain: str
+    places: list[int]
+    """In `plain`, after each escape."""
+    sources: list[int]
+    """The same places in the text."""
+
+    @classmethod
+    def of(cls, text: str) -> "Reading":
+        """Undo the escapes of `text`."""
+        if "\\" not in text:
+            return cls(text, [0], [0])
+        pieces: list[str] = []
+        places, sources = [0], [0]
+        size = 0
+        for escape in _ESCAPE.finditer(text):
+            before = text[sources[-1] : escape.start()]
+            pieces += (before, _undone(escape[0]))
+            size += len(before) + 1
+            places.append(size)
+            sources.append(escape.end())
+        pieces.append(text[sources[-1] :])
+        return cls("".join(pieces), places, sources)
+
+    def source(self, place: int) -> int:
+        """Where in the text what stands at `place` begins."""
+        at = bisect_right(self.places, place) - 1
+        return self.sources[at] + place - self.places[at]
+
+
+def _undone(escape: str) -> str:
+    code = escape.lstrip("\\")
+    if len(code) < 2:
+        return _CONTROLS.get(code, code or "\\")
+    letter = chr(int(code[1:], 16))
+    return _UNREAD if _STABLE.match(letter) else letter
+
+
+def _whole(text: str) -> int:
+    """Where an escape begins that the end of `text` cuts off."""
+    at = text.rfind("\\", max(0, len(text) - 5))
+    if at < 0 or not _OPEN.fullmatch(text, at + 1):
+        return len(text)
+    return len(text[: at + 1].rstrip("\\"))
+
+
+class Secrets:
+    """The values of an environment that nobody may see, and the shapes."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        """`values` says for each text the name it is known by."""
+        self._needles: dict[str, Found] = {}
+        marks = {"[secret]"}
+        for value, name in (values or {}).items():
+            mark = f"[secret {_spelled(name)}]"
+            marks.add(mark)
+            for needle in _needles(value):
+                self._needles.setdefault(needle, Found(0, len(needle), f"the value of {name}", mark, 0, True))
+        self._cores = {needle: max(_STABLE.findall(needle), key=len, default="") for needle in self._needles}
+        self._marks = re.compile(_either(marks))
+        self._sorted = sorted(self._needles.keys() | marks)
+        self._in_one_line = not any("\n" in needle or "\\" in needle for needle in self._sorted)
+        self._longest = len(max(self._sorted, key=len))
+        self._first = re.compile("[" + re.escape("".join({needle[0] for needle in self._sorted})) + "]")
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Secrets":
+        """What is secret among the variables of `environment`."""
+        values: dict[str, str] = {}
+        for name, value in environment.items():
+            if _NAME.search(name):
+                for part in _parts(value):
+                    values.setdefault(part, name)
+        return cls(values)
+
+    def clean(self, text: str) -> str:
+        """`text` with a mark in place of every secret."""
+        return self._pass(text, True)[0] if self._suspects(text) else text
+
+    def clean_bytes(self, data: bytes) -> bytes:
+        """The same for bytes, whether or not they are text."""
+        text = data.decode("utf-8", "surrogateescape")
+        cleaned = self.clean(text)
+        return data if cleaned is text else cleaned.encode("utf-8", "surrogateescape")
+
+    def find(self, text: str) -> str:
+        """What stands in `text`, in words; empty when nothing does."""
+        if not self._suspects(text):
+            return ""
+        return next((found.what for found in _merged(self._found(text, Reading.of(text).plain))), "")
+
+    def passes(self, text: str) -> bool:
+        """Whether whole lines have nothing in them, and nothing that more lines could make a secret of."""
+        return self._in_one_line and not self._suspects(text)
+
+    def stream(self) -> "Stream":
+        """A text that comes in chunks."""
+        return Stream(self)
+
+    def _suspects(self, text: str) -> bool:
+        return any(core in text for core in self._cores.values()) or suspects(text)
+
+    def _pass(self, text: str, final: bool) -> tuple[str, str]:
+        """The clean beginning of `text`, and the rest that must wait for more."""
+        reading = Reading.of(text if final else text[: _whole(text)])
+        plain = reading.plain
+        found = self._found(text, plain)
+        stop = len(plain) if final else self._settled(plain, found)
+        pieces: list[str] = []
+        at = 0
+        for place in _merged(found):
+            if place.start < stop:
+                pieces += (text[at : reading.source(place.start)], place.mark)
+                at = reading.source(place.stop)
+        end = len(text) if final else reading.source(stop)
+        return "".join(pieces) + text[at:end], text[end:]
+
+    def _settled(self, plain: str, found: list[Found]) -> int:
+        """Up to where more text changes nothing."""
+        stop = _half(plain)
+        for begin in self._first.finditer(plain, max(0, len(plain) - self._longest + 1), stop):
+            rest = plain[begin.start() :]
+            after = bisect_right(self._sorted, rest)
+            if after < len(self._sorted) and self._sorted[after].startswith(rest):
+                stop = begin.start()
+                break
+        closed = [(place.begin, place.stop) for place in found] + [mark.span() for mark in self._marks.finditer(plain)]
+        for start, end in sorted(closed, reverse=True):
+            if start < stop < end:
+                stop = start
+        return stop
+
+    def _found(self, text: str, plain: str) -> list[Found]:
+        """Every secret in `plain`, also those that overlap, in order, but none that touches a mark."""
+        found = list(_shapes(plain)) if suspects(text) else []
+        for needle, core in self._cores.items():
+            at = plain.find(needle) if core in text else -1
+            while at >= 0:
+                value = self._needles[needle]
+                found.append(Found(at, at + len(needle), value.what, value.mark, at, True))
+                at = plain.find(needle, at + 1)
+        if not found:
+            return []
+        marks = [mark.span() for mark in self._marks.finditer(plain)]
+        stops = [stop for _, stop in marks]
+        kept = []
+        for place in sorted(found, key=lambda place: place.start):
+            after = bisect_right(stops, place.start)
+            if after == len(marks) or marks[after][0] >= place.stop:
+                kept.append(place)
+        return kept
+
+
+class Stream:
+    """A text that is cleaned while it comes: what it lets through, put together, is the whole text cleaned.
+
+    It keeps back an unfinished escape, and the beginning of what may become a secret: at most the longest value or
+    `LIMIT` characters, unless secrets overlap.
+    """
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._kept = ""
+
+    def feed(self, text: str) -> str:
+        """What can be let through now that `text` has come."""
+        if not self._kept and text.endswith("\n") and self._secrets.passes(text):
+            return text
+        cleaned, self._kept = self._secrets._pass(self._kept + text, False)
+        return cleaned
+
+    def close(self) -> str:
+        """What was kept back."""
+        cleaned, self._kept = self._secrets._pass(self._kept, True)
+        return cleaned
+
+
+def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
+    """Line, column, length and kind of every token in a text that a person wrote."""
+    if not suspects(text):
+        return
+    reading = Reading.of(text)
+    seen = -1
+    for place in _merged(sorted(_shapes(reading.plain), key=lambda place: place.start)):
+        if place.begin == seen:
+            continue
+        # Of a private key only the first line: it is one mistake.
+        seen = place.begin
+        start = reading.source(place.start)
+        line = text.count("\n", 0, start) + 1
+        yield line, start - text.rfind("\n", 0, start), reading.source(place.stop) - start, place.what
+
+
+def suspects(text: str) -> bool:
+    """Whether there may be a shape in `text`: quick, and never wrong when it says no."""
+    return any(
+        hint.search(text) and (not shapes or any(_form(shape).search(text) for shape in shapes))
+        for hint, shapes in _HINTS
+    )
+
+
+def _half(plain: str) -> int:
+    """Where a shape begins that could go on after the end of `plain`."""
+    earliest = max(0, len(plain) - LIMIT + 1)
+    key = _HALF_KEY.search(plain, earliest)
+    # No other one goes over a blank or a quotation mark, but for the blank after `Bearer`.
+    edge = max(plain.rfind(mark, earliest) for mark in ' \n"') - len("Bearer")
+    half = _growing().search(plain, max(earliest, edge))
+    return min(found.start() if found else len(plain) for found in (key, half))
+
+
+def _shapes(plain: str) -> Iterator[Found]:
+    at = 0
+    while begin := _begin().search(plain, at):
+        at = begin.start() + 1
+        for shape in SHAPES:
+            form = _form(shape)
+            token = form.match(plain, begin.start(), begin.start() + LIMIT)
+            if not token or (shape.what == _PASSWORD and _is_known(token[1])):
+                continue
+            if not form.groups:
+                at = token.end()
+            yield from _places(shape, token)
+            break
+
+
+def _places(shape: Shape, token: re.Match[str]) -> Iterator[Found]:
+    what = f"something that looks like {shape.what}"
+    start, stop = token.span(token.re.groups)
+    # The lines of a key are replaced one by one, so that the text keeps its lines.
+    spans = (
+        (line.span() for line in _LINE.finditer(token.string, start, stop))
+        if shape.what == _PRIVATE_KEY
+        else [(start, stop)]
+    )
+    for span in spans:
+        yield Found(*span, what, "[secret]", token.start())
+
+
+def _merged(found: Iterable[Found]) -> Iterator[Found]:
+    """Those that overlap as one: the name of the longest, from the first beginning to the last end."""
+    cluster: list[Found] = []
+    stop = 0
+    for place in found:
+        if cluster and place.start >= stop:
+            yield _union(cluster, stop)
+            cluster = []
+        cluster.append(place)
+        stop = max(stop, place.stop)
+    if cluster:
+        yield _union(cluster, stop)
+
+
+def _union(cluster: list[Found], stop: int) -> Found:
+    longest = max(cluster, key=lambda place: (place.named, place.stop - place.start))
+    return Found(cluster[0].start, stop, longest.what, longest.mark, longest.begin, longest.named)
+
+
+def _parts(value: str) -> Iterator[str]:
+    """What of an environment value is secret: all of it, and its lines and quoted texts, which may stand alone."""
+    for part in (value, *re.split(_PIECES, value)):
+        bare = part.strip(_FRAME)
+        address = re.match(_URL, bare)
+        bare = (address["password"] or "") if address else bare
+        # Escapes that stand in the value itself are undone like those of the text: enough must remain.
+        if len(Reading.of(bare).plain) >= LEAST and not _is_known(bare) and not re.search(_SYNTAX, bare):
+            yield bare
+
+
+def _is_known(value: str) -> bool:
+    """Whether `value` is a number, words, a path, or next to nothing."""
+    if (
+        len(set(value)) < 5
+        or re.fullmatch(_NUMBER, value)
+        or re.fullmatch(_WORDS, value)
+        or re.fullmatch(_PARTS, value)
+    ):
+        return True
+    if value.startswith("/"):
+        return not value.endswith("=") and not any(re.fullmatch(_RANDOM, part) for part in value.split("/"))
+    return re.match(_HOME, value) is not None
+
+
+def _needles(value: str) -> set[str]:
+    """How `value` reads: what an escape stands for can differ next to a backslash, within the value or before it."""
+    if value.isascii():
+        forms = [value, msgspec.json.encode(value).decode()[1:-1]]
+    else:
+        import json  # eleven milliseconds that most runs need not spend
+
+        forms = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    return {Reading.of(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}
+
+
+def _spelled(name: str) -> str:
+    """A name that breaks neither JSON nor the mark."""
+    return re.sub(r"[^A-Za-z0-9_.\-]", "_", name)

@@ -1,0 +1,267 @@
+"""One workflow, three programs: Claude Code, Codex and one of the user's own do the same, and the doctor knows them."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import Desk
+from e2e.model import MISSING, Answer, Mute, Script, Text, Tool, program
+from e2e.responses import MISSING as NO_CODEX
+from e2e.responses import Responses, codex_environment
+from raymond import journal
+from raymond.events import (
+    AgentCalled,
+    AgentEnded,
+    AgentMoved,
+    AgentReturned,
+    AgentStarted,
+    SessionNamed,
+    StepFinished,
+    StepInterrupted,
+    StepRefused,
+    WaitEnded,
+    WaitStarted,
+)
+from running import GO, Ran, Room, alive, until
+
+pytestmark = pytest.mark.e2e
+needs_claude = pytest.mark.skipif(program("claude") is None, reason=MISSING)
+needs_codex = pytest.mark.skipif(program("codex") is None, reason=NO_CODEX)
+
+FILES = {
+    "START.md": "prompt START.",
+    "CHECK.sh": "echo '<call return=\"AFTER\">SUB</call>'",
+    "SUB.md": "prompt SUB.",
+    "AFTER.md": "prompt AFTER. {{result}}",
+    "WORK.md": "prompt WORK. {{input}}",
+    "END.md": "prompt END.",
+}
+REPLIES = {
+    "could not be used": "<result>sub</result>",
+    "prompt START.": "<goto>CHECK</goto>",
+    "prompt SUB.": "I forgot to say where.",
+    "prompt AFTER. sub": '<fork input="a">WORK</fork><fork input="b">WORK</fork><wait>END</wait>',
+    "prompt WORK. a": "<result>one</result>",
+    "prompt WORK. b": "<result>two</result>",
+    "prompt END.": "<result>done</result>",
+}
+OWN = f"""\
+import sys
+prompt = sys.stdin.read()
+print(next(reply for piece, reply in {REPLIES!r}.items() if piece in prompt))
+"""
+SCRIPT: dict[str, Answer] = {piece: Text(reply) for piece, reply in REPLIES.items()}
+FLOW = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitStarted, WaitEnded, AgentEnded, StepRefused)
+
+
+def transitions(ran: Ran) -> dict[str, list[tuple[str, str, str]]]:
+    """What each agent did, in order: agents that run at once are told apart."""
+    done: dict[str, list[tuple[str, str, str]]] = {}
+    for event in ran.events:
+        if isinstance(event, FLOW):
+            said = getattr(event, "tag", "") or getattr(event, "result", "") or getattr(event, "input", "") or ""
+            done.setdefault(event.agent, []).append((type(event).__name__, getattr(event, "state", ""), said))
+    return done
+
+
+EXPECTED = {
+    "main": [
+        ("AgentStarted", "START.md", ""),
+        ("AgentMoved", "CHECK.sh", "goto"),
+        ("AgentCalled", "SUB.md", "call"),
+        ("StepRefused", "", ""),
+        ("AgentReturned", "AFTER.md", "sub"),
+        ("WaitStarted", "END.md", ""),
+        ("WaitEnded", "END.md", ""),
+        ("AgentEnded", "", "done"),
+    ],
+    "main_work1": [("AgentStarted", "WORK.md", "a"), ("AgentEnded", "", "one")],
+    "main_work2": [("AgentStarted", "WORK.md", "b"), ("AgentEnded", "", "two")],
+}
+
+
+class Coder(Desk):
+    """A room of a person who has Codex, an empty home and nothing else in the environment."""
+
+    server: Responses
+
+    def __init__(self, path: Path, server: Responses) -> None:
+        Room.__init__(self, path)
+        self.server = server
+        self.home = path / "home"
+        own = codex_environment(self.home, server)
+        own["PATH"] = f"{os.path.dirname(program('codex') or '')}:{os.environ['PATH']}"
+        self.environment = own | {"TEST_ROOM": str(self.path)}
+
+    def begin(self, files, *args: str) -> list[str]:
+        return ["run", self.flow(files), "--id", "r", "--backend", "codex", *args]
+
+    def threads(self) -> list[str]:
+        """The conversations, as Codex named them, in the order they were journaled."""
+        return [event.session for event in self.events() if isinstance(event, SessionNamed)]
+
+    def saw(self, prompt: str) -> list[str]:
+        """The prompts and replies of the conversation that was asked `prompt`, as the model got it."""
+        (question,) = [one for one in self.server.requests if one.prompt.startswith(prompt)]
+        return [text for _, text in question.turns]
+
+
+@pytest.fixture
+def coder(tmp_path: Path) -> Iterator[Callable[[Script], Coder]]:
+    """Makes the one room of a test with Codex; nothing may have been asked of another host than the model's."""
+    made: list[Coder] = []
+
+    def make(script: Script) -> Coder:
+        server = Responses(script)
+        server.start()
+        made.append(Coder(tmp_path, server))
+        return made[0]
+
+    yield make
+    for one in made:
+        one.clear()
+        one.server.close()
+        assert one.server.others == []
+
+
+def same(ran: Ran) -> None:
+    """It went as it should, whatever program it was."""
+    assert (ran.code, ran.out) == (0, "done\n")
+    assert transitions(ran) == EXPECTED
+
+
+@needs_claude
+def test_claude(desk):
+    ran = desk(SCRIPT).claude(FILES)
+    same(ran)
+    assert ran.lines[-3].startswith("cost:   $0.01 in ")
+
+
+@needs_codex
+def test_codex_branches_and_its_tokens_are_priced(coder):
+    room = coder(SCRIPT)
+    ran = room.raymond(*room.begin(FILES))
+    ran = Ran(room, "r", ran.returncode, ran.stdout, ran.stderr)
+    same(ran)
+    started = ["prompt START.", "<goto>CHECK</goto>"]
+    assert room.saw("prompt SUB.") == [*started, "prompt SUB."]
+    assert room.saw("Your reply could not be used")[:4] == [*started, "prompt SUB.", "I forgot to say where."]
+    assert room.saw("prompt AFTER.") == [*started, "prompt AFTER. sub"]
+    assert room.saw("prompt WORK. a") == ["prompt WORK. a"]
+    assert room.saw("prompt END.") == [*started, "prompt AFTER. sub", REPLIES["prompt AFTER. sub"], "prompt END."]
+    assert len(set(room.threads())) == len(room.threads()) == len(room.server.requests) == 7
+    assert sorted(room.threads()) == sorted(question.session for question in room.server.requests)
+    turn = 100 * 2.5e-6 + 20 * 15e-6
+    assert [event.cost for event in ran.all(StepFinished) if event.cost] == [pytest.approx(turn)] * 6
+    assert (ran.run.cost, ran.run.estimated) == (pytest.approx(7 * turn), True)
+    assert ran.lines[-3].startswith("cost:   ~$0.00 in ")
+    assert "total ~$0.00" in ran.err
+
+
+def test_a_program_of_ones_own(tmp_path):
+    room = Room(tmp_path)
+    (room.path / "own.py").write_text(OWN, "utf-8")
+    command = json.dumps([sys.executable, str(room.path / "own.py")])
+    (room.path / ".raymond" / "config.toml").write_text(f"[backends.mine]\ncommand = {command}\ncost = 0.02\n", "utf-8")
+    ran = room.command(FILES, "--backend", "mine")
+    same(ran)
+    assert ran.run.cost == pytest.approx(7 * 0.02)
+    room.nothing_runs()
+
+
+# --- codex and `kill -9`
+
+
+HELD = {"START.md": "prompt START.", "NEXT.md": "prompt NEXT.", "END.md": "prompt END."}
+"""A workflow whose second turn waits for the test."""
+
+
+@needs_codex
+@pytest.mark.parametrize("how", ["followed", "from the spool", "recalled"])
+def test_a_turn_of_codex_outlives_its_driver_and_is_paid_once(coder, how):
+    held = Mute(text="<goto>END</goto>")
+    room = coder([Text("<goto>NEXT</goto>"), held, Text("<result>done</result>")])
+    with room.start(*room.begin(HELD)) as live:
+        held.gate.meet()
+        # The id is in the journal while the turn still runs: without it nothing could be recalled.
+        until(lambda: len(room.threads()) == 2, "the id of the second conversation")
+        assert room.threads()[1] == room.server.requests[1].session
+        room.kill(live)
+        leader = room.leader("2.1")
+        if how == "followed":
+            with room.start("resume", "r") as resumed:
+                resumed.sees("run resumed")
+                assert alive(leader)
+                held.gate.open()
+                ran = resumed.wait()
+        else:
+            held.gate.open()
+            until(lambda: not alive(leader), "the end of the turn")
+            if how == "recalled":
+                shutil.rmtree(room.project.path("spool"))
+            ran = room.resume()
+        room.nothing_runs()
+    assert (ran.code, ran.out) == (0, "done\n")
+    assert [question.prompt for question in room.server.requests] == ["prompt START.", "prompt NEXT.", "prompt END."]
+    assert room.saw("prompt END.") == [
+        "prompt START.",
+        "<goto>NEXT</goto>",
+        "prompt NEXT.",
+        "<goto>END</goto>",
+        "prompt END.",
+    ]
+    assert not ran.all(StepInterrupted)
+    first, second, third = [event.cost for event in ran.all(StepFinished)]
+    assert first == second == third > 0
+    assert journal.read(room.project, "r").run.unpriced == 0
+
+
+@needs_codex
+def test_what_a_tool_of_codex_leaves_running_is_ended_with_the_run(coder):
+    stays = {"cmd": f"echo $$ > left; {GO}", "yield_time_ms": 250}
+    room = coder([Tool("exec_command", stays), Text("<result>done</result>")])
+    ran = room.raymond(*room.begin({"START.md": "prompt START."}, "--dangerously-skip-permissions"))
+    assert (ran.returncode, ran.stdout) == (0, "done\n")
+    assert "Process running with session ID" in room.server.requests[1].results[0]
+    assert (room.path / "left").read_text("ascii").strip().isdigit()
+    room.nothing_runs()
+
+
+# --- the doctor
+
+
+@needs_claude
+@needs_codex
+def test_the_doctor_lists_every_program_and_asks_each_a_short_question(desk, tmp_path):
+    room = desk(lambda request: Text("ready"))
+    with Responses(lambda request: Text("ready")) as other:
+        claude, codex = program("claude"), program("codex")
+        room.environment = codex_environment(room.home, other) | room.environment
+        room.environment["PATH"] = f"{os.path.dirname(codex)}:{room.environment['PATH']}"
+        (room.path / ".raymond" / "config.toml").write_text('[backends.mine]\ncommand = ["cat"]\n', "utf-8")
+        found = room.raymond("doctor", "--json")
+        about = {one["what"]: one for one in json.loads(found.stdout)}
+        assert found.returncode == 0
+        assert about["claude"]["found"] == (
+            f"2.1.325 (Claude Code) at {claude}; conversations branch, and are deleted after 30 days; "
+            "pays: the key in ANTHROPIC_API_KEY"
+        )
+        assert about["codex"]["found"] == (
+            f"codex-cli 0.166.0 at {codex}; conversations branch; pays: the key in OPENAI_API_KEY"
+        )
+        assert about["mine"]["found"].endswith("cat; conversations are not kept; pays: whoever that program asks")
+        assert all(about[name]["ok"] for name in ("claude", "codex", "mine", "scripted"))
+        assert (room.server.requests, other.requests) == ([], []), "to look costs nothing"
+        for name, server in (("claude", room.server), ("codex", other)):
+            probe = room.raymond("doctor", "--probe", "--backend", name)
+            assert probe.returncode == 0, probe.stdout
+            assert f"ok   probe: {name} answered after " in probe.stdout
+            assert probe.stdout.endswith(": ready\n")
+            assert [one.prompt for one in server.requests] == ["Reply with the single word: ready"]
+        assert other.others == []
+    room.nothing_runs()

@@ -1,0 +1,136 @@
+"""Ctrl-C in a real terminal while the real Claude Code works."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.model import MISSING, Mute, Text, Tool, program
+from raymond.events import RunStopped, StepFinished, StepInterrupted
+from raymond.prompts import INTERRUPTED
+from running import GO, Ran, alive, until
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(program("claude") is None, reason=MISSING),
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux, the terminal of these tests, is not installed"),
+]
+
+FILES = {"START.md": "prompt START", "NEXT.md": "prompt NEXT"}
+
+
+class Pane:
+    """A terminal of tmux with one command in it."""
+
+    def __init__(self, room) -> None:
+        self._room = room
+        self._socket = f"raymond-e2e-{os.getpid()}-{id(self)}"
+
+    def tmux(self, *args: str) -> str:
+        environment = {**self._room.environment, "LC_ALL": "C.UTF-8", "TERM": "screen"}
+        # The terminal itself is nothing that a run leaves behind.
+        del environment["TEST_ROOM"]
+        given = ["tmux", "-u", "-L", self._socket, "-f", "/dev/null", *args]
+        done = subprocess.run(given, cwd=self._room.path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, *args: str) -> None:
+        command = subprocess.list2cmdline([sys.executable, "-m", "raymond", *args])
+        marked = f"TEST_ROOM={self._room.path} {command}; echo ended with $?; exec cat"
+        self.tmux("new-session", "-d", "-x", "160", "-y", "24", marked)
+
+    def press(self, key: str) -> None:
+        self.tmux("send-keys", key)
+
+    @property
+    def text(self) -> str:
+        return self.tmux("capture-pane", "-p", "-J", "-S", "-")
+
+    def sees(self, pattern: str) -> re.Match[str]:
+        """Wait until something is on the screen."""
+        try:
+            return until(lambda: re.search(pattern, self.text), pattern)
+        except AssertionError:
+            raise AssertionError(f"no {pattern} in\n{self.text}") from None
+
+    def code(self) -> int:
+        """Wait for the end of the command; its exit code."""
+        return int(self.sees(r"(?m)^ended with (\d+)$")[1])
+
+    def end(self) -> None:
+        with contextlib.suppress(AssertionError):
+            socket = self.tmux("display-message", "-p", "#{socket_path}").strip()
+            self.tmux("kill-server")
+            Path(socket).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def terminal(room, *args: str) -> Iterator[Pane]:
+    pane = Pane(room)
+    try:
+        pane.start(*args)
+        yield pane
+    finally:
+        pane.end()
+        room.clear()
+
+
+def left(room) -> Ran:
+    """The run as the terminal left it."""
+    return Ran(room, "r", 0, "", "")
+
+
+PARKED = (
+    r"parked: nothing new starts; 1 running step to finish: main\s+"
+    r"Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
+)
+
+
+def test_ctrl_c_once_waits_for_the_turn_and_says_so(desk):
+    mute = Mute(text="<goto>NEXT</goto>")
+    room = desk({"prompt START": mute, "prompt NEXT": Text("<result>fine</result>")})
+    with terminal(room, *room.begin(FILES)) as pane:
+        mute.gate.meet()
+        pane.press("C-c")
+        pane.sees(PARKED)
+        assert room.processes(), "the turn goes on"
+        mute.gate.open()
+        assert pane.code() == 130
+        room.nothing_runs()
+    ran = left(room)
+    assert [event.kind for event in ran.all(RunStopped)] == ["parked"]
+    assert not ran.all(StepInterrupted)
+    assert ran.run.agents["main"].state == "NEXT.md"
+    assert len(room.server.requests) == 1
+    assert room.resume().out == "fine\n"
+    assert room.conversation("NEXT") == [
+        ("user", "prompt START"),
+        ("assistant", "<goto>NEXT</goto>"),
+        ("user", "prompt NEXT"),
+    ]
+
+
+def test_ctrl_c_twice_stops_at_once_with_the_tool_and_the_step_runs_again(desk):
+    waits = Tool("Bash", {"command": f"echo $$ > tool; {GO}"})
+    room = desk({INTERRUPTED: Text("<result>fine</result>"), "prompt START": waits})
+    with terminal(room, *room.begin(FILES, "--allow-tool", "Bash")) as pane:
+        tool = int(until(lambda: (room.path / "tool").exists() and (room.path / "tool").read_text("ascii"), "the tool"))
+        pane.press("C-c")
+        pane.sees(PARKED)
+        assert alive(tool)
+        pane.press("C-c")
+        assert pane.code() == 130
+        assert not alive(tool)
+        room.nothing_runs()
+    ran = left(room)
+    assert len(ran.all(StepInterrupted)) == 1
+    assert not ran.all(StepFinished)
+    assert room.resume().out == "fine\n"
+    assert room.conversation("START", visit=2) == [("user", f"{INTERRUPTED}\n\nprompt START")]

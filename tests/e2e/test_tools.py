@@ -1,0 +1,96 @@
+"""Tools of the real Claude Code: one that is stuck, one that takes its time, one that was refused."""
+
+import pytest
+
+from e2e.model import MISSING, Text, Tool, program, results
+from raymond.events import AgentPaused, LimitsChanged, StepFailed, StepRefused
+from raymond.prices import UNKNOWN_TURN
+from raymond.prompts import INTERRUPTED
+from running import GO, alive
+
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]
+
+PROMPT = {"START.md": "prompt START"}
+FINE = Text("<result>fine</result>")
+
+
+def policy(*lines: str) -> dict[str, str]:
+    return {"START.md": "\n".join(["---", *lines, "---", "prompt START"])}
+
+
+# --- how long a tool may take
+
+
+def test_a_tool_that_is_stuck_is_ended_with_its_turn_and_the_step_runs_again(desk):
+    stuck = f"echo $$ > tool; {GO}"
+    room = desk({INTERRUPTED: FINE, "prompt START": Tool("Bash", {"command": stuck})})
+    ran = room.claude(policy("tool_timeout: 2s"), "--allow-tool", "Bash")
+    assert (ran.code, ran.out) == (0, "fine\n")
+    (failed,) = ran.all(StepFailed)
+    assert (failed.kind, failed.charged, failed.cost) == ("silent", True, UNKNOWN_TURN)
+    assert failed.error == f"a tool ran for 2s without a sign of life (tool_timeout): Bash {stuck}"
+    assert not alive(int((room.path / "tool").read_text("ascii")))
+    room.nothing_runs()
+
+
+def test_a_tool_may_be_quiet_for_longer_than_a_model(desk):
+    """It takes longer than `timeout`, and says nothing meanwhile. A start under load may be silent too: not this."""
+    slow = """python3 -c 'import time; time.sleep(4); print("slept")'"""
+    room = desk({"prompt START": [Tool("Bash", {"command": slow}), FINE]})
+    ran = room.claude(policy("timeout: 3s", "tool_timeout: 60s"), "--dangerously-skip-permissions")
+    assert (ran.code, ran.out) == (0, "fine\n")
+    assert not [event for event in ran.all(StepFailed) if event.error != "said nothing for 3s"]
+    assert results(room.server.requests[-1]) == ["slept"]
+
+
+# --- what an agent may not do
+
+DENIED = Tool("Bash", {"command": "make build 2>&1 | tail"})
+FLAG = "--allow-tool 'Bash(make build:*)'"
+
+
+@pytest.fixture
+def room(desk):
+    """The agent tries to build until it has built."""
+
+    def answer(request):
+        built = [result for result in results(request) if "built" in result]
+        if built or request.call:
+            return FINE
+        return DENIED
+
+    made = desk(answer)
+    (made.path / "Makefile").write_text("build:\n\t@touch it-is-there\n\t@echo built\n", "utf-8")
+    return made
+
+
+def test_what_was_refused_is_said_at_once_in_the_status_and_at_the_end_with_the_flag_that_allows_it(room):
+    ran = room.claude(PROMPT)
+    assert (ran.code, ran.out) == (0, "fine\n")
+    once = f"refused: Bash(make build:*) 1 time ({FLAG} would allow it)"
+    at = ran.lines.index(f"main * was refused: Bash make build 2>&1 | tail ({FLAG} would allow it)")
+    assert at < ran.lines.index("main done $0.00 total $0.00")
+    assert ran.lines[-2:] == [once, "next:   raymond logs r"]
+    assert once in room.raymond("status", "r").stdout.splitlines()
+    assert not (room.path / "it-is-there").exists()
+
+
+def test_who_wants_to_be_asked_allows_the_tool_and_it_runs_in_the_same_conversation(room):
+    paused = room.claude(policy("on_denied: pause"))
+    assert paused.code == 3
+    (pause,) = paused.all(AgentPaused)
+    assert pause.reason == f"refused: Bash(make build:*) (on_denied: pause); raymond resume r {FLAG}"
+    assert f"why:    1 agent paused, main: {pause.reason}" in paused.lines
+    ran = room.resume("--allow-tool", "Bash(make build:*)")
+    assert (ran.code, ran.out) == (0, "fine\n")
+    assert (room.path / "it-is-there").exists()
+    assert [event.allowed_tools for event in ran.all(LimitsChanged)] == [["Bash(make build:*)"]]
+    (refused,) = ran.all(StepRefused)
+    assert room.turns()[1].base == refused.session
+    refusal, built = results(room.server.requests[-1])
+    assert "requires approval" in refusal
+    assert built == "built"
+    (said,) = {line for line in room.conversation("START", visit=2) if "Bash(make build:*)" in line[1]}
+    assert said[0] == "user"
+    assert "They may be allowed now: try again" in said[1]
+    assert "Nothing else is asked" not in said[1], "it is to work, not only to say where to go"

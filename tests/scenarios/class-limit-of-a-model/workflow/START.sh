@@ -1,0 +1,1 @@
+echo '<fork>BIG</fork><wait>LAST</wait>'

@@ -1,0 +1,2 @@
+echo broken >&2
+exit 3
