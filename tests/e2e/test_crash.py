@@ -109,7 +109,7 @@ def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is
         (UNKNOWN_TURN, True),
         (TURN, False),
     ]
-    assert "main WORK.md -> END.md (goto) $0.50 total ~$0.50" in ran.lines
+    assert "main WORK.md -> END.md (goto) ~$0.50 total ~$0.50" in ran.lines
     assert ran.lines[-3].startswith("cost:   ~$0.50 in ")
 
 

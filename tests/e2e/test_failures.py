@@ -97,7 +97,7 @@ def test_a_usage_limit_longer_than_max_wait_stops_the_run(desk):
     (stopped,) = ran.all(RunStopped)
     assert (stopped.kind, stopped.reason) == (
         "limit",
-        "claude is closed by its usage limit for longer than max_wait",
+        "claude is closed by its usage limit for 1d 3h, longer than max_wait (1d)",
     )
 
 
