@@ -543,6 +543,13 @@ def test_doctor_says_what_becomes_of_conversations_and_starts_nothing(room, text
         "found": f"{path}; conversations {how}; pays: whoever that program asks",
         "ok": True,
         "hint": "",
+        "backend": {
+            "program": str(path),
+            "version": None,
+            "payer": "whoever that program asks",
+            "conversations": how,
+            "keeps_days": None,
+        },
     }
     assert not (room.path.parent / "args").exists()
 
@@ -554,6 +561,7 @@ def test_doctor_says_what_is_wrong_with_a_table(room):
         "found": "[backends.mine]: there is no key `tokens`",
         "ok": False,
         "hint": "there are: command, resume, branch, cost",
+        "backend": None,
     }
 
 

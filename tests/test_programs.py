@@ -42,6 +42,7 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room):
         "found": "there is no program `claude` on the PATH",
         "ok": True,
         "hint": "",
+        "backend": None,
     }
     room.environment["RAYMOND_BACKEND"] = "claude"
     wanted = finding(room)
@@ -104,7 +105,7 @@ def test_a_table_of_a_program_that_says_anything_else_is_refused(room):
     claude(room)
     of_a_person(room, '[backends.claude]\ncommand = ["my-claude"]\n')
     error, hint = "[backends.claude] takes `program` and nothing else", "another name than claude, perhaps"
-    assert finding(room) == {"what": "claude", "found": error, "ok": False, "hint": hint}
+    assert finding(room) == {"what": "claude", "found": error, "ok": False, "hint": hint, "backend": None}
     ran = room.command({"START.md": ""})
     assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
 
@@ -171,6 +172,7 @@ def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room):
         "found": f"{path} is Claude Code 1.0.3; Raymond needs 2.1 or later",
         "ok": False,
         "hint": "claude update",
+        "backend": None,
     }
 
 

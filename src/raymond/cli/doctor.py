@@ -41,8 +41,8 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
     return 0 if all(one["ok"] for one in findings) else 1
 
 
-def _finding(what: str, found: str, ok: bool = True, hint: str = "") -> dict[str, Any]:
-    return {"what": what, "found": found, "ok": ok, "hint": "" if ok else hint}
+def _finding(what: str, found: str, ok: bool = True, hint: str = "", about: object = None) -> dict[str, Any]:
+    return {"what": what, "found": found, "ok": ok, "hint": "" if ok else hint, "backend": about}
 
 
 def _python() -> dict[str, Any]:
@@ -118,8 +118,15 @@ def _backend(name: str, tables: Any, *, is_wanted: bool) -> dict[str, Any]:
     kinds = {(True, True): "branch", (False, True): "go on in place"}
     how = kinds.get((backend.can.branches, backend.can.remembers), "are not kept")
     version = f"{found.version} at " if found.version else ""
-    about = f"{version}{found.program}; conversations {how}{lasts}; pays: {found.payer or 'nobody is logged in'}"
-    return _finding(name, about, bool(found.payer) or not is_wanted, found.hint)
+    told = f"{version}{found.program}; conversations {how}{lasts}; pays: {found.payer or 'nobody is logged in'}"
+    about = {
+        "program": found.program,
+        "version": found.version or None,
+        "payer": found.payer or None,
+        "conversations": how,
+        "keeps_days": found.keeps_days or None,
+    }
+    return _finding(name, told, bool(found.payer) or not is_wanted, found.hint, about)
 
 
 def _probe(name: str | None) -> dict[str, Any]:
