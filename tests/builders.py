@@ -176,4 +176,4 @@ class Play:
         return taken.problem
 
     def resume(self, **how: Any) -> list[Event]:
-        return self.commit(requests.resume(self.run, "1.0", **how))
+        return self.commit(requests.resume(self.run, "1.0", **{"now": self.now} | how))

@@ -524,7 +524,8 @@ class Reference:
             self.goes_on(agent, "capped", meter)
             self.stop_at_limit()
             return
-        self.iterations += 1
+        self.iterations += kind not in ("limit", "overload")
+        self.turns -= kind in ("limit", "overload")
         agent["reminded"] = False
         if kind in ("limit", "overload"):
             self.become(agent, "ready")
@@ -631,6 +632,9 @@ class Reference:
                 if fresh:
                     agent.update(session="", backend="", meter=(), told="")
         self.stop_at_limit()
+        limits = [closed["until"] - self.now for closed in self.closed.values() if closed["kind"] == "limit"]
+        if not at_once and any(wait > self.limits["max_wait"] for wait in limits):
+            self.stopped = self.stopped or "limit"
 
     def retry(self, agent: dict[str, Any]) -> None:
         agent.update(failures=0, reminders=0, freshened=False, reminded=False, failed_for="", given_up=False)

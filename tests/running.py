@@ -148,6 +148,13 @@ class Room:
             path.write_text(dedent(text), "utf-8")
         return str(folder)
 
+    def settings(self, text: str) -> None:
+        """Add to what the person of this room has in their own config.toml."""
+        path = Path(self.environment["HOME"], ".config", "raymond", "config.toml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+
     def raymond(self, *args: str, **given: Any) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return subprocess.run(

@@ -36,11 +36,11 @@ def text(words, **more):
 def reply(words):
     (home / f"{{session}}.jsonl").write_text(prompt)
     text(words)
-    say(type="result", subtype="success", is_error=False, result=words, total_cost_usd=0.25)
+    say(type="result", subtype="success", is_error=False, result=words, model_usage_since_last_result=dict(m=dict(costUSD=0.25)))
 
 def fail(error, words, **more):
     text(words, is_api_error_message=True, error=error)
-    say(type="result", subtype="success", is_error=True, result=words, total_cost_usd=0, **more)
+    say(type="result", subtype="success", is_error=True, result=words, model_usage_since_last_result=dict(), **more)
     sys.exit(1)
 
 """

@@ -175,7 +175,7 @@ def test_tools_are_seen_as_they_are_used_and_as_they_are_refused():
     assert read("tool")[1] == [Observation("tool", "Bash echo one"), Observation("text", "it says one")]
     assert read("denied")[1] == [
         Observation("tool", "Bash touch made"),
-        Observation("denied", "Bash touch made", "Bash(touch made:*)"),
+        Observation("denied", "Bash touch made", ("Bash(touch made:*)",)),
         Observation("text", "I was not allowed to"),
     ]
 
@@ -184,7 +184,7 @@ def test_a_refusal_that_only_the_result_tells_is_seen_too():
     reader = StreamReader(turn())
     denials = [{"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "ls"}}, "?"]
     seen = reader.feed(json.dumps({"type": "result", "is_error": False, "permission_denials": denials}).encode())
-    assert seen == [Observation("denied", "Bash ls", "Bash(ls:*)")]
+    assert seen == [Observation("denied", "Bash ls", ("Bash(ls:*)",))]
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,16 @@ def test_a_refusal_that_only_the_result_tells_is_seen_too():
         ("Bash", {"command": "npm run build:all -- --fast"}, "Bash(npm run:*)"),
         ("Bash", {"command": "ls"}, "Bash(ls:*)"),
         ("Bash", {"command": "ls -la"}, "Bash(ls:*)"),
-        ("Bash", {"command": "make lint; rm -rf /"}, "Bash(make lint:*)"),
-        ("Bash", {"command": "./run.sh\nrm -rf /"}, "Bash(./run.sh:*)"),
+        ("Bash", {"command": "make lint; rm -rf /"}, "Bash(make lint:*) Bash(rm:*)"),
+        ("Bash", {"command": "./run.sh\nrm -rf /"}, "Bash(./run.sh:*) Bash(rm:*)"),
         ("Bash", {"command": "git commit -m 'one two'"}, "Bash(git commit:*)"),
         # What does not begin with plain words has no pattern that means this and nothing else.
+        (
+            "Bash",
+            {"command": "cd /tmp && touch x && curl example.org | tee log"},
+            "Bash(touch x:*) Bash(curl example.org:*) Bash(tee log:*)",
+        ),
+        ("Bash", {"command": "echo $HOME"}, "Bash"),
         ("Bash", {"command": "$(make) x"}, "Bash"),
         ("Bash", {"command": "'quoted' x"}, "Bash"),
         ("Bash", {"command": "A=1 make"}, "Bash"),
@@ -211,7 +217,14 @@ def test_a_refusal_that_only_the_result_tells_is_seen_too():
 def test_a_refused_tool_is_said_with_the_pattern_that_would_allow_it(tool, given, allow):
     refused = {"tool_name": tool, "tool_use_id": "1", "tool_input": given}
     [seen] = StreamReader(turn()).feed(json.dumps({"type": "result", "permission_denials": [refused]}).encode())
-    assert (seen.kind, seen.allow) == ("denied", allow)
+    assert (seen.kind, " ".join(seen.allow)) == ("denied", allow)
+
+
+def test_where_the_pattern_is_allowed_already_only_the_whole_tool_is_left_to_allow():
+    refused = {"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "make > /etc/x"}}
+    given = turn(allowed_tools=("Bash(make:*)",))
+    [seen] = StreamReader(given).feed(json.dumps({"type": "result", "permission_denials": [refused]}).encode())
+    assert seen.allow == ("Bash",)
 
 
 # --- the tool that runs

@@ -44,8 +44,7 @@ def agent(room: Room, body: str, name: str = "my-agent") -> str:
 
 
 def table(room: Room, text: str = 'command = ["my-agent"]', name: str = "mine") -> None:
-    with (room.path / ".raymond" / "config.toml").open("a", encoding="utf-8") as file:
-        file.write(f"[backends.{name}]\n{text}\n")
+    room.settings(f"[backends.{name}]\n{text}\n")
 
 
 def run(room: Room, files: dict[str, str] | None = None, *args: str) -> Ran:
@@ -610,7 +609,8 @@ def test_a_trial_turn_that_nobody_waits_for_any_more_is_ended(tmp_path):
     backend = CommandBackend(Setup(name="mine", options={"command": ["sh", "-c", script]}))
     with pytest.raises(KeyboardInterrupt):
         trial.take(backend, one_turn(tmp_path), see=interrupt)
-    assert not alive(int((tmp_path / "pid").read_text()))
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: not alive(pid), "the end of the program")
 
 
 def test_only_the_whole_mark_with_an_exit_code_ends_an_answer(tmp_path):

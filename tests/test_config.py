@@ -1,6 +1,7 @@
 """Settings: where they come from and which one counts; and the completion of shells."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -181,28 +182,16 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_with_the_way_out(room: Room, text: str, error: str) -> None:
-    path = of_project(room, text)
+    path = of_user(room, text)
     assert told(room.raymond("config", "show")) == (2, "", error.replace("PATH", str(path)) + "\n")
 
 
-def test_the_tables_of_a_project_stand_beside_those_of_a_person_and_come_before_them(room: Room) -> None:
+def test_the_tables_of_a_person_reach_the_run(room: Room) -> None:
     of_user(
         room,
         """
         [backends.mine]
         command = ["mine"]
-        [backends.both]
-        command = ["of the person"]
-        [prices.small]
-        input = 1.0
-        output = 2.0
-        """,
-    )
-    of_project(
-        room,
-        """
-        [backends.both]
-        command = ["of the project"]
         [prices.big]
         input = 10
         output = 20.5
@@ -210,30 +199,32 @@ def test_the_tables_of_a_project_stand_beside_those_of_a_person_and_come_before_
         """,
     )
     found = json.loads(room.raymond("config", "show", "--json").stdout)
-    assert found["backends"]["value"] == {"mine": {"command": ["mine"]}, "both": {"command": ["of the project"]}}
-    assert list(found["prices"]["value"]) == ["small", "big"]
-    assert found["prices"]["value"]["big"] == {"input": 10.0, "output": 20.5, "cached": 0.1}
+    assert found["backends"]["value"] == {"mine": {"command": ["mine"]}}
+    assert found["prices"]["value"] == {"big": {"input": 10.0, "output": 20.5, "cached": 0.1}}
     room.raymond("run", room.flow(DONE), "--id", "r")
     start = next(event for event in room.events() if isinstance(event, RunStarted))
-    assert {model: (price.input, price.output) for model, price in start.prices.items()} == {
-        "small": (1.0, 2.0),
-        "big": (10.0, 20.5),
-    }
+    assert {model: (price.input, price.output) for model, price in start.prices.items()} == {"big": (10.0, 20.5)}
 
 
 @pytest.mark.parametrize(
-    "table", ['[backends.claude]\nprogram = "./evil"', "[backends.mine]", "[backends.mine]\ncost = 1"]
+    "text",
+    [
+        '[backends.claude]\nprogram = "./evil"',
+        '[backends.mine]\ncommand = ["./evil"]',
+        "[prices.big]\ninput = 0\noutput = 0",
+        "unknown_turn_cost = 0",
+    ],
 )
-def test_a_project_names_commands_of_its_own_and_nothing_of_the_programs_that_are_asked_unasked(
-    room: Room, table: str
-) -> None:
-    path = of_project(room, table)
+def test_a_project_names_no_programs_and_no_prices(room: Room, text: str) -> None:
+    """Whoever runs a workflow of their own in a foreign checkout would run its programs, or count its prices."""
+    path = of_project(room, text)
     user = Path(room.environment["HOME"]) / ".config" / "raymond" / "config.toml"
-    name = table.partition("]")[0]
-    error = f"error: {path}: `{name}]` without a `command` is for a person to set, not for a project\nhint: set it in {user}\n"
-    assert told(room.raymond("config", "show")) == (2, "", error)
+    key = re.split(r"[.\] ]", text.lstrip("["))[0]
+    error = f"error: {path}: `{key}` is for a person to set, not for a project\nhint: set it in {user}\n"
+    for command in (("config", "show"), ("run", room.flow(DONE))):
+        assert told(room.raymond(*command)) == (2, "", error)
     path.unlink()
-    of_user(room, table)
+    of_user(room, text)
     assert room.raymond("config", "show").returncode == 0
 
 
@@ -244,9 +235,7 @@ def test_no_variable_of_the_environment_sets_a_table(room: Room, name: str) -> N
 
 
 def test_new_limits_come_from_the_configuration_into_the_run(room: Room) -> None:
-    of_project(
-        room, 'tool_timeout = "5m"\nmax_turns = 7\nunknown_turn_cost = 0.25\nretryable = ["upstream .* reset"]\n'
-    )
+    of_user(room, 'tool_timeout = "5m"\nmax_turns = 7\nunknown_turn_cost = 0.25\nretryable = ["upstream .* reset"]\n')
     room.raymond("run", room.flow(DONE), "--id", "r", "--max-turns", "9")
     start = next(event for event in room.events() if isinstance(event, RunStarted))
     assert (start.tool_timeout, start.max_turns, start.unknown_turn_cost) == (300.0, 9, 0.25)

@@ -670,7 +670,7 @@ def test_a_limit_of_one_model_closes_that_model_alone() -> None:
         "codex": ["main_codex4"],
     }
     assert schedule.owed(play.run) == ["main_sonnet3", "main_codex4"]
-    assert (play.agent("main_opus1").status, play.run.turns, play.run.reserved) == ("ready", 2, 0.0)
+    assert (play.agent("main_opus1").status, play.run.turns, play.run.reserved) == ("ready", 1, 0.0)
     assert views.reason(play.run) == "claude/opus is closed until 1970-01-12T14:46:40Z: no opus"
 
 

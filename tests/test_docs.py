@@ -200,7 +200,7 @@ def test_what_a_reading_command_prints_as_json_is_documented(room):
         for step in sorted({event["step"] for event in told if "step" in event}):
             for turn in lines(room.raymond("logs", id, "--step", str(step), "--json").stdout):
                 check.document("Turn", turn)
-    (room.path / ".raymond" / "config.toml").write_text('[backends.mine]\ncommand = ["python3"]\n')
+    room.settings('[backends.mine]\ncommand = ["python3"]\n')
     for finding in json.loads(room.raymond("doctor", "--json").stdout):
         check.document("Finding", finding)
     for setting in json.loads(room.raymond("config", "show", "--json").stdout).values():

@@ -31,7 +31,7 @@ DRAWERS = {
 }
 """Words that say nothing about what is inside."""
 
-DOORS = {"cli/__init__.py"}
+DOORS = {"cli/__init__.py", "backends/lines.py"}
 """Where anything may be caught: the command line says it is our bug."""
 
 EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 70, 129, 130, 141, 143}
@@ -107,7 +107,7 @@ def test_modules_and_classes_are_named_for_what_they_are(path: Path) -> None:
 
 
 @every_module
-def test_anything_is_caught_at_one_door_only(path: Path) -> None:
+def test_anything_is_caught_at_the_doors_only(path: Path) -> None:
     caught = [node.lineno for node in ast.walk(tree(path)) if isinstance(node, ast.ExceptHandler) and catches_all(node)]
     assert not caught or place(path) in DOORS, f"lines {caught}"
 

@@ -236,14 +236,14 @@ def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room):
 
 
 def test_a_probe_can_ask_a_program_of_ones_own(room):
-    (room.path / ".raymond" / "config.toml").write_text('[backends.mine]\ncommand = ["cat"]\n')
+    room.settings('[backends.mine]\ncommand = ["cat"]\n')
     done = room.raymond("doctor", "--probe", "--backend", "mine")
     last = re.sub(r"after [\d.]+ s", "after T s", done.stdout.splitlines()[-1])
     assert last == "ok   probe: mine answered after T s for ~$0.5000: Reply with the single word: ready"
 
 
 def test_a_probe_asks_the_backend_that_is_set(room):
-    (room.path / ".raymond" / "config.toml").write_text('backend = "mine"\n[backends.mine]\ncommand = ["cat"]\n')
+    room.settings('backend = "mine"\n[backends.mine]\ncommand = ["cat"]\n')
     assert "probe: mine answered" in room.raymond("doctor", "--probe").stdout
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
-from raymond import prices, requests, schedule, views
+from raymond import requests, schedule, views
 from raymond.agent import Outcome
 from raymond.events import (
     AgentEnded,
@@ -445,31 +445,35 @@ def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_pa
     assert (schedule.owed(play.run), views.exit_code(play.run)) == ([], 4)
 
 
-@pytest.mark.parametrize(("entry", "cost"), [("S.sh", 0.0), ("START.md", prices.UNKNOWN_TURN)])
-def test_a_step_whose_driver_died_is_ended_before_a_person_decides(entry: str, cost: float) -> None:
-    play = Play({**FILES, "S.sh": ""}, entry=entry, backend="claude")
-    assert requests.cut(play.run, "main") == requests.cut(play.run, "nobody") == []
-    play.begin()
-    [cut] = requests.cut(play.run, "main")
-    assert (cut.step, cut.cost, cut.estimated, cut.unknown) == (1, cost, cost > 0, cost > 0)
-    play.commit([cut])
-    assert (play.main.status, play.run.unpriced) == ("ready", int(cost > 0))
-
-
-def test_what_a_turn_of_a_dead_driver_cost_is_what_the_run_says_of_unknown_ones() -> None:
-    play = Play(FILES, budget=10.0, unknown_turn_cost=0.25)
+def test_a_step_whose_driver_died_is_ended_before_a_person_decides() -> None:
+    play = Play(FILES, budget=10.0)
+    spent = {"cost": 0.25, "estimated": True, "unknown": True}
+    assert requests.cut(play.run, "main", spent) == requests.cut(play.run, "nobody", spent) == []
     play.begin()
     assert play.run.reserved == 10.0
-    play.commit(requests.cut(play.run, "main"))
-    assert (play.run.cost, play.run.estimated, play.run.reserved) == (0.25, True, 0.0)
+    [cut] = requests.cut(play.run, "main", spent)
+    assert (cut.step, cut.cost, cut.estimated, cut.unknown) == (1, 0.25, True, True)
+    play.commit([cut])
+    assert (play.main.status, play.run.unpriced, play.run.cost, play.run.reserved) == ("ready", 1, 0.25, 0.0)
 
 
 def test_a_backend_that_rests_is_tried_at_once_by_one_turn_when_a_person_says_so() -> None:
     play = Play(FILES, backend="claude")
     play.fail("limit", retry_at=START + 3600)
     play.stop()
-    assert requests.resume(play.run, "1.0") == [RunResumed(version="1.0")]
-    events = requests.resume(play.run, "1.0", at_once=True)
+    assert requests.resume(play.run, "1.0", now=play.now) == [RunResumed(version="1.0")]
+    events = requests.resume(play.run, "1.0", now=play.now, at_once=True)
     assert events == [RunResumed(version="1.0"), BackendOpened(backend="claude", probing=True)]
     play.commit(events)
     assert schedule.owed(play.run) == ["main"]
+
+
+def test_a_limit_that_lasts_longer_than_is_waited_for_stops_a_run_that_is_resumed() -> None:
+    play = Play(FILES, max_wait=0.0)
+    play.fail("limit", retry_at=START + 3600)
+    [*_, stopped] = requests.resume(play.run, "1.0", now=play.now)
+    assert stopped.reason == "claude is closed by its usage limit for 1h, longer than max_wait (0s)"
+    assert not any(
+        isinstance(event, RunStopped) for event in requests.resume(play.run, "1.0", now=play.now, at_once=True)
+    )
+    assert not any(isinstance(event, RunStopped) for event in requests.resume(play.run, "1.0", now=START + 3600))

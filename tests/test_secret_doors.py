@@ -74,7 +74,7 @@ def test_what_an_agent_says_is_cleaned(room, backend):
     (room.path / ".raymond").mkdir(exist_ok=True)
     agent = 'import os; print("the token is", os.environ["MY_API_TOKEN"], "<result>" + os.environ["MY_API_TOKEN"] + "</result>")'
     (room.path / "agent.py").write_text(agent)
-    (room.path / ".raymond" / "config.toml").write_text('[backends.mine]\ncommand = ["python3", "agent.py"]\n')
+    room.settings('[backends.mine]\ncommand = ["python3", "agent.py"]\n')
     said = {
         "text": f"the token is {TOKEN} <result>{TOKEN}</result>",
         "tools": [{"name": "Bash", "input": {"command": f"curl -H {TOKEN}"}}],

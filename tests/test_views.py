@@ -117,7 +117,7 @@ ASKS = '<ask next="N">why?</ask>'
         (stopped("stop"), "stopped", 3, "because"),
         (over_budget(), "stopped", 4, "max_iterations (1) was reached"),
         (out_of_time(), "stopped", 4, "max_time (1m) is over"),
-        (done_while_parked(), "completed", 0, "because"),
+        (done_while_parked(), "completed", 0, None),
         (paused_by_hand("main_a1"), "running", 3, None),
         (paused_by_hand("main_a1", "main_b2"), "paused", 3, "2 agents paused, main_a1: paused by a person"),
     ],

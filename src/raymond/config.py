@@ -32,7 +32,7 @@ class Key(Struct, frozen=True):
     personal: bool = False
     """Not to be set by a project: whoever checks out a foreign one would run or allow what it says."""
     table: bool = False
-    """Tables of tables: those of a project stand beside those of a person, and no variable can hold them."""
+    """Tables of tables: no variable can hold them."""
 
 
 Reader: TypeAlias = Callable[[Any], Any]
@@ -157,10 +157,12 @@ KEYS: dict[str, Key] = {
     "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"'),
     "max_parallel": Key(_count, 0, "steps at once, of each backend and of scripts", "4"),
     "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"'),
-    "max_wait": Key(duration, 86400.0, "how long to wait out a usage limit; 0s in CI", '"24h"'),
+    "max_wait": Key(duration, 86400.0, "how long to wait out a usage limit; 0s not at all", '"24h"'),
     "tool_timeout": Key(duration, 1800.0, "how long a tool may show no sign of life", '"30m"'),
     "max_turns": Key(_count, 0, "turns of backends a run may make", "500"),
-    "unknown_turn_cost": Key(_dollars, UNKNOWN_TURN, "dollars counted for a turn whose cost nobody can tell", "0.50"),
+    "unknown_turn_cost": Key(
+        _dollars, UNKNOWN_TURN, "dollars counted for a turn whose cost nobody can tell", "0.50", True
+    ),
     "retryable": Key(_patterns, [], "errors of programs that count as an overload", '["upstream .* reset"]'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"'),
     "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do unasked", '"acceptEdits"', True),
@@ -168,8 +170,8 @@ KEYS: dict[str, Key] = {
     "notify": Key(_texts, [], "commands and URLs that are told how a run ends", '["notify-send raymond"]', True),
     "durability": Key(_choice("normal", "strict"), "normal", "strict: every decision on disk at once", '"strict"'),
     "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"'),
-    "backends": Key(_backends, {}, "programs of your own", '{mine = {command = ["my-agent"]}}', table=True),
-    "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", table=True),
+    "backends": Key(_backends, {}, "programs of your own", '{mine = {command = ["my-agent"]}}', True, True),
+    "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", True, True),
 }
 POLICY_KEYS: dict[str, Key] = {
     "max_budget": Key(_dollars, 0.0, "no run may have more", "50.00"),
@@ -205,10 +207,6 @@ def load(
                     f"{path}: `{name}` is for a person to set, not for a project",
                     hint=f"set it in {user or '~/.config/raymond/config.toml'}",
                 )
-            if name == "backends" and path == project:
-                _check_own(path, value, user)
-            if KEYS[name].table:
-                value = {**settings[name].value, **value}
             settings[name] = Setting(value, path)
     for variable, value in environment.items():
         name = variable.removeprefix(PREFIX).lower()
@@ -219,16 +217,6 @@ def load(
             settings[name] = Setting(value, f"--{name.replace('_', '-')}")
     config = Config(settings)
     return _obey(config, rules(policy_file), policy_file)
-
-
-def _check_own(path: str, tables: dict[str, dict[str, Any]], user: str) -> None:
-    """A project may name programs that a run starts, not those that `doctor` does."""
-    for name, table in tables.items():
-        if "command" not in table:
-            raise UsageError(
-                f"{path}: `[backends.{name}]` without a `command` is for a person to set, not for a project",
-                hint=f"set it in {user or '~/.config/raymond/config.toml'}",
-            )
 
 
 def rules(policy_file: str = POLICY_FILE) -> Rules:

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import TextIO
 
-from raymond import money, views
+from raymond import money, prices, views
 from raymond.errors import Diagnostic, Error, WorkflowError, visible
 from raymond.events import (
     AgentCalled,
@@ -50,7 +50,7 @@ class Lines:
         total, mark = run.cost, "~" if run.estimated else ""
         told = []
         for decision in reversed(decisions):
-            told.append((decision, f"{mark}${total:.2f}"))
+            told.append((decision, f"{mark}{prices.show(max(total, 0.0))}"))
             total -= views.cost_of([decision])
         self._untold += reversed(told)
         near = money.warned(run, total)
@@ -180,7 +180,7 @@ def next_command(run: Run) -> str:
     if run.stopped and run.stopped.kind == "limit":
         words = ("budget", "max_iterations", "max_time", "max_turns")
         flag = next((word for word in words if word in run.stopped.reason), "")
-        return f"raymond resume {id} --{flag.replace('_', '-')} MORE" if flag else f"raymond resume {id}"
+        return f"raymond resume {id} --{flag.replace('_', '-')} MORE" if flag else f"raymond resume {id} --now"
     return f"raymond resume {id}"
 
 

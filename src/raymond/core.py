@@ -154,7 +154,7 @@ def decide(run: Run, placed: Placed, input: Input) -> list[Event]:
             return _with_limits(run, input.spent, _failure(run, placed, input))
         case Interruption():
             agent = run.agents[input.agent]
-            cut = StepInterrupted(agent=agent.id, step=agent.step, **_spent(input.spent))
+            cut = StepInterrupted(agent=agent.id, step=agent.step, **cost_of(input.spent))
             return _with_limits(run, input.spent, [cut])
         case Tick():
             return _tick(run, placed, input.time)
@@ -198,7 +198,8 @@ def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted | AgentHe
     )
 
 
-def _spent(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
+def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What the event of a step that ended says of its cost."""
     return {
         "denied": list(denied),
         "cost": spent.cost,
@@ -221,7 +222,7 @@ def _output(run: Run, placed: Placed, input: Output) -> list[Event]:
     if not problem:
         follow = moves.follow(run, placed, agent, asked, time=input.time, directories=input.directories)
         if not isinstance(follow, Problem):
-            spent = _spent(input.spent, input.denied)
+            spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
             return [done, *_opened(run, agent), *follow]
         problem = follow
@@ -254,7 +255,7 @@ def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
         reason=f"it was refused tools that it needs: {tools}",
         session=input.session,
         blocked=True,
-        **_spent(input.spent, input.denied),
+        **cost_of(input.spent, input.denied),
     )
     flags = " ".join(f"--allow-tool '{tool}'" for tool in dict.fromkeys(input.denied))
     why = f"refused: {tools} (on_denied: pause); raymond resume {run.start.workflow_id} {flags}"
@@ -262,7 +263,7 @@ def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
 
 
 def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Problem) -> list[Event]:
-    spent = _spent(input.spent, input.denied)
+    spent = cost_of(input.spent, input.denied)
     overspent = money.spent(policy_of(placed, agent.state), agent, input.spent.cost)
     if agent.pool != SCRIPTS and agent.reminders < limits.REMINDERS and not overspent:
         refused = StepRefused(
@@ -318,7 +319,7 @@ def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
         charged=response.charged,
         fresh=response.fresh,
         again=response.again,
-        **_spent(input.spent, input.denied),
+        **cost_of(input.spent, input.denied),
     )
     if response.closes:
         return [failed, *_close(run, agent, input)]
@@ -335,7 +336,7 @@ def _go_on(agent: Agent, input: Failure) -> StepRefused:
         reason="you were stopped at a limit of cost",
         session=input.session or agent.turn_session,
         capped=True,
-        **_spent(input.spent, input.denied),
+        **cost_of(input.spent, input.denied),
     )
 
 
@@ -362,14 +363,13 @@ def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
     if input.kind == "overload" and now - since > run.start.patience:
         return _close_for_a_person(run, agent, input, since)
     # A reset that is over by the time it is heard of is no reason to wait as for one that nobody knows.
-    unknown = input.kind == "limit" and not input.retry_at
+    retry_at = input.retry_at if input.retry_at < now + limits.LIMIT_LONGEST else 0.0
+    unknown = input.kind == "limit" and not retry_at
     wait = limits.LIMIT_UNKNOWN if unknown else limits.overload_wait(tries)
-    until = input.retry_at if input.retry_at > now else now + wait
+    until = retry_at if retry_at > now else now + wait
     rest = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
     if input.kind == "limit" and until - since > run.start.max_wait:
-        length, most = durations.brief(until - now), durations.brief(run.start.max_wait)
-        reason = f"{backend} is closed by its usage limit for {length}, longer than max_wait ({most})"
-        return [rest, *_stop(run, reason)]
+        return [rest, *_stop(run, limits.too_long(backend, until - now, run.start.max_wait))]
     return [rest]
 
 
@@ -387,8 +387,9 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     """`events`, and a stop when they reach a limit of the run."""
     if not (run.max_iterations or run.budget or run.max_turns or spent.unknown):
         return events
-    ended = sum(isinstance(event, (StepFinished, StepFailed)) for event in events)
-    reason = reached(run, iterations=ended, cost=spent.cost, unpriced=spent.unknown)
+    ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
+    vain = sum(isinstance(event, StepFailed) and event.kind in limits.UNCOUNTED for event in ended)
+    reason = reached(run, iterations=len(ended) - vain, cost=spent.cost, turns=-vain, unpriced=spent.unknown)
     if not reason or any(isinstance(event, RunStopped) for event in events):
         return events
     return [*events, *_stop(run, reason)]

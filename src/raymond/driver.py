@@ -392,7 +392,7 @@ class Driver:
                     step.check(now)
         for step in self._running():
             step.kill()
-            self._endings.append((step, Interruption(time=self._clock(), agent=step.agent)))
+            step.cut()
         for step in self._take_endings():
             self._upkeep.write()
             step.close()
@@ -429,10 +429,14 @@ class Driver:
 
         # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
         self._take_requests()
-        self._commit_events(self._clock(), requests.resume(self.run, __version__, at_once=at_once, fresh=fresh))
+        now = self._clock()
+        self._commit_events(now, requests.resume(self.run, __version__, now=now, at_once=at_once, fresh=fresh))
         self._upkeep.must_sync = True
         self._upkeep.write()
         self._tell()
+        for backend, closed in self.run.closed.items():
+            if closed.until > now and not self.run.stopped:
+                self._face.said(f"{backend} is closed until {views.instant(closed.until)}: {closed.error}")
         spare: list[int] = []
         for agent in [one for one in self.run.agents.values() if one.status == RUNNING]:
             step = self._found(agent, restart)

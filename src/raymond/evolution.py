@@ -59,6 +59,7 @@ from raymond.events import (
     WaitStarted,
     WorkflowChanged,
 )
+from raymond.limits import UNCOUNTED
 from raymond.run import Run, count_child, drop_timers, hold, pool_of, set_timer, stand
 
 _BY_A_PERSON = (RequestTaken, WorkflowChanged)
@@ -192,7 +193,9 @@ def _step(
             agent.interrupted = False
             stand(run, agent, READY)
         case StepFailed():
-            run.iterations += 1
+            done = event.kind not in UNCOUNTED
+            run.iterations += done
+            run.turns -= not done
             _fail_step(run, agent, event)
         case StepInterrupted():
             agent.turn, agent.interrupted = 0, True

@@ -1,7 +1,8 @@
 """Begin a run and take one up: workflow, journal, lock and backends brought together."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from time import time
 from typing import Any
 
@@ -11,13 +12,14 @@ from msgspec.structs import replace
 from raymond import __version__, config, core, journal, lint, loader, lock, rights
 from raymond.backends import registry
 from raymond.driver import Driver, Face
-from raymond.errors import JournalError, UsageError, WorkflowError
+from raymond.errors import Diagnostic, JournalError, UsageError, WorkflowError
 from raymond.events import Decision, RunStarted
 from raymond.loader import Loaded
 from raymond.lock import Lock
 from raymond.prices import UNKNOWN_TURN, Price
 from raymond.project import ID_FORM, Project
 from raymond.run import Run
+from raymond.secrets import Secrets
 from raymond.variables import Placed
 from raymond.workflow import Workflow
 
@@ -70,29 +72,45 @@ def prepare(loaded: Loaded, options: Options) -> RunStarted:
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     start = _start(workflow, loaded, options)
-    _check_rules(workflow, start, options)
-    start = replace(start, in_place=registry.check(workflow, start, loaded.files, options.tables))
-    wider = list(rights.wider(workflow, start, registry.SCRIPTED))
-    if wider:
-        raise WorkflowError(*wider)
-    check_calls(workflow, start)
+    return check_start(loaded, start, options.tables, options.backends, options.models)
+
+
+def check_start(
+    loaded: Loaded, start: RunStarted, tables: registry.Tables, backends: list[str], models: list[str]
+) -> RunStarted:
+    """Refuse what the policy file, the backends or the rights of who starts it are against; what it starts with."""
+    workflow = loaded.workflow
+    _check_rules(workflow, start, backends, models)
+    able = registry.check(workflow, start, loaded.files, tables)
+    start = replace(start, in_place=[name for name, can in able.items() if not can.branches])
+    modes, tools = ({name for name, can in able.items() if not has(can)} for has in (_HAS_MODES, _HAS_TOOLS))
+    wrong = [*rights.wider(workflow, start, registry.SCRIPTED), *rights.unheeded(workflow, start, modes, tools)]
+    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    named = {name: start.backends.get(name, start.backend) for name in prompts}
+    wrong += lint.polluting(workflow, {name: one for name, one in named.items() if one in start.in_place})
+    if wrong:
+        raise WorkflowError(*wrong)
     return start
 
 
-def check_calls(workflow: Workflow, start: RunStarted) -> None:
-    """Refuse calls from prompts whose backend cannot branch."""
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
-    backends = {name: start.backends.get(name, start.backend) for name in prompts}
-    found = list(lint.polluting(workflow, {name: one for name, one in backends.items() if one in start.in_place}))
-    if found:
-        raise WorkflowError(*found)
+_HAS_MODES, _HAS_TOOLS = attrgetter("modes"), attrgetter("tools")
 
 
 def check(workflow: Workflow) -> None:
     """Refuse a workflow that lint finds errors in."""
-    problems = lint.errors(workflow)
+    problems = [*lint.errors(workflow), *_exposed(workflow)]
     if problems:
         raise WorkflowError(*problems)
+
+
+def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
+    """States in which the value of a secret variable of this environment stands."""
+    known = Secrets.of(os.environ)
+    for name, text in [(state.name, state.body) for state in workflow.states.values()] + list(workflow.lib.items()):
+        found = known.find(text)
+        if found.startswith("the value of"):
+            message, hint = f"{name} contains {found}", "a step reads secrets from its environment"
+            yield Diagnostic(id="secret-in-state", message=message, file=name, hint=hint)
 
 
 def keep(project: Project, loaded: Loaded) -> None:
@@ -187,21 +205,21 @@ def _budget_from(options: Options, of_workflow: float | None) -> str:
     return "the workflow" if of_workflow is not None else "default"
 
 
-def _check_rules(workflow: Workflow, start: RunStarted, options: Options) -> None:
+def _check_rules(workflow: Workflow, start: RunStarted, backends: list[str], models: list[str]) -> None:
     """The policy file holds for what a workflow names too."""
     for state in workflow.states.values():
         for what, named, allowed in (
-            ("backend", state.policy.backend, options.backends),
-            ("model", state.policy.model, options.models),
+            ("backend", state.policy.backend, backends),
+            ("model", state.policy.model, models),
         ):
             if allowed and named and named not in allowed:
                 raise UsageError(
                     f"{config.POLICY_FILE} allows no {what} `{named}`, which {state.name} names",
                     hint=f"one of: {', '.join(allowed)}",
                 )
-    if options.backends and start.backend not in options.backends:
+    if backends and start.backend not in backends:
         raise UsageError(
-            f"{config.POLICY_FILE} allows no backend `{start.backend}`", hint=f"one of: {', '.join(options.backends)}"
+            f"{config.POLICY_FILE} allows no backend `{start.backend}`", hint=f"one of: {', '.join(backends)}"
         )
 
 

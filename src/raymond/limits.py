@@ -4,6 +4,8 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from raymond import durations
+
 Kind: TypeAlias = Literal[
     "limit",
     "overload",
@@ -21,6 +23,8 @@ Kind: TypeAlias = Literal[
     "cap",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+UNCOUNTED = frozenset({"limit", "overload"})
+"""What the infrastructure did: no step of the work, no turn, no attempt."""
 REMINDERS = 3
 """How often a visit is asked again for a readable reply."""
 PROMPT_RETRIES = 3
@@ -29,6 +33,8 @@ SILENCE = 600.0
 """Seconds without output after which a step is stopped, unless its policy says otherwise."""
 OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
 OVERLOAD_REST = 300.0
+LIMIT_LONGEST = 400 * 86400.0
+"""Seconds; a reset that is further away is a mistake of who said it."""
 LIMIT_UNKNOWN = 900.0
 """Seconds to wait for a usage limit that does not say when it ends."""
 TOOL_TIME = 1800.0
@@ -59,6 +65,12 @@ def respond(kind: str, *, failures: int, retries: int, freshened: bool) -> Respo
             return Response(again=not freshened, fresh=not freshened)
         case _:
             return Response(charged=True)
+
+
+def too_long(backend: str, wait: float, most: float) -> str:
+    """Why a run does not wait for a usage limit."""
+    length, allowed = durations.brief(wait), durations.brief(most)
+    return f"{backend} is closed by its usage limit for {length}, longer than max_wait ({allowed})"
 
 
 def overload_wait(tries: int) -> float:

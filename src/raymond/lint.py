@@ -18,7 +18,7 @@ from raymond.workflow import SETTINGS_FILE, State, Unresolved, Workflow, extensi
 ERRORS = frozenset(
     "no-entry ambiguous-entry bad-frontmatter unknown-key bad-value missing-target ambiguous-target wrong-platform"
     " unsafe-target missing-return missing-next next-mismatch unknown-attribute force-implicit-invalid"
-    " wider-permission call-in-place secret-in-state script-syntax".split()
+    " wider-permission unheeded-right call-in-place secret-in-state script-syntax".split()
 )
 WARNINGS = frozenset(
     "unreachable-state dead-end call-never-returns unbounded-cycle policy-body-mismatch unused-transition"
@@ -27,7 +27,7 @@ WARNINGS = frozenset(
 )
 _FIRM = frozenset(
     "no-entry ambiguous-entry bad-frontmatter unsafe-target force-implicit-invalid wider-permission"
-    " call-in-place".split()
+    " unheeded-right call-in-place".split()
 )
 """A run cannot do without these: no comment silences them."""
 

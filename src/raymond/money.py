@@ -1,5 +1,6 @@
 """What turns may cost: how much of the budget the next one gets, and when there is none left for it."""
 
+from raymond import prices
 from raymond.agent import READY, RUNNING, SCRIPTS, SLEEPING, Agent, backend_of
 from raymond.policy import Policy
 from raymond.run import Run
@@ -55,7 +56,7 @@ def spent(rules: Policy, agent: Agent, cost: float) -> str:
     """That the visit has used up its own budget, with what the step that ended cost; nothing when it has not."""
     if not rules.budget or agent.visit_cost + cost < rules.budget:
         return ""
-    return f"the visit cost ${agent.visit_cost + cost:.2f}, and its budget is ${rules.budget:.2f}"
+    return f"the visit cost {prices.show(agent.visit_cost + cost)}, and its budget is {prices.show(rules.budget)}"
 
 
 def warned(run: Run, before: float) -> str:
@@ -63,4 +64,4 @@ def warned(run: Run, before: float) -> str:
     line = WARN_AT * run.budget
     if not run.budget or not before < line <= run.cost < run.budget:
         return ""
-    return f"{WARN_AT:.0%} of the budget is spent: ${run.cost:.2f} of ${run.budget:.2f}"
+    return f"{WARN_AT:.0%} of the budget is spent: {prices.show(run.cost)} of {prices.show(run.budget)}"

@@ -55,7 +55,7 @@ def follow(
     asked = [_rendered(run, placed, agent, one) for one in asked]
     forks = [one for one in asked if isinstance(one, Fork)]
     problem = _misnamed(placed, asked) or _misplaced(asked, directories) or _crowded(run, len(forks))
-    problem = problem or _polluting(run, placed, agent, asked)
+    problem = problem or _polluting(run, placed, agent, asked) or _unnamable(asked)
     if problem:
         return problem
     last, tag = asked[-1], ""
@@ -74,6 +74,14 @@ def _polluting(run: Run, placed: Placed, agent: Agent, asked: Sequence[Transitio
     if placed.workflow.states[agent.state].policy.in_place:
         return None
     return Problem("`<call>` cannot be used here: the conversation cannot branch", "use <function> instead")
+
+
+def _unnamable(asked: Sequence[Transition]) -> Problem | None:
+    """A model or an effort that no program could be told."""
+    for one in asked:
+        if isinstance(one, Function) and not f"{one.model or ''}{one.effort or ''}".isprintable():
+            return Problem("`model` and `effort` of `<function>` are plain names", "leave them out, or name a model")
+    return None
 
 
 def fail(run: Run, placed: Placed, agent: Agent, kind: str, error: str) -> list[Event]:

@@ -17,8 +17,8 @@ class Price(Struct, frozen=True):
 
     input: float
     output: float
-    cached: float = 0.0
-    """Input that the model had seen before."""
+    cached: float | None = None
+    """Input that the model had seen before; None when it costs the same."""
 
 
 class Tokens(Struct, frozen=True):
@@ -74,7 +74,8 @@ class Prices(Struct, frozen=True):
         if not price:
             return None
         fresh = max(0, tokens.input - tokens.cached)
-        dollars = fresh * price.input + tokens.cached * price.cached + tokens.output * price.output
+        cached = price.input if price.cached is None else price.cached
+        dollars = fresh * price.input + tokens.cached * cached + tokens.output * price.output
         return dollars / 1e6
 
 
@@ -84,3 +85,8 @@ def _find(table: Mapping[str, Price], model: str) -> Price | None:
         return table[model]
     names = [name for name in table if model.startswith(f"{name}-20")]
     return table[max(names, key=len)] if names else None
+
+
+def show(amount: float) -> str:
+    """Dollars as people read them; what is less than a cent is not nothing."""
+    return f"${amount:.4f}" if 0 < amount < 0.01 else f"${amount:.2f}"

@@ -2,7 +2,7 @@
 
 from raymond import policy, tags, template, variables
 from raymond.agent import Agent
-from raymond.run import Run
+from raymond.run import Run, pool_of
 from raymond.variables import Placed
 from raymond.workflow import State, Workflow
 
@@ -22,7 +22,7 @@ def prompt(run: Run, placed: Placed, agent: Agent) -> str:
         text = BLOCKED
     else:
         text = remind(placed.workflow, state, agent.reminder)
-    if agent.reminder and not agent.session:
+    if agent.reminder and not (agent.session and agent.backend == pool_of(run, agent.state)):
         # Who remembers nothing needs the whole prompt again.
         text = f"{render(run, placed, agent, state.body)}\n\n{text}"
     return f"{INTERRUPTED}\n\n{text}" if agent.interrupted else text

@@ -1,14 +1,14 @@
 """What a person asks of a run from outside, and what follows from it."""
 
+from collections.abc import Mapping
 from copy import copy
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from raymond import moves
-from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, SCRIPTS, WAITING, Agent
+from raymond import limits, moves
+from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.events import (
-    ZERO,
     AgentMoved,
     AgentPaused,
     AgentRetried,
@@ -61,18 +61,15 @@ def problem(run: Run, placed: Placed, request: Request) -> Problem | None:
     return follow if isinstance(follow, Problem) else None
 
 
-def cut(run: Run, name: str) -> list[Event]:
+def cut(run: Run, name: str, spent: Mapping[str, Any]) -> list[Event]:
     """The end of a step that was running when its driver died, so that a person can say what becomes of the agent."""
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING:
         return []
-    # What a turn had cost by then nobody knows here.
-    paid = agent.pool != SCRIPTS and agent.pool != "scripted"
-    cost = run.start.unknown_turn_cost if paid else ZERO
-    return [StepInterrupted(agent=agent.id, step=agent.step, cost=cost, estimated=paid, unknown=paid)]
+    return [StepInterrupted(agent=agent.id, step=agent.step, **spent)]
 
 
-def resume(run: Run, version: str, *, at_once: bool = False, fresh: bool = False) -> list[Event]:
+def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, fresh: bool = False) -> list[Event]:
     """A driver takes the run up: what failed or paused tries again, a backend closed for a person is open.
 
     With `at_once` a backend that is closed until later is tried now, by one turn, as at the end of its time; with
@@ -87,10 +84,17 @@ def resume(run: Run, version: str, *, at_once: bool = False, fresh: bool = False
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
         events += [AgentRetried(agent=agent.id, fresh=fresh) for agent in stuck if not agent.given_up]
-    reason = reached(run)
+    reason = reached(run) or ("" if at_once else _closed_too_long(run, now))
     if reason:
         events.append(RunStopped(kind="limit", reason=reason))
     return events
+
+
+def _closed_too_long(run: Run, now: float) -> str:
+    for backend, closed in run.closed.items():
+        if closed.kind == "limit" and closed.until - now > run.start.max_wait:
+            return limits.too_long(backend, closed.until - now, run.start.max_wait)
+    return ""
 
 
 def asking(run: Run) -> list[Agent]:

@@ -14,6 +14,10 @@ USUAL = "acceptEdits"
 _RANKS = {"plan": 0, "dontAsk": 1, "default": 1, USUAL: 2, "bypassPermissions": 3}
 
 
+_SYNTAX = frozenset("(),")
+"""Letters that end a pattern of tools: a gate with one of them names no tool, and must not name another one."""
+
+
 class Rights(Struct, frozen=True):
     """What one turn may do."""
 
@@ -29,10 +33,14 @@ def of(start: RunStarted, policy: Policy, given: Sequence[str] | None = None) ->
     if policy.allowed_tools:
         allowed = tuple(tool for tool in allowed if tool in policy.allowed_tools)
     # The command that checks the work may be run by who does the work.
-    gates = tuple(f"Bash({command}:*)" for command in policy.gate)
+    gates = tuple(f"Bash({command}:*)" for command in policy.gate if not _SYNTAX & set(command))
     narrowed = bool(policy.permission_mode or policy.allowed_tools)
+    given_mode = start.permission_mode or USUAL
+    mode = policy.permission_mode or given_mode
+    if _RANKS[mode] > _RANKS[given_mode] and not start.skip_permissions:
+        mode = given_mode  # refused before the run began; files that changed since widen nothing either
     return Rights(
-        policy.permission_mode or start.permission_mode or USUAL,
+        mode,
         (*allowed, *(tool for tool in gates if tool not in allowed)),
         policy.disallowed_tools,
         start.skip_permissions and not narrowed,
@@ -53,6 +61,23 @@ def wider(workflow: Workflow, start: RunStarted, without: Collection[str] = ()) 
         for tool in policy.allowed_tools:
             if tool not in start.allowed_tools:
                 yield _finding(workflow, state, "allowed_tools", tool, "")
+
+
+def unheeded(
+    workflow: Workflow, start: RunStarted, without_modes: Collection[str], without_tools: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Every place where a state narrows rights that its backend does not heed."""
+    for state in workflow.states.values():
+        backend = start.backends.get(state.name, start.backend)
+        for key, deaf in (
+            ("permission_mode", without_modes),
+            ("allowed_tools", without_tools),
+            ("disallowed_tools", without_tools),
+        ):
+            if state.kind == "prompt" and backend in deaf and getattr(state.policy, key):
+                message = f"{backend} heeds no `{key}`: {state.name} would have rights that it should not have"
+                mark = mark_of(workflow, state, (key,))
+                yield frontmatter.diagnose(mark, "unheeded-right", message, "another backend, or without this key")
 
 
 def _finding(workflow: Workflow, state: State, key: str, asked: str, given: str) -> Diagnostic:

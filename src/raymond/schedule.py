@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import islice
 
-from raymond import durations, money
+from raymond import durations, money, prices
 from raymond.agent import FAILED, SCRIPTS, backend_of
 from raymond.run import Run
 
@@ -46,13 +46,13 @@ def due(run: Run, now: float) -> bool:
     return bool(run.max_time) and not run.stopped and over_at(run) <= now
 
 
-def reached(run: Run, *, iterations: int = 0, cost: float = 0.0, unpriced: int = 0) -> str:
+def reached(run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0, unpriced: int = 0) -> str:
     """Which limit of the run is used up, with what is about to be added; nothing when none is."""
     if run.max_iterations and run.iterations + iterations >= run.max_iterations:
         return f"max_iterations ({run.max_iterations}) was reached"
     if run.budget and run.cost + cost >= run.budget:
-        return f"the budget of ${run.budget:.2f} is spent"
-    if run.max_turns and run.turns >= run.max_turns:
+        return f"the budget of {prices.show(run.budget)} is spent"
+    if run.max_turns and run.turns + turns >= run.max_turns:
         return f"max_turns ({run.max_turns}) was reached"
     if not run.max_turns and run.unpriced + unpriced >= money.UNPRICED_TURNS:
         return f"{money.UNPRICED_TURNS} turns were made whose cost nobody can tell (max_turns)"

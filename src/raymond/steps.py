@@ -133,6 +133,10 @@ class Step:
         """End the process."""
         signal_group(self.pid, signal.SIGKILL)
 
+    def cut(self) -> None:
+        """It was ended and is not waited for."""
+        self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
+
     def close(self) -> None:
         """Let go of everything held for a step that is not waited for any more."""
 

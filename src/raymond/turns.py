@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from raymond import limits, prompts, rights, tags
 from raymond.agent import Agent
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
+from raymond.backends.lines import Guarded
 from raymond.core import Failure, Interruption, Output, Spending, meant
 from raymond.directories import directories
 from raymond.lock import start_time
@@ -80,17 +81,19 @@ class TurnStep(Step):
 
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
-        for seen in observations:
+        for raw in observations:
+            seen = replace(raw, text=self.host.secrets.clean(raw.text))
             if seen.kind in ("tool", "text"):
                 self.host.show(self.agent, seen.kind, seen.text)
             if seen.kind == "tool":
                 self._record.add("tools", seen.text + "\n")
             if seen.kind == "denied":
-                flag = f" (--allow-tool '{seen.allow}' would allow it)" if seen.allow else ""
+                flags = " ".join(f"--allow-tool '{tool}'" for tool in seen.allow)
+                flag = f" ({flags} would allow it)" if flags else ""
                 self.host.show(self.agent, "note", f"was refused: {seen.text}{flag}")
                 self._record.add("denied", seen.text + "\n")
-                if seen.allow:  # what no flag allows is nothing to ask a person for
-                    self._denied.append(seen.allow)
+                # What no flag allows is nothing to ask a person for.
+                self._denied += seen.allow
             if seen.kind == "session" and seen.text != self.turn.session:
                 self.host.named(self.agent, seen.text)
 
@@ -99,9 +102,11 @@ class TurnStep(Step):
         if isinstance(ending, Trouble):
             self._give_up(ending)
             return
-        self._record.add("said", ending.text)
+        # Also what passed the door in lines: a key may go over several of them.
+        text = self.host.secrets.clean(ending.text)
+        self._record.add("said", text)
         offset = self._record.end(cost=ending.spent.cost)
-        reading = tags.read(ending.text)
+        reading = tags.read(text)
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
         output = Output(
@@ -116,15 +121,15 @@ class TurnStep(Step):
         self.host.report(self, output)
 
     def _give_up(self, trouble: Trouble) -> None:
-        kind = trouble.kind
+        kind, error = trouble.kind, self.host.secrets.clean(trouble.error)
         if kind == "crash" and any(re.search(pattern, trouble.error) for pattern in self._run.start.retryable):
             kind = "overload"
-        offset = self._record.end(failed=kind, error=trouble.error)
+        offset = self._record.end(failed=kind, error=error)
         failure = Failure(
             time=self.host.clock(),
             agent=self.agent,
             kind=kind,
-            error=trouble.error,
+            error=error,
             spent=_at(trouble.spent, offset),
             retry_at=trouble.retry_at or (self.host.clock() + trouble.retry_after if trouble.retry_after else 0.0),
             only_model=trouble.only_model,
@@ -196,7 +201,7 @@ class ProgramTurn(TurnStep):
         """With `found`, the turn was started by an earlier driver and is settled, not started."""
         super().__init__(host, run, placed, agent)
         self._backend = backend
-        self.reader = backend.reader(self.turn)
+        self.reader = Guarded(backend, self.turn)
         self._parts: list[bytes] = []
         """The line that is not whole yet."""
         self._read_to = 0
@@ -223,7 +228,7 @@ class ProgramTurn(TurnStep):
                 beside.write(data)
         left_out = {name.encode() for name in command.without}
         env = {name: value for name, value in self.host.environment.items() if name not in left_out}
-        env |= {key.encode(): value.encode() for key, value in command.environment.items()}
+        env |= {os.fsencode(key): os.fsencode(value) for key, value in command.environment.items()}
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         out = os.open(os.path.join(spool, "out"), flags, 0o600)
@@ -231,10 +236,11 @@ class ProgramTurn(TurnStep):
         try:
             argv = self.host.marks.noting(command.argv, self.number)
             self.pid = spawn(argv, env, self.turn.cwd, stdin=path, stdout=out, stderr=err)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._gone = True
             what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"
-            self.conclude(Trouble(kind="setup", error=f"{what}: {(error.strerror or '').lower()}"))
+            why = getattr(error, "strerror", None) or str(error)
+            self.conclude(Trouble(kind="setup", error=f"{what}: {why.lower()}"))
             return
         finally:
             os.close(out)
@@ -268,7 +274,7 @@ class ProgramTurn(TurnStep):
     def _take_up_lost(self) -> None:
         recalled = self._backend.recall(self.turn)
         if recalled:
-            self.conclude(replace(recalled, text=self.host.secrets.clean(recalled.text)))
+            self.conclude(recalled)
         else:
             self.interrupted(self.reader.spent())
 
@@ -369,12 +375,29 @@ class ProgramTurn(TurnStep):
         except OSError:
             return ""
 
+    def cut(self) -> None:
+        """Ended by us, and not waited for: what it has said and cost by now counts."""
+        self._read_all()
+        if self.reader.ending:
+            self.conclude(self.reader.ending)
+        else:
+            self.interrupted(self.reader.spent())
+
     def close(self) -> None:
         """The end is journaled: the spool is not needed any more."""
         if self._out >= 0:
             os.close(self._out)
             self._out = -1
         remove(self.turn.spool)
+
+
+def spent(backend: Backend, turn: Turn) -> Spending:
+    """What a turn that nobody waits for any more has cost, by its spool."""
+    reader = Guarded(backend, turn)
+    with contextlib.suppress(OSError), open(os.path.join(turn.spool, "out"), "rb") as file:
+        for line in file:
+            reader.feed(line.rstrip(b"\n"))
+    return reader.spent()
 
 
 def remove(spool: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from raymond import durations
+from raymond import durations, prices
 from raymond.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.events import (
     AgentCalled,
@@ -42,12 +42,14 @@ from raymond.events import (
 from raymond.run import Run, shut
 
 RESULTS_SHOWN = 1000
+_LAST = 253402300799
+"""The last second that has a date."""
 
 
 @lru_cache(maxsize=64)
 def second(time: int) -> str:
     """UTC to the second, without a zone; cached, because a thousand lines are written in one second."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return datetime.fromtimestamp(min(time, _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def instant(time: float) -> str | None:
@@ -77,7 +79,7 @@ def status(run: Run) -> str:
 
 def reason(run: Run, now: float = 0.0) -> str | None:
     """Why a run does not go on; with `now`, how long that still lasts."""
-    if run.stopped:
+    if run.stopped and not run.ended:
         return run.stopped.reason
     for backend, closed in run.closed.items():
         left = f", in {durations.brief(closed.until - now)}" if now and closed.until > now else ""
@@ -194,18 +196,19 @@ def cost_of(decisions: Iterable[Decision]) -> float:
 def spent(decision: Decision) -> dict[str, str]:
     """What each agent's step that ended here cost, as people read it; nothing for those that cost nothing."""
     ends = [event for event in decision.events if isinstance(event, Spent) and event.cost]
-    return {event.agent: f"{'~' if event.estimated else ''}${event.cost:.2f}" for event in ends}
+    return {event.agent: f"{'~' if event.estimated else ''}{prices.show(event.cost)}" for event in ends}
 
 
 def denied(run: Run) -> list[str]:
     """The tools that were refused, how often, and the flag that would allow each."""
-    most = sorted(run.denied.items(), key=lambda pair: (-pair[1], pair[0]))
+    since = {tool: count for tool, count in run.denied.items() if tool not in run.allowed_tools}
+    most = sorted(since.items(), key=lambda pair: (-pair[1], pair[0]))
     return [f"{tool} {many(count, 'time')} (--allow-tool '{tool}' would allow it)" for tool, count in most[:5]]
 
 
 def money(run: Run) -> str:
     """The run's cost as people read it."""
-    return f"{'~' if run.estimated else ''}${run.cost:.2f}"
+    return f"{'~' if run.estimated else ''}{prices.show(run.cost)}"
 
 
 def exit_code(run: Run, signal: int = 0) -> int:
@@ -249,6 +252,8 @@ def line(event: Event) -> str | None:
         case StepRefused():
             if event.capped:
                 return f"{event.agent} reached its share of the budget"
+            if event.blocked:
+                return f"{event.agent}: {event.reason}"
             return f"{event.agent} asked again: {event.reason}"
         case StepFailed():
             return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}"
@@ -261,7 +266,7 @@ def line(event: Event) -> str | None:
 def _budget(event: RunStarted) -> str:
     if not event.budget_from:
         return ""  # of a release that did not say where it came from
-    return f", {f'budget ${event.budget:.2f}' if event.budget else 'no budget'} ({event.budget_from})"
+    return f", {f'budget {prices.show(event.budget)}' if event.budget else 'no budget'} ({event.budget_from})"
 
 
 def _agent_line(event: Event) -> str | None:

@@ -167,7 +167,7 @@ def test_a_program_of_ones_own(tmp_path):
     room = Room(tmp_path)
     (room.path / "own.py").write_text(OWN, "utf-8")
     command = json.dumps([sys.executable, str(room.path / "own.py")])
-    (room.path / ".raymond" / "config.toml").write_text(f"[backends.mine]\ncommand = {command}\ncost = 0.02\n", "utf-8")
+    room.settings(f"[backends.mine]\ncommand = {command}\ncost = 0.02\n")
     ran = room.command(FILES, "--backend", "mine")
     same(ran)
     assert ran.run.cost == pytest.approx(7 * 0.02)
@@ -243,7 +243,7 @@ def test_the_doctor_lists_every_program_and_asks_each_a_short_question(desk, tmp
         claude, codex = program("claude"), program("codex")
         room.environment = codex_environment(room.home, other) | room.environment
         room.environment["PATH"] = f"{os.path.dirname(codex)}:{room.environment['PATH']}"
-        (room.path / ".raymond" / "config.toml").write_text('[backends.mine]\ncommand = ["cat"]\n', "utf-8")
+        room.settings('[backends.mine]\ncommand = ["cat"]\n')
         found = room.raymond("doctor", "--json")
         about = {one["what"]: one for one in json.loads(found.stdout)}
         assert found.returncode == 0

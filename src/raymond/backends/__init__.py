@@ -25,8 +25,10 @@ class Abilities(Struct, frozen=True, kw_only=True):
     """It ends a turn itself when that has cost so much."""
     recalls: bool = False
     """It can be asked later what it replied."""
-    rights: bool = False
-    """It knows permission modes and tools that are allowed by name."""
+    modes: bool = False
+    """It heeds permission modes."""
+    tools: bool = False
+    """It heeds tools that are allowed and disallowed by name."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -117,8 +119,8 @@ class Observation(Struct, frozen=True):
 
     kind: str
     text: str = ""
-    allow: str = ""
-    """Of what was denied: the pattern for --allow-tool that would allow it."""
+    allow: tuple[str, ...] = ()
+    """Of what was denied: the patterns for --allow-tool that would allow it."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):

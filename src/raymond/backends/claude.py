@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from raymond import programs
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
+from raymond.backends.lines import decode
 from raymond.backends.stream import StreamReader
 
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
@@ -29,7 +29,7 @@ class Claude:
 
     name = "claude"
     paid = True
-    can = Abilities(branches=True, remembers=True, names=True, caps=True, recalls=True, rights=True)
+    can = Abilities(branches=True, remembers=True, names=True, caps=True, recalls=True, modes=True, tools=True)
 
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "claude"))
@@ -91,7 +91,7 @@ class ClaudeReader(StreamReader):
         self._protected = protected
 
     def _deny(self, use: dict[str, Any]) -> list[Observation]:
-        return [replace(one, allow="") if self._is_ours(one.text) else one for one in super()._deny(use)]
+        return [replace(one, allow=()) if self._is_ours(one.text) else one for one in super()._deny(use)]
 
     def _is_ours(self, line: str) -> bool:
         path = line.partition(" ")[2]
@@ -131,8 +131,8 @@ def _payer(environment: Mapping[str, str], folder: str) -> str:
 def _keeps(folder: str) -> int:
     try:
         with open(os.path.join(folder, "settings.json"), "rb") as file:
-            days = msgspec.json.decode(file.read()).get("cleanupPeriodDays", 30)
-    except (OSError, msgspec.DecodeError, AttributeError):
+            days = decode(file.read()).get("cleanupPeriodDays", 30)
+    except OSError:
         return 30
     return days if isinstance(days, int) else 30
 
@@ -148,7 +148,7 @@ def _environment(turn: Turn) -> dict[str, str]:
     own = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
     if "CLAUDE_CODE_MAX_RETRIES" not in os.environ:
         own["CLAUDE_CODE_MAX_RETRIES"] = "2"
-    if turn.skip_permissions and os.geteuid() == 0:
+    if (turn.skip_permissions or turn.permission_mode == "bypassPermissions") and os.geteuid() == 0:
         own["IS_SANDBOX"] = "1"
     return own
 
@@ -164,11 +164,8 @@ def _session(id: str) -> bytes:
 def _last_message(session: bytes) -> dict[str, Any] | None:
     """The last message, when it is the model's and ended its turn."""
     for raw in reversed(session.splitlines()):
-        try:
-            event: Any = msgspec.json.decode(raw)
-        except msgspec.DecodeError:
-            continue
-        if not isinstance(event, dict) or event.get("type") not in ("assistant", "user"):
+        event = decode(raw)
+        if event.get("type") not in ("assistant", "user"):
             continue
         message = event.get("message")
         ended = event["type"] == "assistant" and isinstance(message, dict) and message.get("stop_reason") == "end_turn"

@@ -14,10 +14,9 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from raymond import programs
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
+from raymond.backends.lines import decode, number
 from raymond.backends.stream import tool_line
 from raymond.core import Spending
 from raymond.prices import Tokens
@@ -103,7 +102,7 @@ class Codex:
 
     name = "codex"
     paid = True
-    can = Abilities(branches=True, remembers=True, recalls=True)
+    can = Abilities(branches=True, remembers=True, recalls=True, modes=True)
 
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "codex"))
@@ -177,7 +176,7 @@ class CodexReader:
 
     def feed(self, line: bytes) -> list[Observation]:
         """Take one line; what is no event is life and nothing more."""
-        event = _decode(line)
+        event = decode(line)
         match event.get("type"):
             case "thread.started" if event.get("thread_id"):
                 self._id = str(event["thread_id"])
@@ -317,7 +316,7 @@ def _error(message: str) -> str:
 
 def _body(message: str) -> dict[str, Any]:
     """What the model's side said of a request that it refused, when the program only hands it on."""
-    return _table(_decode(message.encode()).get("error"))
+    return _table(decode(message.encode()).get("error"))
 
 
 def _again(message: str, now: float) -> float:
@@ -350,7 +349,7 @@ class Record:
         self.opens_at = 0.0
         """When the windows of a subscription that are used up are open again."""
         for line in _lines(id):
-            event = _decode(line)
+            event = decode(line)
             self._note(event.get("type"), _table(event.get("payload")))
 
     def _note(self, type: object, about: dict[str, Any]) -> None:
@@ -375,8 +374,8 @@ class Record:
         if "total_token_usage" in info:
             self.meter = _meter(_table(info["total_token_usage"]))
         both = [_table(windows.get(name)) for name in ("primary", "secondary")]
-        used_up = [one for one in both if _number(one.get("used_percent")) >= 100]
-        self.opens_at = max((_number(one.get("resets_at")) for one in used_up), default=0.0)
+        used_up = [one for one in both if number(one.get("used_percent")) >= 100]
+        self.opens_at = max((number(one.get("resets_at")) for one in used_up), default=0.0)
 
 
 def _priced(turn: Turn, record: Record) -> Spending | None:
@@ -412,7 +411,7 @@ def _payer(environment: Mapping[str, str]) -> str:
     if environment.get("CODEX_ACCESS_TOKEN"):
         return "the subscription of CODEX_ACCESS_TOKEN"
     path = os.path.join(home(environment), "auth.json")
-    login = _decode(_read(path))
+    login = decode(_read(path))
     if login.get("tokens"):
         return f"the subscription logged in at {path}"
     return f"the key in {path}" if login.get("OPENAI_API_KEY") else ""
@@ -437,13 +436,6 @@ def _read(path: str) -> bytes:
     return b""
 
 
-def _decode(line: bytes) -> dict[str, Any]:
-    try:
-        return _table(msgspec.json.decode(line))
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-
-
 def _table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -451,9 +443,5 @@ def _table(value: object) -> dict[str, Any]:
 def _meter(usage: dict[str, Any]) -> tuple[int, int, int]:
     """Tokens read, those of them that the model had seen before, and tokens written."""
     names = ("input_tokens", "cached_input_tokens", "output_tokens")
-    read, cached, written = (int(_number(usage.get(name))) for name in names)
+    read, cached, written = (int(number(usage.get(name))) for name in names)
     return read, cached, written
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else 0.0

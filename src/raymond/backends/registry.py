@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from raymond.backends import Backend, Direct, Setup
+from raymond.backends import Abilities, Backend, Direct, Setup, lines
 from raymond.errors import BackendError, UsageError
 from raymond.events import RunStarted
 from raymond.loader import REPLIES_FILE
@@ -81,13 +81,13 @@ def usual(replies: str | None, files: Mapping[str, bytes]) -> str:
 
 def check(
     workflow: Workflow, start: RunStarted, files: Mapping[str, bytes], tables: Tables, *, look: bool = True
-) -> list[str]:
-    """Say what is wrong before anything is written; the backends that cannot branch."""
+) -> dict[str, Abilities]:
+    """Say what is wrong before anything is written; what the programs that answer prompts can do."""
     prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
     by_name: dict[str, list[str]] = {}
     for state in prompts:
         by_name.setdefault(start.backends.get(state, start.backend), []).append(state)
-    in_place = []
+    able: dict[str, Abilities] = {}
     for name, states in by_name.items():
         if name in SCRIPTED:
             _check_replies(states[0], start, files)
@@ -95,11 +95,10 @@ def check(
         program = _known(name, tables, states[0] if name != start.backend else "")
         if look:
             _check_program(program)
-        if not program.can.branches:
-            in_place.append(name)
+        able[name] = program.can
     if not prompts and start.backend not in SCRIPTED:
         _known(start.backend, tables, "")
-    return in_place
+    return able
 
 
 def _known(name: str, tables: Tables, state: str) -> Backend:
@@ -121,7 +120,7 @@ def _check_replies(state: str, start: RunStarted, files: Mapping[str, bytes]) ->
 
 
 def _check_program(program: Backend) -> None:
-    found = program.look()
+    found = lines.look(program)
     if found.problem:
         raise BackendError(found.problem, backend=program.name, hint=found.hint)
 

@@ -169,7 +169,7 @@ class ScriptedBackend:
         if reply is None:
             return Delayed(ending=Trouble(kind="setup", error=_missing(turn, self._replies is None)))
         tools = [Observation("tool", tool_line(str(tool.get("name", "?")), tool.get("input"))) for tool in reply.tools]
-        tools += [Observation("denied", tool, tool) for tool in reply.denied]
+        tools += [Observation("denied", tool, (tool,)) for tool in reply.denied]
         return Delayed(delay=reply.delay, observations=tools, writes=reply.writes, ending=_ending(reply, turn))
 
     def finish(self, turn: Turn, answer: Delayed) -> None:

@@ -3,9 +3,10 @@
 import re
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
+from raymond.backends.lines import decode, number
 from raymond.core import Spending
 from raymond.limits import KINDS
 
@@ -27,6 +28,7 @@ _READ = (
     *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
 )
 """Tokens that were read, as the program calls them for each model, and for all of them."""
+_READS = frozenset("cat cd echo grep head ls pwd sort tail true wc".split())
 _OF_A_MODEL = ("seven_day_opus", "seven_day_sonnet")
 """Usage limits that leave the other models open."""
 
@@ -60,12 +62,7 @@ class StreamReader:
         self._spoke = True
         if line.startswith(_PIECE):
             return _LIFE  # a piece of what comes whole later: not worth decoding
-        try:
-            event = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            return _LIFE
-        if not isinstance(event, dict):
-            return _LIFE
+        event = decode(line)
         match event.get("type"):
             case "assistant":
                 self._note_error(event)
@@ -79,7 +76,7 @@ class StreamReader:
             case "rate_limit_event":
                 self._note_limit(event)
             case "result":
-                self.ending = self._end(event)
+                self.ending = _both(self.ending, self._end(event))
                 self._open.clear()
                 denials = event.get("permission_denials")
                 uses = denials if isinstance(denials, list) else ()
@@ -119,12 +116,15 @@ class StreamReader:
         self._refused.add(id)
         name, given = str(use.get("tool_name", "?")), use.get("tool_input")
         line = self._tools.get(id) or tool_line(name, given)
-        return [Observation("denied", line, _pattern(*line.partition(" ")[::2]))]
+        patterns = _patterns(*line.partition(" ")[::2])
+        if all(pattern in self._turn.allowed_tools for pattern in patterns):
+            patterns = (name,)  # it was not the pattern that was missing: only the whole tool is left to allow
+        return [Observation("denied", line, patterns)]
 
     def _note_limit(self, event: dict[str, Any]) -> None:
         about = event.get("rate_limit_info")
         if isinstance(about, dict) and about.get("status") == "rejected":
-            self._opens_at = _number(about.get("resetsAt"))
+            self._opens_at = number(about.get("resetsAt"))
             self._only_model = about.get("rateLimitType") in _OF_A_MODEL
 
     def _note_error(self, event: dict[str, Any]) -> None:
@@ -156,17 +156,17 @@ class StreamReader:
         return Trouble(
             kind=kind,
             error=_error(event),
-            retry_at=_number(event.get("retry_at")) or (self._opens_at if is_limit else 0.0),
+            retry_at=number(event.get("retry_at")) or (self._opens_at if is_limit else 0.0),
             only_model=is_limit and self._only_model,
             session=self._turn.session if kind == "cap" else "",
             spent=spent,
         )
 
     def _spent(self, event: dict[str, Any]) -> Spending:
-        cost = _of_this_turn(event)
+        cost = _of_this_turn(event, is_branch=bool(self._turn.base))
         known = isinstance(cost, int | float)
         return Spending(
-            cost=_number(cost) if known else self._turn.prices.unknown_turn,
+            cost=number(cost) if known else self._turn.prices.unknown_turn,
             estimated=not known,
             unknown=not known,
             tokens_in=_tokens(event, *_READ),
@@ -193,6 +193,22 @@ class StreamReader:
         return "crash"
 
 
+def _both(before: Reply | Trouble | None, now: Reply | Trouble) -> Reply | Trouble:
+    """A program that waited for a task in the background speaks twice: the first reply counts, and both costs."""
+    if before is None:
+        return now
+    one, two = before.spent, now.spent
+    spent = replace(
+        two,
+        cost=one.cost + two.cost,
+        estimated=one.estimated or two.estimated,
+        unknown=one.unknown or two.unknown,
+        tokens_in=one.tokens_in + two.tokens_in,
+        tokens_out=one.tokens_out + two.tokens_out,
+    )
+    return replace(before if isinstance(before, Reply) else now, spent=spent)
+
+
 def tool_line(name: str, given: object) -> str:
     """A tool use in one line: its name and the file or command."""
     if isinstance(given, dict):
@@ -202,12 +218,18 @@ def tool_line(name: str, given: object) -> str:
     return name
 
 
-def _pattern(name: str, command: str) -> str:
-    """What would allow a tool: of a command its first two words, as far as they are plain ones."""
-    if name != "Bash":
-        return name
-    words = re.match(r"[\w./-]+( [A-Za-z][\w:./-]*)?(?=$|[\s;|&<>])", command)
-    return f"Bash({words[0]}:*)" if words else "Bash"
+def _patterns(name: str, command: str) -> tuple[str, ...]:
+    """What would allow a tool: of a command the first words of each of its parts; the tool where that is not enough."""
+    if name != "Bash" or any(letter in command for letter in "$`()"):
+        return (name,)
+    parts = [part.strip() for part in re.split(r"&&|\|\||[;|&\n]", re.sub(r"\d?>&\d|\d?>\s*/dev/null", "", command))]
+    words = [re.match(r"[\w./-]+( [A-Za-z][\w:./-]*)?(?=$|[\s<>])", part) for part in parts if part]
+    if not words or not all(words):
+        return (name,)
+    needed = dict.fromkeys(found[0] for found in words if found)
+    # What only reads is never refused, unless it is all there is.
+    wanted = [one for one in needed if one.partition(" ")[0] not in _READS] or list(needed)
+    return tuple(f"Bash({one}:*)" for one in wanted)
 
 
 def _error(event: dict[str, Any]) -> str:
@@ -217,23 +239,19 @@ def _error(event: dict[str, Any]) -> str:
     return str(event.get("result") or event.get("subtype") or "the program reported an error")[:2000]
 
 
-def _of_this_turn(event: dict[str, Any]) -> object:
-    """Dollars: the total of a session counts the turns before, and those it was branched from."""
+def _of_this_turn(event: dict[str, Any], *, is_branch: bool) -> object:
+    """Dollars; the total of a session counts the turns before, and those it was branched from, so it tells nothing."""
     models = event.get("model_usage_since_last_result")
     if not isinstance(models, dict):
-        return event.get("total_cost_usd")
-    return sum(_number(one.get("costUSD")) for one in models.values() if isinstance(one, dict))
+        return None if is_branch else event.get("total_cost_usd")
+    return sum(number(one.get("costUSD")) for one in models.values() if isinstance(one, dict))
 
 
 def _tokens(event: dict[str, Any], *names: str) -> int:
     """Tokens of this turn, cached ones too; `usage` says none of a turn that reached its cap."""
     models = event.get("model_usage_since_last_result")
     used = list(models.values()) if isinstance(models, dict) else [event.get("usage")]
-    return int(sum(_number(one.get(name)) for one in used if isinstance(one, dict) for name in names))
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else 0.0
+    return int(sum(number(one.get(name)) for one in used if isinstance(one, dict) for name in names))
 
 
 def _code(code: int) -> str:

@@ -15,6 +15,7 @@ from raymond.following import EVERY, Follower, told
 from raymond.project import Project
 from raymond.requests import Request
 from raymond.run import Run
+from raymond.secrets import Secrets
 
 
 @click.command("attach")
@@ -42,7 +43,7 @@ def _face() -> Face:
         from raymond.live import Live, usable
 
         if usable(sys.stderr):
-            return Live(sys.stderr, keys=0 if os.isatty(0) else -1)
+            return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
     return console.Lines()
 
 

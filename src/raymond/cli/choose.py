@@ -2,7 +2,7 @@
 
 import os
 from time import monotonic, sleep, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raymond import journal
 from raymond.errors import JournalError, RunBusy, RunNotFound, UsageError
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from raymond.events import Event
     from raymond.moves import Problem
     from raymond.requests import Request
+    from raymond.run import Run
+    from raymond.variables import Placed
 
 
 TAKEN_WITHIN = 3.0
@@ -61,6 +63,23 @@ def _taken(path: str, locked: str) -> bool:
     return True
 
 
+def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[str, Any]:
+    """What the running turn of an agent has cost, as its spool tells."""
+    from raymond import config, core, turns
+    from raymond.agent import RUNNING, SCRIPTS, backend_of
+    from raymond.backends import Direct, registry
+
+    agent = run.agents.get(name)
+    if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
+        return {}
+    backends = registry.make(project, run, placed, config.load(project.root)["backends"])
+    backend = backends[backend_of(agent.pool)]
+    if isinstance(backend, Direct):
+        return {}
+    turn = turns.turn_of(run, placed, agent, project.path("spool", run.start.workflow_id))
+    return core.cost_of(turns.spent(backend, turn))
+
+
 def _is_live(project: Project, id: str) -> bool:
     try:
         return not journal.read(project, id).run.ended
@@ -103,7 +122,7 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
                 lines.decided(run, decisions[-1:])
 
         # Whoever drove it is gone, and with it the step that the journal still calls running.
-        decide(requests.cut(run, request.agent))
+        decide(requests.cut(run, request.agent, _spent(project, run, placed, request.agent)))
         _refuse(requests.problem(run, placed, request))
         decide(requests.take(run, placed, request))
         book = journal.Journal(project, id, reading.size)

@@ -12,6 +12,7 @@ import msgspec
 from raymond import __version__, config, lock, process, project, repair
 from raymond.cli import choose
 from raymond.errors import Error, UsageError
+from raymond.secrets import Secrets
 
 _LITTLE = 1 << 30
 """Bytes of free disk below which a night is in danger."""
@@ -105,13 +106,13 @@ def _backends() -> list[dict[str, Any]]:
 
 def _backend(name: str, tables: Any, *, is_wanted: bool) -> dict[str, Any]:
     """One of them; that it lacks something is a fault when the configuration wants it, or when it is half there."""
-    from raymond.backends import registry
+    from raymond.backends import lines, registry
 
     try:
         backend = registry.backend(name, tables)
     except Error as error:
         return _finding(name, str(error), False, error.hint)
-    found = backend.look()
+    found = lines.look(backend)
     if found.problem:
         return _finding(name, found.problem, not is_wanted and not found.program, found.hint)
     lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
@@ -133,24 +134,25 @@ def _probe(name: str | None) -> dict[str, Any]:
     """One real turn."""
     import uuid
 
-    from raymond.backends import Trouble, registry, trial
+    from raymond.backends import Trouble, lines, registry, trial
 
     settings = _settings()
     name = name or (settings["backend"] if settings else "") or "claude"
     if name in registry.SCRIPTED:
         raise UsageError(f"{name} asks nobody", hint="raymond doctor --probe --backend claude")
     backend = registry.backend(name, settings["backends"] if settings else {})
-    found = backend.look()
+    found = lines.look(backend)
     if found.problem:
         return _finding("probe", f"{name}: {found.problem}", False, found.hint)
     print(f"asking {name} ...", file=sys.stderr)
     began = time.monotonic()
     one = trial.turn("Reply with the single word: ready", cwd=os.getcwd(), session=str(uuid.uuid4()))
     ending = trial.take(backend, one)
+    clean = Secrets.of(os.environ).clean
     took = f"after {time.monotonic() - began:.1f} s for {'~' if ending.spent.estimated else ''}${ending.spent.cost:.4f}"
     if isinstance(ending, Trouble):
-        return _finding("probe", f"{name} failed {took} ({ending.kind}): {ending.error}", False, found.hint)
-    return _finding("probe", f"{name} answered {took}: {ending.text[:60]}")
+        return _finding("probe", f"{name} failed {took} ({ending.kind}): {clean(ending.error)}", False, found.hint)
+    return _finding("probe", f"{name} answered {took}: {clean(ending.text)[:60]}")
 
 
 def _settings() -> config.Config | None:

@@ -13,6 +13,7 @@ from raymond.launch import Held
 from raymond.loader import Loaded
 from raymond.project import Project
 from raymond.run import Run
+from raymond.secrets import Secrets
 
 
 def check(given: dict[str, Any]) -> None:
@@ -89,7 +90,6 @@ def faces_of(project: Project, id: str, given: dict[str, Any], first: Face) -> F
 def _first_face(given: dict[str, Any]) -> Face:
     if sys.stderr.isatty() and not given.get("quiet") and not given.get("as_json"):
         from raymond.live import Live, usable
-        from raymond.secrets import Secrets
 
         if usable(sys.stderr):
             return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)

@@ -120,12 +120,13 @@ def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> "Op
     """What a person said of a new run, by flag or configuration."""
     from raymond.launch import Options  # `clean` shares a flag, and starts nothing
 
-    if given["skip"] and not rules.allow_skip_permissions:
-        raise UsageError(
-            f"{config.POLICY_FILE} does not allow --dangerously-skip-permissions", hint="name the tools: --allow-tool"
-        )
+    skips = "--dangerously-skip-permissions" if given["skip"] else ""
+    if settings["permission_mode"] == "bypassPermissions":
+        skips = skips or f"bypassPermissions ({settings.settings['permission_mode'].origin})"
+    if skips and not rules.allow_skip_permissions:
+        raise UsageError(f"{config.POLICY_FILE} does not allow {skips}", hint="name the tools: --allow-tool")
     return Options(
-        id=given["id_"],
+        id=open_text(given["id_"], "--id"),
         input=text(given["input_"] or "", "--input"),
         variables=dict(_pair(pair) for pair in given["variables"]),
         overrides=overrides(given["settings"]),
@@ -226,7 +227,7 @@ def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]
     """`STATE.KEY=VALUE` -> {STATE: {KEY: VALUE}}; the value is YAML."""
     found: dict[str, dict[str, object]] = {}
     for one in given:
-        left, equals, value = one.partition("=")
+        left, equals, value = open_text(one, "--set").partition("=")
         state, dot, key = left.rpartition(".")
         if equals and not state:
             raise UsageError(f"`{one}` names no state", hint="--set REVIEW.md.max_visits=5")

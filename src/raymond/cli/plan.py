@@ -81,6 +81,7 @@ def _limits(start: RunStarted, settings: Config) -> list[str]:
         f"budget:   {f'${start.budget:.2f}' if start.budget else 'none'} ({start.budget_from})",
         line("steps", str(start.max_iterations or "no limit"), "max_iterations", start.max_iterations),
         line("time", durations.show(start.max_time) if start.max_time else "no limit", "max_time", start.max_time),
+        f"turns:    {start.max_turns or 'no limit'} ({settings.settings['max_turns'].origin})",
         f"at once:  {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",
         f"silence:  {durations.show(start.timeout or settings['timeout'])}",
     ]

@@ -10,7 +10,6 @@ import click
 from msgspec.structs import replace
 
 from raymond import config, console, journal, latest, launch, loader, lock, views
-from raymond.backends import registry
 from raymond.cli import background, choose, driving, flags
 from raymond.errors import Error, JournalError, UsageError
 from raymond.events import Decision, RunStarted
@@ -82,14 +81,13 @@ def _check(id_: str, given: dict[str, Any]) -> None:
 def _hand_over(project: Project, id: str, given: dict[str, Any]) -> str | None:
     """New limits and moves of an agent; what to say when another process drives the run and has got them."""
     left = None
+    if given["agent"]:
+        left = choose.hand_over(project, id, _move(given), force=given["force"])
     limits = _limits(given)
     if limits:
         flags.configuration(project.root, given)  # the policy file may be against it
-        left = choose.hand_over(
-            project, id, Request(id=str(uuid.uuid4()), kind="limits", **limits), force=given["force"]
-        )
-    if given["agent"]:
-        left = choose.hand_over(project, id, _move(given), force=given["force"])
+        changed = Request(id=str(uuid.uuid4()), kind="limits", **limits)
+        left = choose.hand_over(project, id, changed, force=given["force"])
     return left
 
 
@@ -149,10 +147,10 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         launch.check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
         changed = latest.change(reading.run, loaded.workflow, loaded.digest, renamed)
-        tables = config.load(project.root)["backends"]
-        today = replace(start, backends=changed.backends)
-        changed = replace(changed, in_place=registry.check(loaded.workflow, today, loaded.files, tables))
-        launch.check_calls(loaded.workflow, replace(today, in_place=changed.in_place))
+        tables, rules = config.load(project.root)["backends"], config.rules()
+        today = replace(start, backends=changed.backends, allowed_tools=reading.run.allowed_tools)
+        today = launch.check_start(loaded, today, tables, rules.backends, rules.models)
+        changed = replace(changed, in_place=today.in_place)
         launch.keep(project, loaded)
         book = journal.Journal(project, id, reading.size)
         book.append(Decision(seq=reading.run.seq + 1, time=round(time(), 3), events=[changed]))

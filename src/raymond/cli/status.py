@@ -5,7 +5,7 @@ from time import time as now
 
 import click
 
-from raymond import durations, journal, lock, transcripts, views
+from raymond import durations, journal, lock, prices, transcripts, views
 from raymond.agent import Agent
 from raymond.cli import choose
 from raymond.console import next_command, one_line
@@ -38,7 +38,7 @@ def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
     id, status, why = run.start.workflow_id, views.status(run), views.reason(run, now())
     status = "abandoned" if status == "running" and not pid else status
     driven = f"driven by process {pid}" if pid else "no process drives it"
-    spent = f"{views.money(run)} of ${run.budget:.2f}" if run.budget else views.money(run)
+    spent = f"{views.money(run)} of {prices.show(run.budget)}" if run.budget else views.money(run)
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.ended else ""),
         f"  {run.start.name} from {run.start.scope_dir}",

@@ -46,6 +46,8 @@ def _end(
     cost = cap if capped else reply.get("cost", 0.0)
     result = {"type": "result", "session_id": session, "total_cost_usd": cost, "usage": usage}
     result["permission_denials"] = denials
+    used = {"costUSD": cost, "inputTokens": usage["input_tokens"], "outputTokens": usage["output_tokens"]}
+    result["model_usage_since_last_result"] = {"scripted": used}
     kind = reply.get("fail", "")
     if kind == "crash":
         sys.stderr.write(reply.get("error") or "acted out: crash")

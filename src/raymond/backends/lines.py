@@ -1,0 +1,88 @@
+"""What programs print, read without trust: a line of JSON, a number in it, and a reader that cannot end a run."""
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from raymond.backends import Backend, Found, Observation, Reader, Reply, Trouble, Turn
+from raymond.core import Spending
+
+_LONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Half of a letter that JSON writes in two halves; the other one may have been cut off."""
+_BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+T = TypeVar("T")
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """The table in a line; an empty one when there is none."""
+    try:
+        found = msgspec.json.decode(line)
+    except _BAD:
+        try:
+            found = msgspec.json.decode(_LONE.sub(r"\1\\ufffd", line.decode("utf-8", "replace")))
+        except _BAD:
+            return {}
+    return found if isinstance(found, dict) else {}
+
+
+def number(value: object) -> float:
+    """A number that is not negative; 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
+        return 0.0
+    return float(value)
+
+
+class Guarded:
+    """The reader of a backend, which may be anybody's: its faults end a turn, not the run."""
+
+    def __init__(self, backend: Backend, turn: Turn) -> None:
+        self._turn = turn
+        self._fault = ""
+        self._reader: Reader | None = self._ask(lambda: backend.reader(turn), None)
+
+    def _ask(self, question: Callable[[], T], otherwise: T) -> T:
+        try:
+            return question()
+        except Exception as error:
+            self._fault = self._fault or f"its backend is broken: {type(error).__name__}: {error}"
+            return otherwise
+
+    @property
+    def ending(self) -> Reply | Trouble | None:
+        """As the reader says."""
+        reader = self._reader
+        return self._ask(lambda: reader.ending, None) if reader else None
+
+    @property
+    def tool(self) -> str:
+        """As the reader says."""
+        reader = self._reader
+        return self._ask(lambda: reader.tool, "") if reader else ""
+
+    def feed(self, line: bytes) -> list[Observation]:
+        """As the reader does; a line that it cannot take shows nothing."""
+        reader = self._reader
+        return self._ask(lambda: reader.feed(line), []) if reader else []
+
+    def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
+        """As the reader does; what it said of a turn that it could not read whole is not believed."""
+        reader = self._reader
+        ending = self._ask(lambda: reader.close(exit_code, errors), None) if reader else None
+        if ending is None or (self._fault and isinstance(ending, Trouble)):
+            return Trouble(kind="crash", error=self._fault, spent=self.spent())
+        return ending
+
+    def spent(self) -> Spending:
+        """As the reader says; what cannot be told is estimated."""
+        reader = self._reader
+        return self._ask(reader.spent, self._turn.unpriced()) if reader else self._turn.unpriced()
+
+
+def look(backend: Backend) -> Found:
+    """What the backend can tell of its program; a fault of its own is a problem too."""
+    try:
+        return backend.look()
+    except Exception as error:
+        return Found(program="", problem=f"its backend is broken: {type(error).__name__}: {error}")
