@@ -91,3 +91,45 @@ def test_a_run_uses_it_by_its_name(quill: Path, tmp_path: Path) -> None:
         f"{quill}/bin/quill; conversations branch; pays: the account in ~/.quill"
     ]
     room.clear()
+
+
+BROKEN = """
+class Broken:
+    name, paid = "broken", True
+
+    def __init__(self, setup):
+        from raymond.backends import Abilities
+        self.can = Abilities()
+
+    def look(self):
+        from raymond.backends import Found
+        return Found(program="sh", payer="nobody")
+
+    def command(self, turn):
+        from raymond.backends import Command
+        return Command(["sh", "-c", "echo one; echo two"])
+
+    def reader(self, turn):
+        return self
+
+    ending, tool = None, ""
+
+    def feed(self, line):
+        raise KeyError(line)
+
+    def close(self, code, errors):
+        raise RuntimeError("no")
+
+    def spent(self):
+        raise RuntimeError("no")
+"""
+
+
+def test_a_backend_that_is_broken_fails_its_turns_and_not_the_run(quill: Path, tmp_path: Path) -> None:
+    (quill / "raymond_quill.py").write_text(BROKEN.replace("class Broken", "class Quill"))
+    room = Room(tmp_path)
+    room.environment |= {"PYTHONPATH": str(quill)}
+    ran = room.command({"START.md": "---\nretries: 0\n---\nWrite."}, "--backend", "quill")
+    assert (ran.code, ran.run.agents["main"].error) == (1, "its backend is broken: KeyError: b'one'")
+    assert room.raymond("doctor").returncode in (0, 1)
+    room.clear()

@@ -5,6 +5,7 @@ Nothing is: every run goes on with `raymond resume` when the fault is mended.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from raymond import programs
 from raymond.events import AgentFailed, AgentPaused, StepFailed, StepRefused, StepStarted
-from running import Ran, Room
+from running import Ran, Room, until
 
 PLAYED = f"""\
 #!{sys.executable} -IS
@@ -375,3 +376,71 @@ def test_a_tag_that_only_another_state_may_use_is_refused_with_those_that_are_al
         "Nothing else is asked: end your reply with exactly one of these.\n"
         "<goto>NEXT.md</goto>"
     )
+
+
+# --- lines that no program should print
+
+ODD = {
+    "bytes that are no text": 'raw(b\'{"type":"user","message":"caf\\xff"}\')',
+    "half a letter": 'raw(b\'{"type":"user","message":"a\\\\ud800"}\')',
+    "brackets without end": 'raw(b"[" * 5000)',
+    "a number without end": 'raw(b\'{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":\' + b"9" * 400 + b"}}")',
+    "fields of another kind": 'raw(b\'{"type":"assistant","message":[1],"error":{}}\')',
+}
+
+
+@pytest.mark.parametrize("line", ODD.values(), ids=ODD)
+def test_an_odd_line_is_passed_over_and_the_turn_counts(room, line):
+    raw = "def raw(data):\n    sys.stdout.flush(); sys.stdout.buffer.write(data + b'\\n'); sys.stdout.flush()\n"
+    claude(room, f"{raw}{line}\nreply('<result>fine</result>')")
+    ran = room.command(ONCE)
+    assert (ran.code, ran.result, ran.run.cost) == (0, "fine", 0.25)
+
+
+def test_a_program_that_speaks_twice_is_believed_the_first_time_and_both_are_paid(room):
+    claude(room, "reply('<result>first</result>'); reply('I am still here.')")
+    ran = room.command(ONCE)
+    assert (ran.code, ran.result, ran.run.cost) == (0, "first", 0.5)
+
+
+def test_a_reset_beyond_all_calendars_is_one_that_nobody_knows(room):
+    limit = 'say(type="rate_limit_event", rate_limit_info=dict(status="rejected", resetsAt=1.8e12))'
+    claude(room, f"{limit}\nfail('usage_limit_reached', 'used up', api_error_status=429)")
+    room.environment["RAYMOND_MAX_WAIT"] = "0s"
+    ran = room.command(ONCE)
+    assert (ran.code, ran.run.stopped.reason) == (
+        4,
+        "claude is closed by its usage limit for 15m, longer than max_wait (0s)",
+    )
+    again = room.resume()
+    assert (again.code, again.run.stopped.kind) == (4, "limit"), "nor does a resume wait for it"
+
+
+def test_a_model_that_no_program_could_be_told_is_refused(room):
+    claude(room, 'reply(\'<function return="NEXT" model="a\\0b">NEXT</function>\')')
+    ran = room.command({"START.md": "Begin.", "NEXT.md": "Go on."})
+    assert ran.code == 1
+    assert "`model` and `effort` of `<function>` are plain names (asked 4 times)" in ran.run.agents["main"].error
+
+
+def test_files_that_changed_since_widen_no_rights(room):
+    claude(room, "fail('authentication_failed', 'log in')")
+    room.command(ONCE)
+    (room.path.parent / "flow" / "START.md").write_text("---\npermission_mode: bypassPermissions\n---\nBegin.\n")
+    done = room.raymond("resume", "r", "--latest")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        6,
+        "error: START.md asks for permission mode `bypassPermissions`, and `acceptEdits` was given",
+    )
+
+
+def test_a_turn_that_had_to_be_killed_counts_what_it_said(room):
+    hangs = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nreply('<result>said</result>')\nimport time; time.sleep(600)"
+    claude(room, hangs)
+    with room.start("run", room.flow(ONCE), "--id", "r") as live:
+        out = Path(room.project.path("spool", "r", "1.1", "out"))
+        until(lambda: out.exists() and b'"result"' in out.read_bytes(), "its words")
+        live.signal(signal.SIGTERM)
+        live.wait()
+    ran = Ran(room, "r", 0, "", "")
+    assert (ran.run.cost, ran.result) == (0.25, "said"), "its reply is in the journal"

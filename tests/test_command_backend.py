@@ -621,3 +621,18 @@ def test_only_the_whole_mark_with_an_exit_code_ends_an_answer(tmp_path):
         assert reader.ending is None
     reader.feed(b"raymond-new 0")
     assert reader.ending == Reply(text="raymond-new x\nraymond-new \n raymond-new 0\nraymond-newer 0", session="")
+
+
+def test_a_reminder_repeats_the_prompt_after_a_state_of_a_backend_that_remembers(room):
+    """The conversation of another backend is no memory of this one."""
+    agent(room, "echo I forgot")
+    table(room)
+    files = {
+        "START.md": "Begin.",
+        "NEXT.md": "---\nbackend: mine\n---\nThe whole question.",
+        "replies.yaml": "START: <goto>NEXT</goto>\n",
+    }
+    ran = room.command(files)
+    sent = [turn["sent"] for turn in ran.transcript() if turn["state"] == "NEXT.md"]
+    assert len(sent) == 4
+    assert all(text.startswith("The whole question.") for text in sent)

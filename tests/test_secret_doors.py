@@ -149,3 +149,28 @@ def test_a_run_that_was_killed_has_the_same_words_in_its_journal(room):
     resumed = room.resume()
     assert (resumed.code, resumed.result) == (0, "[secret MY_API_TOKEN]")
     assert leaks(room, TOKEN) == []
+
+
+def test_a_private_key_over_several_lines_of_an_answer_is_cleaned(room):
+    body = "".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC{number}\n" for number in range(3))
+    pem = f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\n"
+    (room.path / "agent.py").write_text(f"print({pem!r}, '<result>ok</result>')")
+    room.settings('[backends.mine]\ncommand = ["python3", "agent.py"]\n')
+    ran = room.command({"START.md": "Go."}, "--backend", "mine")
+    assert ran.result == "ok"
+    assert leaks(room, *body.split()) == []
+
+
+def test_scripted_replies_pass_the_door_too(room):
+    said = {"text": f"it is {TOKEN} <result>{TOKEN}</result>", "tools": [{"name": "Bash", "input": {"command": TOKEN}}]}
+    ran = room.command({"START.md": "Go.", "replies.yaml": json.dumps({"START": said})})
+    assert (ran.result, TOKEN in ran.err + ran.out) == ("[secret MY_API_TOKEN]", False)
+    assert leaks(room, TOKEN) == []
+
+
+def test_a_state_with_the_value_of_a_variable_in_it_is_refused(room):
+    done = room.raymond("run", room.flow({"START.sh": f"echo {TOKEN}"}))
+    assert (done.returncode, done.stderr) == (
+        6,
+        "error: START.sh contains the value of MY_API_TOKEN\n --> START.sh\nhint: a step reads secrets from its environment\n",
+    )
