@@ -63,14 +63,14 @@ def reached(run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0,
 
 def _room(run: Run, pool: str, taken: Mapping[str, int]) -> int:
     """Steps that could start in `pool`; the turns of a closed model take the places of its backend."""
+    if pool == SCRIPTS:
+        return max(0, run.start.max_scripts_at_once - taken.get(pool, 0))
     backend = backend_of(pool)
     busy = sum(number for name, number in taken.items() if backend_of(name) == backend)
     return max(0, min(_limit(run, pool) - taken.get(pool, 0), _limit(run, backend) - busy))
 
 
 def _limit(run: Run, pool: str) -> int:
-    if pool == SCRIPTS:
-        return run.start.max_scripts_at_once
     if pool in run.closed:
         return 1 if pool in run.probing else 0
     if "/" in pool:

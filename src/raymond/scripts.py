@@ -15,6 +15,7 @@ from raymond.directories import directories
 from raymond.process import DEV_NULL, MARK, spawn
 from raymond.project import private
 from raymond.run import Run
+from raymond.secrets import Stream
 from raymond.steps import FAR, Host, Step
 from raymond.variables import Placed
 
@@ -63,7 +64,7 @@ class ScriptStep(Step):
         self._open: dict[int, str] = {}
         self._listening = False
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
-        self._doors = {"out": host.secrets.stream(), "err": host.secrets.stream()}
+        self._doors: dict[str, Stream] = {}
         self._reading: tags.Reading | None = None
         self._exit: int | None = None
         self._ended_at = FAR
@@ -170,6 +171,11 @@ class ScriptStep(Step):
         except UnicodeDecodeError:
             self._decoders[name] = codecs.getincrementaldecoder("utf-8")("replace")
             text = self._decode(name, data, final)
+        if name not in self._doors:
+            if text.endswith("\n") and self.host.secrets.passes(text):
+                self._say(name, text)
+                return
+            self._doors[name] = self.host.secrets.stream()
         self._say(name, self._doors[name].feed(text))
 
     def _say(self, name: str, text: str) -> None:
@@ -192,7 +198,8 @@ class ScriptStep(Step):
         name = self._let_go(fd)
         if name in self._decoders:
             self._take(name, b"", final=True)
-        self._say(name, self._doors[name].close())
+        if name in self._doors:
+            self._say(name, self._doors[name].close())
         if name == "out":
             # Nothing more can come: it is read while the process is still on its way out.
             self._reading = self._reader.close()

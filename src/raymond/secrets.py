@@ -361,13 +361,15 @@ class Stream:
 
     def feed(self, text: str) -> str:
         """What can be let through now that `text` has come."""
-        if not self._kept and text.endswith("\n") and self._secrets.passes(text):
+        if not self._kept and (not text or (text.endswith("\n") and self._secrets.passes(text))):
             return text
         cleaned, self._kept = self._secrets._pass(self._kept + text, False)
         return cleaned
 
     def close(self) -> str:
         """What was kept back."""
+        if not self._kept:
+            return ""
         cleaned, self._kept = self._secrets._pass(self._kept, True)
         return cleaned
 
