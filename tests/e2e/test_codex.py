@@ -203,7 +203,7 @@ def test_a_patch_is_seen_as_an_edit(seat):
 
 def test_the_project_and_places_for_temporary_files_are_all_that_edits_are_accepted_in(seat, tmp_path):
     someone = seat({"": [shell("touch made ../made $OUTSIDE/made"), Text("done")]})
-    with tempfile.TemporaryDirectory(dir=model.ROOT / ".cache") as outside:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as outside:
         someone.take(someone.turn(model="gpt-5.5"), OUTSIDE=outside)
         assert "Read-only file system" in someone.server.requests[1].results[0]
         assert os.listdir(outside) == []
