@@ -33,7 +33,7 @@ bench: $(STAMP) ## measure the runtime against a plain shell loop
 torture: $(STAMP) ## kill the program TORTURE (500) times and look for anything lost
 	@RAYMOND_TORTURE=$(TORTURE) $(BIN)/python -m pytest -m torture -n 2 --timeout 3600
 
-e2e: $(STAMP) ## tests with the real Claude Code against a model faked on loopback
+e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked on loopback
 	@bash tests/e2e/install
 	@$(BIN)/python -m pytest -m e2e -n 2 tests/e2e
 

@@ -133,3 +133,22 @@ def test_a_backend_that_is_broken_fails_its_turns_and_not_the_run(quill: Path, t
     assert (ran.code, ran.run.agents["main"].error) == (1, "its backend is broken: KeyError: b'one'")
     assert room.raymond("doctor").returncode in (0, 1)
     room.clear()
+
+
+@pytest.mark.parametrize("method", ["command", "recall", "look", "reader"])
+def test_whatever_a_backend_raises_the_run_is_kept(quill: Path, tmp_path: Path, method: str) -> None:
+    """Nothing ends with a traceback, and what was mended goes on."""
+    good = (quill / "raymond_quill.py").read_text()
+    raises = f"def {method}(self, *_):\n        raise KeyError('oops')\n\n    def no_{method}("
+    room = Room(tmp_path)
+    room.environment |= {"PYTHONPATH": str(quill), "PATH": os.environ["PATH"], "QUILL_TALKS": str(quill)}
+    (quill / "answer").write_text("<result>written</result>")
+    (quill / "raymond_quill.py").write_text(good.replace(f"def {method}(", raises, 1))
+    ran = room.command({"START.md": "---\nretries: 0\n---\nWrite."}, "--backend", "quill")
+    assert ran.code == {"command": 1, "reader": 1, "look": 5, "recall": 0}[method]
+    assert "Traceback" not in ran.err
+    if ran.code == 1:
+        assert ran.run.agents["main"].error == "its backend is broken: KeyError: 'oops'"
+        (quill / "raymond_quill.py").write_text(good)
+        assert room.resume().result == "written"
+    room.clear()

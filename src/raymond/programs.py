@@ -67,6 +67,15 @@ def _hear(reader: int) -> bytes | None:
     return heard
 
 
+def checked(path: str, title: str, oldest: tuple[int, ...], without: tuple[str, ...]) -> tuple[str, str]:
+    """What a program says of its version, and why it cannot be used when it says none or is too old."""
+    said, problem = version(path, without)
+    if said and numbers(said) < oldest:
+        found = next(word for word in said.split() if numbers(word))
+        problem = f"{path} is {title} {found}; Raymond needs {'.'.join(map(str, oldest))} or later"
+    return said, problem
+
+
 def numbers(said: str) -> tuple[int, ...]:
     """The version in a text, as numbers that can be compared; nothing when there is none."""
     found = re.search(r"\d+(?:\.\d+)+", said)

@@ -222,7 +222,11 @@ class ProgramTurn(TurnStep):
         path = os.path.join(spool, "prompt")
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(self.turn.prompt)
-        command = self._backend.command(self.turn)
+        command = self.reader.command()
+        if isinstance(command, Trouble):
+            self._gone = True
+            self.conclude(command)
+            return
         for name, data in command.files.items():
             with open(os.path.join(spool, name), "wb", opener=private) as beside:
                 beside.write(data)
@@ -272,7 +276,7 @@ class ProgramTurn(TurnStep):
         return False
 
     def _take_up_lost(self) -> None:
-        recalled = self._backend.recall(self.turn)
+        recalled = self.reader.recall()
         if recalled:
             self.conclude(recalled)
         else:

@@ -695,11 +695,16 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--log", type=Path, help="a file that gets every request as a line of JSON")
     given = parser.parse_args(None if arguments is None else list(arguments))
     with Model(port=given.port, log=given.log) as server:
-        print(server.port, flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            pass
+        serve(server)
+
+
+def serve(server: Model) -> None:
+    """Say the port, and wait until somebody interrupts."""
+    print(server.port, flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        pass
 
 
 if __name__ == "__main__":

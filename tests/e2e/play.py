@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import yaml
 
-from e2e.model import Answer, Model, Request, Text
+from e2e.model import Answer, Model, Request, Text, serve
 
 
 class Play:
@@ -55,11 +55,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 is any free one; it is printed")
     given = parser.parse_args()
     with Model(Play(given.workflow), port=given.port) as server:
-        print(server.port, flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            pass
+        serve(server)
 
 
 if __name__ == "__main__":

@@ -40,10 +40,7 @@ class Claude:
         path, problem = programs.locate(self._program)
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL)
-        version, problem = programs.version(path, OUTER)
-        if version and programs.numbers(version) < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            problem = f"{path} is Claude Code {version.partition(' ')[0]}; Raymond needs {oldest} or later"
+        version, problem = programs.checked(path, "Claude Code", OLDEST, OUTER)
         folder = os.path.dirname(sessions())
         payer = _payer(os.environ, folder)
         hint = "claude update" if problem else "" if payer else _LOG_IN

@@ -112,10 +112,7 @@ class Codex:
         path, problem = programs.locate(self._program)
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL)
-        version, problem = programs.version(path, OUTER)
-        if version and programs.numbers(version) < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            problem = f"{path} is Codex {version.rpartition(' ')[2]}; Raymond needs {oldest} or later"
+        version, problem = programs.checked(path, "Codex", OLDEST, OUTER)
         payer = _payer(os.environ)
         hint = "codex update" if problem else "" if payer else _LOG_IN
         return Found(program=path, problem=problem, version=version, payer=payer, hint=hint)

@@ -1,4 +1,4 @@
-"""What programs print, read without trust: a line of JSON, a number in it, and a reader that cannot end a run."""
+"""What programs print, read without trust: a line of JSON, a number in it, and a backend that cannot end a run."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from raymond.backends import Backend, Found, Observation, Reader, Reply, Trouble, Turn
+from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn
 from raymond.core import Spending
 
 _LONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
@@ -35,12 +35,21 @@ def number(value: object) -> float:
 
 
 class Guarded:
-    """The reader of a backend, which may be anybody's: its faults end a turn, not the run."""
+    """A backend for one turn. It may be anybody's: its faults end that turn, not the run."""
 
     def __init__(self, backend: Backend, turn: Turn) -> None:
+        self._backend = backend
         self._turn = turn
         self._fault = ""
         self._reader: Reader | None = self._ask(lambda: backend.reader(turn), None)
+
+    def command(self) -> Command | Trouble:
+        """What to start; a backend that cannot say is not set up."""
+        return self._ask(lambda: self._backend.command(self._turn), None) or Trouble(kind="setup", error=self._fault)
+
+    def recall(self) -> Reply | None:
+        """The reply of a turn whose output is lost, when the backend has it."""
+        return self._ask(lambda: self._backend.recall(self._turn), None)
 
     def _ask(self, question: Callable[[], T], otherwise: T) -> T:
         try:
