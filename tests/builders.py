@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raymond import core, evolution, requests, schedule, tags, workflow
+from raymond import core, evolution, requests, schedule
 from raymond.agent import SCRIPTS, Agent
 from raymond.core import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
 from raymond.events import Decision, Event, RequestTaken, RunStarted
+from raymond.language import tags, workflow
+from raymond.language.workflow import Workflow
 from raymond.requests import Request
 from raymond.run import Run
 from raymond.variables import Placed
-from raymond.workflow import Workflow
 
 KEY = "6b9f0f5e-4a4b-4d0c-9f1e-0d8f6d6c2a11"
 START = 1_000_000.0

@@ -11,7 +11,7 @@ from raymond.backends.claude import Claude, sessions
 from raymond.backends.stream import StreamReader
 from raymond.core import Spending
 from raymond.events import RunStarted
-from raymond.policy import Policy
+from raymond.language.policy import Policy
 from raymond.prices import UNKNOWN_TURN
 
 RECORDINGS = Path(__file__).parent / "e2e" / "recordings"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, place, start
-from raymond import core, evolution, limits, prompts, run, schedule, tags, views
+from raymond import core, evolution, limits, prompts, run, schedule, views
 from raymond.core import Begin, Failure, Interruption, Output, Spending, Stop, Tick
 from raymond.events import (
     AgentFailed,
@@ -26,6 +26,7 @@ from raymond.events import (
     StepStarted,
     WorkflowChanged,
 )
+from raymond.language import tags
 from raymond.run import Run
 
 FILES = {

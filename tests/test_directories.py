@@ -8,8 +8,8 @@ import pytest
 
 from raymond.directories import allowed, directories
 from raymond.events import AgentFailed, AgentStarted, RunStarted
+from raymond.language.tags import Fork, Goto, Reset
 from raymond.run import Run
-from raymond.tags import Fork, Goto, Reset
 from running import Ran, Room
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "PATH": os.environ["PATH"]}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond import console, journal, lint, loader, tags, workflow
+from raymond import console, journal, loader
 from raymond.backends import scripted
 from raymond.errors import WorkflowError
 from raymond.events import (
@@ -24,6 +24,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.language import lint, tags, workflow
 from running import PATIENCE, Ran, Room
 
 ROOT = Path(__file__).parent.parent

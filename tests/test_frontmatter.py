@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond import frontmatter
 from raymond.errors import Diagnostic
+from raymond.language import frontmatter
 
 
 def wrong(text: str) -> Diagnostic:

@@ -14,8 +14,9 @@ from typing import get_args
 import msgspec
 import pytest
 
-from raymond import errors, events, lint, policy
+from raymond import errors, events
 from raymond.cli import COMMANDS
+from raymond.language import lint, policy
 
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = ROOT / "src" / "raymond"

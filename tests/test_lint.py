@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from raymond import lint, workflow
 from raymond.errors import Diagnostic
+from raymond.language import lint, workflow
 
 NEXT = {"NEXT.md": "", "B.sh": ""}
 

@@ -18,7 +18,7 @@ from raymond.events import (
     StepRefused,
     StepStarted,
 )
-from raymond.policy import Policy
+from raymond.language.policy import Policy
 from raymond.run import Run
 
 FILES = {

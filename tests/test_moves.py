@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head
-from raymond import moves, tags
+from raymond import moves
 from raymond.agent import Frame, Outcome
 from raymond.events import (
     AgentCalled,
@@ -21,6 +21,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.language import tags
 from raymond.moves import Landing, Problem
 
 FILES = {

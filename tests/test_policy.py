@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from raymond import policy
 from raymond.errors import Diagnostic
-from raymond.policy import Allowed, Evaluator, Parsed, Policy
-from raymond.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
+from raymond.language import policy
+from raymond.language.policy import Allowed, Evaluator, Parsed, Policy
+from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
 
 
 def prompt(head: str, **more: Any) -> Parsed:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from builders import head, place, start
-from raymond import policy, rights
+from raymond import rights
+from raymond.language import policy
 from raymond.rights import Rights
 
 

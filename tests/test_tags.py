@@ -2,8 +2,8 @@
 
 import pytest
 
-from raymond import tags
-from raymond.tags import Ask, Call, Fork, Function, Goto, Reading, Refused, Reset, Result, Transition, Wait
+from raymond.language import tags
+from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reading, Refused, Reset, Result, Transition, Wait
 
 ONE = "end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>"
 A = Goto(target="A.md")

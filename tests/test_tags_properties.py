@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from raymond import scanner, tags
-from raymond.tags import Goto, Reading
+from raymond.language import scanner, tags
+from raymond.language.tags import Goto, Reading
 
 FRAGMENTS = [
     *("<goto>", "</goto>", "<goto>A</goto>", "<goto input='x'>", '<goto\ninput="', "<goto", "<gotox>", "<goto/>"),

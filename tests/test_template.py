@@ -2,7 +2,7 @@
 
 import pytest
 
-from raymond import template
+from raymond.language import template
 
 VALUES = {"input": "in", "state": "{{input}}", "_x1": "under", "empty": ""}
 INCLUDE = {"rules": "be kind, {{input}}; {{include:rules}} {{who}}", "a b.md": "spaced"}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from raymond import workflow
 from raymond.errors import Diagnostic
-from raymond.policy import Policy
-from raymond.workflow import Settings, Unresolved, Workflow
+from raymond.language import workflow
+from raymond.language.policy import Policy
+from raymond.language.workflow import Settings, Unresolved, Workflow
 
 
 def build(*names: str, **more: Any) -> Workflow:

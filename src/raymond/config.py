@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.errors import UsageError
-from raymond.keys import PERMISSION_MODES
+from raymond.language.policy_keys import PERMISSION_MODES
 from raymond.prices import UNKNOWN_TURN, Price
 
 POLICY_FILE = "/etc/raymond/policy.toml"

@@ -23,7 +23,7 @@ from typing import Any, assert_never
 
 from msgspec import Struct
 
-from raymond import durations, limits, money, moves, policy
+from raymond import durations, limits, money, moves
 from raymond.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, backend_of
 from raymond.events import (
     ZERO,
@@ -44,11 +44,12 @@ from raymond.events import (
     StepRefused,
     StepStarted,
 )
+from raymond.language import policy
+from raymond.language.policy import Policy
+from raymond.language.tags import Reading, Transition
 from raymond.moves import Problem
-from raymond.policy import Policy
 from raymond.run import Run, pool_of, shut
 from raymond.schedule import over_at, reached
-from raymond.tags import Reading, Transition
 from raymond.variables import Placed
 
 

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable
 from functools import lru_cache
 
+from raymond.language.tags import Fork, Reset, Transition
 from raymond.run import Run
-from raymond.tags import Fork, Reset, Transition
 
 
 def directories(run: Run, base: str, asked: Iterable[Transition]) -> dict[str, str]:

@@ -4,9 +4,10 @@ import os
 import time
 from collections.abc import Iterator
 
-from raymond import journal, lock, tags, transcripts, views
+from raymond import journal, lock, transcripts, views
 from raymond.events import Decision, Spent
 from raymond.evolution import apply
+from raymond.language import tags
 from raymond.project import Project
 from raymond.run import Run
 

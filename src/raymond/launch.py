@@ -9,11 +9,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond import __version__, config, core, journal, lint, loader, lock, rights
+from raymond import __version__, config, core, journal, loader, lock, rights
 from raymond.backends import registry
 from raymond.driver import Driver, Face
 from raymond.errors import Diagnostic, JournalError, UsageError, WorkflowError
 from raymond.events import Decision, RunStarted
+from raymond.language import lint
+from raymond.language.workflow import Workflow
 from raymond.loader import Loaded
 from raymond.lock import Lock
 from raymond.prices import UNKNOWN_TURN, Price
@@ -21,7 +23,6 @@ from raymond.project import ID_FORM, Project
 from raymond.run import Run
 from raymond.secrets import Secrets
 from raymond.variables import Placed
-from raymond.workflow import Workflow
 
 
 class Options(Struct, kw_only=True):

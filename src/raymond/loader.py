@@ -10,11 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond import archive, frontmatter
+from raymond import archive
 from raymond.archive import MOST_BYTES, MOST_FILES, refusal, too_large
 from raymond.errors import Diagnostic, WorkflowError, visible
+from raymond.language import frontmatter
+from raymond.language.workflow import SETTINGS_FILE, Workflow, bare, build, extension, is_state, read_settings
 from raymond.project import write_all
-from raymond.workflow import SETTINGS_FILE, Workflow, bare, build, extension, is_state, read_settings
 
 _BOM = b"\xef\xbb\xbf"
 _HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")

@@ -2,7 +2,7 @@
 
 from raymond import prices
 from raymond.agent import READY, RUNNING, SCRIPTS, SLEEPING, Agent, backend_of
-from raymond.policy import Policy
+from raymond.language.policy import Policy
 from raymond.run import Run
 
 LEAST = 0.05

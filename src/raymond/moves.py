@@ -22,10 +22,10 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
+from raymond.language.workflow import Unresolved, resolve
 from raymond.run import Run
-from raymond.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
 from raymond.variables import Placed
-from raymond.workflow import Unresolved, resolve
 
 
 class Problem(Struct, frozen=True):

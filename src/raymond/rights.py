@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
-from raymond import frontmatter
 from raymond.errors import Diagnostic
 from raymond.events import RunStarted
-from raymond.policy import Policy
-from raymond.workflow import State, Workflow, mark_of
+from raymond.language import frontmatter
+from raymond.language.policy import Policy
+from raymond.language.workflow import State, Workflow, mark_of
 
 USUAL = "acceptEdits"
 _RANKS = {"plan": 0, "dontAsk": 1, "default": 1, USUAL: 2, "bypassPermissions": 3}

@@ -8,10 +8,11 @@ import time
 
 import msgspec
 
-from raymond import tags, variables
+from raymond import variables
 from raymond.agent import Agent
 from raymond.core import Output, Spending, meant
 from raymond.directories import directories
+from raymond.language import tags
 from raymond.process import DEV_NULL, MARK, spawn
 from raymond.project import private
 from raymond.run import Run

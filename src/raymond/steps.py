@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from raymond.agent import Agent
 from raymond.core import Failure, Interruption, Output, Spending
-from raymond.policy import Policy
+from raymond.language.policy import Policy
 from raymond.polling import Poll
 from raymond.process import GRACE, Marks, Watcher, signal_group
 from raymond.secrets import Secrets

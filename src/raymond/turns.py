@@ -8,12 +8,13 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from raymond import limits, prompts, rights, tags
+from raymond import limits, prompts, rights
 from raymond.agent import Agent
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
 from raymond.backends.lines import Guarded
 from raymond.core import Failure, Interruption, Output, Spending, meant
 from raymond.directories import directories
+from raymond.language import tags
 from raymond.lock import start_time
 from raymond.prices import Prices
 from raymond.process import MARK, alive, spawn

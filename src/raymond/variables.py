@@ -3,10 +3,10 @@
 import msgspec
 from msgspec import Struct
 
-from raymond import policy
 from raymond.agent import Agent, file_name
+from raymond.language import policy
+from raymond.language.workflow import Workflow
 from raymond.run import Run
-from raymond.workflow import Workflow
 
 
 class Placed(Struct, frozen=True):

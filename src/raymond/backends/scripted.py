@@ -79,7 +79,7 @@ class Replies:
     """
 
     def __init__(self, text: str, file: str = "replies.yaml") -> None:
-        from raymond import frontmatter
+        from raymond.language import frontmatter
 
         self._file = file
         document = frontmatter.load(text, file=file)

@@ -9,7 +9,7 @@ import click
 from raymond import config
 from raymond.config import Config
 from raymond.errors import UsageError
-from raymond.keys import PERMISSION_MODES
+from raymond.language.policy_keys import PERMISSION_MODES
 
 if TYPE_CHECKING:
     from raymond.launch import Options
@@ -233,7 +233,7 @@ def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]
             raise UsageError(f"`{one}` names no state", hint="--set REVIEW.md.max_visits=5")
         if not equals or not dot:
             raise UsageError(f"`{one}` sets nothing", hint="--set REVIEW.md.max_visits=5")
-        from raymond import frontmatter
+        from raymond.language import frontmatter
 
         document = frontmatter.load(f"{key}: {value}", file="--set")
         if document.diagnostics or key not in document.values:

@@ -13,9 +13,9 @@ from raymond import config, console, journal, latest, launch, loader, lock, view
 from raymond.cli import background, choose, driving, flags
 from raymond.errors import Error, JournalError, UsageError
 from raymond.events import Decision, RunStarted
+from raymond.language.workflow import bare
 from raymond.project import Project
 from raymond.requests import Request
-from raymond.workflow import bare
 
 _MOVES = ("goto", "result", "retry", "give_up")
 

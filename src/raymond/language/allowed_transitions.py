@@ -5,8 +5,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond import durations, tags
-from raymond.tags import Transition
+from raymond import durations
+from raymond.language import tags
+from raymond.language.tags import Transition
 
 EXTENSIONS = (".md", ".sh", ".py", ".ps1", ".bat")
 FIELDS = {

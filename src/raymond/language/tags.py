@@ -6,10 +6,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from raymond import durations
-from raymond.scanner import LIMIT as LIMIT
-from raymond.scanner import NAMES as NAMES
-from raymond.scanner import Scanner
-from raymond.scanner import Tag as Tag
+from raymond.language.scanner import LIMIT as LIMIT
+from raymond.language.scanner import NAMES as NAMES
+from raymond.language.scanner import Scanner
+from raymond.language.scanner import Tag as Tag
 
 MOST_FORKS = 10_000
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond import frontmatter, tags
-from raymond.allowed import NEEDED, Allowed, bare, make, matches, show, write
 from raymond.errors import Diagnostic
-from raymond.frontmatter import Document, Mark, Path
-from raymond.keys import KEYS, Evaluator
-from raymond.tags import Transition
+from raymond.language import frontmatter, tags
+from raymond.language.allowed_transitions import NEEDED, Allowed, bare, make, matches, show, write
+from raymond.language.frontmatter import Document, Mark, Path
+from raymond.language.policy_keys import KEYS, Evaluator
+from raymond.language.tags import Transition
 
 __all__ = ["Allowed", "Evaluator", "Parsed", "Policy", "bare", "check", "implicit", "instructions", "parse", "permit"]
 

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from raymond import durations, frontmatter, tags
-from raymond.allowed import FIELDS, TIMES, Allowed
-from raymond.frontmatter import Document, Path
+from raymond import durations
+from raymond.language import frontmatter, tags
+from raymond.language.allowed_transitions import FIELDS, TIMES, Allowed
+from raymond.language.frontmatter import Document, Path
 
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_DENIED = ("count", "pause")

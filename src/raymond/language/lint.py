@@ -8,12 +8,13 @@ from itertools import pairwise
 import msgspec
 from msgspec import Struct
 
-from raymond import durations, frontmatter, secrets, tags
-from raymond.allowed import FIELDS, STATE_FIELDS, TIMES
+from raymond import durations, secrets
 from raymond.errors import Diagnostic
-from raymond.frontmatter import Mark, Path
-from raymond.scanner import Tag, read_opening
-from raymond.workflow import SETTINGS_FILE, State, Unresolved, Workflow, extension, mark_of, resolve
+from raymond.language import frontmatter, tags
+from raymond.language.allowed_transitions import FIELDS, STATE_FIELDS, TIMES
+from raymond.language.frontmatter import Mark, Path
+from raymond.language.scanner import Tag, read_opening
+from raymond.language.workflow import SETTINGS_FILE, State, Unresolved, Workflow, extension, mark_of, resolve
 
 ERRORS = frozenset(
     "no-entry ambiguous-entry bad-frontmatter unknown-key bad-value missing-target ambiguous-target wrong-platform"

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from raymond import frontmatter, policy
-from raymond.allowed import EXTENSIONS, bare
 from raymond.errors import Diagnostic
-from raymond.frontmatter import Document, Mark, Path
-from raymond.keys import count, dollars, flag, text, texts
-from raymond.policy import Policy
+from raymond.language import frontmatter, policy
+from raymond.language.allowed_transitions import EXTENSIONS, bare
+from raymond.language.frontmatter import Document, Mark, Path
+from raymond.language.policy import Policy
+from raymond.language.policy_keys import count, dollars, flag, text, texts
 
 __all__ = ["Settings", "State", "Unresolved", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
 

@@ -1,0 +1,1 @@
+"""What an author writes, as values: tags, policies, workflows. Pure."""
