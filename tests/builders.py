@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raymond import core, evolution, requests, schedule
-from raymond.agent import SCRIPTS, Agent
-from raymond.core import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
-from raymond.events import Decision, Event, RequestTaken, RunStarted
 from raymond.language import tags, workflow
 from raymond.language.workflow import Workflow
-from raymond.requests import Request
-from raymond.run import Run
-from raymond.variables import Placed
+from raymond.machine import decide, evolve, requests, schedule
+from raymond.machine.agent import SCRIPTS, Agent
+from raymond.machine.events import Decision, Event, RequestTaken, RunStarted
+from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
+from raymond.machine.requests import Request
+from raymond.machine.run import Run
+from raymond.machine.variables import Placed
 
 KEY = "6b9f0f5e-4a4b-4d0c-9f1e-0d8f6d6c2a11"
 START = 1_000_000.0
@@ -66,7 +66,7 @@ class Play:
         self.run = Run()
         self.now = START
         self.decisions: list[Decision] = []
-        self.commit(core.begin(start(self.placed, **given)))
+        self.commit(decide.begin(start(self.placed, **given)))
 
     # what a run is made of
 
@@ -100,11 +100,11 @@ class Play:
         """Let events be true as one decision."""
         if events:
             self.decisions.append(Decision(seq=self.run.seq + 1, time=self.now, events=events))
-            evolution.apply(self.run, self.decisions[-1])
+            evolve.apply(self.run, self.decisions[-1])
         return events
 
     def put(self, input: Input) -> list[Event]:
-        return self.commit(core.decide(self.run, self.placed, input))
+        return self.commit(decide.decide(self.run, self.placed, input))
 
     def begin(self, agent: str = "main") -> Event:
         """Start the step of an agent that is owed."""

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from raymond import console, journal, launch, loader, transcripts, views
-from raymond.events import Event, StepStarted
 from raymond.launch import Options
+from raymond.machine.events import Event, StepStarted
+from raymond.machine.run import Run
 from raymond.project import Project
-from raymond.run import Run
 
 PATIENCE = 60.0
 """Seconds until something that does not come is called missing; nothing is measured with it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from raymond import programs
-from raymond.events import AgentFailed, AgentPaused, StepFailed, StepRefused, StepStarted
+from raymond.machine.events import AgentFailed, AgentPaused, StepFailed, StepRefused, StepStarted
 from running import Ran, Room, until
 
 PLAYED = f"""\

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from raymond import rights
 from raymond.backends import Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.claude import Claude, sessions
 from raymond.backends.stream import StreamReader
-from raymond.core import Spending
-from raymond.events import RunStarted
 from raymond.language.policy import Policy
-from raymond.prices import UNKNOWN_TURN
+from raymond.machine import rights
+from raymond.machine.events import RunStarted
+from raymond.machine.inputs import Spending
+from raymond.machine.prices import UNKNOWN_TURN
 
 RECORDINGS = Path(__file__).parent / "e2e" / "recordings"
 SESSION = "11111111-1111-5111-8111-111111111111"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from raymond.backends import Abilities, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.codex import OUTER, Codex, CodexReader, home
-from raymond.core import Spending
-from raymond.limits import KINDS
-from raymond.prices import UNKNOWN_TURN
+from raymond.machine.failures import KINDS
+from raymond.machine.inputs import Spending
+from raymond.machine.prices import UNKNOWN_TURN
 
 RECORDINGS = Path(__file__).parent / "e2e" / "recordings"
 SESSION = "00000000-0000-7000-8000-000000000001"

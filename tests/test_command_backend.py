@@ -11,9 +11,9 @@ import pytest
 
 from raymond.backends import Observation, Reply, Setup, Trouble, Turn, trial
 from raymond.backends.command import CommandBackend
-from raymond.core import Spending
 from raymond.errors import UsageError
-from raymond.events import AgentFailed, StepFailed, StepFinished, StepInterrupted, StepRefused, StepStarted
+from raymond.machine.events import AgentFailed, StepFailed, StepFinished, StepInterrupted, StepRefused, StepStarted
+from raymond.machine.inputs import Spending
 from running import GO, Ran, Room, alive, until
 
 NOTES = """\

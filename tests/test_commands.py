@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from raymond.events import AgentRetried, LimitsChanged, RunStarted, StepFailed, StepStarted
+from raymond.machine.events import AgentRetried, LimitsChanged, RunStarted, StepFailed, StepStarted
 from running import GO, Room, until
 
 DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}

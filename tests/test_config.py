@@ -13,7 +13,7 @@ import pytest
 from raymond import config, launch, loader
 from raymond.cli import flags
 from raymond.errors import UsageError
-from raymond.events import RunStarted
+from raymond.machine.events import RunStarted
 from running import Room
 
 DONE = {"START.sh": "echo '<result>done</result>'"}

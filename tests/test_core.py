@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, place, start
-from raymond import core, evolution, limits, prompts, run, schedule, views
-from raymond.core import Begin, Failure, Interruption, Output, Spending, Stop, Tick
-from raymond.events import (
+from raymond import views
+from raymond.language import tags
+from raymond.machine import decide, evolve, failures, prompts, run, schedule
+from raymond.machine.events import (
     AgentFailed,
     AgentHeld,
     AgentMoved,
@@ -26,8 +27,8 @@ from raymond.events import (
     StepStarted,
     WorkflowChanged,
 )
-from raymond.language import tags
-from raymond.run import Run
+from raymond.machine.inputs import Begin, Failure, Interruption, Output, Spending, Stop, Tick
+from raymond.machine.run import Run
 
 FILES = {
     "START.md": "",
@@ -73,7 +74,7 @@ def started(play: Play, agent: str = "main") -> StepStarted:
 def test_a_run_begins_with_itself_and_its_main_agent() -> None:
     placed = place(FILES)
     first = start(placed, input="do it")
-    assert core.begin(first) == [first, AgentStarted(agent="main", state="START.md", input="do it")]
+    assert decide.begin(first) == [first, AgentStarted(agent="main", state="START.md", input="do it")]
 
 
 def test_a_step_of_a_script_has_a_number_and_no_session() -> None:
@@ -83,18 +84,20 @@ def test_a_step_of_a_script_has_a_number_and_no_session() -> None:
 def test_a_turn_is_told_what_to_write_and_what_to_branch_from() -> None:
     play = Play(FILES)
     first = started(play)
-    session = core.session_of(play.run, 1, 1)
+    session = decide.session_of(play.run, 1, 1)
     assert first == StepStarted(agent="main", step=1, backend="claude", session=session)
     play.say("<goto>A</goto>")
-    again = core.session_of(play.run, 2, 1)
+    again = decide.session_of(play.run, 2, 1)
     assert started(play) == StepStarted(agent="main", step=2, backend="claude", session=again, base=session)
 
 
 def test_ids_of_sessions_are_derived_and_never_the_same() -> None:
     one, other = Play(FILES), Play(FILES, key="00000000-0000-4000-8000-000000000000")
-    ids = [core.session_of(play.run, step, turn) for play in (one, other) for step in (1, 2, 11) for turn in (1, 2, 12)]
+    ids = [
+        decide.session_of(play.run, step, turn) for play in (one, other) for step in (1, 2, 11) for turn in (1, 2, 12)
+    ]
     assert len(set(ids)) == len(ids)
-    assert core.session_of(Play(FILES).run, 1, 1) == ids[0]
+    assert decide.session_of(Play(FILES).run, 1, 1) == ids[0]
 
 
 # Sessions: what the next turn branches from
@@ -129,7 +132,7 @@ def test_a_call_branches_from_the_caller_and_the_caller_goes_on_as_it_was() -> N
 def test_a_function_sees_nothing_and_the_caller_goes_on_as_it_was() -> None:
     play = at("A")
     play.say('<function return="N">B</function>')
-    caller = core.session_of(play.run, 2, 1)
+    caller = decide.session_of(play.run, 2, 1)
     assert started(play).base == ""
     play.say("<result>x</result>")
     assert started(play).base == caller
@@ -159,7 +162,7 @@ def test_waits_asks_and_sleep_keep_the_conversation() -> None:
     play.say("<goto after='5m'>B</goto>")
     session = play.main.session
     play.pass_time(300)
-    assert session == core.session_of(play.run, 4, 1)
+    assert session == decide.session_of(play.run, 4, 1)
     assert started(play).base == session
 
 
@@ -232,7 +235,7 @@ def test_what_a_step_costs_is_counted_however_it_ends() -> None:
     assert play.last[0] == StepFinished(
         agent="main",
         step=1,
-        session=core.session_of(play.run, 1, 1),
+        session=decide.session_of(play.run, 1, 1),
         cost=0.25,
         tokens_in=10,
         tokens_out=1,
@@ -254,7 +257,7 @@ def test_a_reply_without_a_tag_is_answered_with_what_would_be_right() -> None:
             step=2,
             reason="the output has no transition",
             hint="end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>",
-            session=core.session_of(play.run, 2, 1),
+            session=decide.session_of(play.run, 2, 1),
             cost=0.5,
         )
     ]
@@ -369,7 +372,7 @@ def test_what_the_policy_leaves_open_must_be_said(state: str, text: str) -> None
 
 def test_an_implied_transition_has_its_directory_and_its_variables() -> None:
     play = at("FORKS")
-    meant = core.meant(core.policy_of(play.placed, "FORKS.md"), tags.read("no tag"))
+    meant = decide.meant(decide.policy_of(play.placed, "FORKS.md"), tags.read("no tag"))
     assert [one.cd for one in meant if isinstance(one, tags.Fork)] == ["sub"]
     play.say("no tag", cds={"sub": "/project/sub"})
     assert (play.agent("main_a1").cwd, play.agent("main_a1").variables) == ("/project/sub", {"item": "1"})
@@ -938,7 +941,7 @@ def test_a_conversation_that_the_backend_named_is_known_before_the_turn_ends() -
     play.begin()
     assert play.name("its-own") == [SessionNamed(agent="main", step=2, session="its-own")]
     assert (play.main.turn_session, play.main.status) == ("its-own", "running")
-    assert evolution.fold(play.decisions).agents["main"].turn_session == "its-own"
+    assert evolve.fold(play.decisions).agents["main"].turn_session == "its-own"
     play.say("<goto>B</goto>")
     assert started(play).base == "its-own"
 
@@ -1101,7 +1104,7 @@ def test_a_run_that_reaches_a_limit_with_its_last_step_is_done() -> None:
 
 def test_time_says_nothing_when_nothing_is_due() -> None:
     play = at("A")
-    assert core.decide(play.run, play.placed, Tick(time=START + 10**6)) == []
+    assert decide.decide(play.run, play.placed, Tick(time=START + 10**6)) == []
     assert not schedule.due(play.run, START + 10**6)
 
 
@@ -1110,7 +1113,7 @@ def test_a_moment_brings_one_thing_at_a_time() -> None:
     play.say("<fork after='5s'>A</fork><fork after='3s'>B</fork><goto after='4s'>N</goto>")
     assert schedule.wake_at(play.run) == START + 3
     tick = Tick(time=START + 5)
-    assert core.decide(play.run, play.placed, tick) == [AgentWoke(agent="main_b2")]
+    assert decide.decide(play.run, play.placed, tick) == [AgentWoke(agent="main_b2")]
     assert play.pass_time(5) == [AgentWoke(agent=name) for name in ("main_b2", "main", "main_a1")]
     assert schedule.owed(play.run) == ["main_b2", "main", "main_a1"]
 
@@ -1266,7 +1269,7 @@ def test_an_agent_asleep_beyond_the_time_of_its_run_is_left_asleep() -> None:
 def test_a_limit_whose_reset_is_over_when_it_is_heard_of_is_tried_again_soon() -> None:
     play = Play(FILES, backend="claude")
     play.fail("limit", retry_at=START - 5)
-    assert play.run.closed["claude"].until == START + limits.OVERLOAD_WAITS[0]
+    assert play.run.closed["claude"].until == START + failures.OVERLOAD_WAITS[0]
     play = Play(FILES, backend="claude")
     play.fail("limit")
-    assert play.run.closed["claude"].until == START + limits.LIMIT_UNKNOWN
+    assert play.run.closed["claude"].until == START + failures.LIMIT_UNKNOWN

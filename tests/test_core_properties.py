@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from builders import Play, block, head
-from raymond import core, events, evolution, journal, schedule, views
-from raymond.agent import SCRIPTS, Agent, backend_of
-from raymond.core import Spending, Tick
-from raymond.events import AgentHeld, Decision, Event, RequestTaken, StepStarted
-from raymond.run import Run
+from raymond import journal, views
+from raymond.machine import decide, events, evolve, schedule
+from raymond.machine.agent import SCRIPTS, Agent, backend_of
+from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, StepStarted
+from raymond.machine.inputs import Spending, Tick
+from raymond.machine.run import Run
 from reference import Reference, Said
 
 TORTURE = os.environ.get("HYPOTHESIS_PROFILE") == "torture"
@@ -454,7 +455,7 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.0, 1.0, 5.0, 15.0, 60.0, 300.0, 1000.0, -1.0, -100.0]))
     def time_passes(self, seconds: float) -> None:
         self.play.now += seconds
-        while decided := core.decide(self.play.run, self.play.placed, Tick(time=self.play.now)):
+        while decided := decide.decide(self.play.run, self.play.placed, Tick(time=self.play.now)):
             assert schedule.due(self.play.run, self.play.now)
             self.play.commit(decided)
             assert len(self.play.decisions) < 2000, "time does not end"
@@ -599,7 +600,7 @@ class Machine(RuleBasedStateMachine):
         for decision in self.play.decisions[len(self.kept) :]:
             self.kept.append(msgspec.json.decode(events.encode(decision), type=Decision))
             assert self.kept[-1] == decision
-        assert plain(evolution.fold(self.kept)) == plain(self.play.run)
+        assert plain(evolve.fold(self.kept)) == plain(self.play.run)
 
     def teardown(self) -> None:
         """Cut anywhere, keep a snapshot, fold the rest: the same run."""
@@ -609,11 +610,11 @@ class Machine(RuleBasedStateMachine):
         whole = plain(self.play.run)
         early = Run()
         for cut, decision in enumerate(decisions, 1):
-            evolution.apply(early, decision)
+            evolve.apply(early, decision)
             kept = unpacked(early)
             assert plain(kept) == plain(early)
             if cut % 7 == 0:
-                assert plain(evolution.fold(decisions[cut:], kept)) == whole
+                assert plain(evolve.fold(decisions[cut:], kept)) == whole
 
 
 Machine.TestCase.settings = settings(
@@ -682,7 +683,7 @@ def test_whatever_an_agent_says_the_core_decides(state: str, texts: list[str], i
         for name in schedule.owed(play.run):
             play.say(text, name, cds={"sub": "/project/sub"} if "sub" in text else {})
         play.pass_time(400.0)
-    assert plain(evolution.fold(play.decisions)) == plain(play.run)
+    assert plain(evolve.fold(play.decisions)) == plain(play.run)
     assert "deciding" not in play.statuses().values()
     views.state_file(play.run)
     assert [views.line(event) for event in play.events]
@@ -783,7 +784,7 @@ def test_cut_after_any_decision_and_resumed_a_run_ends_the_same(said: list[Said]
     assert whole.run.ended == "completed"
     play = Play(FILES)
     drive(play, said, cut)
-    play.run = unpacked(evolution.fold(play.decisions))
+    play.run = unpacked(evolve.fold(play.decisions))
     play.resume()
     for agent in list(play.run.agents.values()):
         if agent.status == "running":

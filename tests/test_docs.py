@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 import cli_reference
-from raymond import cli, config, events
-from raymond.prices import Price
+from raymond import cli, config
+from raymond.machine import events
+from raymond.machine.prices import Price
 from running import Room, until
 
 ROOT = Path(__file__).resolve().parent.parent

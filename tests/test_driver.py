@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raymond import inbox
-from raymond.events import (
+from raymond.machine.events import (
     AgentMoved,
     AgentStarted,
     AgentWoke,
@@ -24,7 +24,7 @@ from raymond.events import (
     StepStarted,
     WaitEnded,
 )
-from raymond.requests import Request
+from raymond.machine.requests import Request
 from running import GO, Live, Room, alive, until
 
 

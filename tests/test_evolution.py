@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from builders import START, Play, place, start
-from raymond import core, evolution, schedule
-from raymond.agent import Outcome
-from raymond.events import (
+from raymond.machine import decide, evolve, schedule
+from raymond.machine.agent import Outcome
+from raymond.machine.events import (
     AgentFailed,
     AgentStarted,
     BackendClosed,
@@ -22,21 +22,21 @@ from raymond.events import (
     StepStarted,
     WorkflowChanged,
 )
-from raymond.run import Run
+from raymond.machine.run import Run
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}
 WAVE = "<fork>A</fork><fork>S</fork><fork>B</fork><fork>T</fork><fork>A</fork><fork>S</fork><wait>N</wait>"
 
 
 def first(**given: Any) -> Decision:
-    return Decision(seq=1, time=START, events=core.begin(start(place(FILES), **given)))
+    return Decision(seq=1, time=START, events=decide.begin(start(place(FILES), **given)))
 
 
 # A decision, a fold
 
 
 def test_the_first_decision_says_what_a_run_is() -> None:
-    made = evolution.fold([first(budget=2.5, max_iterations=7, input="do it")])
+    made = evolve.fold([first(budget=2.5, max_iterations=7, input="do it")])
     assert (made.seq, made.now, made.started_at) == (1, START, START)
     assert (made.budget, made.max_iterations, made.start.workflow_id) == (2.5, 7, "test-1")
     main = made.agents["main"]
@@ -52,7 +52,7 @@ def test_a_run_without_its_first_event_has_no_start() -> None:
 def test_a_decision_says_which_agents_it_touched() -> None:
     play = Play(FILES)
     play.begin()
-    touched = evolution.apply(
+    touched = evolve.apply(
         play.run,
         Decision(
             seq=9,
@@ -75,22 +75,22 @@ def test_folding_a_part_and_then_the_rest_is_folding_all() -> None:
     play.say("<result>1</result>", "main_a1")
     play.fail("crash", "main_b3")
     for cut in range(len(play.decisions) + 1):
-        part = evolution.fold(play.decisions[:cut])
-        whole = evolution.fold(play.decisions[cut:], part)
+        part = evolve.fold(play.decisions[:cut])
+        whole = evolve.fold(play.decisions[cut:], part)
         assert msgspec.to_builtins(whole, enc_hook=list) == msgspec.to_builtins(play.run, enc_hook=list)
 
 
 def test_the_state_of_the_run_changes_by_its_own_events() -> None:
-    made = evolution.fold([first(budget=1.0, max_iterations=5)])
-    evolution.evolve(made, RunStopped(kind="limit", reason="enough"))
-    evolution.evolve(made, RunEnded(status="failed"))
-    evolution.evolve(made, RequestTaken(request="r1", kind="stop"))
+    made = evolve.fold([first(budget=1.0, max_iterations=5)])
+    evolve.evolve(made, RunStopped(kind="limit", reason="enough"))
+    evolve.evolve(made, RunEnded(status="failed"))
+    evolve.evolve(made, RequestTaken(request="r1", kind="stop"))
     assert (made.stopped, made.ended, list(made.requests)) == (
         RunStopped(kind="limit", reason="enough"),
         "failed",
         ["r1"],
     )
-    evolution.evolve(made, RunResumed(version="1"))
+    evolve.evolve(made, RunResumed(version="1"))
     assert (made.stopped, made.ended) == (None, "")
 
 
@@ -108,8 +108,8 @@ def test_the_state_of_the_run_changes_by_its_own_events() -> None:
 def test_new_limits_change_what_they_name(
     event: LimitsChanged, budget: float, most: int, turns: int, tools: list[str]
 ) -> None:
-    made = evolution.fold([first(budget=1.0, max_iterations=5, max_turns=7, allowed_tools=["Read"])])
-    evolution.evolve(made, event)
+    made = evolve.fold([first(budget=1.0, max_iterations=5, max_turns=7, allowed_tools=["Read"])])
+    evolve.evolve(made, event)
     assert (made.budget, made.max_iterations, made.max_turns, made.allowed_tools) == (budget, most, turns, tools)
     assert (made.start.max_turns, made.start.allowed_tools) == (7, ["Read"]), "the event itself is what it was"
 
@@ -166,7 +166,7 @@ def test_a_retried_agent_has_new_attempts_in_the_same_visit() -> None:
     main = play.main
     assert (main.status, main.failures, main.reminders, main.error, main.input) == ("ready", 0, 0, "", "x")
     assert play.begin() == StepStarted(
-        agent="main", step=5, attempt=5, backend="claude", session=core.session_of(play.run, 5, 1)
+        agent="main", step=5, attempt=5, backend="claude", session=decide.session_of(play.run, 5, 1)
     )
 
 
@@ -213,8 +213,8 @@ def test_a_child_that_was_collected_counts_no_more() -> None:
 
 
 def test_an_agent_is_born_with_what_its_event_says() -> None:
-    made = evolution.fold([first()])
-    evolution.evolve(made, AgentStarted(agent="main_s1", state="S.sh", parent="main", wake_at=START + 5))
+    made = evolve.fold([first()])
+    evolve.evolve(made, AgentStarted(agent="main_s1", state="S.sh", parent="main", wake_at=START + 5))
     child = made.agents["main_s1"]
     assert (child.status, child.wake_at, child.variables, child.prompted) == ("sleeping", START + 5, None, None)
     assert (made.agents["main"].alive, made.agents["main"].forks, made.fork_counters) == (1, 1, {"main": 1})
@@ -224,11 +224,11 @@ def test_an_agent_is_born_with_what_its_event_says() -> None:
 
 
 def test_the_limit_of_time_is_kept_and_changed_alone() -> None:
-    made = evolution.fold([first(max_time=60.0, budget=2.0)])
+    made = evolve.fold([first(max_time=60.0, budget=2.0)])
     assert (made.max_time, made.budget) == (60.0, 2.0)
-    evolution.evolve(made, LimitsChanged(max_time=90.0))
+    evolve.evolve(made, LimitsChanged(max_time=90.0))
     assert (made.max_time, made.budget, made.max_iterations) == (90.0, 2.0, 0)
-    evolution.evolve(made, LimitsChanged(budget=3.0))
+    evolve.evolve(made, LimitsChanged(budget=3.0))
     assert made.max_time == 90.0
 
 

@@ -14,7 +14,8 @@ import pytest
 from raymond import console, journal, loader
 from raymond.backends import scripted
 from raymond.errors import WorkflowError
-from raymond.events import (
+from raymond.language import lint, tags, workflow
+from raymond.machine.events import (
     AgentCalled,
     AgentMoved,
     AgentReturned,
@@ -24,7 +25,6 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.language import lint, tags, workflow
 from running import PATIENCE, Ran, Room
 
 ROOT = Path(__file__).parent.parent

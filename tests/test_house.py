@@ -14,9 +14,10 @@ from typing import get_args
 import msgspec
 import pytest
 
-from raymond import errors, events
+from raymond import errors
 from raymond.cli import COMMANDS
 from raymond.language import lint, policy
+from raymond.machine import events
 
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = ROOT / "src" / "raymond"

@@ -12,7 +12,7 @@ import pytest
 
 from raymond import journal
 from raymond.errors import JournalError
-from raymond.events import Decision, RunResumed
+from raymond.machine.events import Decision, RunResumed
 from raymond.project import Project
 
 FIRST = Decision(seq=1, time=1.0, events=[RunResumed(version="x" * 1000)])

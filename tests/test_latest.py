@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import pytest
 
 from builders import Play, build, head
-from raymond import latest
-from raymond.agent import Agent, Frame, rename
 from raymond.errors import UsageError
-from raymond.events import WorkflowChanged
+from raymond.machine import workflow_change
+from raymond.machine.agent import Agent, Frame, rename
+from raymond.machine.events import WorkflowChanged
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": ""}
 DIGEST = "1" * 64
@@ -23,7 +23,7 @@ def without(*names: str, **more: str) -> dict[str, str]:
 
 def change(play: Play, files: Mapping[str, str], entry: str = "START.md", **renamed: str) -> WorkflowChanged:
     names = {name.replace("_md", ".md"): new for name, new in renamed.items()}
-    return latest.change(play.run, build(files, entry), DIGEST, names)
+    return workflow_change.change(play.run, build(files, entry), DIGEST, names)
 
 
 def refused(play: Play, files: Mapping[str, str], entry: str = "START.md", **renamed: str) -> tuple[str, str]:
@@ -39,7 +39,7 @@ def test_a_state_is_needed_by_who_is_in_it_returns_to_it_or_goes_on_there() -> N
     play = Play(FILES)
     play.say("<fork>A</fork><fork>S</fork><wait timeout='1h' timeout_next='B'>N</wait>")
     play.say('<call return="B">N</call>', "main_a1")
-    assert latest.needed(play.run) == {
+    assert workflow_change.needed(play.run) == {
         "START.md": ["main"],
         "N.md": ["main", "main_a1"],
         "B.md": ["main", "main_a1"],
@@ -50,7 +50,7 @@ def test_a_state_is_needed_by_who_is_in_it_returns_to_it_or_goes_on_there() -> N
 def test_who_has_ended_needs_nothing() -> None:
     play = Play(FILES)
     play.say("<result>x</result>")
-    assert latest.needed(play.run) == {}
+    assert workflow_change.needed(play.run) == {}
     assert change(play, {"OTHER.md": ""}, "OTHER.md") == WorkflowChanged(source=DIGEST)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from builders import Play
 from raymond import ledger
-from raymond.core import Spending
 from raymond.ledger import Sum
+from raymond.machine.inputs import Spending
 from running import Room
 
 FILES = {"START.md": "", "A.md": "---\nmodel: small\n---\n", "S.sh": ""}

@@ -4,8 +4,7 @@ from typing import get_args
 
 import pytest
 
-from raymond import limits
-from raymond.limits import Response
+from raymond.machine.failures import KINDS, Kind, Response, overload_wait, respond
 
 
 @pytest.mark.parametrize(
@@ -39,12 +38,12 @@ from raymond.limits import Response
 def test_every_class_of_failure_has_one_answer(
     kind: str, failures: int, retries: int, freshened: bool, response: Response
 ) -> None:
-    assert limits.respond(kind, failures=failures, retries=retries, freshened=freshened) == response
+    assert respond(kind, failures=failures, retries=retries, freshened=freshened) == response
 
 
 def test_the_list_of_classes_is_complete() -> None:
-    assert get_args(limits.Kind) == limits.KINDS
+    assert get_args(Kind) == KINDS
 
 
 def test_an_overloaded_backend_is_tried_after_1_5_15_and_60_seconds_then_every_5_minutes() -> None:
-    assert [limits.overload_wait(tries) for tries in range(7)] == [1.0, 5.0, 15.0, 60.0, 300.0, 300.0, 300.0]
+    assert [overload_wait(tries) for tries in range(7)] == [1.0, 5.0, 15.0, 60.0, 300.0, 300.0, 300.0]

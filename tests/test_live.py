@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from builders import START, Play, place, start
-from raymond import block, core, evolution, live
-from raymond.events import AgentStarted, Decision, StepStarted, WaitStarted
+from raymond import block, live
 from raymond.live import Live
-from raymond.run import Run
+from raymond.machine import decide, evolve
+from raymond.machine.events import AgentStarted, Decision, StepStarted, WaitStarted
+from raymond.machine.run import Run
 from running import GO, Room, until
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "T.md": "", "S.sh": ""}
@@ -64,7 +65,7 @@ def crowd(count: int, running: int = 0) -> Run:
     """A run whose main agent waits for `count` agents; some of them run."""
     placed = place(FILES)
     names = [f"main_a{number + 1}" for number in range(count)]
-    begun = core.begin(start(placed, workflow_id="r", budget=10.0, max_turns_at_once=count))
+    begun = decide.begin(start(placed, workflow_id="r", budget=10.0, max_turns_at_once=count))
     told = [
         *begun,
         StepStarted(agent="main", step=1, backend="claude"),
@@ -72,7 +73,7 @@ def crowd(count: int, running: int = 0) -> Run:
         WaitStarted(agent="main", state="N.md"),
         *(StepStarted(agent=name, step=number + 2, backend="claude") for number, name in enumerate(names[:running])),
     ]
-    return evolution.fold([Decision(seq=1, time=START, events=told)])
+    return evolve.fold([Decision(seq=1, time=START, events=told)])
 
 
 # --- what a terminal may be given
@@ -180,8 +181,8 @@ def test_a_wide_character_is_cut_as_the_two_cells_it_takes() -> None:
 def test_a_long_name_keeps_its_end_and_a_long_state_its_beginning() -> None:
     name = "main_review1_fix2_check3"
     made = Run()
-    evolution.evolve(made, start(place(FILES), workflow_id="r"))
-    evolution.evolve(made, AgentStarted(agent=name, state="A_STATE_WITH_A_VERY_LONG_NAME.md"))
+    evolve.evolve(made, start(place(FILES), workflow_id="r"))
+    evolve.evolve(made, AgentStarted(agent=name, state="A_STATE_WITH_A_VERY_LONG_NAME.md"))
     assert rows(made, 40)[1] == "…_fix2_check3  A_STATE_W…  ready  11d 1…"
 
 

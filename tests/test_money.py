@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from builders import Play, head
-from raymond import evolution, money, prompts, schedule, views
-from raymond.core import Spending
-from raymond.events import (
+from raymond import views
+from raymond.language.policy import Policy
+from raymond.machine import evolve, prompts, schedule
+from raymond.machine.events import (
     AgentFailed,
     AgentMoved,
     BackendOpened,
@@ -18,8 +19,8 @@ from raymond.events import (
     StepRefused,
     StepStarted,
 )
-from raymond.language.policy import Policy
-from raymond.run import Run
+from raymond.machine.inputs import Spending
+from raymond.machine.run import Run
 
 FILES = {
     "START.md": "Begin.",
@@ -187,7 +188,7 @@ def test_a_restart_keeps_what_is_reserved() -> None:
     play = waiting("A", "A", "A", budget=9.0)
     play.begin("main_a1")
     play.begin("main_a2")
-    play.run = evolution.fold(play.decisions)
+    play.run = evolve.fold(play.decisions)
     assert (play.run.reserved, money.left(play.run)) == (6.0, 3.0)
     assert [play.agent(name).cap for name in ("main_a1", "main_a2", "main_a3")] == [3.0, 3.0, 0.0]
     play.interrupt("main_a1", cost=0.5)
@@ -468,7 +469,7 @@ def test_eight_that_want_it_all_spend_the_budget_and_one_call_each_at_most(
 ) -> None:
     play = waiting(*["A"] * 8, budget=budget, max_turns_at_once=parallel)
     drain(play, over, cut)
-    play.run = evolution.fold(play.decisions)
+    play.run = evolve.fold(play.decisions)
     drain(play, over)
     assert play.run.stopped == RunStopped(kind="limit", reason=f"the budget of ${budget:.2f} is spent")
     assert play.run.reserved == pytest.approx(0.0, abs=1e-9)

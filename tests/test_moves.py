@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head
-from raymond import moves
-from raymond.agent import Frame, Outcome
-from raymond.events import (
+from raymond.language import tags
+from raymond.machine import transitions
+from raymond.machine.agent import Frame, Outcome
+from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
     AgentFailed,
@@ -21,8 +22,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.language import tags
-from raymond.moves import Landing, Problem
+from raymond.machine.transitions import Landing, Problem
 
 FILES = {
     "START.md": "",
@@ -53,7 +53,7 @@ def played(*texts: str, **given: Any) -> Play:
 
 def session(play: Play, step: int = 1) -> str:
     """The conversation the turn of a step wrote."""
-    from raymond.core import session_of
+    from raymond.machine.decide import session_of
 
     return session_of(play.run, step, 1)
 
@@ -523,7 +523,7 @@ def test_then_may_lead_on_and_a_circle_of_it_fails() -> None:
     ],
 )
 def test_where_an_agent_lands(visits: dict[str, int], target: str, landing: Landing | Problem) -> None:
-    assert moves.land(Play(FILES).placed, visits, target) == landing
+    assert transitions.land(Play(FILES).placed, visits, target) == landing
 
 
 # on_error
@@ -636,7 +636,9 @@ def test_as_many_agents_as_allowed_are_made_and_main_is_not_counted() -> None:
 def test_following_forks_gives_the_same_events_each_time() -> None:
     play = Play(FILES)
     asked = tags.read("<fork next='N' x='1'>A</fork>").transitions
-    once, again = (moves.follow(play.run, play.placed, play.main, asked, time=5.0, directories={}) for _ in range(2))
+    once, again = (
+        transitions.follow(play.run, play.placed, play.main, asked, time=5.0, directories={}) for _ in range(2)
+    )
     assert (
         once
         == again

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from raymond.prices import DATED, UNKNOWN_TURN, USUAL, Price, Prices, Tokens
+from raymond.machine.prices import DATED, UNKNOWN_TURN, USUAL, Price, Prices, Tokens
 
 MILLION = 1_000_000
 OWN = Prices(own={"mine": Price(input=2.0, output=8.0, cached=0.5), "gpt-5.5": Price(input=1.0, output=1.0)})

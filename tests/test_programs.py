@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raymond import programs
-from raymond.events import AgentPaused, LimitsChanged
+from raymond.machine.events import AgentPaused, LimitsChanged
 from running import Room
 
 SAYS_VERSION = "#!/bin/sh\necho '2.1.325 (Claude Code)'\n"

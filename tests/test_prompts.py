@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from builders import Play, build, head
-from raymond import prompts, variables
-from raymond.core import Spending
+from raymond.machine import prompts, variables
+from raymond.machine.inputs import Spending
 
 FILES = {
     "START.md": "Do {{input}} in {{state}}.",

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
-from raymond import requests, schedule, views
-from raymond.agent import Outcome
-from raymond.events import (
+from raymond import views
+from raymond.machine import requests, schedule
+from raymond.machine.agent import Outcome
+from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
     AgentMoved,
@@ -23,8 +24,8 @@ from raymond.events import (
     StepStarted,
     WaitEnded,
 )
-from raymond.moves import Problem
-from raymond.requests import Request
+from raymond.machine.requests import Request
+from raymond.machine.transitions import Problem
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "ONCE.md": head("max_visits: 1")}
 

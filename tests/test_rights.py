@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from builders import head, place, start
-from raymond import rights
 from raymond.language import policy
-from raymond.rights import Rights
+from raymond.machine import rights
+from raymond.machine.rights import Rights
 
 
 def given(text: str, **said: Any) -> Rights:

@@ -5,22 +5,16 @@ from typing import Any
 import pytest
 
 from builders import START, Play, place, start
-from raymond import core, evolution, run, schedule
-from raymond.agent import Closed
-from raymond.events import (
-    AgentMoved,
-    BackendClosed,
-    Decision,
-    RunEnded,
-    RunStopped,
-)
+from raymond.machine import decide, evolve, run, schedule
+from raymond.machine.agent import Closed
+from raymond.machine.events import AgentMoved, BackendClosed, Decision, RunEnded, RunStopped
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}
 WAVE = "<fork>A</fork><fork>S</fork><fork>B</fork><fork>T</fork><fork>A</fork><fork>S</fork><wait>N</wait>"
 
 
 def first(**given: Any) -> Decision:
-    return Decision(seq=1, time=START, events=core.begin(start(place(FILES), **given)))
+    return Decision(seq=1, time=START, events=decide.begin(start(place(FILES), **given)))
 
 
 # Which limit is reached
@@ -48,7 +42,7 @@ def first(**given: Any) -> Decision:
 def test_which_limit_is_reached(
     given: dict[str, Any], before: dict[str, int], added: dict[str, Any], reason: str
 ) -> None:
-    made = evolution.fold([first(**given)])
+    made = evolve.fold([first(**given)])
     for name, value in before.items():
         setattr(made, name, value)
     assert schedule.reached(made, **added) == reason
@@ -114,7 +108,7 @@ def test_nothing_is_owed_by_a_run_that_stopped_or_ended() -> None:
     ("state", "pool"), [("A.md", "claude"), ("B.md", "codex"), ("S.sh", "scripts"), ("T.py", "scripts")]
 )
 def test_a_state_belongs_to_the_scripts_or_to_a_backend(state: str, pool: str) -> None:
-    assert run.pool_of(evolution.fold([first(backends={"B.md": "codex"})]), state) == pool
+    assert run.pool_of(evolve.fold([first(backends={"B.md": "codex"})]), state) == pool
 
 
 # Timers

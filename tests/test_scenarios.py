@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from raymond.events import Event
+from raymond.machine.events import Event
 from running import Room
 
 FOLDER = Path(__file__).parent / "scenarios"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from raymond import views
-from raymond.events import (
+from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
     AgentPaused,

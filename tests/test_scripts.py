@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from raymond import process, scripts, steps
-from raymond.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
+from raymond.machine.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
 from running import GO, Ran, Room, alive, until, zombie
 
 

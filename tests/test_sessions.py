@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from raymond.backends.scripted import conversation
-from raymond.events import StepInterrupted
-from raymond.prompts import INTERRUPTED
+from raymond.machine.events import StepInterrupted
+from raymond.machine.prompts import INTERRUPTED
 from running import Ran, Room, until
 
 

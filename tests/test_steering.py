@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from raymond import journal
-from raymond.events import (
+from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
     AgentMoved,

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from raymond import transcripts
-from raymond.agent import file_name
 from raymond.errors import JournalError
+from raymond.machine.agent import file_name
 from raymond.transcripts import Transcripts
 from running import Room
 

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from builders import START, Play, place, start
-from raymond import core, events, views
-from raymond.agent import Agent, Outcome
-from raymond.events import Event
-from raymond.run import Run
+from raymond import views
+from raymond.machine import decide, events
+from raymond.machine.agent import Agent, Outcome
+from raymond.machine.events import Event
+from raymond.machine.run import Run
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "CODEX.md": "---\nbackend: codex\n---\n", "N.md": "", "S.sh": ""}
 NOON = "1970-01-12T13:51:40Z"
@@ -260,7 +261,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "status": "ready",
                 "session_id": session,
                 "cwd": "/work",
-                "stack": [{"session": core.session_of(made.run, 1, 1), "state": "N.md", "cwd": "/work"}],
+                "stack": [{"session": decide.session_of(made.run, 1, 1), "state": "N.md", "cwd": "/work"}],
                 "variables": {},
                 "pending_result": None,
                 "retry_count": 1,

@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from raymond import views
-from raymond.events import AskEnded, BackendClosed, StepStarted
+from raymond.machine.events import AskEnded, BackendClosed, StepStarted
 from running import GO, Ran, Room, alive, until
 from test_live import Pane, in_tmux
 

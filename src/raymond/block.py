@@ -12,10 +12,10 @@ from typing import TypeAlias
 from rich.cells import cell_len, set_cell_size
 
 from raymond import durations, views
-from raymond.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
-from raymond.events import RunStopped
-from raymond.run import Run
-from raymond.schedule import wake_at
+from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
+from raymond.machine.events import RunStopped
+from raymond.machine.run import Run
+from raymond.machine.schedule import wake_at
 
 Piece: TypeAlias = tuple[str, str]
 """A text and its style: words such as `bold red`, or nothing."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from raymond import durations
 from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES
-from raymond.prices import UNKNOWN_TURN, Price
+from raymond.machine.prices import UNKNOWN_TURN, Price
 
 POLICY_FILE = "/etc/raymond/policy.toml"
 """For who answers for many users; nobody can put another in its place."""

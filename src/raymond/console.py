@@ -4,9 +4,10 @@ import os
 import sys
 from typing import TextIO
 
-from raymond import money, prices, views
+from raymond import views
 from raymond.errors import Diagnostic, Error, WorkflowError, visible
-from raymond.events import (
+from raymond.machine import budget, prices
+from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
     AgentMoved,
@@ -19,7 +20,7 @@ from raymond.events import (
     StepStarted,
     WaitEnded,
 )
-from raymond.run import Run
+from raymond.machine.run import Run
 
 _WIDEST = 200
 """Letters of a line that are shown around the place of an error."""
@@ -53,7 +54,7 @@ class Lines:
             told.append((decision, f"{mark}{prices.show(max(total, 0.0))}"))
             total -= views.cost_of([decision])
         self._untold += reversed(told)
-        near = money.warned(run, total)
+        near = budget.warned(run, total)
         if near:
             self.said(near)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from raymond import transcripts, views
-from raymond.agent import file_name
-from raymond.events import (
+from raymond.machine.agent import file_name
+from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
     AgentFailed,
@@ -29,8 +29,8 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.machine.run import Run
 from raymond.project import Project, make_private, private
-from raymond.run import Run
 
 
 class Folder:

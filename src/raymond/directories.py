@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from raymond.language.tags import Fork, Reset, Transition
-from raymond.run import Run
+from raymond.machine.run import Run
 
 
 def directories(run: Run, base: str, asked: Iterable[Transition]) -> dict[str, str]:

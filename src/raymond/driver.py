@@ -12,24 +12,26 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from raymond import core, inbox, limits, money, requests, turns, views
-from raymond.agent import ASKING, RUNNING, SCRIPTS, Agent, backend_of
+from raymond import inbox, turns, views
 from raymond.backends import Backend, Direct
-from raymond.core import Begin, Failure, Input, Interruption, Named, Stop, Tick, decide
 from raymond.errors import unwritable
-from raymond.events import Decision, Event
-from raymond.evolution import apply
 from raymond.journal import Journal
+from raymond.machine import budget, failures, requests
+from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, Agent, backend_of
+from raymond.machine.decide import begin, decide, policy_of
+from raymond.machine.events import Decision, Event
+from raymond.machine.evolve import apply
+from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Spending, Stop, Tick
+from raymond.machine.run import Run
+from raymond.machine.schedule import due, over_at, owed, wake_at
+from raymond.machine.variables import Placed
 from raymond.process import GRACE, HAS_PIDFD, Marks
 from raymond.project import Project
-from raymond.run import Run
-from raymond.schedule import due, over_at, owed, wake_at
 from raymond.scripts import ScriptStep
 from raymond.steps import FAR, Ending, Host, Step
 from raymond.transcripts import Transcripts
 from raymond.turns import DirectTurn, ProgramTurn
 from raymond.upkeep import Upkeep
-from raymond.variables import Placed
 
 LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
@@ -103,7 +105,7 @@ class Driver:
             marks=self._marks,
             transcripts=Transcripts(project.path("transcripts", id)),
             spool=project.path("spool", id),
-            silence=run.start.timeout or limits.SILENCE,
+            silence=run.start.timeout or failures.SILENCE,
             clock=self._clock,
             report=self._report,
             named=self._name,
@@ -118,7 +120,7 @@ class Driver:
                     self._face.decided(self.run, [])
                     self._settle(restart, at_once, fresh)
                 else:
-                    first = Decision(seq=1, time=self.run.started_at, events=core.begin(self.run.start))
+                    first = Decision(seq=1, time=self.run.started_at, events=begin(self.run.start))
                     self._told.append(first)
                     self._tell()
                 while True:
@@ -185,7 +187,7 @@ class Driver:
 
     def _is_affordable(self, name: str) -> bool:
         """Those that began a moment ago may have reserved more than was expected."""
-        return self.run.agents[name].pool == SCRIPTS or money.affordable(self.run) > 0
+        return self.run.agents[name].pool == SCRIPTS or budget.affordable(self.run) > 0
 
     def _paid(self, pool: str) -> bool:
         backend = self._backends.get(backend_of(pool))
@@ -449,7 +451,7 @@ class Driver:
         """The step that goes on, when there is one; else its ending is on the list."""
         backend = self._backends.get(backend_of(agent.pool))
         if backend is None:
-            step = Step(self._host, agent, core.policy_of(self._placed, agent.state))
+            step = Step(self._host, agent, policy_of(self._placed, agent.state))
             self._endings.append((step, Interruption(time=self._clock(), agent=agent.id)))
             return None
         if isinstance(backend, Direct):
@@ -458,7 +460,7 @@ class Driver:
             if recalled:
                 turn.conclude(recalled)
             else:
-                turn.interrupted(core.Spending())
+                turn.interrupted(Spending())
             return None
         found = ProgramTurn(self._host, self.run, self._placed, agent, backend, found=True)
         return found if found.settle(restart=restart) else None

@@ -8,9 +8,9 @@ import msgspec
 from raymond import console
 from raymond.driver import Face
 from raymond.errors import UsageError
-from raymond.events import Decision
+from raymond.machine.events import Decision
+from raymond.machine.run import Run
 from raymond.project import private
-from raymond.run import Run
 from raymond.views import instant
 
 

@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator
 
 from raymond import journal, lock, transcripts, views
-from raymond.events import Decision, Spent
-from raymond.evolution import apply
 from raymond.language import tags
+from raymond.machine.events import Decision, Spent
+from raymond.machine.evolve import apply
+from raymond.machine.run import Run
 from raymond.project import Project
-from raymond.run import Run
 
 EVERY = 0.2
 """Seconds between two looks at a journal that grows."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from raymond.machine.requests import Request
 from raymond.project import write_all
-from raymond.requests import Request
 
 
 def leave(folder: str, request: Request) -> str:

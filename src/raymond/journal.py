@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import JournalError, RunExists, unwritable
-from raymond.events import Decision, Event
-from raymond.evolution import apply
+from raymond.machine.events import Decision, Event
+from raymond.machine.evolve import apply
+from raymond.machine.run import Run
 from raymond.project import Project, write_all
-from raymond.run import Run
 from raymond.views import second
 
 _T = TypeVar("_T")

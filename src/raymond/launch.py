@@ -9,20 +9,21 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond import __version__, config, core, journal, loader, lock, rights
+from raymond import __version__, config, journal, loader, lock
 from raymond.backends import registry
 from raymond.driver import Driver, Face
 from raymond.errors import Diagnostic, JournalError, UsageError, WorkflowError
-from raymond.events import Decision, RunStarted
 from raymond.language import lint
 from raymond.language.workflow import Workflow
 from raymond.loader import Loaded
 from raymond.lock import Lock
-from raymond.prices import UNKNOWN_TURN, Price
+from raymond.machine import decide, rights
+from raymond.machine.events import Decision, RunStarted
+from raymond.machine.prices import UNKNOWN_TURN, Price
+from raymond.machine.run import Run
+from raymond.machine.variables import Placed
 from raymond.project import ID_FORM, Project
-from raymond.run import Run
 from raymond.secrets import Secrets
-from raymond.variables import Placed
 
 
 class Options(Struct, kw_only=True):
@@ -129,7 +130,7 @@ def begin(project: Project, loaded: Loaded, options: Options) -> str:
     """Write the first decision of a new run; its id."""
     start = prepare(loaded, options)
     keep(project, loaded)
-    decision = Decision(seq=1, time=round(time(), 3), events=core.begin(start))
+    decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(start))
     journal.create(project, start.workflow_id, decision)
     return start.workflow_id
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from raymond.events import (
+from raymond.machine.events import (
     AgentCalled,
     AgentMoved,
     AgentReturned,

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TextIO
 
 from raymond import block, console, terminal, views
-from raymond.agent import ASKING
-from raymond.events import (
+from raymond.machine.agent import ASKING
+from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
     AgentFailed,
@@ -36,7 +36,7 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.run import Run
+from raymond.machine.run import Run
 
 plain = block.plain
 usable = terminal.usable

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from raymond import money, views
-from raymond.events import AskStarted, Decision
-from raymond.run import Run
+from raymond import views
+from raymond.machine import budget
+from raymond.machine.events import AskStarted, Decision
+from raymond.machine.run import Run
 
 PATIENCE = 10.0
 """Seconds a target may take."""
@@ -33,7 +34,7 @@ class Notifier:
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
         self._pids = [pid for pid in self._pids if not _is_over(pid)]
-        near = money.warned(run, run.cost - views.cost_of(decisions))
+        near = budget.warned(run, run.cost - views.cost_of(decisions))
         if near:
             self._pids += send(self._targets, {"event": "budget", "message": near, **views.outcome(run)})
         for decision in decisions:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond import journal, lock
 from raymond.errors import JournalError, UsageError
-from raymond.events import Decision, StepFinished
+from raymond.machine.events import Decision, StepFinished
 from raymond.project import Project
 
 

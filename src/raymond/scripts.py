@@ -8,17 +8,18 @@ import time
 
 import msgspec
 
-from raymond import variables
-from raymond.agent import Agent
-from raymond.core import Output, Spending, meant
 from raymond.directories import directories
 from raymond.language import tags
+from raymond.machine import variables
+from raymond.machine.agent import Agent
+from raymond.machine.decide import meant
+from raymond.machine.inputs import Output, Spending
+from raymond.machine.run import Run
+from raymond.machine.variables import Placed
 from raymond.process import DEV_NULL, MARK, spawn
 from raymond.project import private
-from raymond.run import Run
 from raymond.secrets import Stream
 from raymond.steps import FAR, Host, Step
-from raymond.variables import Placed
 
 LISTEN_AFTER = 0.02
 """Seconds a script may take before its pipes are watched: most are over by then, and wake the driver once."""

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from raymond.agent import Agent
-from raymond.core import Failure, Interruption, Output, Spending
 from raymond.language.policy import Policy
+from raymond.machine.agent import Agent
+from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.polling import Poll
 from raymond.process import GRACE, Marks, Watcher, signal_group
 from raymond.secrets import Secrets

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from raymond.agent import file_name
 from raymond.errors import unwritable
+from raymond.machine.agent import file_name
 from raymond.project import write_all
 
 ROLL_AT = 64 << 20

@@ -8,20 +8,21 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from raymond import limits, prompts, rights
-from raymond.agent import Agent
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
 from raymond.backends.lines import Guarded
-from raymond.core import Failure, Interruption, Output, Spending, meant
 from raymond.directories import directories
 from raymond.language import tags
 from raymond.lock import start_time
-from raymond.prices import Prices
+from raymond.machine import failures, prompts, rights
+from raymond.machine.agent import Agent
+from raymond.machine.decide import meant
+from raymond.machine.inputs import Failure, Interruption, Output, Spending
+from raymond.machine.prices import Prices
+from raymond.machine.run import Run
+from raymond.machine.variables import Placed
 from raymond.process import MARK, alive, spawn
 from raymond.project import private
-from raymond.run import Run
 from raymond.steps import FAR, Host, Step
-from raymond.variables import Placed
 
 READ_EVERY = 0.1
 LINGER = 2.0
@@ -211,7 +212,7 @@ class ProgramTurn(TurnStep):
         self._gone = False
         self._ended_at = FAR
         rules, start = self._rules, run.start
-        self._tool_time = rules.tool_timeout or start.tool_timeout or limits.TOOL_TIME
+        self._tool_time = rules.tool_timeout or start.tool_timeout or failures.TOOL_TIME
         self._usual_silence = self._silence
         if not found:
             self._launch()

@@ -6,7 +6,7 @@ from typing import Protocol
 from raymond import views
 from raymond.errors import JournalError
 from raymond.journal import Journal, replace
-from raymond.run import Run
+from raymond.machine.run import Run
 
 SYNC_WITHIN = 0.1
 SHOW_WITHIN = 0.05

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from raymond import durations, prices
-from raymond.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
-from raymond.events import (
+from raymond import durations
+from raymond.machine import prices
+from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
+from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
     AgentFailed,
@@ -39,7 +40,7 @@ from raymond.events import (
     WaitStarted,
     WorkflowChanged,
 )
-from raymond.run import Run, shut
+from raymond.machine.run import Run, shut
 
 RESULTS_SHOWN = 1000
 _LAST = 253402300799

@@ -15,9 +15,9 @@ import msgspec
 
 from crash import runs
 from raymond import __version__, journal, views
-from raymond.events import Decision, Event
-from raymond.evolution import apply
-from raymond.run import Run
+from raymond.machine.events import Decision, Event
+from raymond.machine.evolve import apply
+from raymond.machine.run import Run
 
 JOURNALS = Path(__file__).resolve().parent.parent / "journals"
 

@@ -11,18 +11,27 @@ from time import time
 import msgspec
 from msgspec import Struct
 
-from raymond import inbox, journal, launch, loader, requests, views
-from raymond.agent import ASKING, FAILED, RUNNING
+from raymond import inbox, journal, launch, loader, views
 from raymond.backends import scripted
 from raymond.cli import choose
 from raymond.driver import Driver
-from raymond.events import Decision, RunResumed, StepFailed, StepFinished, StepInterrupted, StepRefused, StepStarted
-from raymond.evolution import evolve
 from raymond.launch import Options
+from raymond.machine import requests
+from raymond.machine.agent import ASKING, FAILED, RUNNING
+from raymond.machine.events import (
+    Decision,
+    RunResumed,
+    StepFailed,
+    StepFinished,
+    StepInterrupted,
+    StepRefused,
+    StepStarted,
+)
+from raymond.machine.evolve import evolve
+from raymond.machine.prompts import INTERRUPTED
+from raymond.machine.requests import Request
+from raymond.machine.run import Run
 from raymond.project import Project
-from raymond.prompts import INTERRUPTED
-from raymond.requests import Request
-from raymond.run import Run
 
 RICH = Path(__file__).resolve().parent.parent / "scenarios" / "rich"
 

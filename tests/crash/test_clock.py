@@ -8,10 +8,19 @@ import pytest
 
 from crash import runs
 from raymond import journal
-from raymond.events import AgentMoved, AgentWoke, AskEnded, AskStarted, BackendOpened, Decision, StepFinished, WaitEnded
+from raymond.machine.events import (
+    AgentMoved,
+    AgentWoke,
+    AskEnded,
+    AskStarted,
+    BackendOpened,
+    Decision,
+    StepFinished,
+    WaitEnded,
+)
+from raymond.machine.run import Run
+from raymond.machine.schedule import wake_at
 from raymond.project import Project
-from raymond.run import Run
-from raymond.schedule import wake_at
 
 T = 1_800_000_000.0
 """When everything here begins."""

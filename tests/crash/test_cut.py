@@ -13,8 +13,8 @@ from crash import runs
 from crash.runs import RICH, Story, Visit
 from raymond import journal
 from raymond.errors import JournalError
-from raymond.events import Decision
-from raymond.evolution import fold
+from raymond.machine.events import Decision
+from raymond.machine.evolve import fold
 from raymond.project import Project
 
 SLICES = 8

@@ -15,10 +15,10 @@ from crash.torture import ID, Place, until
 from raymond import inbox, journal, launch, lock
 from raymond.cli import choose
 from raymond.errors import RunBusy, UsageError
-from raymond.events import AskEnded, RequestTaken, RunStopped
 from raymond.lock import Holder
+from raymond.machine.events import AskEnded, RequestTaken, RunStopped
+from raymond.machine.requests import Request
 from raymond.project import Project
-from raymond.requests import Request
 
 GATED = "cat gate; echo '<result>done</result>'"
 TWO_QUESTIONS = {

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from crash import runs, torture
 from raymond import journal
-from raymond.events import Decision, StepFinished, StepStarted
+from raymond.machine.events import Decision, StepFinished, StepStarted
 from raymond.project import Project
 
 

@@ -24,8 +24,8 @@ from msgspec import Struct
 from crash import runs
 from crash.runs import Story
 from raymond import journal
-from raymond.events import Spent, StepStarted
-from raymond.prices import UNKNOWN_TURN
+from raymond.machine.events import Spent, StepStarted
+from raymond.machine.prices import UNKNOWN_TURN
 from raymond.project import Project
 
 FLOW = Path(__file__).resolve().parent / "flow"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from e2e.model import Model, Request, Script, claude_environment, program, subscribed, turns
-from raymond.events import StepStarted
+from raymond.machine.events import StepStarted
 from running import Live, Ran, Room, until
 
 

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from e2e.model import MISSING, Answer, Mute, Text, Tool, program, results, turns
-from raymond.events import StepFailed
-from raymond.prompts import INTERRUPTED
+from raymond.machine.events import StepFailed
+from raymond.machine.prompts import INTERRUPTED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]
 

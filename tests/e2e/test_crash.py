@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from e2e.model import MISSING, Mute, Text, Tool, program, results
-from raymond.events import StepFinished, StepInterrupted
-from raymond.prices import UNKNOWN_TURN
-from raymond.prompts import INTERRUPTED
+from raymond.machine.events import StepFinished, StepInterrupted
+from raymond.machine.prices import UNKNOWN_TURN
+from raymond.machine.prompts import INTERRUPTED
 from running import GO, Live, alive, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]

@@ -7,24 +7,10 @@ import time
 
 import pytest
 
-from e2e.model import (
-    MISSING,
-    Break,
-    Cut,
-    Error,
-    Hang,
-    Limit,
-    Mute,
-    Text,
-    Tool,
-    program,
-    results,
-    turns,
-    typed,
-)
+from e2e.model import MISSING, Break, Cut, Error, Hang, Limit, Mute, Text, Tool, program, results, turns, typed
 from raymond import journal
-from raymond.events import AgentPaused, BackendClosed, BackendOpened, RunStopped, StepFailed, StepStarted
-from raymond.prices import UNKNOWN_TURN
+from raymond.machine.events import AgentPaused, BackendClosed, BackendOpened, RunStopped, StepFailed, StepStarted
+from raymond.machine.prices import UNKNOWN_TURN
 from raymond.views import instant
 from running import GO, Ran, until
 

@@ -8,7 +8,7 @@ import pytest
 
 from e2e.model import MISSING, Limit, Request, Text, program
 from raymond import journal
-from raymond.events import BackendClosed, BackendOpened, StepFailed
+from raymond.machine.events import BackendClosed, BackendOpened, StepFailed
 from raymond.views import instant
 from running import until
 

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from e2e.model import MISSING, Answer, Mute, Request, Text, Tool, Usage, program
-from raymond.events import LimitsChanged, RunStopped, Spent, StepFailed, StepInterrupted, StepRefused
-from raymond.prices import UNKNOWN_TURN
-from raymond.prompts import GO_ON, INTERRUPTED
+from raymond.machine.events import LimitsChanged, RunStopped, Spent, StepFailed, StepInterrupted, StepRefused
+from raymond.machine.prices import UNKNOWN_TURN
+from raymond.machine.prompts import GO_ON, INTERRUPTED
 from running import Ran
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]

@@ -14,7 +14,7 @@ from e2e.model import MISSING, Answer, Mute, Script, Text, Tool, program
 from e2e.responses import MISSING as NO_CODEX
 from e2e.responses import Responses, codex_environment
 from raymond import journal
-from raymond.events import (
+from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
     AgentMoved,

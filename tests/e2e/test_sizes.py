@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.model import MISSING, PATIENCE, Gate, Request, Slow, Text, program
-from raymond.events import AgentEnded, StepFailed, StepFinished, StepStarted
+from raymond.machine.events import AgentEnded, StepFailed, StepFinished, StepStarted
 from running import GO, Ran, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from e2e.model import MISSING, Mute, Text, Tool, program
-from raymond.events import RunStopped, StepFinished, StepInterrupted
-from raymond.prompts import INTERRUPTED
+from raymond.machine.events import RunStopped, StepFinished, StepInterrupted
+from raymond.machine.prompts import INTERRUPTED
 from running import GO, Ran, alive, until
 
 pytestmark = [

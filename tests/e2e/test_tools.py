@@ -3,9 +3,9 @@
 import pytest
 
 from e2e.model import MISSING, Text, Tool, program, results
-from raymond.events import AgentPaused, LimitsChanged, StepFailed, StepRefused
-from raymond.prices import UNKNOWN_TURN
-from raymond.prompts import BLOCKED, INTERRUPTED
+from raymond.machine.events import AgentPaused, LimitsChanged, StepFailed, StepRefused
+from raymond.machine.prices import UNKNOWN_TURN
+from raymond.machine.prompts import BLOCKED, INTERRUPTED
 from running import GO, alive
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]

@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from raymond.core import Spending
-from raymond.prices import Prices, Tokens
+from raymond.machine.inputs import Spending
+from raymond.machine.prices import Prices, Tokens
 
 
 class Abilities(Struct, frozen=True, kw_only=True):

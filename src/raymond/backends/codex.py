@@ -18,8 +18,8 @@ from raymond import programs
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.lines import decode, number
 from raymond.backends.stream import tool_line
-from raymond.core import Spending
-from raymond.prices import Tokens
+from raymond.machine.inputs import Spending
+from raymond.machine.prices import Tokens
 
 OUTER = (
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",

@@ -9,8 +9,8 @@ from typing import Any
 
 from raymond import programs
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
-from raymond.core import Spending
 from raymond.errors import UsageError
+from raymond.machine.inputs import Spending
 
 _TEMPLATES = ("command", "resume", "branch")
 _KEYS = (*_TEMPLATES, "cost")

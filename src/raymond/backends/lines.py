@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn
-from raymond.core import Spending
+from raymond.machine.inputs import Spending
 
 _LONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """Half of a letter that JSON writes in two halves; the other one may have been cut off."""

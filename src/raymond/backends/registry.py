@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from raymond.backends import Abilities, Backend, Direct, Setup, lines
 from raymond.errors import BackendError, UsageError
-from raymond.events import RunStarted
 from raymond.language.workflow import Workflow
 from raymond.loader import REPLIES_FILE
+from raymond.machine.events import RunStarted
+from raymond.machine.run import Run
+from raymond.machine.variables import Placed
 from raymond.project import Project
-from raymond.run import Run
-from raymond.variables import Placed
 
 if TYPE_CHECKING:
     from raymond.backends.scripted import Replies

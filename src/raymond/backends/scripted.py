@@ -15,9 +15,9 @@ from raymond import durations
 from raymond.archive import unsafe
 from raymond.backends import Abilities, Command, Delayed, Found, Observation, Reply, Trouble, Turn
 from raymond.backends.stream import StreamReader, tool_line
-from raymond.core import Spending
 from raymond.errors import Diagnostic, WorkflowError
-from raymond.limits import KINDS
+from raymond.machine.failures import KINDS
+from raymond.machine.inputs import Spending
 from raymond.project import private
 
 KEYS = (

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
 from raymond.backends.lines import decode, number
-from raymond.core import Spending
-from raymond.limits import KINDS
+from raymond.machine.failures import KINDS
+from raymond.machine.inputs import Spending
 
 _BY_NAME = {
     "authentication_failed": "auth",

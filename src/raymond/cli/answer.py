@@ -8,7 +8,7 @@ import click
 from raymond.cli import choose
 from raymond.cli.flags import text
 from raymond.errors import UsageError
-from raymond.requests import Request
+from raymond.machine.requests import Request
 
 
 @click.command("answer")

@@ -10,11 +10,11 @@ import click
 from raymond import console, inbox
 from raymond.cli import choose, ending
 from raymond.driver import Face
-from raymond.events import Decision, Spent
 from raymond.following import EVERY, Follower, told
+from raymond.machine.events import Decision, Spent
+from raymond.machine.requests import Request
+from raymond.machine.run import Run
 from raymond.project import Project
-from raymond.requests import Request
-from raymond.run import Run
 from raymond.secrets import Secrets
 
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from raymond import journal
 from raymond.errors import JournalError, RunBusy, RunNotFound, UsageError
-from raymond.events import Decision
-from raymond.evolution import apply
+from raymond.machine.events import Decision
+from raymond.machine.evolve import apply
 from raymond.project import Project, find
 
 if TYPE_CHECKING:
-    from raymond.events import Event
-    from raymond.moves import Problem
-    from raymond.requests import Request
-    from raymond.run import Run
-    from raymond.variables import Placed
+    from raymond.machine.events import Event
+    from raymond.machine.requests import Request
+    from raymond.machine.run import Run
+    from raymond.machine.transitions import Problem
+    from raymond.machine.variables import Placed
 
 
 TAKEN_WITHIN = 3.0
@@ -65,9 +65,10 @@ def _taken(path: str, locked: str) -> bool:
 
 def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[str, Any]:
     """What the running turn of an agent has cost, as its spool tells."""
-    from raymond import config, core, turns
-    from raymond.agent import RUNNING, SCRIPTS, backend_of
+    from raymond import config, turns
     from raymond.backends import Direct, registry
+    from raymond.machine.agent import RUNNING, SCRIPTS, backend_of
+    from raymond.machine.decide import cost_of
 
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
@@ -77,7 +78,7 @@ def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[st
     if isinstance(backend, Direct):
         return {}
     turn = turns.turn_of(run, placed, agent, project.path("spool", run.start.workflow_id))
-    return core.cost_of(turns.spent(backend, turn))
+    return cost_of(turns.spent(backend, turn))
 
 
 def _is_live(project: Project, id: str) -> bool:
@@ -89,7 +90,8 @@ def _is_live(project: Project, id: str) -> bool:
 
 def hand_over(project: Project, id: str, request: "Request", *, force: bool = False) -> str | None:
     """Give `request` to whoever drives the run, or journal it here; why it was refused."""
-    from raymond import console, inbox, launch, lock, requests
+    from raymond import console, inbox, launch, lock
+    from raymond.machine import requests
 
     reading = journal.read(project, id)
     placed = launch.place(project, reading.run)

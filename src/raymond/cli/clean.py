@@ -10,8 +10,8 @@ import click
 from raymond import config, durations, journal, lock
 from raymond.cli import choose, flags
 from raymond.errors import JournalError, UsageError
+from raymond.machine.run import Run
 from raymond.project import Project
-from raymond.run import Run
 
 _BESIDE = ("json", "snap", "inbox")
 _FOLDERS = ("transcripts", "sessions", "spool", "tasks")

@@ -11,8 +11,8 @@ from raymond.driver import Face
 from raymond.faces import Faces, LogFile
 from raymond.launch import Held
 from raymond.loader import Loaded
+from raymond.machine.run import Run
 from raymond.project import Project
-from raymond.run import Run
 from raymond.secrets import Secrets
 
 

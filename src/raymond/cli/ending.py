@@ -5,7 +5,7 @@ import sys
 import msgspec
 
 from raymond import console, views
-from raymond.run import Run
+from raymond.machine.run import Run
 
 
 def tell(run: Run, *, as_json: bool = False, signal: int = 0) -> int:

@@ -10,8 +10,8 @@ import msgspec
 from raymond import console, transcripts, views
 from raymond.cli import choose
 from raymond.errors import UsageError
-from raymond.events import Decision, Spent
 from raymond.following import Follower, told
+from raymond.machine.events import Decision, Spent
 from raymond.project import Project
 
 _TEXTS = ("sent", "said", "tools", "out", "err", "note", "error")

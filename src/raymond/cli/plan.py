@@ -2,18 +2,20 @@
 
 import shlex
 
-from raymond import durations, scripts, turns, variables
-from raymond.agent import SCRIPTS
+from raymond import durations, scripts, turns
 from raymond.backends import Direct, Turn, registry
 from raymond.config import Config
-from raymond.core import Begin, begin, decide
-from raymond.events import Decision, RunStarted
-from raymond.evolution import apply, fold
 from raymond.loader import Loaded
+from raymond.machine import variables
+from raymond.machine.agent import SCRIPTS
+from raymond.machine.decide import begin, decide
+from raymond.machine.events import Decision, RunStarted
+from raymond.machine.evolve import apply, fold
+from raymond.machine.inputs import Begin
+from raymond.machine.run import Run, pool_of
+from raymond.machine.variables import Placed
 from raymond.process import MARK
 from raymond.project import Project
-from raymond.run import Run, pool_of
-from raymond.variables import Placed
 
 
 def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) -> str:

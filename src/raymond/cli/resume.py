@@ -9,13 +9,14 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from raymond import config, console, journal, latest, launch, loader, lock, views
+from raymond import config, console, journal, launch, loader, lock, views
 from raymond.cli import background, choose, driving, flags
 from raymond.errors import Error, JournalError, UsageError
-from raymond.events import Decision, RunStarted
 from raymond.language.workflow import bare
+from raymond.machine import workflow_change
+from raymond.machine.events import Decision, RunStarted
+from raymond.machine.requests import Request
 from raymond.project import Project
-from raymond.requests import Request
 
 _MOVES = ("goto", "result", "retry", "give_up")
 
@@ -146,7 +147,7 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         loaded = loader.load(_path(project, start), overrides=start.overrides)
         launch.check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
-        changed = latest.change(reading.run, loaded.workflow, loaded.digest, renamed)
+        changed = workflow_change.change(reading.run, loaded.workflow, loaded.digest, renamed)
         tables, rules = config.load(project.root)["backends"], config.rules()
         today = replace(start, backends=changed.backends, allowed_tools=reading.run.allowed_tools)
         today = launch.check_start(loaded, today, tables, rules.backends, rules.models)

@@ -5,12 +5,13 @@ from time import time as now
 
 import click
 
-from raymond import durations, journal, lock, prices, transcripts, views
-from raymond.agent import Agent
+from raymond import durations, journal, lock, transcripts, views
 from raymond.cli import choose
 from raymond.console import next_command, one_line
+from raymond.machine import prices
+from raymond.machine.agent import Agent
+from raymond.machine.run import Run
 from raymond.project import Project
-from raymond.run import Run
 
 SHOWN = 50
 """Agents that are shown without --all."""

@@ -6,11 +6,11 @@ import uuid
 import click
 
 from raymond import journal, lock
-from raymond.agent import RUNNING
 from raymond.cli import choose
 from raymond.errors import UsageError
+from raymond.machine.agent import RUNNING
+from raymond.machine.requests import Request
 from raymond.project import Project
-from raymond.requests import Request
 
 
 @click.command("stop")

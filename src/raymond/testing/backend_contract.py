@@ -17,8 +17,8 @@ import uuid
 from collections.abc import Mapping
 
 from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn, trial
-from raymond.core import Spending
-from raymond.limits import KINDS
+from raymond.machine.failures import KINDS
+from raymond.machine.inputs import Spending
 
 GARBAGE = (b"", b"{", b"}", b"null", b"[]", b"7", b'"text"', b"\xff\xfe\x00", b'{"type":', b'{"type":null}', b"{}" * 99)
 """Lines that no program should print, and some do."""

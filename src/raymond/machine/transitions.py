@@ -6,9 +6,11 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond import prompts
-from raymond.agent import FAILED, WAITING, Agent, backend_of
-from raymond.events import (
+from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
+from raymond.language.workflow import Unresolved, resolve
+from raymond.machine import prompts
+from raymond.machine.agent import FAILED, WAITING, Agent, backend_of
+from raymond.machine.events import (
     ZERO,
     AgentCalled,
     AgentEnded,
@@ -22,10 +24,8 @@ from raymond.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
-from raymond.language.workflow import Unresolved, resolve
-from raymond.run import Run
-from raymond.variables import Placed
+from raymond.machine.run import Run
+from raymond.machine.variables import Placed
 
 
 class Problem(Struct, frozen=True):

@@ -1,11 +1,11 @@
 """What a turn is sent: the rendered prompt, or a reminder of what was wrong with the last reply."""
 
-from raymond import variables
-from raymond.agent import Agent
 from raymond.language import policy, tags, template
 from raymond.language.workflow import State, Workflow
-from raymond.run import Run, pool_of
-from raymond.variables import Placed
+from raymond.machine import variables
+from raymond.machine.agent import Agent
+from raymond.machine.run import Run, pool_of
+from raymond.machine.variables import Placed
 
 BLOCKED = "(Tools that you need were refused. A person has looked at it: they may be allowed now. Try again.)"
 GO_ON = "(You were stopped at a limit of cost. There is more now: go on where you were.)"

@@ -18,15 +18,15 @@ directories, then the transition itself (moves.py). A transition enters a state 
 visits and may lead to `then` instead. An agent that ends or fails may end the wait of its parent in the same decision.
 """
 
-from collections.abc import Mapping
 from typing import Any, assert_never
 
-from msgspec import Struct
-
-from raymond import durations, limits, money, moves
-from raymond.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, backend_of
-from raymond.events import (
-    ZERO,
+from raymond import durations
+from raymond.language import policy
+from raymond.language.policy import Policy
+from raymond.language.tags import Reading, Transition
+from raymond.machine import budget, failures, transitions
+from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, backend_of
+from raymond.machine.events import (
     AgentHeld,
     AgentPaused,
     AgentStarted,
@@ -44,96 +44,11 @@ from raymond.events import (
     StepRefused,
     StepStarted,
 )
-from raymond.language import policy
-from raymond.language.policy import Policy
-from raymond.language.tags import Reading, Transition
-from raymond.moves import Problem
-from raymond.run import Run, pool_of, shut
-from raymond.schedule import over_at, reached
-from raymond.variables import Placed
-
-
-class Spending(Struct, frozen=True, kw_only=True):
-    """What a step cost and where its words are."""
-
-    cost: float = ZERO
-    estimated: bool = False
-    unknown: bool = False
-    """Nobody could tell what it cost; `cost` is what is counted for such a turn."""
-    tokens_in: int = 0
-    tokens_out: int = 0
-    meter: tuple[int, ...] = ()
-    """What the program's own counter stands at, where it counts over a whole conversation."""
-    offset: int = -1
-
-
-class Named(Struct, frozen=True, kw_only=True):
-    """The running turn of `agent` writes a conversation whose id the backend chose."""
-
-    time: float
-    agent: str
-    session: str
-
-
-class Begin(Struct, frozen=True, kw_only=True):
-    """The driver is about to start a step of `agent`."""
-
-    time: float
-    agent: str
-
-
-class Output(Struct, frozen=True, kw_only=True):
-    """A step ended and said something."""
-
-    time: float
-    agent: str
-    reading: Reading
-    spent: Spending = Spending()
-    session: str = ""
-    denied: tuple[str, ...] = ()
-    """What would allow the tools that were refused."""
-    directories: Mapping[str, str] = {}
-    """Every `cd` that is `meant` -> the absolute directory, or "!" and why it is refused."""
-
-
-class Failure(Struct, frozen=True, kw_only=True):
-    """A step ended without saying anything to go by."""
-
-    time: float
-    agent: str
-    kind: str
-    error: str
-    spent: Spending = Spending()
-    exit_code: int | None = None
-    retry_at: float = ZERO
-    only_model: bool = False
-    session: str = ""
-    denied: tuple[str, ...] = ()
-
-
-class Interruption(Struct, frozen=True, kw_only=True):
-    """A step was cut off, with its driver or by a person."""
-
-    time: float
-    agent: str
-    spent: Spending = Spending()
-
-
-class Tick(Struct, frozen=True, kw_only=True):
-    """Time went by."""
-
-    time: float
-
-
-class Stop(Struct, frozen=True, kw_only=True):
-    """Nothing new may start."""
-
-    time: float
-    kind: str
-    reason: str
-
-
-Input = Begin | Named | Output | Failure | Interruption | Tick | Stop
+from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
+from raymond.machine.run import Run, pool_of, shut
+from raymond.machine.schedule import over_at, reached
+from raymond.machine.transitions import Problem
+from raymond.machine.variables import Placed
 
 
 def begin(start: RunStarted) -> list[Event]:
@@ -195,7 +110,7 @@ def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted | AgentHe
         session=session_of(run, step, turn),
         base=base,
         model=model,
-        cap=round(money.cap(run, agent, rules), 4),
+        cap=round(budget.cap(run, agent, rules), 4),
     )
 
 
@@ -221,7 +136,7 @@ def _output(run: Run, placed: Placed, input: Output) -> list[Event]:
     if input.denied and rules.on_denied == "pause":
         return _pause_denied(run, agent, input)
     if not problem:
-        follow = moves.follow(run, placed, agent, asked, time=input.time, directories=input.directories)
+        follow = transitions.follow(run, placed, agent, asked, time=input.time, directories=input.directories)
         if not isinstance(follow, Problem):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
@@ -265,8 +180,8 @@ def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
 
 def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Problem) -> list[Event]:
     spent = cost_of(input.spent, input.denied)
-    overspent = money.spent(policy_of(placed, agent.state), agent, input.spent.cost)
-    if agent.pool != SCRIPTS and agent.reminders < limits.REMINDERS and not overspent:
+    overspent = budget.spent(policy_of(placed, agent.state), agent, input.spent.cost)
+    if agent.pool != SCRIPTS and agent.reminders < failures.REMINDERS and not overspent:
         refused = StepRefused(
             agent=agent.id,
             step=agent.step,
@@ -281,9 +196,9 @@ def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Prob
     elif overspent:
         kind, error = "cap", f"{problem.reason}; {overspent}"
     else:
-        kind, error = "unreadable", f"{problem.reason} (asked {limits.REMINDERS + 1} times)"
+        kind, error = "unreadable", f"{problem.reason} (asked {failures.REMINDERS + 1} times)"
     failed = StepFailed(agent=agent.id, step=agent.step, kind=kind, error=error, **spent)
-    return [failed, *_opened(run, agent), *moves.fail(run, placed, agent, kind, error)]
+    return [failed, *_opened(run, agent), *transitions.fail(run, placed, agent, kind, error)]
 
 
 def _opened(run: Run, agent: Agent) -> list[Event]:
@@ -300,14 +215,14 @@ def _proves(run: Run, pool: str) -> bool:
 def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
     agent = run.agents[input.agent]
     rules = policy_of(placed, agent.state)
-    overspent = money.spent(rules, agent, input.spent.cost)
+    overspent = budget.spent(rules, agent, input.spent.cost)
     if input.kind == "cap" and not overspent and input.spent.cost:
         return [_go_on(agent, input), *_opened(run, agent)]
-    response = limits.respond(
+    response = failures.respond(
         input.kind, failures=agent.failures, retries=_retries(rules, agent), freshened=agent.freshened
     )
     if overspent and response.again and not response.closes:
-        response = limits.Response(charged=True)
+        response = failures.Response(charged=True)
     error = f"{input.error}; {overspent}" if overspent and not response.again else input.error
     if input.kind == "session":
         error = f"{error}; raymond resume {run.start.workflow_id} --fresh goes on without it"
@@ -326,7 +241,7 @@ def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
         return [failed, *_close(run, agent, input)]
     if response.again:
         return [failed]
-    return [failed, *moves.fail(run, placed, agent, input.kind, error)]
+    return [failed, *transitions.fail(run, placed, agent, input.kind, error)]
 
 
 def _go_on(agent: Agent, input: Failure) -> StepRefused:
@@ -344,7 +259,7 @@ def _go_on(agent: Agent, input: Failure) -> StepRefused:
 def _retries(rules: Policy, agent: Agent) -> int:
     if rules.retries is not None:
         return rules.retries
-    return limits.SCRIPT_RETRIES if agent.pool == SCRIPTS else limits.PROMPT_RETRIES
+    return failures.SCRIPT_RETRIES if agent.pool == SCRIPTS else failures.PROMPT_RETRIES
 
 
 def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
@@ -364,13 +279,13 @@ def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
     if input.kind == "overload" and now - since > run.start.patience:
         return _close_for_a_person(run, agent, input, since)
     # A reset that is over by the time it is heard of is no reason to wait as for one that nobody knows.
-    retry_at = input.retry_at if input.retry_at < now + limits.LIMIT_LONGEST else 0.0
+    retry_at = input.retry_at if input.retry_at < now + failures.LIMIT_LONGEST else 0.0
     unknown = input.kind == "limit" and not retry_at
-    wait = limits.LIMIT_UNKNOWN if unknown else limits.overload_wait(tries)
+    wait = failures.LIMIT_UNKNOWN if unknown else failures.overload_wait(tries)
     until = retry_at if retry_at > now else now + wait
     rest = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
     if input.kind == "limit" and until - since > run.start.max_wait:
-        return [rest, *_stop(run, limits.too_long(backend, until - now, run.start.max_wait))]
+        return [rest, *_stop(run, failures.too_long(backend, until - now, run.start.max_wait))]
     return [rest]
 
 
@@ -389,7 +304,7 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     if not (run.max_iterations or run.budget or run.max_turns or spent.unknown):
         return events
     ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
-    vain = sum(isinstance(event, StepFailed) and event.kind in limits.UNCOUNTED for event in ended)
+    vain = sum(isinstance(event, StepFailed) and event.kind in failures.UNCOUNTED for event in ended)
     reason = reached(run, iterations=len(ended) - vain, cost=spent.cost, turns=-vain, unpriced=spent.unknown)
     if not reason or any(isinstance(event, RunStopped) for event in events):
         return events
@@ -412,8 +327,8 @@ def _tick(run: Run, placed: Placed, now: float) -> list[Event]:
         if agent.status == SLEEPING:
             return [AgentWoke(agent=agent.id)]
         if agent.status == ASKING:
-            return moves.end_ask(placed, run, agent, "", timed_out=True)
-        return moves.end_wait(placed, run, agent, timed_out=True)
+            return transitions.end_ask(placed, run, agent, "", timed_out=True)
+        return transitions.end_wait(placed, run, agent, timed_out=True)
     if _over(run):
         return [RunEnded(status="failed" if run.failed else "completed")]
     return []

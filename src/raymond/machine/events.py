@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from raymond.prices import UNKNOWN_TURN, Price
+from raymond.machine.prices import UNKNOWN_TURN, Price
 
 ZERO = 0.0
 """One object, so that a field that has it is seen to be the default and left out of the line."""

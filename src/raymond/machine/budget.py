@@ -1,9 +1,9 @@
 """What turns may cost: how much of the budget the next one gets, and when there is none left for it."""
 
-from raymond import prices
-from raymond.agent import READY, RUNNING, SCRIPTS, SLEEPING, Agent, backend_of
 from raymond.language.policy import Policy
-from raymond.run import Run
+from raymond.machine import prices
+from raymond.machine.agent import READY, RUNNING, SCRIPTS, SLEEPING, Agent, backend_of
+from raymond.machine.run import Run
 
 LEAST = 0.05
 """Dollars below which a turn is not worth starting while another may give back some of what it has reserved."""

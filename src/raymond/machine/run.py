@@ -10,8 +10,8 @@ from collections import deque
 
 from msgspec import Struct, field
 
-from raymond.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, Agent, Closed, Outcome
-from raymond.events import RunStarted, RunStopped
+from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, Agent, Closed, Outcome
+from raymond.machine.events import RunStarted, RunStopped
 
 
 class Run(Struct):

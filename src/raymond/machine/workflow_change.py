@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from raymond.agent import Agent
 from raymond.errors import UsageError
-from raymond.events import WorkflowChanged
 from raymond.language.workflow import Unresolved, Workflow, resolve
-from raymond.run import Run
+from raymond.machine.agent import Agent
+from raymond.machine.events import WorkflowChanged
+from raymond.machine.run import Run
 
 
 def change(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]) -> WorkflowChanged:

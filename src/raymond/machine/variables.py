@@ -3,10 +3,10 @@
 import msgspec
 from msgspec import Struct
 
-from raymond.agent import Agent, file_name
 from raymond.language import policy
 from raymond.language.workflow import Workflow
-from raymond.run import Run
+from raymond.machine.agent import Agent, file_name
+from raymond.machine.run import Run
 
 
 class Placed(Struct, frozen=True):

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from itertools import islice
 
-from raymond import durations, money, prices
-from raymond.agent import FAILED, SCRIPTS, backend_of
-from raymond.run import Run
+from raymond import durations
+from raymond.machine import budget, prices
+from raymond.machine.agent import FAILED, SCRIPTS, backend_of
+from raymond.machine.run import Run
 
 
 def owed(run: Run) -> list[str]:
@@ -13,7 +14,7 @@ def owed(run: Run) -> list[str]:
     if run.stopped or run.ended:
         return []
     names: list[str] = []
-    turns = money.affordable(run)
+    turns = budget.affordable(run)
     taken = dict(run.running)
     for pool, queue in run.ready.items():
         room = _room(run, pool, taken)
@@ -54,8 +55,8 @@ def reached(run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0,
         return f"the budget of {prices.show(run.budget)} is spent"
     if run.max_turns and run.turns + turns >= run.max_turns:
         return f"max_turns ({run.max_turns}) was reached"
-    if not run.max_turns and run.unpriced + unpriced >= money.UNPRICED_TURNS:
-        return f"{money.UNPRICED_TURNS} turns were made whose cost nobody can tell (max_turns)"
+    if not run.max_turns and run.unpriced + unpriced >= budget.UNPRICED_TURNS:
+        return f"{budget.UNPRICED_TURNS} turns were made whose cost nobody can tell (max_turns)"
     if run.max_time and run.driven + max(0.0, run.driven_until - run.taken_up_at) >= run.max_time:
         return f"max_time ({durations.show(run.max_time)}) is over"
     return ""

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from raymond import limits, moves
-from raymond.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
-from raymond.events import (
+from raymond.machine import failures, transitions
+from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
+from raymond.machine.events import (
     AgentMoved,
     AgentPaused,
     AgentRetried,
@@ -20,11 +20,11 @@ from raymond.events import (
     RunStopped,
     StepInterrupted,
 )
-from raymond.evolution import evolve
-from raymond.moves import Problem
-from raymond.run import Run, shut
-from raymond.schedule import reached
-from raymond.variables import Placed
+from raymond.machine.evolve import evolve
+from raymond.machine.run import Run, shut
+from raymond.machine.schedule import reached
+from raymond.machine.transitions import Problem
+from raymond.machine.variables import Placed
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,7 +93,7 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
 def _closed_too_long(run: Run, now: float) -> str:
     for backend, closed in run.closed.items():
         if closed.kind == "limit" and closed.until - now > run.start.max_wait:
-            return limits.too_long(backend, closed.until - now, run.start.max_wait)
+            return failures.too_long(backend, closed.until - now, run.start.max_wait)
     return ""
 
 
@@ -138,7 +138,7 @@ def _answer(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
         return Problem(
             f"several agents ask: {names}", f"say which one: raymond answer {_id(run)} {open_ones[0].id} TEXT"
         )
-    return moves.end_ask(placed, run, open_ones[0], request.text)
+    return transitions.end_ask(placed, run, open_ones[0], request.text)
 
 
 def _id(run: Run) -> str:
@@ -166,13 +166,13 @@ def _agent(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
                 return Problem(f"{agent.id} is {agent.status}, not failed or paused")
             return [AgentRetried(agent=agent.id, fresh=request.fresh)]
         case "move":
-            landing = moves.land(placed, {}, request.state)
+            landing = transitions.land(placed, {}, request.state)
             if isinstance(landing, Problem):
                 return landing
             return [AgentMoved(agent=agent.id, tag="moved", state=landing.state, input=request.text)]
         case "result":
-            return moves.finish(placed, run, agent, request.text)
+            return transitions.finish(placed, run, agent, request.text)
         case _:
             if agent.status == FAILED:
                 return Problem(f"{agent.id} has failed already")
-            return moves.give_up(placed, run, agent, "given up", request.text or "given up by a person")
+            return transitions.give_up(placed, run, agent, "given up", request.text or "given up by a person")

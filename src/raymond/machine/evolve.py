@@ -8,7 +8,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from raymond.agent import (
+from raymond.machine.agent import (
     ASKING,
     DECIDING,
     FAILED,
@@ -25,7 +25,7 @@ from raymond.agent import (
     backend_of,
     rename,
 )
-from raymond.events import (
+from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
     AgentFailed,
@@ -59,8 +59,8 @@ from raymond.events import (
     WaitStarted,
     WorkflowChanged,
 )
-from raymond.limits import UNCOUNTED
-from raymond.run import Run, count_child, drop_timers, hold, pool_of, set_timer, stand
+from raymond.machine.failures import UNCOUNTED
+from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_timer, stand
 
 _BY_A_PERSON = (RequestTaken, WorkflowChanged)
 

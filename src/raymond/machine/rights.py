@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 
 from raymond.errors import Diagnostic
-from raymond.events import RunStarted
 from raymond.language import frontmatter
 from raymond.language.policy import Policy
 from raymond.language.workflow import State, Workflow, mark_of
+from raymond.machine.events import RunStarted
 
 USUAL = "acceptEdits"
 _RANKS = {"plan": 0, "dontAsk": 1, "default": 1, USUAL: 2, "bypassPermissions": 3}

@@ -1,0 +1,91 @@
+"""What can come in: every input of `decide`, with its time."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from raymond.language.tags import Reading
+from raymond.machine.events import ZERO
+
+
+class Spending(Struct, frozen=True, kw_only=True):
+    """What a step cost and where its words are."""
+
+    cost: float = ZERO
+    estimated: bool = False
+    unknown: bool = False
+    """Nobody could tell what it cost; `cost` is what is counted for such a turn."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    meter: tuple[int, ...] = ()
+    """What the program's own counter stands at, where it counts over a whole conversation."""
+    offset: int = -1
+
+
+class Named(Struct, frozen=True, kw_only=True):
+    """The running turn of `agent` writes a conversation whose id the backend chose."""
+
+    time: float
+    agent: str
+    session: str
+
+
+class Begin(Struct, frozen=True, kw_only=True):
+    """The driver is about to start a step of `agent`."""
+
+    time: float
+    agent: str
+
+
+class Output(Struct, frozen=True, kw_only=True):
+    """A step ended and said something."""
+
+    time: float
+    agent: str
+    reading: Reading
+    spent: Spending = Spending()
+    session: str = ""
+    denied: tuple[str, ...] = ()
+    """What would allow the tools that were refused."""
+    directories: Mapping[str, str] = {}
+    """Every `cd` that is `meant` -> the absolute directory, or "!" and why it is refused."""
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """A step ended without saying anything to go by."""
+
+    time: float
+    agent: str
+    kind: str
+    error: str
+    spent: Spending = Spending()
+    exit_code: int | None = None
+    retry_at: float = ZERO
+    only_model: bool = False
+    session: str = ""
+    denied: tuple[str, ...] = ()
+
+
+class Interruption(Struct, frozen=True, kw_only=True):
+    """A step was cut off, with its driver or by a person."""
+
+    time: float
+    agent: str
+    spent: Spending = Spending()
+
+
+class Tick(Struct, frozen=True, kw_only=True):
+    """Time went by."""
+
+    time: float
+
+
+class Stop(Struct, frozen=True, kw_only=True):
+    """Nothing new may start."""
+
+    time: float
+    kind: str
+    reason: str
+
+
+Input = Begin | Named | Output | Failure | Interruption | Tick | Stop
