@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
-from raymond import console, journal, launch, loader, transcripts, views
+from raymond import console, launch
 from raymond.launch import Options
 from raymond.machine.events import Event, StepStarted
 from raymond.machine.run import Run
-from raymond.project import Project
+from raymond.store import journal, loader, transcripts
+from raymond.store.project import Project
+from raymond.views.status import exit_code, main_result
 
 PATIENCE = 60.0
 """Seconds until something that does not come is called missing; nothing is measured with it."""
@@ -54,7 +56,7 @@ class Ran:
 
     @property
     def result(self) -> str | None:
-        return views.result(self.run)
+        return main_result(self.run)
 
     @property
     def events(self) -> list[Event]:
@@ -218,7 +220,7 @@ class Room:
                 os.environ.clear()
                 os.environ.update(before)
         run = held.driver.run
-        return Ran(self, id, views.exit_code(run, held.driver.signal), views.result(run) or "", told.getvalue())
+        return Ran(self, id, exit_code(run, held.driver.signal), main_result(run) or "", told.getvalue())
 
     def go(self) -> None:
         """Let the scripts that wait for it go on."""

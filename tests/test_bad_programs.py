@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from raymond import programs
 from raymond.machine.events import AgentFailed, AgentPaused, StepFailed, StepRefused, StepStarted
+from raymond.system import programs
 from running import Ran, Room, until
 
 PLAYED = f"""\

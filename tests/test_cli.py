@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from raymond.cli import COMMANDS, GROUPS
-from raymond.lock import Holder
+from raymond.store.lock import Holder
 from running import GO, Room, until
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from raymond import config, launch, loader
+from raymond import config, launch
 from raymond.cli import flags
 from raymond.errors import UsageError
 from raymond.machine.events import RunStarted
+from raymond.store import loader
 from running import Room
 
 DONE = {"START.sh": "echo '<result>done</result>'"}

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, place, start
-from raymond import views
 from raymond.language import tags
 from raymond.machine import decide, evolve, failures, prompts, run, schedule
 from raymond.machine.events import (
@@ -29,6 +28,8 @@ from raymond.machine.events import (
 )
 from raymond.machine.inputs import Begin, Failure, Interruption, Output, Spending, Stop, Tick
 from raymond.machine.run import Run
+from raymond.views import words
+from raymond.views.status import exit_code, run_status
 
 FILES = {
     "START.md": "",
@@ -560,7 +561,7 @@ def test_patience_ends_and_the_agents_of_the_backend_pause_until_a_person_resume
         play.pass_time(wait)
     play.fail("overload", error="529")
     assert play.last[2:] == [AgentPaused(agent="main", reason="claude was overloaded for too long: 529")]
-    assert (play.main.status, views.status(play.run), views.exit_code(play.run)) == ("paused", "paused", 3)
+    assert (play.main.status, run_status(play.run), exit_code(play.run)) == ("paused", "paused", 3)
     assert (run.shut(play.run, "claude"), schedule.wake_at(play.run)) == (True, None)
     play.resume()
     assert schedule.owed(play.run) == ["main"]
@@ -615,7 +616,7 @@ def test_a_usage_limit_longer_than_max_wait_stops_the_run() -> None:
     play.fail("limit", "main_a1", retry_at=START + 3601)
     reason = "claude is closed by its usage limit for 1h, longer than max_wait (1h)"
     assert play.last[2:] == [RunStopped(kind="limit", reason=reason)]
-    assert views.exit_code(play.run) == 4
+    assert exit_code(play.run) == 4
     play.say("<goto>A</goto>", "main_b2")
     assert play.run.stopped == RunStopped(kind="limit", reason=reason)
 
@@ -675,7 +676,7 @@ def test_a_limit_of_one_model_closes_that_model_alone() -> None:
     }
     assert schedule.owed(play.run) == ["main_sonnet3", "main_codex4"]
     assert (play.agent("main_opus1").status, play.run.turns, play.run.reserved) == ("ready", 1, 0.0)
-    assert views.reason(play.run) == "claude/opus is closed until 1970-01-12T14:46:40Z: no opus"
+    assert words.reason(play.run) == "claude/opus is closed until 1970-01-12T14:46:40Z: no opus"
 
 
 def test_a_turn_of_a_closed_model_that_began_before_says_nothing_new() -> None:
@@ -906,7 +907,7 @@ def test_with_on_denied_pause_a_person_is_asked_and_the_turn_goes_on_with_what_t
         1,
         2,
     )
-    assert (views.status(play.run), schedule.owed(play.run)) == ("paused", [])
+    assert (run_status(play.run), schedule.owed(play.run)) == ("paused", [])
     play.ask("limits", allowed_tools=["Bash(git:*)", "Edit"])
     play.resume()
     assert play.run.allowed_tools == ["Read", "Bash(git:*)", "Edit"]
@@ -999,7 +1000,7 @@ def test_nothing_starts_beyond_max_turns() -> None:
     assert (play.run.turns, schedule.owed(play.run)) == (3, ["main_s3"])
     play.say("<goto>A</goto>", "main_a1")
     assert play.last[-1] == RunStopped(kind="limit", reason="max_turns (3) was reached")
-    assert (views.status(play.run), views.exit_code(play.run), schedule.owed(play.run)) == ("stopped", 4, [])
+    assert (run_status(play.run), exit_code(play.run), schedule.owed(play.run)) == ("stopped", 4, [])
     assert play.resume()[1:] == [RunStopped(kind="limit", reason="max_turns (3) was reached")]
     play.ask("limits", max_turns=4)
     assert (play.resume()[1:], schedule.owed(play.run)) == ([], ["main_a2", "main_s3"])
@@ -1051,7 +1052,7 @@ def test_a_run_stops_when_its_iterations_are_used_up_and_running_steps_end() -> 
     play.say("<fork next='B'>A</fork>")
     assert play.last[-1] == RunStopped(kind="limit", reason="max_iterations (2) was reached")
     assert (schedule.owed(play.run), play.run.iterations) == ([], 2)
-    assert (views.status(play.run), views.exit_code(play.run)) == ("stopped", 4)
+    assert (run_status(play.run), exit_code(play.run)) == ("stopped", 4)
 
 
 def test_a_failed_step_is_an_iteration_and_a_refused_or_interrupted_one_is_not() -> None:
@@ -1096,7 +1097,7 @@ def test_a_run_that_reaches_a_limit_with_its_last_step_is_done() -> None:
     play = Play(FILES, max_iterations=1, budget=1.0)
     play.say("<result>x</result>", cost=5.0)
     play.pass_time()
-    assert (views.status(play.run), views.exit_code(play.run)) == ("completed", 0)
+    assert (run_status(play.run), exit_code(play.run)) == ("completed", 0)
 
 
 # Time
@@ -1135,7 +1136,7 @@ def test_the_run_ends_when_no_agent_is_left_to_move() -> None:
     play.fail("setup", "main_a1")
     assert play.pass_time() == [RunEnded(status="failed")]
     assert play.pass_time() == []
-    assert (views.status(play.run), views.exit_code(play.run)) == ("failed", 1)
+    assert (run_status(play.run), exit_code(play.run)) == ("failed", 1)
 
 
 def test_a_failure_that_was_collected_does_not_fail_the_run() -> None:
@@ -1225,7 +1226,7 @@ def test_a_run_stops_when_its_time_is_over_and_its_running_step_may_end() -> Non
     play.begin()
     assert play.pass_time(59) == []
     assert play.pass_time(1) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
-    assert (views.status(play.run), views.exit_code(play.run)) == ("stopped", 4)
+    assert (run_status(play.run), exit_code(play.run)) == ("stopped", 4)
     play.now += 10
     assert play.say("<goto>A</goto>")[1:] == [AgentMoved(agent="main", tag="goto", state="A.md")]
     assert schedule.owed(play.run) == []

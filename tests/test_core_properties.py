@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from builders import Play, block, head
-from raymond import journal, views
 from raymond.machine import decide, events, evolve, schedule
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
 from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, StepStarted
 from raymond.machine.inputs import Spending, Tick
 from raymond.machine.run import Run
+from raymond.store import journal
+from raymond.views import documents
+from raymond.views.status import exit_code, run_status
+from raymond.views.words import line
 from reference import Reference, Said
 
 TORTURE = os.environ.get("HYPOTHESIS_PROFILE") == "torture"
@@ -560,7 +563,7 @@ class Machine(RuleBasedStateMachine):
         assert (real.turns, real.unpriced, real.allowed_tools) == (slow.turns, slow.unpriced, slow.tools)
         assert real.denied == {tool: slow.denied.count(tool) for tool in slow.denied}
         assert (real.stopped.kind if real.stopped else "", real.ended) == (slow.stopped, slow.ended)
-        assert (views.status(real), views.exit_code(real)) == (slow.status(), slow.exit_code())
+        assert (run_status(real), exit_code(real)) == (slow.status(), slow.exit_code())
 
     @invariant()
     def every_count_is_what_counting_gives(self) -> None:
@@ -685,8 +688,8 @@ def test_whatever_an_agent_says_the_core_decides(state: str, texts: list[str], i
         play.pass_time(400.0)
     assert plain(evolve.fold(play.decisions)) == plain(play.run)
     assert "deciding" not in play.statuses().values()
-    views.state_file(play.run)
-    assert [views.line(event) for event in play.events]
+    documents.state_file(play.run)
+    assert [line(event) for event in play.events]
 
 
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from raymond import inbox
 from raymond.machine.events import (
     AgentMoved,
     AgentStarted,
@@ -25,6 +24,7 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.requests import Request
+from raymond.store import inbox
 from running import GO, Live, Room, alive, until
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond import console, journal, loader
+from raymond import console
 from raymond.backends import scripted
 from raymond.errors import WorkflowError
 from raymond.language import lint, tags, workflow
@@ -25,6 +25,7 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.store import journal, loader
 from running import PATIENCE, Ran, Room
 
 ROOT = Path(__file__).parent.parent

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from raymond import journal
 from raymond.errors import JournalError
 from raymond.machine.events import Decision, RunResumed
-from raymond.project import Project
+from raymond.store import journal
+from raymond.store.project import Project
 
 FIRST = Decision(seq=1, time=1.0, events=[RunResumed(version="x" * 1000)])
 CREATE = """

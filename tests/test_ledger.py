@@ -5,9 +5,9 @@ import json
 import pytest
 
 from builders import Play
-from raymond import ledger
-from raymond.ledger import Sum
 from raymond.machine.inputs import Spending
+from raymond.views.ledger import Sum
+from raymond.views.words import ledger
 from running import Room
 
 FILES = {"START.md": "", "A.md": "---\nmodel: small\n---\n", "S.sh": ""}

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from raymond import archive, loader
 from raymond.errors import Diagnostic, WorkflowError
+from raymond.store import loader, zips
 
 FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
 LIMITS = "at most 1,000 files and 64 MiB"
@@ -58,7 +58,7 @@ def test_a_folder_is_a_workflow(tmp_path: Path) -> None:
     assert list(loaded.workflow.states) == ["B.sh", "START.md"]
     assert loaded.workflow.lib == {"rules.md": "rules"}
     assert loaded.workflow.platform == sys.platform
-    assert loaded.digest == archive.digest(inside(loaded.source))
+    assert loaded.digest == zips.digest(inside(loaded.source))
 
 
 def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_too_many_files_are_refused(tmp_path: Path) -> None:
 def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
     path = folder(tmp_path, {"START.md": ""})
     with open(tmp_path / "big", "wb") as file:
-        file.truncate(archive.MOST_BYTES + 1)
+        file.truncate(zips.MOST_BYTES + 1)
     found = refused(path)
     assert (found.id, found.message, found.hint) == ("too-large", f"there are more than 64 MiB in `{path}`", LIMITS)
 
@@ -435,7 +435,7 @@ def test_too_many_files_in_a_zip_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
-    path = zipped(tmp_path, {"START.md": "x", "big.bin": b"\0" * (archive.MOST_BYTES + 1)})
+    path = zipped(tmp_path, {"START.md": "x", "big.bin": b"\0" * (zips.MOST_BYTES + 1)})
     found = refused(path)
     assert (found.id, found.message, found.hint) == ("too-large", "this zip unpacks to 64 MiB", LIMITS)
 
@@ -450,7 +450,7 @@ def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
 
 def test_a_zip_file_that_is_too_large_is_not_even_read(tmp_path: Path) -> None:
     with open(tmp_path / "x.zip", "wb") as file:
-        file.truncate(archive.MOST_BYTES + 1024**2)
+        file.truncate(zips.MOST_BYTES + 1024**2)
     assert refused(str(tmp_path / "x.zip")).message == "this zip has 65 MiB"
 
 
@@ -522,7 +522,7 @@ def test_no_damage_to_a_zip_escapes(tmp_path: Path) -> None:
             data = bytearray(whole)
             data[at] ^= change
             with suppress(WorkflowError):
-                archive.read(bytes(data), file="x.zip")
+                zips.read(bytes(data), file="x.zip")
 
 
 def test_a_hash_in_the_name_must_be_that_of_the_zip(tmp_path: Path) -> None:
@@ -565,12 +565,12 @@ def test_the_same_files_give_the_same_snapshot(tmp_path: Path) -> None:
 
 def test_a_snapshot_is_a_zip_that_other_programs_read() -> None:
     files = {"START.md": b"", "B.sh": b"echo", "größe.md": b"\xff" * 70_000, "lib/deep/x": os.urandom(9_000)}
-    with zipfile.ZipFile(io.BytesIO(archive.write(files))) as made:
+    with zipfile.ZipFile(io.BytesIO(zips.write(files))) as made:
         assert made.testzip() is None
         assert {entry.filename: made.read(entry) for entry in made.infolist()} == files
         assert {stat.filemode(entry.external_attr >> 16) for entry in made.infolist()} == {"-rw-------"}
         assert made.getinfo("größe.md").compress_size < 1000
-    with zipfile.ZipFile(io.BytesIO(archive.write({}))) as made:
+    with zipfile.ZipFile(io.BytesIO(zips.write({}))) as made:
         assert made.namelist() == []
 
 
@@ -591,7 +591,7 @@ def test_a_highly_compressible_folder_comes_back_too(tmp_path: Path) -> None:
 
 
 def test_a_damaged_snapshot_is_an_error(tmp_path: Path) -> None:
-    for data in (b"", archive.write({"../x": b""})):
+    for data in (b"", zips.write({"../x": b""})):
         with pytest.raises(WorkflowError) as caught:
             loader.from_source(data, name="review", entry="START.md")
         assert caught.value.diagnostics[0].id == "bad-zip"
@@ -607,7 +607,7 @@ def everything(at: Path) -> dict[str, bytes]:
 def test_unpacking_makes_a_private_folder(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        loader.unpack(archive.write({"START.md": b"a", "data/deep/x": b"x"}), str(tmp_path / "new" / "out"))
+        loader.unpack(zips.write({"START.md": b"a", "data/deep/x": b"x"}), str(tmp_path / "new" / "out"))
     finally:
         os.umask(old)
     out = tmp_path / "new" / "out"
@@ -618,12 +618,12 @@ def test_unpacking_makes_a_private_folder(tmp_path: Path) -> None:
 
 def test_unpacking_is_not_stopped_by_what_a_killed_process_left(tmp_path: Path) -> None:
     folder(tmp_path / f"out.{os.getpid()}.new", {"half": "x"})
-    loader.unpack(archive.write({"START.md": b"a"}), str(tmp_path / "out"))
+    loader.unpack(zips.write({"START.md": b"a"}), str(tmp_path / "out"))
     assert everything(tmp_path) == {"out/START.md": b"a"}
 
 
 def test_unpacking_again_changes_only_what_differs(tmp_path: Path) -> None:
-    data = archive.write({"START.md": b"a", "B.md": b"b", "lib/r.md": b"r"})
+    data = zips.write({"START.md": b"a", "B.md": b"b", "lib/r.md": b"r"})
     loader.unpack(data, str(tmp_path))
     kept = (tmp_path / "START.md").stat().st_ino
     (tmp_path / "B.md").write_bytes(b"changed")
@@ -643,7 +643,7 @@ def test_unpacking_writes_through_no_link_and_over_any_kind(tmp_path: Path) -> N
     folder(out, {"A.md/x": "a folder where a file belongs", "lib": "a file where a folder belongs"})
     (out / "B.md").symlink_to(outside / "file")
     (out / "data").symlink_to(outside)
-    loader.unpack(archive.write({"A.md": b"a", "B.md": b"b", "lib/r": b"r", "data/file": b"d"}), str(out))
+    loader.unpack(zips.write({"A.md": b"a", "B.md": b"b", "lib/r": b"r", "data/file": b"d"}), str(out))
     assert everything(out) == {"A.md": b"a", "B.md": b"b", "lib/r": b"r", "data/file": b"d"}
     assert not (out / "B.md").is_symlink()
     assert everything(outside) == {"file": b"safe"}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from builders import Play, head
-from raymond import views
 from raymond.language.policy import Policy
+from raymond.machine import budget as money
 from raymond.machine import evolve, prompts, schedule
 from raymond.machine.events import (
     AgentFailed,
@@ -21,6 +21,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.inputs import Spending
 from raymond.machine.run import Run
+from raymond.views.status import exit_code, run_status
 
 FILES = {
     "START.md": "Begin.",
@@ -358,7 +359,7 @@ def test_a_budget_that_is_spent_stops_the_run_and_more_lets_it_go_on_where_it_wa
     first = started(play)
     capped(play)
     assert play.last[1:] == [RunStopped(kind="limit", reason="the budget of $10.00 is spent")]
-    assert (views.status(play.run), views.exit_code(play.run), schedule.owed(play.run)) == ("stopped", 4, [])
+    assert (run_status(play.run), exit_code(play.run), schedule.owed(play.run)) == ("stopped", 4, [])
     assert play.resume()[-1] == RunStopped(kind="limit", reason="the budget of $10.00 is spent")
     play.commit([LimitsChanged(budget=20.0)])
     assert play.resume() == [RunResumed(version="1.0")]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from raymond import process
-from raymond.lock import start_time
-from raymond.polling import Poll
-from raymond.process import Marks, Watcher, spawn
+from raymond.store.lock import start_time
+from raymond.system import processes
+from raymond.system.polling import Poll
+from raymond.system.processes import Marks, Watcher, spawn
 from running import alive, until, zombie
 
 BASE = {b"PATH": os.environb[b"PATH"]}
@@ -47,8 +47,8 @@ def started():
 def machine(request, monkeypatch):
     """A machine with pidfds and /proc, and one that has to do without."""
     if request.param == "neither":
-        monkeypatch.setattr(process, "HAS_PIDFD", False)
-        monkeypatch.setattr(process, "HAS_PROC", False)
+        monkeypatch.setattr(processes, "HAS_PIDFD", False)
+        monkeypatch.setattr(processes, "HAS_PROC", False)
     return request.param
 
 
@@ -161,18 +161,18 @@ def test_many_processes_end_and_each_is_told_once(machine, started, watched):
 def test_a_process_is_alive_while_it_runs_and_not_as_a_zombie(started):
     pid = started("sleep", "100")
     began = start_time(pid)
-    assert process.alive(pid, began)
+    assert processes.alive(pid, began)
     os.kill(pid, signal.SIGKILL)
     until(lambda: zombie(pid), "the end of the process")
-    assert not process.alive(pid, began)
+    assert not processes.alive(pid, began)
     os.waitpid(pid, 0)
-    assert not process.alive(pid, began)
+    assert not processes.alive(pid, began)
 
 
 def test_a_process_with_the_same_pid_that_began_at_another_time_is_another_one(machine, started):
     pid = started("sleep", "100")
-    assert not process.alive(pid, str(int(start_time(pid)) - 1))
-    assert not process.alive(pid, "")
+    assert not processes.alive(pid, str(int(start_time(pid)) - 1))
+    assert not processes.alive(pid, "")
 
 
 def test_a_signal_to_what_was_never_started_does_not_hit_ourselves(started):
@@ -185,7 +185,7 @@ def test_a_signal_to_what_was_never_started_does_not_hit_ourselves(started):
 def test_a_signal_to_a_group_that_is_gone_is_no_error(started):
     pid = started("true")
     os.waitpid(pid, 0)
-    process.signal_group(pid, signal.SIGTERM)
+    processes.signal_group(pid, signal.SIGTERM)
 
 
 # Marks
@@ -203,9 +203,9 @@ def marks(pids):
 
 def marked(marks: Marks, started, step: int, *argv: str) -> int:
     """A process of `step`, that stands where its program begins."""
-    pid = started(*(argv or ("sleep", "1000")), **{process.MARK: marks.of(step)})
+    pid = started(*(argv or ("sleep", "1000")), **{processes.MARK: marks.of(step)})
     marks.note(pid, step)
-    until(lambda: process.MARK in Path(f"/proc/{pid}/environ").read_text(), "the program in its place")
+    until(lambda: processes.MARK in Path(f"/proc/{pid}/environ").read_text(), "the program in its place")
     return pid
 
 
@@ -214,7 +214,7 @@ def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(pids):
 
 
 def test_inside_a_step_of_another_run_the_mark_is_added_to_its_path(tmp_path, monkeypatch):
-    monkeypatch.setenv(process.MARK, "outer/3")
+    monkeypatch.setenv(processes.MARK, "outer/3")
     assert Marks("inner", str(tmp_path)).of(1) == "outer/3:inner/1"
 
 
@@ -242,7 +242,7 @@ def test_the_steps_that_go_on_are_spared(machine, marks, started):
 
 
 def test_what_ignores_the_request_to_end_is_killed(machine, marks, started, monkeypatch):
-    monkeypatch.setattr(process, "GRACE", 0.1)
+    monkeypatch.setattr(processes, "GRACE", 0.1)
     pid = marked(marks, started, 1, "bash", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     assert started.said() == "ready\n"
     marks.end()
@@ -257,12 +257,12 @@ def test_the_leader_of_a_step_is_found_among_its_processes(machine, marks, start
 
 
 def test_without_a_file_of_pids_there_is_nothing_to_end(marks, monkeypatch):
-    monkeypatch.setattr(process, "HAS_PROC", False)
+    monkeypatch.setattr(processes, "HAS_PROC", False)
     assert marks.end() == 0
 
 
 def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(marks, pids, started, monkeypatch):
-    monkeypatch.setattr(process, "HAS_PROC", False)
+    monkeypatch.setattr(processes, "HAS_PROC", False)
     pid = marked(marks, started, 1)
     pids.write_text(f"{pid} 1 {int(start_time(pid)) - 1}\n")
     assert marks.end() == 0

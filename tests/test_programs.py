@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raymond import programs
 from raymond.machine.events import AgentPaused, LimitsChanged
+from raymond.system import programs
 from running import Room
 
 SAYS_VERSION = "#!/bin/sh\necho '2.1.325 (Claude Code)'\n"

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from raymond.errors import JournalError, RunNotFound, UsageError
-from raymond.project import Project, find, known, make
+from raymond.store.project import Project, find, known, make
 
 
 @pytest.fixture

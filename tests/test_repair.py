@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond import journal
+from raymond.store import journal
 from running import Room
 
 FLOW = {

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
-from raymond import views
 from raymond.machine import requests, schedule
 from raymond.machine.agent import Outcome
 from raymond.machine.events import (
@@ -26,6 +25,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.requests import Request
 from raymond.machine.transitions import Problem
+from raymond.views.status import exit_code, run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "ONCE.md": head("max_visits: 1")}
 
@@ -119,7 +119,7 @@ def test_a_run_is_stopped_once() -> None:
     play = Play(FILES)
     assert play.ask("stop", id="r") == [taken("stop"), RunStopped(kind="stop", reason="stop was asked for")]
     assert play.ask("stop", id="s") == [taken("stop", "s")]
-    assert (views.status(play.run), views.exit_code(play.run)) == ("stopped", 3)
+    assert (run_status(play.run), exit_code(play.run)) == ("stopped", 3)
 
 
 def test_a_run_that_has_ended_is_not_stopped() -> None:
@@ -220,7 +220,7 @@ def test_an_agent_that_is_ready_or_asleep_can_be_paused() -> None:
         taken("pause"),
         AgentPaused(agent="main", reason="paused by a person"),
     ]
-    assert (play.main.status, schedule.owed(play.run), views.status(play.run)) == ("paused", [], "paused")
+    assert (play.main.status, schedule.owed(play.run), run_status(play.run)) == ("paused", [], "paused")
     play.ask("retry", agent="main")
     assert schedule.owed(play.run) == ["main"]
     play.say("<goto after='5m'>A</goto>")
@@ -234,7 +234,7 @@ def test_the_others_go_on_while_one_is_paused() -> None:
     play = Play(FILES)
     play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
     play.ask("pause", agent="main_a1")
-    assert (schedule.owed(play.run), views.status(play.run)) == (["main_b2"], "running")
+    assert (schedule.owed(play.run), run_status(play.run)) == (["main_b2"], "running")
 
 
 def test_pausing_an_agent_that_runs_is_left_to_its_driver() -> None:
@@ -443,7 +443,7 @@ def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_pa
     play.say("<goto>A</goto>", cost=1.0)
     play.now = START + 60
     assert play.resume() == [RunResumed(version="1.0"), RunStopped(kind="limit", reason=reason)]
-    assert (schedule.owed(play.run), views.exit_code(play.run)) == ([], 4)
+    assert (schedule.owed(play.run), exit_code(play.run)) == ([], 4)
 
 
 def test_a_step_whose_driver_died_is_ended_before_a_person_decides() -> None:

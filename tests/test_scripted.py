@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from raymond import views
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -15,6 +14,7 @@ from raymond.machine.events import (
     StepRefused,
     StepStarted,
 )
+from raymond.views import words
 from running import Ran, Room
 
 HERE, PROGRAM = "scripted", "scripted-program"
@@ -263,7 +263,7 @@ def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room):
         {"START.md": "", "replies.yaml": "START.md: [[{fail: crash}, <result></result>]]"}, backend=PROGRAM
     )
     assert (ran.run.cost, ran.run.estimated) == (0.5, True)
-    assert views.money(ran.run) == "~$0.50"
+    assert words.money(ran.run) == "~$0.50"
 
 
 @pytest.mark.parametrize("kind", ["context", "refusal"])

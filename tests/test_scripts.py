@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from raymond import process, scripts, steps
+from raymond import scripts, steps
 from raymond.machine.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
+from raymond.system import processes
 from running import GO, Ran, Room, alive, until, zombie
 
 
@@ -32,7 +33,7 @@ def either(request, tmp_path):
 @pytest.fixture
 def impatient(monkeypatch):
     """In this process, what does not end when asked to is ended after 0.3 seconds."""
-    for module in (process, steps):
+    for module in (processes, steps):
         monkeypatch.setattr(module, "GRACE", 0.3)
 
 

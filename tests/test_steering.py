@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from raymond import journal
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -23,6 +22,7 @@ from raymond.machine.events import (
     StepStarted,
     WorkflowChanged,
 )
+from raymond.store import journal
 from running import GO, Ran, Room, alive, until
 
 DONE = {"START.sh": "echo '<result>done</result>'"}

@@ -6,10 +6,10 @@ import stat
 import msgspec
 import pytest
 
-from raymond import transcripts
 from raymond.errors import JournalError
 from raymond.machine.agent import file_name
-from raymond.transcripts import Transcripts
+from raymond.store import transcripts
+from raymond.store.transcripts import Transcripts
 from running import Room
 
 

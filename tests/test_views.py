@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from builders import START, Play, place, start
-from raymond import views
 from raymond.machine import decide, events
 from raymond.machine.agent import Agent, Outcome
 from raymond.machine.events import Event
 from raymond.machine.run import Run
+from raymond.views import documents, times, words
+from raymond.views.status import exit_code, run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "CODEX.md": "---\nbackend: codex\n---\n", "N.md": "", "S.sh": ""}
 NOON = "1970-01-12T13:51:40Z"
@@ -126,64 +127,68 @@ ASKS = '<ask next="N">why?</ask>'
 def test_how_a_run_is_called_why_it_rests_and_how_its_command_ends(
     made: Play, status: str, code: int, reason: str | None
 ) -> None:
-    assert (views.status(made.run), views.exit_code(made.run), views.reason(made.run)) == (status, code, reason)
+    assert (run_status(made.run), exit_code(made.run), words.reason(made.run)) == (
+        status,
+        code,
+        reason,
+    )
 
 
 def test_a_run_that_only_waits_for_who_asks_waits() -> None:
     made = play("<fork>A</fork><wait>N</wait>")
     made.say(ASKS, "main_a1")
-    assert (views.status(made.run), views.reason(made.run)) == ("waiting", "1 agent waits for an answer")
+    assert (run_status(made.run), words.reason(made.run)) == ("waiting", "1 agent waits for an answer")
     made.run.statuses["asking"] = 0
-    assert (views.status(made.run), views.reason(made.run)) == ("waiting", None)
+    assert (run_status(made.run), words.reason(made.run)) == ("waiting", None)
 
 
 def test_the_first_exit_code_that_holds_counts() -> None:
     made = play("<fork>A</fork><fork>B</fork><fork>CODEX</fork><goto>N</goto>", max_iterations=9)
     made.fail("setup", "main_b2")
-    assert views.exit_code(made.run) == 1
+    assert exit_code(made.run) == 1
     made.stop("limit", "enough")
-    assert views.exit_code(made.run) == 4
+    assert exit_code(made.run) == 4
     made.resume()
     made.fail("auth", "main_a1")
     made.stop("limit", "enough")
-    assert views.exit_code(made.run) == 5
+    assert exit_code(made.run) == 5
 
 
 def test_a_signal_is_the_exit_code_of_a_run_it_ended() -> None:
-    assert views.exit_code(stopped("signal").run, 15) == 143
-    assert views.exit_code(behind_a_closed_door().run, 2) == 130
-    assert views.exit_code(done().run, 2) == 0
+    assert exit_code(stopped("signal").run, 15) == 143
+    assert exit_code(behind_a_closed_door().run, 2) == 130
+    assert exit_code(done().run, 2) == 0
 
 
 def test_the_result_of_a_run_is_mains() -> None:
-    assert views.result(done().run) == "x"
-    assert views.result(play().run) is None
-    assert views.result(Run(outcomes={"main": Outcome("main", "A.md", "failed", "", "boom")})) is None
+    assert main_result(done().run) == "x"
+    assert main_result(play().run) is None
+    assert main_result(Run(outcomes={"main": Outcome("main", "A.md", "failed", "", "boom")})) is None
 
 
 def test_failures_are_those_nobody_collected() -> None:
     made = play("<fork>A</fork><fork>B</fork><wait>N</wait>")
     made.fail("setup", "main_a1")
-    assert [agent.id for agent in views.failures(made.run)] == ["main_a1"]
+    assert [agent.id for agent in failed_agents(made.run)] == ["main_a1"]
     made.say("<result>x</result>", "main_b2")
-    assert views.failures(made.run) == []
+    assert failed_agents(made.run) == []
 
 
 @pytest.mark.parametrize(
     ("cost", "estimated", "shown"), [(0.0, False, "$0.00"), (1.234, False, "$1.23"), (0.5, True, "~$0.50")]
 )
 def test_money_is_shown_in_dollars_and_marked_when_estimated(cost: float, estimated: bool, shown: str) -> None:
-    assert views.money(Run(cost=cost, estimated=estimated)) == shown
+    assert words.money(Run(cost=cost, estimated=estimated)) == shown
 
 
 @pytest.mark.parametrize(("now", "shown"), [(START, "0ms"), (START + 228, "3m 48s"), (START - 50, "0ms")])
 def test_how_long_a_run_took(now: float, shown: str) -> None:
-    assert views.lasted(Run(started_at=START, now=now)) == shown
+    assert words.lasted(Run(started_at=START, now=now)) == shown
 
 
 def test_an_instant_is_utc_and_no_time_is_none() -> None:
-    assert (views.instant(START + 300), views.instant(0.0)) == (NOON, None)
-    assert (views.moment(NOON), views.moment(None)) == (START + 300, 0.0)
+    assert (times.instant(START + 300), times.instant(0.0)) == (NOON, None)
+    assert (times.moment(NOON), times.moment(None)) == (START + 300, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -198,28 +203,28 @@ def test_an_instant_is_utc_and_no_time_is_none() -> None:
 def test_the_first_ctrl_c_says_what_it_waits_for_and_what_a_second_one_loses(running: int, said: str) -> None:
     agents = {f"a{n}": Agent(f"a{n}", "A.md", "running") for n in range(running)} | {"b": Agent("b", "A.md", "ready")}
     lost = "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
-    assert views.parked(Run(agents=agents)) == said + (lost if running else "")
+    assert words.parked(Run(agents=agents)) == said + (lost if running else "")
 
 
 def test_how_long_a_backend_is_still_closed_is_told_with_the_time() -> None:
     made = closed("limit", retry_at=START + 300)
-    assert views.reason(made.run, START + 60) == f"claude is closed until {NOON}, in 4m: try later"
-    assert views.reason(made.run, START + 300) == f"claude is closed until {NOON}: try later"
+    assert words.reason(made.run, START + 60) == f"claude is closed until {NOON}, in 4m: try later"
+    assert words.reason(made.run, START + 300) == f"claude is closed until {NOON}: try later"
 
 
 def test_refused_tools_are_listed_the_most_often_refused_first() -> None:
     made = play()
     for tool in ("Edit", "Bash(git:*)", "Edit", "A", "B", "C", "D"):
         made.say("<goto>START</goto>", denied=(tool,))
-    assert views.outcome(made.run)["denied"] == {"Edit": 2, "Bash(git:*)": 1, "A": 1, "B": 1, "C": 1, "D": 1}
-    assert views.denied(made.run) == [
+    assert documents.outcome(made.run)["denied"] == {"Edit": 2, "Bash(git:*)": 1, "A": 1, "B": 1, "C": 1, "D": 1}
+    assert words.denied(made.run) == [
         "Edit 2 times (--allow-tool 'Edit' would allow it)",
         "A 1 time (--allow-tool 'A' would allow it)",
         "B 1 time (--allow-tool 'B' would allow it)",
         "Bash(git:*) 1 time (--allow-tool 'Bash(git:*)' would allow it)",
         "C 1 time (--allow-tool 'C' would allow it)",
     ]
-    assert views.denied(play().run) == []
+    assert words.denied(play().run) == []
 
 
 def test_what_decisions_cost_is_what_their_steps_cost() -> None:
@@ -227,7 +232,7 @@ def test_what_decisions_cost_is_what_their_steps_cost() -> None:
     before = len(made.decisions)
     made.say("nothing", cost=0.25)
     made.interrupt(cost=0.5)
-    assert (views.cost_of(made.decisions), views.cost_of(made.decisions[: before + 2])) == (0.75, 0.25)
+    assert (words.cost_of(made.decisions), words.cost_of(made.decisions[: before + 2])) == (0.75, 0.25)
 
 
 # The state file
@@ -239,7 +244,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
     made.say("<fork next='B' item='7'>CODEX</fork>", cost=0.06)
     made.fail("crash")
     session = made.main.session
-    document = json.loads(views.state_file(made.run))
+    document = json.loads(documents.state_file(made.run))
     assert document == {
         "workflow_id": "test-1",
         "scope_dir": "/scope",
@@ -294,8 +299,10 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
 
 def test_the_state_file_says_how_long_the_journal_was_when_it_is_known() -> None:
     made = play().run
-    assert "journal_bytes" not in json.loads(views.state_file(made))
-    assert json.loads(views.state_file(made, 985)) == json.loads(views.state_file(made)) | {"journal_bytes": 985}
+    assert "journal_bytes" not in json.loads(documents.state_file(made))
+    assert json.loads(documents.state_file(made, 985)) == json.loads(documents.state_file(made)) | {
+        "journal_bytes": 985
+    }
 
 
 def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
@@ -303,7 +310,7 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
     made.say("<result>x</result>", "main_a1", cost=0.25, estimated=True)
     made.fail("setup", "main_b2")
     made.say(ASKS, "main_n3")
-    assert views.outcome(made.run) == {
+    assert documents.outcome(made.run) == {
         "workflow_id": "test-1",
         "status": "running",
         "reason": None,
@@ -316,18 +323,18 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "denied": {},
         "iterations": 4,
         "agents": 4,
-        "started_at": views.instant(START),
+        "started_at": times.instant(START),
         "ended_at": None,
     }
     made.stop()
-    assert views.outcome(made.run)["ended_at"] == views.instant(START)
+    assert documents.outcome(made.run)["ended_at"] == times.instant(START)
 
 
 def test_the_state_file_shows_who_sleeps_asks_failed_and_what_is_handed_on() -> None:
     made = play("<fork input='x' after='5m'>A</fork><fork>B</fork><goto>N</goto>", max_iterations=50)
     made.fail("setup", "main_b2", error="it broke")
     made.say("<ask next='A'>why?</ask>")
-    document = views.document(made.run)
+    document = documents.document(made.run)
     main, first, second = document["agents"]
     assert (main["status"], main["question"]) == ("asking", "why?")
     assert (first["wake_at"], first["pending_result"]) == (NOON, "x")
@@ -339,7 +346,7 @@ def test_results_of_all_agents_stand_by_name_the_last_thousand_of_them() -> None
     outcomes = {f"a{n}": Outcome(f"a{n}", "A.md", "done", str(n)) for n in range(1100)}
     outcomes["a1099"] = Outcome("a1099", "A.md", "failed", "", "boom")
     made = Run(started=start(place(FILES)), outcomes=outcomes)
-    results = views.document(made)["results"]
+    results = documents.document(made)["results"]
     assert (len(results), next(iter(results)), "a1099" in results) == (999, "a100", False)
 
 
@@ -407,7 +414,7 @@ LINES: list[tuple[Event, str | None]] = [
 
 @pytest.mark.parametrize(("event", "shown"), LINES)
 def test_an_event_in_one_line(event: Event, shown: str | None) -> None:
-    assert views.line(event) == shown
+    assert words.line(event) == shown
 
 
 def test_every_event_has_its_line_above() -> None:

@@ -14,8 +14,8 @@ from typing import IO
 
 import pytest
 
-from raymond import views
 from raymond.machine.events import AskEnded, BackendClosed, StepStarted
+from raymond.views import times
 from running import GO, Ran, Room, alive, until
 from test_live import Pane, in_tmux
 
@@ -385,7 +385,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     closed = next(event for event in room.events() if isinstance(event, BackendClosed))
     shown = room.raymond("status", "r").stdout.splitlines()
     assert re.fullmatch(
-        rf"r: running \(scripted is closed until {views.instant(closed.until)}, in 12m( \d+s)?: used up\), driven by process \d+",
+        rf"r: running \(scripted is closed until {times.instant(closed.until)}, in 12m( \d+s)?: used up\), driven by process \d+",
         shown[0],
     )
     assert [line for line in shown if line.startswith("refused: ")] == [
@@ -394,7 +394,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     ]
     # What programs read does not change by the second.
     [reason] = {json.loads(room.raymond("status", "r", "--json").stdout)["reason"] for _ in range(2)}
-    assert reason == f"scripted is closed until {views.instant(closed.until)}: used up"
+    assert reason == f"scripted is closed until {times.instant(closed.until)}: used up"
 
 
 def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:

@@ -11,11 +11,13 @@ from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from raymond import durations, views
+from raymond import durations
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
+from raymond.views.status import run_status
+from raymond.views.words import money
 
 Piece: TypeAlias = tuple[str, str]
 """A text and its style: words such as `bold red`, or nothing."""
@@ -71,7 +73,7 @@ def rows(
 def title(run: Run, now: float) -> str:
     """The run in a few words, for the title of the window."""
     word = status(run, now)[0].partition(":")[0].partition(" until")[0]
-    return plain(f"raymond {run.start.workflow_id}: {word} {_many(len(run.agents), 'agent')} {views.money(run)}")
+    return plain(f"raymond {run.start.workflow_id}: {word} {_many(len(run.agents), 'agent')} {money(run)}")
 
 
 def fit(row: Row, width: int) -> Row:
@@ -103,8 +105,8 @@ def _header(run: Run, now: float) -> Row:
     for text in rest:
         row += [(" · ", "dim"), (text, "")]
     if run.budget:
-        return [*row, (" · ", "dim"), (f"{views.money(run)} of ${run.budget:.2f} ", ""), _bar(run.cost / run.budget)]
-    return [*row, (" · ", "dim"), (views.money(run), "")]
+        return [*row, (" · ", "dim"), (f"{money(run)} of ${run.budget:.2f} ", ""), _bar(run.cost / run.budget)]
+    return [*row, (" · ", "dim"), (money(run), "")]
 
 
 def _bar(spent: float) -> Piece:
@@ -129,7 +131,7 @@ def status(run: Run, now: float) -> Piece:
     at = wake_at(run)
     if at is not None and run.statuses.get(SLEEPING):
         return f"sleeping until {moment(at, now)}", "cyan"
-    return views.status(run), "yellow"
+    return run_status(run), "yellow"
 
 
 def _stopping(stopped: RunStopped, running: int) -> str:

@@ -4,7 +4,6 @@ import os
 import sys
 from typing import TextIO
 
-from raymond import views
 from raymond.errors import Diagnostic, Error, WorkflowError, visible
 from raymond.machine import budget, prices
 from raymond.machine.events import (
@@ -21,6 +20,8 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.run import Run
+from raymond.views import times, words
+from raymond.views.status import failed_agents, main_result, run_status
 
 _WIDEST = 200
 """Letters of a line that are shown around the place of an error."""
@@ -52,7 +53,7 @@ class Lines:
         told = []
         for decision in reversed(decisions):
             told.append((decision, f"{mark}{prices.show(max(total, 0.0))}"))
-            total -= views.cost_of([decision])
+            total -= words.cost_of([decision])
         self._untold += reversed(told)
         near = budget.warned(run, total)
         if near:
@@ -74,13 +75,13 @@ class Lines:
         told = [event for event in decision.events if type(event) not in _UNTOLD]
         if not told:
             return ""
-        spent = views.spent(decision)
-        at = views.instant(decision.time)
+        spent = words.spent(decision)
+        at = times.instant(decision.time)
         lines = [self._line(event, spent, total) for event in told]
         return "".join(f"[{at}] {line}\n" for line in lines if line)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
-        text = views.line(event)
+        text = words.line(event)
         if text is None:
             return ""
         text = " ".join(text.splitlines())
@@ -122,39 +123,39 @@ class Lines:
 
 def ending(run: Run) -> str:
     """Five lines: how, why, cost, result or failed agents, the next command."""
-    id, status = run.start.workflow_id, views.status(run)
+    id, status = run.start.workflow_id, run_status(run)
     # Told when nobody drives it any more: what should still run was abandoned.
     status = "abandoned" if status == "running" else status
     return "\n".join(
         (
-            f"{status}: {id} after {views.lasted(run)}",
+            f"{status}: {id} after {words.lasted(run)}",
             f"why:    {_why(run, status)}",
-            f"cost:   {views.money(run)} in {views.many(run.iterations, 'step')}",
+            f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
             *_outcome(run),
-            *(f"refused: {one}" for one in views.denied(run)),
+            *(f"refused: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
         )
     )
 
 
 def _why(run: Run, status: str) -> str:
-    why = views.reason(run)
+    why = words.reason(run)
     if why:
         return why
     if status == "failed":
-        return f"{views.many(run.failed, 'agent')} failed"
-    words = {"completed": "every agent has ended", "abandoned": "the process that drove it is gone"}
-    return words.get(status, "nothing can move")
+        return f"{words.many(run.failed, 'agent')} failed"
+    ends = {"completed": "every agent has ended", "abandoned": "the process that drove it is gone"}
+    return ends.get(status, "nothing can move")
 
 
 def _outcome(run: Run) -> list[str]:
-    failed = views.failures(run)
+    failed = failed_agents(run)
     if failed:
         return [f"failed: {agent.id} in {agent.state}: {one_line(agent.error)}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking"]
     if asking:
         return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
-    result = views.result(run)
+    result = main_result(run)
     return [f"result: {one_line(result)}" if result is not None else "result: none yet"]
 
 
@@ -166,7 +167,7 @@ def one_line(text: str) -> str:
 
 def next_command(run: Run) -> str:
     """The command that leads on."""
-    id, status = run.start.workflow_id, views.status(run)
+    id, status = run.start.workflow_id, run_status(run)
     if status == "completed":
         return f"raymond logs {id}"
     asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]

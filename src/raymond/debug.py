@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from raymond import transcripts, views
 from raymond.machine.agent import file_name
 from raymond.machine.events import (
     AgentCalled,
@@ -30,7 +29,9 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
-from raymond.project import Project, make_private, private
+from raymond.store import transcripts
+from raymond.store.project import Project, make_private, private
+from raymond.views import times
 
 
 class Folder:
@@ -128,7 +129,7 @@ class Folder:
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 
     def _log(self, at: float, agent: str, text: str, spent: Spent | None, result: str | None = None) -> None:
-        lines = [f"{views.second(int(at)).replace('T', ' ')} [{agent}] {text}"]
+        lines = [f"{times.second(int(at)).replace('T', ' ')} [{agent}] {text}"]
         if self._sessions.get(agent):
             lines.append(f"  session_id: {self._sessions[agent]}")
         if spent:

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from raymond import inbox, turns, views
+from raymond import turns
 from raymond.backends import Backend, Direct
 from raymond.errors import unwritable
-from raymond.journal import Journal
 from raymond.machine import budget, failures, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, Agent, backend_of
 from raymond.machine.decide import begin, decide, policy_of
@@ -25,13 +24,17 @@ from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, S
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
 from raymond.machine.variables import Placed
-from raymond.process import GRACE, HAS_PIDFD, Marks
-from raymond.project import Project
 from raymond.scripts import ScriptStep
 from raymond.steps import FAR, Ending, Host, Step
-from raymond.transcripts import Transcripts
+from raymond.store import inbox
+from raymond.store.journal import Journal
+from raymond.store.project import Project
+from raymond.store.transcripts import Transcripts
+from raymond.system.processes import GRACE, HAS_PIDFD, Marks
 from raymond.turns import DirectTurn, ProgramTurn
 from raymond.upkeep import Upkeep
+from raymond.views import words
+from raymond.views.times import instant
 
 LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
@@ -322,7 +325,7 @@ class Driver:
             self.signal = number
             if first:
                 self._commit(Stop(time=self._clock(), kind="parked", reason="parked with Ctrl-C"))
-                self._face.said(views.parked(self.run))
+                self._face.said(words.parked(self.run))
             else:
                 self._stop("signal", f"stopped by {signal.Signals(number).name}")
 
@@ -438,7 +441,7 @@ class Driver:
         self._tell()
         for backend, closed in self.run.closed.items():
             if closed.until > now and not self.run.stopped:
-                self._face.said(f"{backend} is closed until {views.instant(closed.until)}: {closed.error}")
+                self._face.said(f"{backend} is closed until {instant(closed.until)}: {closed.error}")
         spare: list[int] = []
         for agent in [one for one in self.run.agents.values() if one.status == RUNNING]:
             step = self._found(agent, restart)

@@ -10,8 +10,8 @@ from raymond.driver import Face
 from raymond.errors import UsageError
 from raymond.machine.events import Decision
 from raymond.machine.run import Run
-from raymond.project import private
-from raymond.views import instant
+from raymond.store.project import private
+from raymond.views.times import instant
 
 
 class Faces:

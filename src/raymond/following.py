@@ -4,12 +4,13 @@ import os
 import time
 from collections.abc import Iterator
 
-from raymond import journal, lock, transcripts, views
 from raymond.language import tags
 from raymond.machine.events import Decision, Spent
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
-from raymond.project import Project
+from raymond.store import journal, lock, transcripts
+from raymond.store.project import Project
+from raymond.views.status import run_status
 
 EVERY = 0.2
 """Seconds between two looks at a journal that grows."""
@@ -73,4 +74,4 @@ class Follower:
 
     def _about_to_begin(self) -> bool:
         """A run that was just begun has a journal before it has a driver."""
-        return self.run.seq <= 1 and views.status(self.run) == "running" and time.time() - self.run.now < 2.0
+        return self.run.seq <= 1 and run_status(self.run) == "running" and time.time() - self.run.now < 2.0

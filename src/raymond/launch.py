@@ -9,21 +9,22 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond import __version__, config, journal, loader, lock
+from raymond import __version__, config
 from raymond.backends import registry
 from raymond.driver import Driver, Face
 from raymond.errors import Diagnostic, JournalError, UsageError, WorkflowError
 from raymond.language import lint
 from raymond.language.workflow import Workflow
-from raymond.loader import Loaded
-from raymond.lock import Lock
 from raymond.machine import decide, rights
 from raymond.machine.events import Decision, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
-from raymond.project import ID_FORM, Project
 from raymond.secrets import Secrets
+from raymond.store import journal, loader, lock
+from raymond.store.loader import Loaded
+from raymond.store.lock import Lock
+from raymond.store.project import ID_FORM, Project
 
 
 class Options(Struct, kw_only=True):

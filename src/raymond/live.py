@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from raymond import block, console, terminal, views
+from raymond import block, console, terminal
 from raymond.machine.agent import ASKING
 from raymond.machine.events import (
     AgentCalled,
@@ -37,6 +37,7 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
+from raymond.views import words
 
 plain = block.plain
 usable = terminal.usable
@@ -297,7 +298,7 @@ class Kept(console.Lines):
         return text
 
     def _lines(self, decision: Decision, total: str) -> str:
-        spent = views.spent(decision)
+        spent = words.spent(decision)
         lines: list[str] = []
         failed = {event.agent for event in decision.events if isinstance(event, AgentFailed)}
         for event in decision.events:

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from raymond import views
 from raymond.machine import budget
 from raymond.machine.events import AskStarted, Decision
 from raymond.machine.run import Run
+from raymond.views import documents, words
 
 PATIENCE = 10.0
 """Seconds a target may take."""
@@ -34,14 +34,14 @@ class Notifier:
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
         self._pids = [pid for pid in self._pids if not _is_over(pid)]
-        near = budget.warned(run, run.cost - views.cost_of(decisions))
+        near = budget.warned(run, run.cost - words.cost_of(decisions))
         if near:
-            self._pids += send(self._targets, {"event": "budget", "message": near, **views.outcome(run)})
+            self._pids += send(self._targets, {"event": "budget", "message": near, **documents.outcome(run)})
         for decision in decisions:
             for event in decision.events:
                 if isinstance(event, AskStarted):
                     about = {"agent": event.agent, "question": event.question}
-                    self._pids += send(self._targets, {"event": "asked", **about, **views.outcome(run)})
+                    self._pids += send(self._targets, {"event": "asked", **about, **documents.outcome(run)})
 
     def shown(self, agent: str, kind: str, text: str) -> None:
         """Not worth a message."""
@@ -60,7 +60,7 @@ class Notifier:
 def ended(run: Run, code: int, targets: list[str]) -> None:
     """Tell how a run ended, and wait until it was told; the run has ended whatever comes of it."""
     try:
-        for pid in send(targets, {"event": "ended", "exit_code": code, **views.outcome(run)}):
+        for pid in send(targets, {"event": "ended", "exit_code": code, **documents.outcome(run)}):
             _, status = os.waitpid(pid, 0)
             if status:
                 code = os.waitstatus_to_exitcode(status)

@@ -16,10 +16,10 @@ from raymond.machine.decide import meant
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
-from raymond.process import DEV_NULL, MARK, spawn
-from raymond.project import private
 from raymond.secrets import Stream
 from raymond.steps import FAR, Host, Step
+from raymond.store.project import private
+from raymond.system.processes import DEV_NULL, MARK, spawn
 
 LISTEN_AFTER = 0.02
 """Seconds a script may take before its pipes are watched: most are over by then, and wake the driver once."""

@@ -12,7 +12,6 @@ from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Troub
 from raymond.backends.lines import Guarded
 from raymond.directories import directories
 from raymond.language import tags
-from raymond.lock import start_time
 from raymond.machine import failures, prompts, rights
 from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
@@ -20,9 +19,10 @@ from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
-from raymond.process import MARK, alive, spawn
-from raymond.project import private
 from raymond.steps import FAR, Host, Step
+from raymond.store.lock import start_time
+from raymond.store.project import private
+from raymond.system.processes import MARK, alive, spawn
 
 READ_EVERY = 0.1
 LINGER = 2.0

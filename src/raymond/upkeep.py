@@ -3,10 +3,10 @@
 import time
 from typing import Protocol
 
-from raymond import views
 from raymond.errors import JournalError
-from raymond.journal import Journal, replace
 from raymond.machine.run import Run
+from raymond.store.journal import Journal, replace
+from raymond.views import documents
 
 SYNC_WITHIN = 0.1
 SHOW_WITHIN = 0.05
@@ -90,7 +90,7 @@ class Upkeep:
     def write_state(self, run: Run) -> None:
         """The state file, made from the journal, which holds: a run does not end for it."""
         self._state_written_at = self._journal.size
-        text = views.state_file(run, self._journal.size)
+        text = documents.state_file(run, self._journal.size)
         self._state_size = len(text)
         self._state_due = time.monotonic() + STATE_EVERY
         try:

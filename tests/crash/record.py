@@ -14,10 +14,12 @@ from typing import get_args
 import msgspec
 
 from crash import runs
-from raymond import __version__, journal, views
+from raymond import __version__
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
+from raymond.store import journal
+from raymond.views.status import run_status
 
 JOURNALS = Path(__file__).resolve().parent.parent / "journals"
 
@@ -42,7 +44,7 @@ def account(decisions: list[Decision]) -> dict[str, object]:
         steps.append({name: _stands(run, name) for name in dict.fromkeys(touched)})
     ended = {name: list(outcome) for name, outcome in runs.outcomes(run).items()}
     return {
-        "status": views.status(run),
+        "status": run_status(run),
         "iterations": run.iterations,
         "cost": round(run.cost, 6),
         "tokens": [run.tokens_in, run.tokens_out],

@@ -11,7 +11,7 @@ from time import time
 import msgspec
 from msgspec import Struct
 
-from raymond import inbox, journal, launch, loader, views
+from raymond import launch
 from raymond.backends import scripted
 from raymond.cli import choose
 from raymond.driver import Driver
@@ -31,7 +31,9 @@ from raymond.machine.evolve import evolve
 from raymond.machine.prompts import INTERRUPTED
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
-from raymond.project import Project
+from raymond.store import inbox, journal, loader
+from raymond.store.project import Project
+from raymond.views.status import exit_code, run_status
 
 RICH = Path(__file__).resolve().parent.parent / "scenarios" / "rich"
 
@@ -198,7 +200,7 @@ def exactly(run: Run) -> bytes:
 
 def ending(run: Run) -> tuple[str, int]:
     """The status of a run and its exit code."""
-    return views.status(run), views.exit_code(run)
+    return run_status(run), exit_code(run)
 
 
 def in_state(run: Run, status: str) -> list[str]:

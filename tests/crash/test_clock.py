@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from crash import runs
-from raymond import journal
 from raymond.machine.events import (
     AgentMoved,
     AgentWoke,
@@ -20,7 +19,8 @@ from raymond.machine.events import (
 )
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
-from raymond.project import Project
+from raymond.store import journal
+from raymond.store.project import Project
 
 T = 1_800_000_000.0
 """When everything here begins."""

@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from crash import runs
 from crash.runs import RICH, Story, Visit
-from raymond import journal
 from raymond.errors import JournalError
 from raymond.machine.events import Decision
 from raymond.machine.evolve import fold
-from raymond.project import Project
+from raymond.store import journal
+from raymond.store.project import Project
 
 SLICES = 8
 """The cuts are dealt out to this many tests, so that the workers share them."""

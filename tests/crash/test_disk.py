@@ -14,8 +14,9 @@ import pytest
 
 from crash import runs, torture
 from crash.torture import Place, until
-from raymond import cli, journal
-from raymond.project import Project
+from raymond import cli
+from raymond.store import journal
+from raymond.store.project import Project
 from running import as_anyone
 
 NOTE = 'echo "$RAYMOND_AGENT_ID $RAYMOND_STATE $RAYMOND_ATTEMPT" >> "$LEDGER"\n'

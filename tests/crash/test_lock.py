@@ -12,13 +12,14 @@ import pytest
 
 from crash import runs, torture
 from crash.torture import ID, Place, until
-from raymond import inbox, journal, launch, lock
+from raymond import launch
 from raymond.cli import choose
 from raymond.errors import RunBusy, UsageError
-from raymond.lock import Holder
 from raymond.machine.events import AskEnded, RequestTaken, RunStopped
 from raymond.machine.requests import Request
-from raymond.project import Project
+from raymond.store import inbox, journal, lock
+from raymond.store.lock import Holder
+from raymond.store.project import Project
 
 GATED = "cat gate; echo '<result>done</result>'"
 TWO_QUESTIONS = {

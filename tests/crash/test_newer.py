@@ -8,8 +8,9 @@ import pytest
 
 from crash import record, runs
 from crash.record import JOURNALS
-from raymond import cli, journal
-from raymond.project import Project
+from raymond import cli
+from raymond.store import journal
+from raymond.store.project import Project
 
 KEPT = sorted(JOURNALS.glob("*.jsonl"))
 DOCTOR = "hint: `raymond doctor --repair rich` keeps a copy, cuts there and names the steps lost\n"

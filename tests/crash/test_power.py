@@ -7,9 +7,9 @@ import pytest
 from msgspec import Struct
 
 from crash import runs, torture
-from raymond import journal
 from raymond.machine.events import Decision, StepFinished, StepStarted
-from raymond.project import Project
+from raymond.store import journal
+from raymond.store.project import Project
 
 
 class Spawned(Struct):

@@ -13,9 +13,9 @@ import pytest
 
 from crash import runs, torture
 from crash.torture import ID, Place, alive, end, until
-from raymond import journal, transcripts
 from raymond.machine.events import RunResumed, StepFailed, StepFinished, StepInterrupted, StepStarted
 from raymond.machine.prompts import INTERRUPTED
+from raymond.store import journal, transcripts
 
 SLEEPER = "sleep 1000 > /dev/null 2>&1 & echo $! > sleeper; echo '<goto>THINK.md</goto>'"
 """A script that leaves a process running."""

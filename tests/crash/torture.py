@@ -23,10 +23,10 @@ from msgspec import Struct
 
 from crash import runs
 from crash.runs import Story
-from raymond import journal
 from raymond.machine.events import Spent, StepStarted
 from raymond.machine.prices import UNKNOWN_TURN
-from raymond.project import Project
+from raymond.store import journal
+from raymond.store.project import Project
 
 FLOW = Path(__file__).resolve().parent / "flow"
 PATIENCE = 60.0

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from e2e.model import MISSING, Break, Cut, Error, Hang, Limit, Mute, Text, Tool, program, results, turns, typed
-from raymond import journal
 from raymond.machine.events import AgentPaused, BackendClosed, BackendOpened, RunStopped, StepFailed, StepStarted
 from raymond.machine.prices import UNKNOWN_TURN
-from raymond.views import instant
+from raymond.store import journal
+from raymond.views.times import instant
 from running import GO, Ran, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]

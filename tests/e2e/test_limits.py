@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from e2e.model import MISSING, Limit, Request, Text, program
-from raymond import journal
 from raymond.machine.events import BackendClosed, BackendOpened, StepFailed
-from raymond.views import instant
+from raymond.store import journal
+from raymond.views.times import instant
 from running import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]

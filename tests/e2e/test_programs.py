@@ -13,7 +13,6 @@ from e2e.conftest import Desk
 from e2e.model import MISSING, Answer, Mute, Script, Text, Tool, program
 from e2e.responses import MISSING as NO_CODEX
 from e2e.responses import Responses, codex_environment
-from raymond import journal
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -27,6 +26,7 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.store import journal
 from running import GO, Ran, Room, alive, until
 
 pytestmark = pytest.mark.e2e

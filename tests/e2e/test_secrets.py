@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from e2e.model import MISSING, Error, Mute, Slow, Text, Tool, program, results
-from raymond.journal import decisions
 from raymond.machine.events import Decision, RunResumed
+from raymond.store.journal import decisions
 from running import Ran, alive, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]

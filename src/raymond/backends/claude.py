@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond import programs
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.lines import decode
 from raymond.backends.stream import StreamReader
+from raymond.system import programs
 
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What an outer Claude Code sets for its children; everything else is the user's."""

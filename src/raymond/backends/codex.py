@@ -14,12 +14,12 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from raymond import programs
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.lines import decode, number
 from raymond.backends.stream import tool_line
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens
+from raymond.system import programs
 
 OUTER = (
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",

@@ -7,10 +7,10 @@ conversation, `resume` or `branch` with `{session}`.
 import re
 from typing import Any
 
-from raymond import programs
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.errors import UsageError
 from raymond.machine.inputs import Spending
+from raymond.system import programs
 
 _TEMPLATES = ("command", "resume", "branch")
 _KEYS = (*_TEMPLATES, "cost")

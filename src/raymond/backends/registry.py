@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from raymond.backends import Abilities, Backend, Direct, Setup, lines
 from raymond.errors import BackendError, UsageError
 from raymond.language.workflow import Workflow
-from raymond.loader import REPLIES_FILE
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
-from raymond.project import Project
+from raymond.store.loader import REPLIES_FILE
+from raymond.store.project import Project
 
 if TYPE_CHECKING:
     from raymond.backends.scripted import Replies

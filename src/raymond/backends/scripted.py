@@ -12,13 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from raymond import durations
-from raymond.archive import unsafe
 from raymond.backends import Abilities, Command, Delayed, Found, Observation, Reply, Trouble, Turn
 from raymond.backends.stream import StreamReader, tool_line
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
-from raymond.project import private
+from raymond.store.project import private
+from raymond.store.zips import unsafe
 
 KEYS = (
     "text",

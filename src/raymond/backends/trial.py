@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from raymond.backends import Backend, Observation, Reply, Trouble, Turn
-from raymond.process import signal_group, spawn
-from raymond.project import private
+from raymond.store.project import private
+from raymond.system.processes import signal_group, spawn
 
 LOOK_EVERY = 0.02
 LINGER = 2.0

@@ -7,15 +7,16 @@ import uuid
 
 import click
 
-from raymond import console, inbox
+from raymond import console
 from raymond.cli import choose, ending
 from raymond.driver import Face
 from raymond.following import EVERY, Follower, told
 from raymond.machine.events import Decision, Spent
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
-from raymond.project import Project
 from raymond.secrets import Secrets
+from raymond.store import inbox
+from raymond.store.project import Project
 
 
 @click.command("attach")

@@ -7,8 +7,8 @@ from typing import Any
 from raymond import console, launch
 from raymond.cli import driving
 from raymond.errors import Error
-from raymond.loader import Loaded
-from raymond.project import Project
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
 
 
 def start(

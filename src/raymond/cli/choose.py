@@ -4,11 +4,11 @@ import os
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any
 
-from raymond import journal
 from raymond.errors import JournalError, RunBusy, RunNotFound, UsageError
 from raymond.machine.events import Decision
 from raymond.machine.evolve import apply
-from raymond.project import Project, find
+from raymond.store import journal
+from raymond.store.project import Project, find
 
 if TYPE_CHECKING:
     from raymond.machine.events import Event
@@ -53,7 +53,7 @@ def _refuse(problem: "Problem | None") -> None:
 
 def _taken(path: str, locked: str) -> bool:
     """Wait a moment for the process that drives the run; whether it has taken the request."""
-    from raymond import lock
+    from raymond.store import lock
 
     until = monotonic() + TAKEN_WITHIN
     while os.path.exists(path):
@@ -90,8 +90,9 @@ def _is_live(project: Project, id: str) -> bool:
 
 def hand_over(project: Project, id: str, request: "Request", *, force: bool = False) -> str | None:
     """Give `request` to whoever drives the run, or journal it here; why it was refused."""
-    from raymond import console, inbox, launch, lock
+    from raymond import console, launch
     from raymond.machine import requests
+    from raymond.store import inbox, lock
 
     reading = journal.read(project, id)
     placed = launch.place(project, reading.run)

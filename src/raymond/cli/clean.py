@@ -7,11 +7,12 @@ from time import time as now
 
 import click
 
-from raymond import config, durations, journal, lock
+from raymond import config, durations
 from raymond.cli import choose, flags
 from raymond.errors import JournalError, UsageError
 from raymond.machine.run import Run
-from raymond.project import Project
+from raymond.store import journal, lock
+from raymond.store.project import Project
 
 _BESIDE = ("json", "snap", "inbox")
 _FOLDERS = ("transcripts", "sessions", "spool", "tasks")

@@ -7,7 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import config, durations, project
+from raymond import config, durations
+from raymond.store import project
 
 
 @click.group("config", invoke_without_command=True)

@@ -5,10 +5,11 @@ import sys
 import click
 import msgspec
 
-from raymond import journal, ledger
 from raymond.cli import choose
 from raymond.errors import JournalError, UsageError
-from raymond.ledger import Sum
+from raymond.store import journal
+from raymond.views import ledger
+from raymond.views.ledger import Sum
 
 
 @click.command("cost")

@@ -5,9 +5,10 @@ import sys
 
 import click
 
-from raymond import launch, loader, project
+from raymond import launch
 from raymond.cli import driving
 from raymond.launch import Options
+from raymond.store import loader, project
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
 

@@ -9,10 +9,12 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import __version__, config, lock, process, project, repair
+from raymond import __version__, config
 from raymond.cli import choose
 from raymond.errors import Error, UsageError
 from raymond.secrets import Secrets
+from raymond.store import lock, project, repair
+from raymond.system import processes
 
 _LITTLE = 1 << 30
 """Bytes of free disk below which a night is in danger."""
@@ -58,7 +60,7 @@ def _shell() -> dict[str, Any]:
 
 
 def _processes() -> dict[str, Any]:
-    if process.HAS_PIDFD and process.HAS_PROC:
+    if processes.HAS_PIDFD and processes.HAS_PROC:
         return _finding("processes", "watched by pidfd, found by their mark in /proc")
     return _finding("processes", "watched by SIGCHLD, found by a list of pids")
 

@@ -4,16 +4,17 @@ import os
 import sys
 from typing import Any
 
-from raymond import launch, views
+from raymond import launch
 from raymond.cli import ending
 from raymond.console import Lines
 from raymond.driver import Face
 from raymond.faces import Faces, LogFile
 from raymond.launch import Held
-from raymond.loader import Loaded
 from raymond.machine.run import Run
-from raymond.project import Project
 from raymond.secrets import Secrets
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.views.status import exit_code
 
 
 def check(given: dict[str, Any]) -> None:
@@ -67,7 +68,7 @@ def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = F
         if targets(run, given):
             from raymond import notify
 
-            notify.ended(run, views.exit_code(run, driver.signal), targets(run, given))
+            notify.ended(run, exit_code(run, driver.signal), targets(run, given))
 
 
 def targets(run: Run, given: dict[str, Any]) -> list[str]:

@@ -4,18 +4,20 @@ import sys
 
 import msgspec
 
-from raymond import console, views
+from raymond import console
 from raymond.machine.run import Run
+from raymond.views import documents
+from raymond.views.status import exit_code, main_result
 
 
 def tell(run: Run, *, as_json: bool = False, signal: int = 0) -> int:
     """Tell it, and return the exit code."""
     console.Lines().said(console.ending(run))
     if as_json:
-        sys.stdout.write(msgspec.json.encode(views.outcome(run)).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode(documents.outcome(run)).decode() + "\n")
     else:
-        result = views.result(run)
+        result = main_result(run)
         if result is not None and run.ended:
             sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
     sys.stdout.flush()
-    return views.exit_code(run, signal)
+    return exit_code(run, signal)

@@ -8,9 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import durations, journal, lock, project, views
+from raymond import durations
 from raymond.errors import JournalError
-from raymond.project import Project
+from raymond.store import journal, lock, project
+from raymond.store.project import Project
+from raymond.views import documents, times
 
 
 @click.command("list")
@@ -38,7 +40,7 @@ def row(home: Project, id: str) -> dict[str, Any]:
     """A run in a line: of its state file while that says what the journal says, else of the journal."""
     driven = lock.holder(home.beside(id, "lock")) is not None
     try:
-        found, trouble = _kept(home, id) or views.document(journal.read(home, id).run), None
+        found, trouble = _kept(home, id) or documents.document(journal.read(home, id).run), None
     except JournalError as error:
         found, trouble = {"status": "unreadable"}, str(error)
     status = found["status"]
@@ -69,7 +71,7 @@ def _table(rows: list[dict[str, Any]], every: bool) -> list[str]:
     wide = max(len(row["workflow_id"]) for row in rows)
     lines = [f"{'ID':<{wide}}  {'STATUS':<10}  {'AGE':>8}  {'AGENTS':>6}  {'COST':>8}" + ("  PROJECT" if every else "")]
     for row in rows:
-        started = views.moment(row["started_at"])
+        started = times.moment(row["started_at"])
         age = durations.brief(max(0.0, now() - started)) if started else ""
         cost = f"{'~' if row.get('cost_is_estimated') else ''}${row['cost_usd']:.2f}"
         more = f"  {row['project']}" if every else ""

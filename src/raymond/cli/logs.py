@@ -7,12 +7,14 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import console, transcripts, views
+from raymond import console
 from raymond.cli import choose
 from raymond.errors import UsageError
 from raymond.following import Follower, told
 from raymond.machine.events import Decision, Spent
-from raymond.project import Project
+from raymond.store import transcripts
+from raymond.store.project import Project
+from raymond.views import times
 
 _TEXTS = ("sent", "said", "tools", "out", "err", "note", "error")
 """What comes first of a step."""
@@ -88,7 +90,7 @@ class _Json:
     def __call__(self, follower: Follower, decisions: list[Decision]) -> None:
         for decision in decisions:
             for event in _about(decision, self._agent).events:
-                fields = {"time": views.instant(decision.time), "seq": decision.seq, **msgspec.to_builtins(event)}
+                fields = {"time": times.instant(decision.time), "seq": decision.seq, **msgspec.to_builtins(event)}
                 sys.stdout.write(msgspec.json.encode(fields).decode() + "\n")
         sys.stdout.flush()
 
@@ -136,7 +138,7 @@ def _turn(about: dict[str, Any], lines: list[dict[str, object]]) -> list[str]:
     for line in lines:
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):
-                text = str(views.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
+                text = str(times.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
                 shown.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
     return shown
 

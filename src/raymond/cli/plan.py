@@ -5,7 +5,6 @@ import shlex
 from raymond import durations, scripts, turns
 from raymond.backends import Direct, Turn, registry
 from raymond.config import Config
-from raymond.loader import Loaded
 from raymond.machine import variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
@@ -14,8 +13,9 @@ from raymond.machine.evolve import apply, fold
 from raymond.machine.inputs import Begin
 from raymond.machine.run import Run, pool_of
 from raymond.machine.variables import Placed
-from raymond.process import MARK
-from raymond.project import Project
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.system.processes import MARK
 
 
 def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) -> str:

@@ -9,14 +9,17 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from raymond import config, console, journal, launch, loader, lock, views
+from raymond import config, console, launch
 from raymond.cli import background, choose, driving, flags
 from raymond.errors import Error, JournalError, UsageError
 from raymond.language.workflow import bare
 from raymond.machine import workflow_change
 from raymond.machine.events import Decision, RunStarted
 from raymond.machine.requests import Request
-from raymond.project import Project
+from raymond.store import journal, loader, lock
+from raymond.store.project import Project
+from raymond.views import words
+from raymond.views.status import run_status
 
 _MOVES = ("goto", "result", "retry", "give_up")
 
@@ -135,7 +138,7 @@ def _was_abandoned(project: Project, id: str) -> bool:
         return False
     # A machine that is shut down in order sends SIGTERM; whoever types Ctrl-C means it.
     shut_down = run.stopped and run.stopped.kind == "signal" and "SIGINT" not in run.stopped.reason
-    return views.status(run) == "running" or bool(shut_down and not run.ended)
+    return run_status(run) == "running" or bool(shut_down and not run.ended)
 
 
 def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
@@ -156,7 +159,7 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         book = journal.Journal(project, id, reading.size)
         book.append(Decision(seq=reading.run.seq + 1, time=round(time(), 3), events=[changed]))
         book.close()
-        print(views.line(changed), file=sys.stderr)
+        print(words.line(changed), file=sys.stderr)
     finally:
         held.release()
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from raymond import config, launch, loader, project
+from raymond import config, launch
 from raymond.cli import background, driving, flags
+from raymond.store import loader, project
 
 
 @click.command("run")

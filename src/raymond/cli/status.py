@@ -5,13 +5,16 @@ from time import time as now
 
 import click
 
-from raymond import durations, journal, lock, transcripts, views
+from raymond import durations
 from raymond.cli import choose
 from raymond.console import next_command, one_line
 from raymond.machine import prices
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
-from raymond.project import Project
+from raymond.store import journal, lock, transcripts
+from raymond.store.project import Project
+from raymond.views import documents, times, words
+from raymond.views.status import main_result, run_status
 
 SHOWN = 50
 """Agents that are shown without --all."""
@@ -28,7 +31,7 @@ def command(id_: str, every: bool, as_json: bool) -> int:
     run = journal.read(project, id).run
     holder = lock.holder(project.beside(id, "lock"))
     if as_json:
-        sys.stdout.buffer.write(views.state_file(run))
+        sys.stdout.buffer.write(documents.state_file(run))
         sys.stdout.flush()
     else:
         print("\n".join(_lines(project, run, holder.pid if holder else 0, every)))
@@ -36,22 +39,22 @@ def command(id_: str, every: bool, as_json: bool) -> int:
 
 
 def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
-    id, status, why = run.start.workflow_id, views.status(run), views.reason(run, now())
+    id, status, why = run.start.workflow_id, run_status(run), words.reason(run, now())
     status = "abandoned" if status == "running" and not pid else status
     driven = f"driven by process {pid}" if pid else "no process drives it"
-    spent = f"{views.money(run)} of {prices.show(run.budget)}" if run.budget else views.money(run)
+    spent = f"{words.money(run)} of {prices.show(run.budget)}" if run.budget else words.money(run)
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.ended else ""),
         f"  {run.start.name} from {run.start.scope_dir}",
-        f"  {views.many(run.iterations, 'step')}, {spent}, {views.lasted(run, now() if pid else 0.0)}",
+        f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
     ]
     agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
     for agent in agents if every else agents[:SHOWN]:
         lines += _agent(project, run, agent)
     if not every and len(agents) > SHOWN:
         lines.append(f"  ... and {len(agents) - SHOWN} more agents: raymond status {id} --all")
-    lines += [f"refused: {one}" for one in views.denied(run)]
-    result = views.result(run)
+    lines += [f"refused: {one}" for one in words.denied(run)]
+    result = main_result(run)
     if result is not None:
         lines.append(f"result: {one_line(result)}")
     if pid and not run.ended:
@@ -64,7 +67,7 @@ def _lines(project: Project, run: Run, pid: int, every: bool) -> list[str]:
 def _agent(project: Project, run: Run, agent: Agent) -> list[str]:
     id = run.start.workflow_id
     since = durations.brief(max(0.0, now() - agent.since))
-    until = f" until {views.instant(agent.wake_at)}" if agent.wake_at else ""
+    until = f" until {times.instant(agent.wake_at)}" if agent.wake_at else ""
     lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}"]
     last = transcripts.last_line(project.path("transcripts", id), agent.id)
     if last:

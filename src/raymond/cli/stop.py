@@ -5,12 +5,12 @@ import uuid
 
 import click
 
-from raymond import journal, lock
 from raymond.cli import choose
 from raymond.errors import UsageError
 from raymond.machine.agent import RUNNING
 from raymond.machine.requests import Request
-from raymond.project import Project
+from raymond.store import journal, lock
+from raymond.store.project import Project
 
 
 @click.command("stop")

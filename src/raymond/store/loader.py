@@ -10,12 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond import archive
-from raymond.archive import MOST_BYTES, MOST_FILES, refusal, too_large
 from raymond.errors import Diagnostic, WorkflowError, visible
 from raymond.language import frontmatter
 from raymond.language.workflow import SETTINGS_FILE, Workflow, bare, build, extension, is_state, read_settings
-from raymond.project import write_all
+from raymond.store import zips
+from raymond.store.project import write_all
+from raymond.store.zips import MOST_BYTES, MOST_FILES, refusal, too_large
 
 _BOM = b"\xef\xbb\xbf"
 _HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
@@ -40,7 +40,7 @@ class Loaded(Struct):
     @property
     def source(self) -> bytes:
         """The snapshot as a zip; only written when there is none with its digest yet."""
-        return archive.write(self.files)
+        return zips.write(self.files)
 
 
 def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform: str = sys.platform) -> Loaded:
@@ -66,7 +66,7 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
         raise refusal("empty-workflow", f"there is nothing in `{path}`", path, "add START.md")
     files = {inside: _clean(inside, data) for inside, data in files.items()}
     workflow = _build(name, files, entry, overrides, platform)
-    return Loaded(workflow, scope, files, archive.digest(files))
+    return Loaded(workflow, scope, files, zips.digest(files))
 
 
 def from_source(
@@ -78,12 +78,12 @@ def from_source(
     platform: str = sys.platform,
 ) -> Workflow:
     """The workflow a run began with, from its snapshot."""
-    return _build(name, archive.read_snapshot(data, file=name), entry, overrides, platform)
+    return _build(name, zips.read_snapshot(data, file=name), entry, overrides, platform)
 
 
 def unpack(data: bytes, folder: str) -> None:
     """Make `folder` hold exactly the files of a snapshot; what is there already is left as it is."""
-    lay_out(archive.read_snapshot(data, file=folder), folder)
+    lay_out(zips.read_snapshot(data, file=folder), folder)
 
 
 def lay_out(files: Mapping[str, bytes], folder: str) -> None:
@@ -224,7 +224,7 @@ def _zip(full: str, path: str) -> dict[str, bytes]:
     if wanted and wanted[0].lower() != digest:
         message = "the SHA-256 in the name of this zip is not that of its content"
         raise refusal("hash-mismatch", message, path, f"get it again, or rename it: its SHA-256 is {digest}")
-    files = archive.read(data, file=path)
+    files = zips.read(data, file=path)
     return {name: content for name, content in files.items() if not name.startswith("tests/")}
 
 
@@ -253,7 +253,7 @@ def _around(folder: str, entry: str) -> dict[str, bytes]:
 def _included(folder: str, pattern: str) -> Iterator[str]:
     import glob
 
-    wrong = archive.unsafe(pattern)
+    wrong = zips.unsafe(pattern)
     found = [] if wrong else sorted(glob.glob(pattern.removesuffix("/"), root_dir=folder, recursive=True))
     if not found:
         message = f"`include` names `{pattern}`, which {wrong or 'is not there'}"
@@ -314,7 +314,7 @@ def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
     for path in paths:
         if len(files) == MOST_FILES:
             raise too_large(f"there are more than {MOST_FILES:,} files in `{folder}`", folder)
-        if not path.isprintable() or archive.unsafe(path):
+        if not path.isprintable() or zips.unsafe(path):
             raise refusal(
                 "unsafe-name", f"`{visible(path)}` cannot be the name of a file of a workflow", folder, "rename it"
             )

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from raymond.lock import start_time
-from raymond.polling import Poll
-from raymond.project import make_private, private
+from raymond.store.lock import start_time
+from raymond.store.project import make_private, private
+from raymond.system.polling import Poll
 
 MARK = "RAYMOND_STEP"
 GRACE = 2.0

@@ -12,7 +12,7 @@ import msgspec
 
 from raymond.errors import unwritable
 from raymond.machine.agent import file_name
-from raymond.project import write_all
+from raymond.store.project import write_all
 
 ROLL_AT = 64 << 20
 PIECE = 64 << 10

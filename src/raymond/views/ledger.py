@@ -16,7 +16,7 @@ from raymond.machine.events import (
     StepStarted,
     WaitEnded,
 )
-from raymond.views import second
+from raymond.views.times import second
 
 WAYS = ("state", "agent", "model", "day")
 _ENTERS = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)

@@ -6,7 +6,7 @@ import select
 import signal
 import time
 
-from raymond import process
+from raymond.system import processes
 
 PATIENCE = 10.0
 """Seconds a program has to say its version."""
@@ -14,7 +14,7 @@ PATIENCE = 10.0
 
 def locate(name: str) -> tuple[str, str]:
     """The path of a program, and what is wrong with it; a path without a fault can be started."""
-    path = process.program(name)
+    path = processes.program(name)
     if os.path.isabs(path):
         usable = os.access(path, os.X_OK) and os.path.isfile(path)
         return (path, "") if usable else (path if os.path.exists(path) else "", _unusable(path))
@@ -37,7 +37,7 @@ def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
     nobody = os.open(os.devnull, os.O_WRONLY)  # warnings are no version
     try:
         env = {name: value for name, value in os.environb.items() if os.fsdecode(name) not in without}
-        pid = process.spawn([path, "--version"], env, os.getcwd(), stdout=writer, stderr=nobody)
+        pid = processes.spawn([path, "--version"], env, os.getcwd(), stdout=writer, stderr=nobody)
     except OSError as error:
         os.close(reader)
         return "", f"{path} cannot be started: {(error.strerror or '').lower()}"
@@ -45,7 +45,7 @@ def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
         os.close(writer)
         os.close(nobody)
     heard = _hear(reader)
-    process.signal_group(pid, signal.SIGKILL)
+    processes.signal_group(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     if heard is None:
         return "", f"{path} says no version within {PATIENCE:g}s"

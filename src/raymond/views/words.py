@@ -1,15 +1,10 @@
-"""What people look at, made from a run: the state file, the status, a line per event."""
+"""A run in words: a line per event, why it does not go on, what it cost."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any
-
-import msgspec
 
 from raymond import durations
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
+from raymond.machine.agent import ASKING, PAUSED, RUNNING
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -40,42 +35,9 @@ from raymond.machine.events import (
     WaitStarted,
     WorkflowChanged,
 )
-from raymond.machine.run import Run, shut
-
-RESULTS_SHOWN = 1000
-_LAST = 253402300799
-"""The last second that has a date."""
-
-
-@lru_cache(maxsize=64)
-def second(time: int) -> str:
-    """UTC to the second, without a zone; cached, because a thousand lines are written in one second."""
-    return datetime.fromtimestamp(min(time, _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def instant(time: float) -> str | None:
-    """UTC with seconds, as in logs; None for no time."""
-    return f"{second(int(time))}Z" if time else None
-
-
-def moment(text: str | None) -> float:
-    """The time that `instant` wrote; 0 for none."""
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
-
-
-def status(run: Run) -> str:
-    """running, paused, waiting, completed, failed or stopped."""
-    if run.ended:
-        return run.ended
-    if run.stopped:
-        return "paused" if run.stopped.kind in ("parked", "signal") else "stopped"
-    counts = run.statuses
-    could_start = any(queue and not shut(run, pool) for pool, queue in run.ready.items())
-    if could_start or counts.get(RUNNING) or counts.get(SLEEPING):
-        return "running"
-    if counts.get(PAUSED) or counts.get(READY):
-        return "paused"
-    return "waiting" if counts.get(ASKING) or counts.get(WAITING) else "running"
+from raymond.machine.run import Run
+from raymond.views.status import run_status
+from raymond.views.times import instant
 
 
 def reason(run: Run, now: float = 0.0) -> str | None:
@@ -86,9 +48,9 @@ def reason(run: Run, now: float = 0.0) -> str | None:
         left = f", in {durations.brief(closed.until - now)}" if now and closed.until > now else ""
         until = f" until {instant(closed.until)}{left}" if closed.until else ""
         return f"{backend} is closed{until}: {closed.error}"
-    if status(run) == "waiting" and run.statuses.get(ASKING):
+    if run_status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
-    if status(run) == "paused" and run.statuses.get(PAUSED):
+    if run_status(run) == "paused" and run.statuses.get(PAUSED):
         first = next(agent for agent in run.agents.values() if agent.status == PAUSED)
         return f"{many(run.statuses[PAUSED], 'agent')} paused, {first.id}: {first.error}"
     return None
@@ -97,58 +59,6 @@ def reason(run: Run, now: float = 0.0) -> str | None:
 def many(count: int, what: str) -> str:
     """`count` things, in words."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def document(run: Run) -> dict[str, Any]:
-    """The state file's content."""
-    start = run.start
-    outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
-    return {
-        "workflow_id": start.workflow_id,
-        "scope_dir": start.scope_dir,
-        "source": f"sources/{start.source}.zip",
-        "status": status(run),
-        "reason": reason(run),
-        "started_at": instant(run.started_at),
-        "updated_at": instant(run.now),
-        "journal_seq": run.seq,
-        "iteration_count": run.iterations,
-        "max_iterations": run.max_iterations or None,
-        "total_cost_usd": round(run.cost, 6),
-        "cost_is_estimated": run.estimated,
-        "budget_usd": run.budget or None,
-        "agents": [_agent(run, agent) for agent in run.agents.values()],
-        "fork_counters": run.fork_counters,
-        "results": {one.agent: one.result for one in outcomes if one.status == "done"},
-        "metadata": start.metadata,
-    }
-
-
-def _agent(run: Run, agent: Agent) -> dict[str, Any]:
-    stack = [
-        {"session": frame.session or None, "state": frame.state, "cwd": frame.cwd or run.start.cwd}
-        for frame in agent.stack or ()
-    ]
-    return {
-        "id": agent.id,
-        "current_state": agent.state,
-        "status": agent.status,
-        "session_id": agent.session or None,
-        "cwd": agent.cwd or run.start.cwd,
-        "stack": stack,
-        "variables": agent.variables or {},
-        "pending_result": agent.input or None,
-        "retry_count": agent.failures,
-        "error": agent.error or None,
-        "wake_at": instant(agent.wake_at),
-        "question": agent.question or None,
-        "since": instant(agent.since),
-    }
-
-
-def state_file(run: Run, journal_bytes: int = 0) -> bytes:
-    """The state file's bytes; with the length of the journal it says what the journal says, as long as that is so."""
-    return msgspec.json.encode(document(run) | ({"journal_bytes": journal_bytes} if journal_bytes else {})) + b"\n"
 
 
 def parked(run: Run) -> str:
@@ -161,32 +71,6 @@ def parked(run: Run) -> str:
         f"parked: nothing new starts; {many(len(names), 'running step')} to finish: {shown}\n"
         "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
     )
-
-
-def result(run: Run) -> str | None:
-    """What the main agent returned."""
-    outcome = run.outcomes.get("main")
-    return outcome.result if outcome and outcome.status == "done" else None
-
-
-def outcome(run: Run) -> dict[str, Any]:
-    """How a run ended, for programs: `run --json`."""
-    return {
-        "workflow_id": run.start.workflow_id,
-        "status": status(run),
-        "reason": reason(run),
-        "result": result(run),
-        "results": {one.agent: one.result for one in run.outcomes.values() if one.status == "done"},
-        "failed": {agent.id: agent.error for agent in failures(run)},
-        "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
-        "cost_usd": round(run.cost, 6),
-        "cost_is_estimated": run.estimated,
-        "denied": run.denied,
-        "iterations": run.iterations,
-        "agents": len(run.agents) + len(run.outcomes),
-        "started_at": instant(run.started_at),
-        "ended_at": instant(run.now) if run.ended or run.stopped else None,
-    }
 
 
 def cost_of(decisions: Iterable[Decision]) -> float:
@@ -210,24 +94,6 @@ def denied(run: Run) -> list[str]:
 def money(run: Run) -> str:
     """The run's cost as people read it."""
     return f"{'~' if run.estimated else ''}{prices.show(run.cost)}"
-
-
-def exit_code(run: Run, signal: int = 0) -> int:
-    """The first that holds: closed backend 5, limit 4, failed agent 1, waits for a person 3, done 0."""
-    if signal and not run.ended:
-        return 128 + signal
-    if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
-        return 5
-    if run.stopped and run.stopped.kind == "limit" and not run.ended:
-        return 4
-    if run.failed:
-        return 1
-    return 0 if run.ended == "completed" else 3
-
-
-def failures(run: Run) -> list[Agent]:
-    """The agents that failed and that nobody collected."""
-    return [agent for agent in run.agents.values() if agent.status == "failed"]
 
 
 def line(event: Event) -> str | None:

@@ -5,10 +5,10 @@ from time import strftime
 
 from msgspec import Struct
 
-from raymond import journal, lock
 from raymond.errors import JournalError, UsageError
 from raymond.machine.events import Decision, StepFinished
-from raymond.project import Project
+from raymond.store import journal, lock
+from raymond.store.project import Project
 
 
 class Repair(Struct):

@@ -17,8 +17,8 @@ from raymond.errors import JournalError, RunExists, unwritable
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
-from raymond.project import Project, write_all
-from raymond.views import second
+from raymond.store.project import Project, write_all
+from raymond.views.times import second
 
 _T = TypeVar("_T")
 

@@ -1,0 +1,85 @@
+"""A run as JSON: the state file, which `status --json` prints, and the document of `run --json`."""
+
+from typing import Any
+
+import msgspec
+
+from raymond.machine.agent import ASKING, Agent
+from raymond.machine.run import Run
+from raymond.views.status import failed_agents, main_result, run_status
+from raymond.views.times import instant
+from raymond.views.words import reason
+
+RESULTS_SHOWN = 1000
+
+
+def document(run: Run) -> dict[str, Any]:
+    """The state file's content."""
+    start = run.start
+    outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
+    return {
+        "workflow_id": start.workflow_id,
+        "scope_dir": start.scope_dir,
+        "source": f"sources/{start.source}.zip",
+        "status": run_status(run),
+        "reason": reason(run),
+        "started_at": instant(run.started_at),
+        "updated_at": instant(run.now),
+        "journal_seq": run.seq,
+        "iteration_count": run.iterations,
+        "max_iterations": run.max_iterations or None,
+        "total_cost_usd": round(run.cost, 6),
+        "cost_is_estimated": run.estimated,
+        "budget_usd": run.budget or None,
+        "agents": [_agent(run, agent) for agent in run.agents.values()],
+        "fork_counters": run.fork_counters,
+        "results": {one.agent: one.result for one in outcomes if one.status == "done"},
+        "metadata": start.metadata,
+    }
+
+
+def _agent(run: Run, agent: Agent) -> dict[str, Any]:
+    stack = [
+        {"session": frame.session or None, "state": frame.state, "cwd": frame.cwd or run.start.cwd}
+        for frame in agent.stack or ()
+    ]
+    return {
+        "id": agent.id,
+        "current_state": agent.state,
+        "status": agent.status,
+        "session_id": agent.session or None,
+        "cwd": agent.cwd or run.start.cwd,
+        "stack": stack,
+        "variables": agent.variables or {},
+        "pending_result": agent.input or None,
+        "retry_count": agent.failures,
+        "error": agent.error or None,
+        "wake_at": instant(agent.wake_at),
+        "question": agent.question or None,
+        "since": instant(agent.since),
+    }
+
+
+def state_file(run: Run, journal_bytes: int = 0) -> bytes:
+    """The state file's bytes; with the length of the journal it says what the journal says, as long as that is so."""
+    return msgspec.json.encode(document(run) | ({"journal_bytes": journal_bytes} if journal_bytes else {})) + b"\n"
+
+
+def outcome(run: Run) -> dict[str, Any]:
+    """How a run ended, for programs: `run --json`."""
+    return {
+        "workflow_id": run.start.workflow_id,
+        "status": run_status(run),
+        "reason": reason(run),
+        "result": main_result(run),
+        "results": {one.agent: one.result for one in run.outcomes.values() if one.status == "done"},
+        "failed": {agent.id: agent.error for agent in failed_agents(run)},
+        "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
+        "cost_usd": round(run.cost, 6),
+        "cost_is_estimated": run.estimated,
+        "denied": run.denied,
+        "iterations": run.iterations,
+        "agents": len(run.agents) + len(run.outcomes),
+        "started_at": instant(run.started_at),
+        "ended_at": instant(run.now) if run.ended or run.stopped else None,
+    }

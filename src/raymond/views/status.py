@@ -1,0 +1,43 @@
+"""How a run stands: its status, its exit code, its result."""
+
+from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
+from raymond.machine.run import Run, shut
+
+
+def run_status(run: Run) -> str:
+    """running, paused, waiting, completed, failed or stopped."""
+    if run.ended:
+        return run.ended
+    if run.stopped:
+        return "paused" if run.stopped.kind in ("parked", "signal") else "stopped"
+    counts = run.statuses
+    could_start = any(queue and not shut(run, pool) for pool, queue in run.ready.items())
+    if could_start or counts.get(RUNNING) or counts.get(SLEEPING):
+        return "running"
+    if counts.get(PAUSED) or counts.get(READY):
+        return "paused"
+    return "waiting" if counts.get(ASKING) or counts.get(WAITING) else "running"
+
+
+def main_result(run: Run) -> str | None:
+    """What the main agent returned."""
+    outcome = run.outcomes.get("main")
+    return outcome.result if outcome and outcome.status == "done" else None
+
+
+def exit_code(run: Run, signal: int = 0) -> int:
+    """The first that holds: closed backend 5, limit 4, failed agent 1, waits for a person 3, done 0."""
+    if signal and not run.ended:
+        return 128 + signal
+    if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
+        return 5
+    if run.stopped and run.stopped.kind == "limit" and not run.ended:
+        return 4
+    if run.failed:
+        return 1
+    return 0 if run.ended == "completed" else 3
+
+
+def failed_agents(run: Run) -> list[Agent]:
+    """The agents that failed and that nobody collected."""
+    return [agent for agent in run.agents.values() if agent.status == "failed"]

@@ -1,0 +1,23 @@
+"""Times as people and programs read them: UTC."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+_LAST = 253402300799
+"""The last second that has a date."""
+
+
+@lru_cache(maxsize=64)
+def second(time: int) -> str:
+    """UTC to the second, without a zone; cached, because a thousand lines are written in one second."""
+    return datetime.fromtimestamp(min(time, _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def instant(time: float) -> str | None:
+    """UTC with seconds, as in logs; None for no time."""
+    return f"{second(int(time))}Z" if time else None
+
+
+def moment(text: str | None) -> float:
+    """The time that `instant` wrote; 0 for none."""
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
