@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from raymond import cli, config, durations
+from raymond import cli, durations
+from raymond.control import config
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "cli.md"

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from raymond import console, launch
-from raymond.launch import Options
+from raymond.control import start as start_module
+from raymond.control.start import Options
+from raymond.faces.lines import Lines
 from raymond.machine.events import Event, StepStarted
 from raymond.machine.run import Run
 from raymond.store import journal, loader, transcripts
@@ -201,7 +202,7 @@ class Room:
 
     def _begin(self, folder: str, options: Options) -> loader.Loaded:
         loaded = loader.load(folder, overrides=options.overrides)
-        launch.begin(self.project, loaded, options)
+        start_module.begin(self.project, loaded, options)
         return loaded
 
     def _here(self, id: str, begin: Callable[[], loader.Loaded | None]) -> Ran:
@@ -211,7 +212,7 @@ class Room:
             os.environ.clear()
             os.environ.update(self.environment)
             try:
-                held = launch.take_up(self.project, id, console.Lines(told), loaded=begin())
+                held = start_module.take_up(self.project, id, Lines(told), loaded=begin())
                 try:
                     held.driver.drive()
                 finally:

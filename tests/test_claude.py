@@ -7,7 +7,7 @@ import pytest
 
 from raymond.backends import Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.claude import Claude, sessions
-from raymond.backends.stream import StreamReader
+from raymond.backends.claude_stream import StreamReader
 from raymond.language.policy import Policy
 from raymond.machine import rights
 from raymond.machine.events import RunStarted

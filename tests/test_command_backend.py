@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from raymond.backends import Observation, Reply, Setup, Trouble, Turn, trial
+from raymond.backends import Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.command import CommandBackend
 from raymond.errors import UsageError
 from raymond.machine.events import AgentFailed, StepFailed, StepFinished, StepInterrupted, StepRefused, StepStarted
 from raymond.machine.inputs import Spending
+from raymond.steps import probe
 from running import GO, Ran, Room, alive, until
 
 NOTES = """\
@@ -568,33 +569,33 @@ def test_doctor_says_what_is_wrong_with_a_table(room):
 
 
 def one_turn(tmp_path: Path, **given: Any) -> Turn:
-    return trial.turn("hi", cwd=str(tmp_path), session="new", **given)
+    return probe.turn("hi", cwd=str(tmp_path), session="new", **given)
 
 
 def test_a_trial_turn_reads_along_and_ends_like_one_of_a_run(tmp_path):
     backend = CommandBackend(Setup(name="mine", options={"command": ["cat"], "cost": 0.5}))
     seen: list[Observation] = []
-    ending = trial.take(backend, one_turn(tmp_path), see=seen.extend)
+    ending = probe.take(backend, one_turn(tmp_path), see=seen.extend)
     assert (ending.text, ending.session, ending.spent) == ("hi", "", Spending(cost=0.5))
     assert set(seen) == {Observation("life")}
 
 
 def test_a_trial_turn_of_a_program_that_says_nothing_is_ended(tmp_path):
     backend = CommandBackend(Setup(name="mine", options={"command": ["sleep", "1000"], "cost": 0.5}))
-    ending = trial.take(backend, one_turn(tmp_path), patience=0.2)
+    ending = probe.take(backend, one_turn(tmp_path), patience=0.2)
     assert ending == Trouble(kind="silent", error="no answer within 0.2s", spent=Spending(cost=0.5))
 
 
 def test_a_trial_turn_that_cannot_be_started_says_so(tmp_path):
     backend = CommandBackend(Setup(name="mine", options={"command": ["cat"]}))
-    ending = trial.take(backend, one_turn(tmp_path / "gone"))
+    ending = probe.take(backend, one_turn(tmp_path / "gone"))
     assert ending == Trouble(kind="setup", error="it cannot be started: no such file or directory")
 
 
 def test_what_a_trial_turn_left_in_the_background_is_ended(tmp_path):
     script = "sleep 1000 & echo $! > pid; echo done"
     backend = CommandBackend(Setup(name="mine", options={"command": ["sh", "-c", script]}))
-    assert trial.take(backend, one_turn(tmp_path), patience=30.0).text == "done"
+    assert probe.take(backend, one_turn(tmp_path), patience=30.0).text == "done"
     left = int((tmp_path / "pid").read_text())
     until(lambda: not alive(left), "the end of what was left")
 
@@ -608,7 +609,7 @@ def test_a_trial_turn_that_nobody_waits_for_any_more_is_ended(tmp_path):
     script = "echo $$ > pid; echo begun; sleep 1000"
     backend = CommandBackend(Setup(name="mine", options={"command": ["sh", "-c", script]}))
     with pytest.raises(KeyboardInterrupt):
-        trial.take(backend, one_turn(tmp_path), see=interrupt)
+        probe.take(backend, one_turn(tmp_path), see=interrupt)
     pid = int((tmp_path / "pid").read_text())
     until(lambda: not alive(pid), "the end of the program")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from raymond.directories import allowed, directories
 from raymond.language.tags import Fork, Goto, Reset
 from raymond.machine.events import AgentFailed, AgentStarted, RunStarted
 from raymond.machine.run import Run
+from raymond.steps.working_directory import allowed, directories
 from running import Ran, Room
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "PATH": os.environ["PATH"]}

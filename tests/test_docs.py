@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 import cli_reference
-from raymond import cli, config
+from raymond import cli
+from raymond.control import config
 from raymond.machine import events
 from raymond.machine.prices import Price
 from running import Room, until

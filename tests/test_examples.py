@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from raymond import console
 from raymond.backends import scripted
 from raymond.errors import WorkflowError
+from raymond.faces import lines as lines_module
 from raymond.language import lint, tags, workflow
 from raymond.machine.events import (
     AgentCalled,
@@ -303,7 +303,7 @@ def test_a_mistake_in_the_page_for_authors_gets_the_error_shown_there():
     shown = fences(AUTHORING, "text")
     assert len(wrong) == len(shown) >= 2
     for body, error in zip(wrong, shown, strict=True):
-        assert console.error(WorkflowError(*built(body))) == error.rstrip("\n")
+        assert lines_module.error(WorkflowError(*built(body))) == error.rstrip("\n")
 
 
 @pytest.mark.parametrize(

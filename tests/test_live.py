@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from builders import START, Play, place, start
-from raymond import block, live
-from raymond.live import Live
+from raymond.faces import live
+from raymond.faces import rows as rows_module
+from raymond.faces.live import Live
 from raymond.machine import decide, evolve
 from raymond.machine.events import AgentStarted, Decision, StepStarted, WaitStarted
 from raymond.machine.run import Run
@@ -57,7 +58,7 @@ def rows(
     last: dict[str, str] | None = None,
 ) -> list[str]:
     """The block as text."""
-    shown = block.rows(made, costs or {}, last or {}, width=width, height=height, now=START + after)
+    shown = rows_module.rows(made, costs or {}, last or {}, width=width, height=height, now=START + after)
     return ["".join(text for text, _ in row) for row in shown]
 
 
@@ -175,7 +176,7 @@ def test_a_wide_character_is_cut_as_the_two_cells_it_takes() -> None:
     made.begin()
     shown = [rows(made.run, width, last={"main": "世界" * 20})[1] for width in (42, 41)]
     assert shown == ["main  START.md  running  0s  世界世界世界…", "main  START.md  running  0s  世界世界世…"]
-    assert [block.cell_len(row) for row in shown] == [42, 40]
+    assert [rows_module.cell_len(row) for row in shown] == [42, 40]
 
 
 def test_a_long_name_keeps_its_end_and_a_long_state_its_beginning() -> None:
@@ -233,7 +234,7 @@ def test_a_cost_that_is_estimated_says_so() -> None:
 
 
 def words(made: Play) -> str:
-    return block.status(made.run, START)[0]
+    return rows_module.status(made.run, START)[0]
 
 
 def two_run() -> Play:
@@ -350,7 +351,7 @@ def test_the_block_is_never_larger_than_its_place(width: int, height: int) -> No
     made = mixed().run
     shown = rows(made, width, height, **MIXED)
     assert 1 <= len(shown) <= max(1, height - 3)
-    assert all(block.cell_len(row) <= width for row in shown)
+    assert all(rows_module.cell_len(row) <= width for row in shown)
 
 
 # --- on a terminal

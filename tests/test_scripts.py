@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from raymond import scripts, steps
 from raymond.machine.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
+from raymond.steps import script_step
+from raymond.steps import step as step_module
 from raymond.system import processes
 from running import GO, Ran, Room, alive, until, zombie
 
@@ -33,7 +34,7 @@ def either(request, tmp_path):
 @pytest.fixture
 def impatient(monkeypatch):
     """In this process, what does not end when asked to is ended after 0.3 seconds."""
-    for module in (processes, steps):
+    for module in (processes, step_module):
         monkeypatch.setattr(module, "GRACE", 0.3)
 
 
@@ -227,7 +228,7 @@ found = {
 }
 print("<result>" + json.dumps(found) + "</result>")
 """
-LARGEST = scripts.LARGEST_VALUE
+LARGEST = script_step.LARGEST_VALUE
 
 
 def test_a_value_of_32_kib_still_stands_in_the_environment(room):

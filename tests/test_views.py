@@ -11,7 +11,7 @@ from raymond.machine.agent import Agent, Outcome
 from raymond.machine.events import Event
 from raymond.machine.run import Run
 from raymond.views import documents, times, words
-from raymond.views.status import exit_code, run_status
+from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "CODEX.md": "---\nbackend: codex\n---\n", "N.md": "", "S.sh": ""}
 NOON = "1970-01-12T13:51:40Z"

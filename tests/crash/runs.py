@@ -11,11 +11,11 @@ from time import time
 import msgspec
 from msgspec import Struct
 
-from raymond import launch
 from raymond.backends import scripted
-from raymond.cli import choose
-from raymond.driver import Driver
-from raymond.launch import Options
+from raymond.cli import target
+from raymond.control import start
+from raymond.control.start import Options
+from raymond.drivers.local import Driver
 from raymond.machine import requests
 from raymond.machine.agent import ASKING, FAILED, RUNNING
 from raymond.machine.events import (
@@ -86,7 +86,7 @@ def workflow(folder: Path, **states: str) -> Path:
 def begin(project: Project, path: Path, **options: object) -> str:
     """A new run in the folder that holds the project."""
     os.chdir(os.path.dirname(project.root))
-    return launch.begin(project, loader.load(str(path)), Options(**options))  # type: ignore[arg-type]
+    return start.begin(project, loader.load(str(path)), Options(**options))  # type: ignore[arg-type]
 
 
 def drive(
@@ -99,7 +99,7 @@ def drive(
     force: bool = False,
 ) -> Driver:
     """Take a run up and drive it until it has nothing more to do here."""
-    held = launch.take_up(project, id, face or Silent(), clock=clock, force=force)
+    held = start.take_up(project, id, face or Silent(), clock=clock, force=force)
     try:
         held.driver.drive(restart=restart)
     finally:
@@ -115,7 +115,7 @@ def finish(project: Project, id: str, answer: str = "yes") -> Run:
         if not asking:
             return run
         for agent in asking:
-            choose.hand_over(project, id, request("answer", agent=agent, text=answer))
+            target.hand_over(project, id, request("answer", agent=agent, text=answer))
 
 
 def request(kind: str, **fields: object) -> Request:

@@ -12,8 +12,8 @@ import pytest
 
 from crash import runs, torture
 from crash.torture import ID, Place, until
-from raymond import launch
-from raymond.cli import choose
+from raymond.cli import target
+from raymond.control import start
 from raymond.errors import RunBusy, UsageError
 from raymond.machine.events import AskEnded, RequestTaken, RunStopped
 from raymond.machine.requests import Request
@@ -157,7 +157,7 @@ def test_a_lock_that_was_refused_is_not_left_held(tmp_path: Path) -> None:
     source = Path(project.source(journal.read(project, id).run.start.source))
     source.rename(source.with_suffix(".away"))
     with pytest.raises(Exception, match="the snapshot of the workflow cannot be read"):
-        launch.take_up(project, id, runs.Silent())
+        start.take_up(project, id, runs.Silent())
     source.with_suffix(".away").rename(source)
     assert runs.ending(runs.drive(project, id).run) == ("completed", 0)
 
@@ -200,7 +200,7 @@ def test_a_request_delivered_twice_is_taken_once(tmp_path: Path) -> None:
 def test_a_request_handed_over_and_delivered_too_is_taken_once(tmp_path: Path) -> None:
     project, id = question(tmp_path)
     answer = runs.request("answer", text="one")
-    choose.hand_over(project, id, answer)
+    target.hand_over(project, id, answer)
     runs.leave(project, id, answer)
     run = runs.drive(project, id).run
     assert run.agents["main"].question == "second, after one?"
@@ -225,7 +225,7 @@ def test_an_answer_that_lay_there_when_the_driver_died_is_taken_once(tmp_path: P
     project, id = question(tmp_path)
     answer = runs.request("answer", text="one")
     if journaled:
-        choose.hand_over(project, id, answer)
+        target.hand_over(project, id, answer)
     runs.leave(project, id, answer)
 
     run = runs.drive(project, id).run
@@ -241,7 +241,7 @@ def test_a_stop_that_was_journaled_before_the_driver_died_does_not_stop_the_next
     flow = runs.workflow(tmp_path / "flow", START_sh="echo '<goto>END.sh</goto>'", END_sh="echo '<result>end</result>'")
     id = runs.begin(project, flow, id=ID)
     stop = runs.request("stop", now=now)
-    choose.hand_over(project, id, stop)
+    target.hand_over(project, id, stop)
     assert runs.ending(journal.read(project, id).run)[0] == "stopped"
     runs.leave(project, id, stop)
 
@@ -298,7 +298,7 @@ def test_a_finished_run_says_so_to_every_request(tmp_path: Path) -> None:
         ("give_up", "there is no agent main left in r"),
     ):
         with pytest.raises(UsageError) as caught:
-            choose.hand_over(project, id, runs.request(kind, agent="" if kind == "answer" else "main"))
+            target.hand_over(project, id, runs.request(kind, agent="" if kind == "answer" else "main"))
         assert (str(caught.value), caught.value.exit_code) == (message, 2)
     assert Path(project.journal(id)).read_bytes() == before
     assert left(project, id) == []

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
+from raymond.backends.claude_stream import tool_line
 from raymond.backends.lines import decode, number
-from raymond.backends.stream import tool_line
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens
 from raymond.system import programs

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.backends import Abilities, Command, Delayed, Found, Observation, Reply, Trouble, Turn
-from raymond.backends.stream import StreamReader, tool_line
+from raymond.backends.claude_stream import StreamReader, tool_line
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending

@@ -99,14 +99,14 @@ def main(args: list[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except Error as error:
-        from raymond import console
+        from raymond.faces import lines
 
-        return _say(console.error(error), error.exit_code)
+        return _say(lines.error(error), error.exit_code)
     except click.UsageError as error:
-        from raymond.cli import usage
+        from raymond.cli import usage_errors
 
         named = args[0] if args[0] in COMMANDS else ""
-        message, hint = usage.explain(error, f"raymond {named}".strip())
+        message, hint = usage_errors.explain(error, f"raymond {named}".strip())
         return _say(f"error: {message}\nhint: {hint}", 2)
     except (KeyboardInterrupt, click.Abort):
         return 130

@@ -5,7 +5,7 @@ import uuid
 
 import click
 
-from raymond.cli import choose
+from raymond.cli import target
 from raymond.cli.flags import text
 from raymond.errors import UsageError
 from raymond.machine.requests import Request
@@ -18,9 +18,9 @@ def command(words: tuple[str, ...]) -> int:
     if len(words) > 3:
         raise UsageError("too many words", hint='raymond answer ID AGENT "TEXT"')
     *names, answer = words
-    project, id = choose.run(names[0] if names else "", changes=True)
+    project, id = target.run(names[0] if names else "", changes=True)
     agent = names[1] if len(names) > 1 else ""
     request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=text(answer, "the answer"))
-    left = choose.hand_over(project, id, request)
+    left = target.hand_over(project, id, request)
     print(left or f"answered; raymond resume {id} goes on", file=sys.stderr)
     return 0

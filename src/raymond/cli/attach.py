@@ -7,10 +7,10 @@ import uuid
 
 import click
 
-from raymond import console
-from raymond.cli import choose, ending
-from raymond.driver import Face
-from raymond.following import EVERY, Follower, told
+from raymond.cli import ending, target
+from raymond.control.follow import EVERY, Follower, told
+from raymond.drivers.local import Face
+from raymond.faces import lines
 from raymond.machine.events import Decision, Spent
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
@@ -23,7 +23,7 @@ from raymond.store.project import Project
 @click.argument("id_", metavar="[ID]", required=False, default="")
 def command(id_: str) -> int:
     """Watch run ID as if it ran here, and answer what it asks; Ctrl-C leaves it running."""
-    project, id = choose.run(id_)
+    project, id = target.run(id_)
     follower = Follower(project, id)
     follower.look()
     if not follower.pid:
@@ -41,11 +41,11 @@ def command(id_: str) -> int:
 
 def _face() -> Face:
     if sys.stderr.isatty():
-        from raymond.live import Live, usable
+        from raymond.faces.live import Live, usable
 
         if usable(sys.stderr):
             return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
-    return console.Lines()
+    return lines.Lines()
 
 
 def _watch(project: Project, id: str, follower: Follower, face: Face) -> None:

@@ -4,9 +4,10 @@ import os
 import sys
 from typing import Any
 
-from raymond import console, launch
-from raymond.cli import driving
+from raymond.cli import foreground
+from raymond.control.start import take_up
 from raymond.errors import Error
+from raymond.faces import lines
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 
@@ -53,20 +54,20 @@ def _child(
 ) -> int:
     try:
         os.setsid()
-        faces = driving.faces_of(project, id, given, console.Lines())
-        held = launch.take_up(project, id, faces, loaded=loaded, force=force)
-        faces.notify(driving.targets(held.driver.run, given))
+        faces = foreground.faces_of(project, id, given, lines.Lines())
+        held = take_up(project, id, faces, loaded=loaded, force=force)
+        faces.notify(foreground.targets(held.driver.run, given))
         _redirect(log)
         os.write(writer, b"0\n")
         os.close(writer)
     except (Error, OSError) as error:
         known = error if isinstance(error, Error) else Error(f"{log}: {error.strerror}")
-        os.write(writer, f"{known.exit_code}\n{console.error(known)}".encode())
+        os.write(writer, f"{known.exit_code}\n{lines.error(known)}".encode())
         return 1
     try:
-        code = driving.finish(held, faces, given, restart=restart)
+        code = foreground.finish(held, faces, given, restart=restart)
     except Error as error:
-        print(console.error(error), file=sys.stderr)
+        print(lines.error(error), file=sys.stderr)
         code = error.exit_code
     sys.stdout.flush()
     sys.stderr.flush()

@@ -7,8 +7,9 @@ from time import time as now
 
 import click
 
-from raymond import config, durations
-from raymond.cli import choose, flags
+from raymond import durations
+from raymond.cli import flags, target
+from raymond.control import config
 from raymond.errors import JournalError, UsageError
 from raymond.machine.run import Run
 from raymond.store import journal, lock
@@ -24,7 +25,7 @@ _FOLDERS = ("transcripts", "sessions", "spool", "tasks")
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
     """Remove finished runs: those named, or all that ended long ago. A run that is not finished is never touched."""
-    project = choose.project()
+    project = target.project()
     settings = config.load(project.root, flags={"keep": keep})
     before = now() - settings["keep"]
     runs = {id: _finished(project, id) for id in (project.resolve(id) for id in ids)} if ids else {}

@@ -7,7 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import config, durations
+from raymond import durations
+from raymond.control import config
 from raymond.store import project
 
 

@@ -5,7 +5,7 @@ import sys
 import click
 import msgspec
 
-from raymond.cli import choose
+from raymond.cli import target
 from raymond.errors import JournalError, UsageError
 from raymond.store import journal
 from raymond.views import ledger
@@ -22,7 +22,7 @@ def command(id_: str, every: bool, by: str | None, as_json: bool) -> int:
     if every and id_:
         raise UsageError("--all is for every run, not for one", hint="raymond cost --all")
     entries = []
-    for project, id in [(choose.project(), id) for id in choose.project().ids()] if every else [choose.run(id_)]:
+    for project, id in [(target.project(), id) for id in target.project().ids()] if every else [target.run(id_)]:
         try:
             entries += ledger.entries(id, journal.decisions(project, id))
         except JournalError as error:

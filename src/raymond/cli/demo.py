@@ -5,9 +5,9 @@ import sys
 
 import click
 
-from raymond import launch
-from raymond.cli import driving
-from raymond.launch import Options
+from raymond.cli import foreground
+from raymond.control import start
+from raymond.control.start import Options
 from raymond.store import loader, project
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
@@ -18,8 +18,8 @@ def command() -> int:
     """Run the workflow that ships with Raymond: forks, a call, a review that loops, scripted replies."""
     home = project.make(os.getcwd())
     loaded = loader.load(FOLDER)
-    id = launch.begin(home, loaded, Options(input="the next version"))
-    code = driving.drive(home, id, {}, loaded=loaded)
+    id = start.begin(home, loaded, Options(input="the next version"))
+    code = foreground.drive(home, id, {}, loaded=loaded)
     print(
         f"""
 try next:

@@ -9,8 +9,9 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import __version__, config
-from raymond.cli import choose
+from raymond import __version__
+from raymond.cli import target
+from raymond.control import config
 from raymond.errors import Error, UsageError
 from raymond.secrets import Secrets
 from raymond.store import lock, project, repair
@@ -136,7 +137,8 @@ def _probe(name: str | None) -> dict[str, Any]:
     """One real turn."""
     import uuid
 
-    from raymond.backends import Trouble, lines, registry, trial
+    from raymond.backends import Trouble, lines, registry
+    from raymond.steps.probe import take, turn
 
     settings = _settings()
     name = name or (settings["backend"] if settings else "") or "claude"
@@ -148,8 +150,8 @@ def _probe(name: str | None) -> dict[str, Any]:
         return _finding("probe", f"{name}: {found.problem}", False, found.hint)
     print(f"asking {name} ...", file=sys.stderr)
     began = time.monotonic()
-    one = trial.turn("Reply with the single word: ready", cwd=os.getcwd(), session=str(uuid.uuid4()))
-    ending = trial.take(backend, one)
+    one = turn("Reply with the single word: ready", cwd=os.getcwd(), session=str(uuid.uuid4()))
+    ending = take(backend, one)
     clean = Secrets.of(os.environ).clean
     took = f"after {time.monotonic() - began:.1f} s for {'~' if ending.spent.estimated else ''}${ending.spent.cost:.4f}"
     if isinstance(ending, Trouble):
@@ -166,7 +168,7 @@ def _settings() -> config.Config | None:
 
 
 def _repair(id_: str) -> int:
-    home, id = choose.run(id_, changes=True)
+    home, id = target.run(id_, changes=True)
     done = repair.repair(home, id)
     print(f"cut at line {done.line}; the whole journal is kept in {done.copy}", file=sys.stderr)
     print(f"{done.decisions} good decision(s) after it are lost", file=sys.stderr)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from raymond import config
-from raymond.config import Config
+from raymond.control import config
+from raymond.control.config import Config
 from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES
 
 if TYPE_CHECKING:
-    from raymond.launch import Options
+    from raymond.control.start import Options
 
 
 class Duration(click.ParamType[float]):
@@ -118,7 +118,7 @@ def configuration(root: str, given: dict[str, Any]) -> Config:
 
 def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> "Options":
     """What a person said of a new run, by flag or configuration."""
-    from raymond.launch import Options  # `clean` shares a flag, and starts nothing
+    from raymond.control.start import Options  # `clean` shares a flag, and starts nothing
 
     skips = "--dangerously-skip-permissions" if given["skip"] else ""
     if settings["permission_mode"] == "bypassPermissions":

@@ -7,10 +7,10 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import console
-from raymond.cli import choose
+from raymond.cli import target
+from raymond.control.follow import Follower, told
 from raymond.errors import UsageError
-from raymond.following import Follower, told
+from raymond.faces.lines import Lines
 from raymond.machine.events import Decision, Spent
 from raymond.store import transcripts
 from raymond.store.project import Project
@@ -29,7 +29,7 @@ _TEXTS = ("sent", "said", "tools", "out", "err", "note", "error")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line on stdout.")
 def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_dir: str | None, as_json: bool) -> int:
     """Show every line of run ID on stdout, as it was told while it ran."""
-    project, id = choose.run(id_)
+    project, id = target.run(id_)
     follower = Follower(project, id)
     decisions = follower.look()
     if agent and not _exists(agent, decisions):
@@ -47,7 +47,7 @@ def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_d
     return 0
 
 
-class _Lines(console.Lines):
+class _Lines(Lines):
     """Lines that are the whole point: when nobody reads them any more, there is nothing left to do."""
 
     def _put(self, text: str) -> None:
@@ -148,10 +148,10 @@ def _indented(text: str) -> str:
 
 
 def _write_folder(project: Project, id: str, decisions: list[Decision], path: str) -> int:
-    from raymond import debug
+    from raymond.faces import debug_folder
 
     if os.path.isdir(path) and os.listdir(path):
         raise UsageError(f"{path} is not empty", hint="name a new folder: nothing is overwritten")
-    debug.Folder(path, project.path("transcripts", id)).write(decisions)
+    debug_folder.Folder(path, project.path("transcripts", id)).write(decisions)
     print(f"{path} holds every step and transition of {id}", file=sys.stderr)
     return 0

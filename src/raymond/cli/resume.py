@@ -9,9 +9,11 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from raymond import config, console, launch
-from raymond.cli import background, choose, driving, flags
+from raymond.cli import background, flags, foreground, target
+from raymond.control import config
+from raymond.control.start import check, check_start, keep
 from raymond.errors import Error, JournalError, UsageError
+from raymond.faces import lines
 from raymond.language.workflow import bare
 from raymond.machine import workflow_change
 from raymond.machine.events import Decision, RunStarted
@@ -48,12 +50,12 @@ def command(id_: str, **given: Any) -> int:
     _check(id_, given)
     if given["every"]:
         return _every(given)
-    project, id = choose.run(id_, changes=True)
-    driving.check(given)
+    project, id = target.run(id_, changes=True)
+    foreground.check(given)
     if (given["renew"] or given["detach"] or _limits(given)) and not given["agent"]:
         run = journal.read(project, id).run
         if run.ended == "completed":
-            return driving.tell_ended(run, given)
+            return foreground.tell_ended(run, given)
     if given["renew"]:
         _renew(project, id, given)
     handed = _hand_over(project, id, given)
@@ -63,7 +65,7 @@ def command(id_: str, **given: Any) -> int:
     how = {"restart": given["restart"], "force": given["force"]}
     if given["detach"]:
         return background.start(project, id, given, **how)
-    return driving.drive(project, id, given, **how)
+    return foreground.drive(project, id, given, **how)
 
 
 def _check(id_: str, given: dict[str, Any]) -> None:
@@ -86,12 +88,12 @@ def _hand_over(project: Project, id: str, given: dict[str, Any]) -> str | None:
     """New limits and moves of an agent; what to say when another process drives the run and has got them."""
     left = None
     if given["agent"]:
-        left = choose.hand_over(project, id, _move(given), force=given["force"])
+        left = target.hand_over(project, id, _move(given), force=given["force"])
     limits = _limits(given)
     if limits:
         flags.configuration(project.root, given)  # the policy file may be against it
         changed = Request(id=str(uuid.uuid4()), kind="limits", **limits)
-        left = choose.hand_over(project, id, changed, force=given["force"])
+        left = target.hand_over(project, id, changed, force=given["force"])
     return left
 
 
@@ -112,7 +114,7 @@ def _move(given: dict[str, Any]) -> Request:
 
 def _every(given: dict[str, Any]) -> int:
     """The recovery scan: what was driven when the machine or its driver died."""
-    project = choose.project()
+    project = target.project()
     worst = 0
     for id in reversed(project.ids()):
         if not _was_abandoned(project, id):
@@ -123,7 +125,7 @@ def _every(given: dict[str, Any]) -> int:
         try:
             worst = max(worst, background.start(project, id, given, restart=given["restart"], force=given["force"]))
         except Error as error:
-            print(console.error(error), file=sys.stderr)
+            print(lines.error(error), file=sys.stderr)
             worst = max(worst, error.exit_code)
     return worst
 
@@ -132,7 +134,7 @@ def _was_abandoned(project: Project, id: str) -> bool:
     try:
         run = journal.read(project, id).run
     except JournalError as error:
-        print(console.error(error), file=sys.stderr)
+        print(lines.error(error), file=sys.stderr)
         return False
     if lock.holder(project.beside(id, "lock")) is not None:
         return False
@@ -148,14 +150,14 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         reading = journal.read(project, id)
         start = reading.run.start
         loaded = loader.load(_path(project, start), overrides=start.overrides)
-        launch.check(loaded.workflow)
+        check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
         changed = workflow_change.change(reading.run, loaded.workflow, loaded.digest, renamed)
         tables, rules = config.load(project.root)["backends"], config.rules()
         today = replace(start, backends=changed.backends, allowed_tools=reading.run.allowed_tools)
-        today = launch.check_start(loaded, today, tables, rules.backends, rules.models)
+        today = check_start(loaded, today, tables, rules.backends, rules.models)
         changed = replace(changed, in_place=today.in_place)
-        launch.keep(project, loaded)
+        keep(project, loaded)
         book = journal.Journal(project, id, reading.size)
         book.append(Decision(seq=reading.run.seq + 1, time=round(time(), 3), events=[changed]))
         book.close()

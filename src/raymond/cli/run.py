@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from raymond import config, launch
-from raymond.cli import background, driving, flags
+from raymond.cli import background, flags, foreground
+from raymond.control import config
+from raymond.control.start import begin, prepare
 from raymond.store import loader, project
 
 
@@ -26,13 +27,13 @@ def start(path: str, given: dict[str, Any]) -> int:
     settings = flags.configuration(found.root if found else "", given)
     options = flags.options(given, settings, config.rules())
     if given["dry_run"]:
-        from raymond.cli import plan
+        from raymond.cli import dry_run
 
-        sys.stdout.write(plan.show(project.place(os.getcwd()), loaded, launch.prepare(loaded, options), settings))
+        sys.stdout.write(dry_run.show(project.place(os.getcwd()), loaded, prepare(loaded, options), settings))
         return 0
-    driving.check(given)
+    foreground.check(given)
     home = project.make(os.getcwd())
-    id = launch.begin(home, loaded, options)
+    id = begin(home, loaded, options)
     if given["detach"]:
         return background.start(home, id, given, loaded=loaded)
-    return driving.drive(home, id, given, loaded=loaded)
+    return foreground.drive(home, id, given, loaded=loaded)

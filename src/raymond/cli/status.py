@@ -6,8 +6,8 @@ from time import time as now
 import click
 
 from raymond import durations
-from raymond.cli import choose
-from raymond.console import next_command, one_line
+from raymond.cli import target
+from raymond.faces.lines import next_command, one_line
 from raymond.machine import prices
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
@@ -27,7 +27,7 @@ _ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command that leads on."""
-    project, id = choose.run(id_)
+    project, id = target.run(id_)
     run = journal.read(project, id).run
     holder = lock.holder(project.beside(id, "lock"))
     if as_json:

@@ -5,7 +5,7 @@ import uuid
 
 import click
 
-from raymond.cli import choose
+from raymond.cli import target
 from raymond.errors import UsageError
 from raymond.machine.agent import RUNNING
 from raymond.machine.requests import Request
@@ -19,11 +19,11 @@ from raymond.store.project import Project
 @click.option("--agent", default="", metavar="A", help="Only agent A: its step is ended, it pauses; the others go on.")
 def command(id_: str, now: bool, agent: str) -> int:
     """Let run ID finish its running steps and start nothing new."""
-    project, id = choose.run(id_, changes=True)
+    project, id = target.run(id_, changes=True)
     if agent and _is_cut_off(project, id, agent):
         raise UsageError(f"no process drives {id}: {agent} was cut off", hint=f"raymond resume {id} runs it again")
     request = Request(id=str(uuid.uuid4()), kind="pause" if agent else "stop", agent=agent, now=now)
-    left = choose.hand_over(project, id, request)
+    left = target.hand_over(project, id, request)
     what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"
     print(left or f"{what}; raymond resume {id} takes it up", file=sys.stderr)
     return 0

@@ -2,8 +2,8 @@
 
 import click
 
-from raymond.cli import choose, ending
-from raymond.following import Follower
+from raymond.cli import ending, target
+from raymond.control.follow import Follower
 
 
 @click.command("wait")
@@ -11,7 +11,7 @@ from raymond.following import Follower
 @click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
 def command(id_: str, as_json: bool) -> int:
     """Wait until nobody drives run ID any more; ends with the run's exit code, its result on stdout."""
-    project, id = choose.run(id_)
+    project, id = target.run(id_)
     follower = Follower(project, id)
     for _ in follower.watch():
         pass

@@ -16,9 +16,10 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 
-from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn, trial
+from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
+from raymond.steps import probe
 
 GARBAGE = (b"", b"{", b"}", b"null", b"[]", b"7", b'"text"', b"\xff\xfe\x00", b'{"type":', b'{"type":null}', b"{}" * 99)
 """Lines that no program should print, and some do."""
@@ -54,9 +55,9 @@ class BackendContract:
         recorded = Recorded(self.make())
         with tempfile.TemporaryDirectory() as cwd:
             before = {"base": base.session, "meter": base.spent.meter} if base else {}
-            turn = trial.turn(prompt, cwd=cwd, session=str(uuid.uuid4()), **before)  # type: ignore[arg-type]
+            turn = probe.turn(prompt, cwd=cwd, session=str(uuid.uuid4()), **before)  # type: ignore[arg-type]
             seen: list[Observation] = []
-            ending = trial.take(recorded, turn, environment=self.environment(), see=seen.extend)
+            ending = probe.take(recorded, turn, environment=self.environment(), see=seen.extend)
         return Taken(turn, ending, recorded.lines, seen)
 
     # --- the facts
@@ -122,13 +123,13 @@ class BackendContract:
         if self.make().can.recalls:
             taken = self.take("Say hello.", "hello, I was lost")
             named = {"session": taken.reply.session}
-            recalled = self.make().recall(trial.turn("Say hello.", cwd=taken.turn.cwd, **named))
+            recalled = self.make().recall(probe.turn("Say hello.", cwd=taken.turn.cwd, **named))
             assert recalled
             assert (recalled.text, recalled.session) == ("hello, I was lost", taken.reply.session)
 
     def test_what_was_not_said_is_not_recalled(self) -> None:
         """A turn that never began has no reply."""
-        assert self.make().recall(trial.turn("Say hello.", cwd="/", session=str(uuid.uuid4()))) is None
+        assert self.make().recall(probe.turn("Say hello.", cwd="/", session=str(uuid.uuid4()))) is None
 
     def test_a_turn_costs_something_or_nothing(self) -> None:
         """Never less; and the turn that goes on is not charged for the one before."""
@@ -160,7 +161,7 @@ class BackendContract:
 
     def test_garbage_is_survived(self) -> None:
         """No line makes a reader raise, and garbage alone is a failure."""
-        reader = self.make().reader(trial.turn("Say hello.", cwd="/", session=str(uuid.uuid4())))
+        reader = self.make().reader(probe.turn("Say hello.", cwd="/", session=str(uuid.uuid4())))
         for line in GARBAGE:
             assert all(isinstance(seen, Observation) for seen in reader.feed(line))
             assert isinstance(reader.tool, str)
@@ -169,12 +170,12 @@ class BackendContract:
     def test_a_program_that_says_nothing_has_failed(self) -> None:
         """Whatever its exit code is."""
         for code in (0, 1, -9, None):
-            reader = self.make().reader(trial.turn("Say hello.", cwd="/", session=str(uuid.uuid4())))
+            reader = self.make().reader(probe.turn("Say hello.", cwd="/", session=str(uuid.uuid4())))
             _is_trouble(reader.close(code, ""))
 
     def test_the_command_names_only_itself(self) -> None:
         """A prompt is no part of a command line, which everybody on the machine can see."""
-        command = self.make().command(trial.turn("a prompt", cwd="/", session=str(uuid.uuid4())))
+        command = self.make().command(probe.turn("a prompt", cwd="/", session=str(uuid.uuid4())))
         assert command.argv[0]
         assert not any("a prompt" in part for part in command.argv)
 

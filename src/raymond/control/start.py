@@ -9,9 +9,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond import __version__, config
+from raymond import __version__
 from raymond.backends import registry
-from raymond.driver import Driver, Face
+from raymond.control import config
+from raymond.drivers.local import Driver, Face
 from raymond.errors import Diagnostic, JournalError, UsageError, WorkflowError
 from raymond.language import lint
 from raymond.language.workflow import Workflow

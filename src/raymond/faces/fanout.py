@@ -5,9 +5,9 @@ from typing import TextIO
 
 import msgspec
 
-from raymond import console
-from raymond.driver import Face
+from raymond.drivers.local import Face
 from raymond.errors import UsageError
+from raymond.faces import lines
 from raymond.machine.events import Decision
 from raymond.machine.run import Run
 from raymond.store.project import private
@@ -25,7 +25,7 @@ class Faces:
     def notify(self, targets: list[str]) -> None:
         """Tell `targets` too."""
         if targets:
-            from raymond.notify import Notifier
+            from raymond.faces.notify import Notifier
 
             self._faces.append(Notifier(targets))
 
@@ -90,7 +90,7 @@ class LogFile:
             raise UsageError(f"--log-file {path}: {(error.strerror or '').lower()}") from None
         self.name = path
         self._json = form == "json"
-        self._lines = console.Lines(self._file)
+        self._lines = lines.Lines(self._file)
 
     def decided(self, run: Run, decisions: list[Decision]) -> None:
         """Note what now stands in the journal."""

@@ -8,7 +8,6 @@ import time
 
 import msgspec
 
-from raymond.directories import directories
 from raymond.language import tags
 from raymond.machine import variables
 from raymond.machine.agent import Agent
@@ -17,7 +16,8 @@ from raymond.machine.inputs import Output, Spending
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
 from raymond.secrets import Stream
-from raymond.steps import FAR, Host, Step
+from raymond.steps.step import FAR, Host, Step
+from raymond.steps.working_directory import directories
 from raymond.store.project import private
 from raymond.system.processes import DEV_NULL, MARK, spawn
 

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from raymond import block, console, terminal
+from raymond.faces import rows, terminal
+from raymond.faces.lines import Lines
 from raymond.machine.agent import ASKING
 from raymond.machine.events import (
     AgentCalled,
@@ -39,7 +40,7 @@ from raymond.machine.events import (
 from raymond.machine.run import Run
 from raymond.views import words
 
-plain = block.plain
+plain = rows.plain
 usable = terminal.usable
 
 SOON = 0.05
@@ -217,8 +218,8 @@ class Live:
         else:
             width, height = self._terminal.size()
             now = self._clock()
-            rows = block.rows(run, self._costs, self._last, width=width, height=height, now=now)
-            self._terminal.draw(text, rows, title=block.title(run, now))
+            drawn = rows.rows(run, self._costs, self._last, width=width, height=height, now=now)
+            self._terminal.draw(text, drawn, title=rows.title(run, now))
 
     # --- Ctrl-Z
 
@@ -280,7 +281,7 @@ class Live:
             self._leave_open()
 
 
-class Kept(console.Lines):
+class Kept(Lines):
     """The lines that stay, until they are taken; with the time of day, as a terminal is looked at on the same day."""
 
     def __init__(self, paint: Callable[[str, str], str], hides: Callable[[Event], bool]) -> None:

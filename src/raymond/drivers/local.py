@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from raymond import turns
 from raymond.backends import Backend, Direct
+from raymond.drivers.housekeeping import Upkeep
 from raymond.errors import unwritable
 from raymond.machine import budget, failures, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, Agent, backend_of
@@ -24,15 +24,15 @@ from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, S
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
 from raymond.machine.variables import Placed
-from raymond.scripts import ScriptStep
-from raymond.steps import FAR, Ending, Host, Step
+from raymond.steps import turn_step
+from raymond.steps.script_step import ScriptStep
+from raymond.steps.step import FAR, Ending, Host, Step
+from raymond.steps.turn_step import DirectTurn, ProgramTurn
 from raymond.store import inbox
 from raymond.store.journal import Journal
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
 from raymond.system.processes import GRACE, HAS_PIDFD, Marks
-from raymond.turns import DirectTurn, ProgramTurn
-from raymond.upkeep import Upkeep
 from raymond.views import words
 from raymond.views.times import instant
 
@@ -415,7 +415,7 @@ class Driver:
         self._tell()
         self._upkeep.leave(self.run)
         # Every step has ended in the journal; what an earlier driver was killed before deleting goes too.
-        turns.remove(self._host.spool)
+        turn_step.remove(self._host.spool)
 
     def _abandon(self) -> None:
         """Also when something went wrong: no script outlives us unseen, no file stays open."""

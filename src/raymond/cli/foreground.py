@@ -4,12 +4,12 @@ import os
 import sys
 from typing import Any
 
-from raymond import launch
 from raymond.cli import ending
-from raymond.console import Lines
-from raymond.driver import Face
-from raymond.faces import Faces, LogFile
-from raymond.launch import Held
+from raymond.control import start
+from raymond.control.start import Held
+from raymond.drivers.local import Face
+from raymond.faces.fanout import Faces, LogFile
+from raymond.faces.lines import Lines
 from raymond.machine.run import Run
 from raymond.secrets import Secrets
 from raymond.store.loader import Loaded
@@ -35,7 +35,7 @@ def drive(
     """Take up run `id` and drive it to its end; the exit code."""
     faces = faces_of(project, id, given, _first_face(given))
     try:
-        held = launch.take_up(project, id, faces, loaded=loaded, force=force)
+        held = start.take_up(project, id, faces, loaded=loaded, force=force)
         faces.notify(targets(held.driver.run, given))
     except BaseException:
         faces.close()
@@ -66,7 +66,7 @@ def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = F
         return ending.tell(run, as_json=given.get("as_json", False), signal=driver.signal)
     finally:
         if targets(run, given):
-            from raymond import notify
+            from raymond.faces import notify
 
             notify.ended(run, exit_code(run, driver.signal), targets(run, given))
 
@@ -82,15 +82,15 @@ def faces_of(project: Project, id: str, given: dict[str, Any], first: Face) -> F
     if given.get("log_file"):
         faces.append(LogFile(given["log_file"], given["log_format"]))
     if given.get("debug"):
-        from raymond import debug
+        from raymond.faces import debug_folder
 
-        faces.append(debug.Folder.beside(project, id))
+        faces.append(debug_folder.Folder.beside(project, id))
     return Faces(faces)
 
 
 def _first_face(given: dict[str, Any]) -> Face:
     if sys.stderr.isatty() and not given.get("quiet") and not given.get("as_json"):
-        from raymond.live import Live, usable
+        from raymond.faces.live import Live, usable
 
         if usable(sys.stderr):
             return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)

@@ -65,10 +65,11 @@ def _taken(path: str, locked: str) -> bool:
 
 def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[str, Any]:
     """What the running turn of an agent has cost, as its spool tells."""
-    from raymond import config, turns
     from raymond.backends import Direct, registry
+    from raymond.control import config
     from raymond.machine.agent import RUNNING, SCRIPTS, backend_of
     from raymond.machine.decide import cost_of
+    from raymond.steps import turn_step
 
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
@@ -77,8 +78,8 @@ def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[st
     backend = backends[backend_of(agent.pool)]
     if isinstance(backend, Direct):
         return {}
-    turn = turns.turn_of(run, placed, agent, project.path("spool", run.start.workflow_id))
-    return cost_of(turns.spent(backend, turn))
+    turn = turn_step.turn_of(run, placed, agent, project.path("spool", run.start.workflow_id))
+    return cost_of(turn_step.spent(backend, turn))
 
 
 def _is_live(project: Project, id: str) -> bool:
@@ -90,12 +91,13 @@ def _is_live(project: Project, id: str) -> bool:
 
 def hand_over(project: Project, id: str, request: "Request", *, force: bool = False) -> str | None:
     """Give `request` to whoever drives the run, or journal it here; why it was refused."""
-    from raymond import console, launch
+    from raymond.control import start
+    from raymond.faces.lines import Lines
     from raymond.machine import requests
     from raymond.store import inbox, lock
 
     reading = journal.read(project, id)
-    placed = launch.place(project, reading.run)
+    placed = start.place(project, reading.run)
     if lock.holder(project.beside(id, "lock")) is not None:
         _refuse(requests.problem(reading.run, placed, request))
     try:
@@ -114,7 +116,7 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
         return f"left for process {busy.pid}, which drives {id}"
     try:
         reading = journal.read(project, id)
-        run, lines = reading.run, console.Lines()
+        run, lines = reading.run, Lines()
         lines.decided(run, [])
         decisions: list[Decision] = []
 

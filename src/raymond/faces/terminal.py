@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from rich.cells import cell_len
 
-from raymond.block import Row
+from raymond.faces.rows import Row
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _ATTRIBUTES = ("bold", "dim")

@@ -2,9 +2,9 @@
 
 import shlex
 
-from raymond import durations, scripts, turns
+from raymond import durations
 from raymond.backends import Direct, Turn, registry
-from raymond.config import Config
+from raymond.control.config import Config
 from raymond.machine import variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
@@ -13,6 +13,7 @@ from raymond.machine.evolve import apply, fold
 from raymond.machine.inputs import Begin
 from raymond.machine.run import Run, pool_of
 from raymond.machine.variables import Placed
+from raymond.steps import script_step, turn_step
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.system.processes import MARK
@@ -36,8 +37,8 @@ def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) 
 def _step(project: Project, run: Run, placed: Placed, start: RunStarted, tables: registry.Tables) -> list[str]:
     agent = run.agents["main"]
     if pool_of(run, start.entry) == SCRIPTS:
-        command = [*scripts.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
-        names = [scripts.variable(name).decode() for name in variables.values(run, placed, agent)]
+        command = [*script_step.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
+        names = [script_step.variable(name).decode() for name in variables.values(run, placed, agent)]
         names += ["RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", MARK]
         return [
             f"command:  {shlex.join(command)}",
@@ -45,7 +46,7 @@ def _step(project: Project, run: Run, placed: Placed, start: RunStarted, tables:
             "          and what is set here, without other names that begin with RAYMOND_",
         ]
     apply(run, Decision(seq=2, time=0.0, events=decide(run, placed, Begin(time=0.0, agent="main"))))
-    turn = turns.turn_of(run, placed, agent, project.path("spool", start.workflow_id))
+    turn = turn_step.turn_of(run, placed, agent, project.path("spool", start.workflow_id))
     return [
         *_program(project, run, placed, turn, tables),
         "prompt:",

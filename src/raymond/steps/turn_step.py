@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
 from raymond.backends.lines import Guarded
-from raymond.directories import directories
 from raymond.language import tags
 from raymond.machine import failures, prompts, rights
 from raymond.machine.agent import Agent
@@ -19,7 +18,8 @@ from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
-from raymond.steps import FAR, Host, Step
+from raymond.steps.step import FAR, Host, Step
+from raymond.steps.working_directory import directories
 from raymond.store.lock import start_time
 from raymond.store.project import private
 from raymond.system.processes import MARK, alive, spawn

@@ -1,0 +1,1 @@
+"""Everything one can ask of runs, whatever the face."""

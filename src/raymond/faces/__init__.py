@@ -1,0 +1,1 @@
+"""Who tells people and programs what happens."""
