@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from raymond.control import start as start_module
+from raymond.control.drive import hold
 from raymond.control.start import Options
 from raymond.faces.lines import Lines
 from raymond.machine.events import Event, StepStarted
@@ -212,7 +213,7 @@ class Room:
             os.environ.clear()
             os.environ.update(self.environment)
             try:
-                held = start_module.take_up(self.project, id, Lines(told), loaded=begin())
+                held = hold(self.project, id, Lines(told), loaded=begin())
                 try:
                     held.driver.drive()
                 finally:

@@ -9,7 +9,8 @@ import pytest
 
 from raymond.backends import Backend, Setup
 from raymond.backends.command import CommandBackend
-from raymond.backends.scripted import Replies, ScriptedProgram, conversation
+from raymond.backends.replies import Replies
+from raymond.backends.scripted import ScriptedProgram, conversation
 from raymond.testing.backend_contract import BackendContract
 
 PROGRAM = """

@@ -173,7 +173,7 @@ def test_a_program_of_another_machine(room):
 
 def test_names_in_the_environment_that_are_no_text_are_no_fault(room):
     path = claude(room, DOES)
-    script = "import sys; from raymond import programs; print(programs.version(sys.argv[1], ('X',)))"
+    script = "import sys; from raymond.system import programs; print(programs.version(sys.argv[1], ('X',)))"
     env = {os.fsencode(name): os.fsencode(value) for name, value in room.environment.items()}
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)], env={**env, b"ODD\xff": b"\xff"}, capture_output=True, check=True

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from raymond.backends import Abilities, Found, Observation, Reply, Setup, Trouble, Turn
-from raymond.backends.codex import OUTER, Codex, CodexReader, home
+from raymond.backends.codex import OUTER, Codex
+from raymond.backends.codex_events import CodexReader
+from raymond.backends.codex_record import home
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import UNKNOWN_TURN
@@ -465,7 +467,7 @@ def test_windows_date_no_other_failure(written):
 def in_utc(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    monkeypatch.setattr("raymond.backends.codex.time.time", lambda: 1794747600.0)  # 2026-11-15, 13:00
+    monkeypatch.setattr("raymond.backends.codex_events.time.time", lambda: 1794747600.0)  # 2026-11-15, 13:00
     yield
     monkeypatch.undo()
     time.tzset()

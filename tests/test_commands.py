@@ -600,7 +600,7 @@ def test_a_dry_run_of_a_program_shows_its_exact_command_line(room: Room) -> None
     started = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "SESSION", command)
     spool = f"{room.path}/.raymond/spool/r/1.1"
     assert started == (
-        f"{sys.executable} -m raymond.testing.agent --sessions {room.path}/.raymond/sessions/r --reply {spool}/reply.json "
+        f"{sys.executable} -m raymond.testing.fake_claude --sessions {room.path}/.raymond/sessions/r --reply {spool}/reply.json "
         f"-p --output-format stream-json --verbose --session-id SESSION --model small --max-budget-usd 10.0000 "
         f"< {spool}/prompt"
     )

@@ -19,7 +19,7 @@ from raymond.machine.agent import SCRIPTS, Agent, backend_of
 from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, StepStarted
 from raymond.machine.inputs import Spending, Tick
 from raymond.machine.run import Run
-from raymond.store import journal
+from raymond.store import snapshot
 from raymond.views import documents
 from raymond.views.status import exit_code, run_status
 from raymond.views.words import line
@@ -261,7 +261,9 @@ def plain(real: Run) -> Any:
 
 def unpacked(real: Run) -> Run:
     """The run after a stay in a snapshot."""
-    return journal._unpack(journal._pack(journal._Snapshot(journal.SCHEMA, 0, b"", real))).run
+    kept = snapshot.unpack(snapshot.pack(0, b"", real))
+    assert kept is not None
+    return kept.run
 
 
 class Machine(RuleBasedStateMachine):

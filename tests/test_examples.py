@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from raymond.backends import scripted
+from raymond.backends import replies, scripted
 from raymond.errors import WorkflowError
-from raymond.faces import lines as lines_module
+from raymond.faces import errors as lines_module
 from raymond.language import lint, tags, workflow
 from raymond.machine.events import (
     AgentCalled,
@@ -295,7 +295,7 @@ def test_a_script_in_the_page_for_authors_prints_what_can_be_read(body, tmp_path
 
 @pytest.mark.parametrize("body", snippets("yaml"))
 def test_replies_in_the_page_for_authors_can_be_used(body):
-    assert scripted.Replies(body)
+    assert replies.Replies(body)
 
 
 def test_a_mistake_in_the_page_for_authors_gets_the_error_shown_there():

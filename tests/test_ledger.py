@@ -6,8 +6,8 @@ import pytest
 
 from builders import Play
 from raymond.machine.inputs import Spending
+from raymond.views import ledger
 from raymond.views.ledger import Sum
-from raymond.views.words import ledger
 from running import Room
 
 FILES = {"START.md": "", "A.md": "---\nmodel: small\n---\n", "S.sh": ""}

@@ -746,13 +746,15 @@ def test_a_run_that_is_parked_asks_nothing_more() -> None:
 
 PROGRAM = """
 import os, sys
-from raymond import console, launch, loader, project
-from raymond.live import Live
+from raymond.control.drive import hold
+from raymond.control.start import Options, begin
+from raymond.faces.live import Live
+from raymond.store import loader, project
 
 loaded = loader.load(sys.argv[1])
 home = project.make(os.getcwd())
 face = Live(keys=0)
-held = launch.take_up(home, launch.begin(home, loaded, launch.Options(id="r")), face, loaded=loaded)
+held = hold(home, begin(home, loaded, Options(id="r")), face, loaded=loaded)
 try:
     held.driver.drive()
 finally:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from raymond.store.lock import start_time
 from raymond.system import processes
+from raymond.system.marks import MARK, Marks
 from raymond.system.polling import Poll
-from raymond.system.processes import Marks, Watcher, spawn
+from raymond.system.processes import Watcher, spawn, start_time
 from running import alive, until, zombie
 
 BASE = {b"PATH": os.environb[b"PATH"]}
@@ -177,7 +177,7 @@ def test_a_process_with_the_same_pid_that_began_at_another_time_is_another_one(m
 
 def test_a_signal_to_what_was_never_started_does_not_hit_ourselves(started):
     """0 means the own group to the system."""
-    program = "from raymond.process import signal_group; signal_group(0, 9); print('still here')"
+    program = "from raymond.system.processes import signal_group; signal_group(0, 9); print('still here')"
     os.waitpid(started(sys.executable, "-c", program), 0)
     assert started.said() == "still here\n"
 
@@ -203,9 +203,9 @@ def marks(pids):
 
 def marked(marks: Marks, started, step: int, *argv: str) -> int:
     """A process of `step`, that stands where its program begins."""
-    pid = started(*(argv or ("sleep", "1000")), **{processes.MARK: marks.of(step)})
+    pid = started(*(argv or ("sleep", "1000")), **{MARK: marks.of(step)})
     marks.note(pid, step)
-    until(lambda: processes.MARK in Path(f"/proc/{pid}/environ").read_text(), "the program in its place")
+    until(lambda: MARK in Path(f"/proc/{pid}/environ").read_text(), "the program in its place")
     return pid
 
 
@@ -214,7 +214,7 @@ def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(pids):
 
 
 def test_inside_a_step_of_another_run_the_mark_is_added_to_its_path(tmp_path, monkeypatch):
-    monkeypatch.setenv(processes.MARK, "outer/3")
+    monkeypatch.setenv(MARK, "outer/3")
     assert Marks("inner", str(tmp_path)).of(1) == "outer/3:inner/1"
 
 

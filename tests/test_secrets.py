@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from raymond import secrets
-from raymond.secrets import Secrets
+from raymond import redaction
+from raymond.redaction import Secrets
 
 RANDOM = "q7Zr2LmX9vTb4KpW1sNd8Hc3Yf6Gj5Qa0RtUeVwBxCyDzEiFoAkJlMnPgShIuO1234567890abcdEFGH"
 PASSWORD = 'pa"ss\\wörd/n😀\tQ7#'
@@ -272,7 +272,7 @@ def test_a_token_is_known_by_its_shape(what: str, token: str) -> None:
 def test_prose_and_code_are_left_alone(text: str) -> None:
     assert Secrets().clean(text) == text
     assert Secrets().find(text) == ""
-    assert list(secrets.lines(text)) == []
+    assert list(redaction.lines(text)) == []
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_of_a_private_key_that_is_cut_off_only_full_lines_are_sure() -> None:
 
 def test_a_token_ends_at_the_limit() -> None:
     token = "sk-ant-sk-ant-" + RANDOM * 200
-    assert Secrets().clean(token) == "[secret]" + token[secrets.LIMIT :]
+    assert Secrets().clean(token) == "[secret]" + token[redaction.LIMIT :]
 
 
 def test_bytes_that_are_no_text_survive() -> None:
@@ -333,12 +333,12 @@ def test_lint_hears_where_a_token_stands() -> None:
     token = f"hf_{RANDOM[:34]}"
     text = f"one\n  {token} and {JWT}\n{KEY}\n"
     what = "something that looks like"
-    assert list(secrets.lines(text)) == [
+    assert list(redaction.lines(text)) == [
         (2, 3, len(token), f"{what} a Hugging Face token"),
         (2, 3 + len(token) + 5, len(JWT), f"{what} a JWT"),
         (4, 1, 64, f"{what} a private key"),
     ]
-    assert list(secrets.lines("tok-5f2b9Qx71Lz0")) == []
+    assert list(redaction.lines("tok-5f2b9Qx71Lz0")) == []
 
 
 def fed(known: Secrets, *chunks: str) -> list[str]:
@@ -384,7 +384,7 @@ def test_a_stream_waits_for_the_last_letter_of_the_longest_value() -> None:
 def test_a_stream_keeps_back_no_more_than_the_limit() -> None:
     stream = Secrets().stream()
     let_through = sum(len(stream.feed("sk-ant-" + "x" * 93)) for _ in range(200))
-    assert let_through >= 200 * 100 - secrets.LIMIT
+    assert let_through >= 200 * 100 - redaction.LIMIT
 
 
 PIECES = [

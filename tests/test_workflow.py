@@ -9,7 +9,8 @@ import pytest
 from raymond.errors import Diagnostic
 from raymond.language import workflow
 from raymond.language.policy import Policy
-from raymond.language.workflow import Settings, Unresolved, Workflow
+from raymond.language.settings import Settings
+from raymond.language.workflow import Unresolved, Workflow
 
 
 def build(*names: str, **more: Any) -> Workflow:
@@ -397,7 +398,7 @@ def test_a_bad_change_from_outside_is_refused() -> None:
 
 def test_states_without_a_policy_need_no_yaml() -> None:
     program = (
-        "import sys; from raymond import lint, workflow\n"
+        "import sys; from raymond.language import lint, workflow\n"
         "made = workflow.build('x', {'START.md': 'a', **{f'S{n}.sh': 'echo' for n in range(1000)}})\n"
         "assert lint.errors(made) == [] and len(made.states) == 1001\n"
         "print(sorted({'yaml', 'difflib', 'zipfile'} & set(sys.modules)))"

@@ -10,11 +10,7 @@ Error                     str() is one sentence; .hint is what to do
 └── UsageError            the command makes no sense                          exit 2
 """
 
-import re
-
 from msgspec import Struct
-
-_RUN = re.compile(r".*/\.raymond/(?:workflows|transcripts|sessions|tasks|spool|logs)/([A-Za-z0-9_-]+)")
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
@@ -70,22 +66,6 @@ class JournalError(Error):
         super().__init__(message, hint=hint)
         self.path = path
         self.line = line
-
-
-def unwritable(path: str, error: OSError, *, hint: str = "") -> JournalError:
-    """The file system refuses `path`: what was journaled before stays true."""
-    run = _RUN.match(path)
-    then = f"`raymond resume {run[1]}`" if run else "try again"
-    return JournalError(
-        f"{path}: {(error.strerror or str(error)).lower()}",
-        path=path,
-        hint=hint or f"nothing that was written before is lost; mend this, then {then}",
-    )
-
-
-def visible(text: str) -> str:
-    """`text` with what a terminal would not show, or would obey, written out."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 class RunNotFound(JournalError):

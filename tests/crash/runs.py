@@ -14,6 +14,7 @@ from msgspec import Struct
 from raymond.backends import scripted
 from raymond.cli import target
 from raymond.control import start
+from raymond.control.drive import hold
 from raymond.control.start import Options
 from raymond.drivers.local import Driver
 from raymond.machine import requests
@@ -99,7 +100,7 @@ def drive(
     force: bool = False,
 ) -> Driver:
     """Take a run up and drive it until it has nothing more to do here."""
-    held = start.take_up(project, id, face or Silent(), clock=clock, force=force)
+    held = hold(project, id, face or Silent(), clock=clock, force=force)
     try:
         held.driver.drive(restart=restart)
     finally:

@@ -13,7 +13,7 @@ import pytest
 from crash import runs, torture
 from crash.torture import ID, Place, until
 from raymond.cli import target
-from raymond.control import start
+from raymond.control import drive
 from raymond.errors import RunBusy, UsageError
 from raymond.machine.events import AskEnded, RequestTaken, RunStopped
 from raymond.machine.requests import Request
@@ -157,7 +157,7 @@ def test_a_lock_that_was_refused_is_not_left_held(tmp_path: Path) -> None:
     source = Path(project.source(journal.read(project, id).run.start.source))
     source.rename(source.with_suffix(".away"))
     with pytest.raises(Exception, match="the snapshot of the workflow cannot be read"):
-        start.take_up(project, id, runs.Silent())
+        drive.hold(project, id, runs.Silent())
     source.with_suffix(".away").rename(source)
     assert runs.ending(runs.drive(project, id).run) == ("completed", 0)
 

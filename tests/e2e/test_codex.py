@@ -17,7 +17,8 @@ from e2e.model import Cut, Error, Gate, Hang, Limit, Script, Text, Tool, Usage, 
 from e2e.record_codex import PATCH, Person
 from e2e.responses import MISSING, Coded, Responses
 from raymond.backends import Observation, Reply, Setup, Trouble, Turn
-from raymond.backends.codex import OUTER, Codex, CodexReader
+from raymond.backends.codex import OUTER, Codex
+from raymond.backends.codex_events import CodexReader
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not program("codex"), reason=MISSING)]
 

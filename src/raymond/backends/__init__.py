@@ -1,217 +1,40 @@
-"""The contract of a backend: the program that answers prompts.
+"""Programs that answer prompts.
 
-A backend says what to start for a turn and gives a reader that is fed the lines the program prints. It starts nothing
-itself, so it can be tested by feeding it a recording. docs/backends.md has one in sixty lines.
+What other packages need to write a backend is offered here; docs/backends.md shows one.
 """
 
-from typing import Any, Protocol, runtime_checkable
-
-from msgspec import Struct
-
+from raymond.backends.contract import (
+    Abilities,
+    Backend,
+    Command,
+    Delayed,
+    Direct,
+    Found,
+    Observation,
+    Reader,
+    Reply,
+    Setup,
+    Trouble,
+    Turn,
+)
 from raymond.machine.inputs import Spending
-from raymond.machine.prices import Prices, Tokens
+from raymond.machine.prices import Tokens
+from raymond.system.programs import locate
 
-
-class Abilities(Struct, frozen=True, kw_only=True):
-    """What a program can do beyond answering."""
-
-    branches: bool = False
-    """It goes on from a conversation under another id, and leaves the first as it was."""
-    remembers: bool = False
-    """It goes on from a conversation at all."""
-    names: bool = False
-    """It takes the id we give a conversation; else it says its own."""
-    caps: bool = False
-    """It ends a turn itself when that has cost so much."""
-    recalls: bool = False
-    """It can be asked later what it replied."""
-    modes: bool = False
-    """It heeds permission modes."""
-    tools: bool = False
-    """It heeds tools that are allowed and disallowed by name."""
-
-
-class Setup(Struct, frozen=True, kw_only=True):
-    """What a backend is made from; an entry point of the group `raymond.backends` takes it and returns a Backend."""
-
-    name: str
-    options: dict[str, Any] = {}
-    """Its table in config.toml, `[backends.NAME]`."""
-    protected: list[str] = []
-    """Files that no agent may edit, absolute."""
-
-
-class Found(Struct, frozen=True, kw_only=True):
-    """What can be told of a backend on this machine without asking it anything that costs."""
-
-    program: str
-    """Its path; empty when it is not there."""
-    problem: str = ""
-    """Why it cannot be used; empty when it can."""
-    version: str = ""
-    payer: str = ""
-    """Who pays for its turns; empty when nobody is logged in, as far as can be seen."""
-    keeps_days: int = 0
-    """Days after which it deletes conversations: a run that rests longer loses its memory. 0 when it does not."""
-    hint: str = ""
-    """What to do when it is missing, or when nobody is logged in."""
-
-
-class Turn(Struct, frozen=True, kw_only=True):
-    """One invocation of a backend."""
-
-    agent: str
-    state: str
-    visit: int
-    """How often the agent came into the state in its life."""
-    tries: int
-    """How many turns of this visit were refused or failed."""
-    prompt: str
-    session: str
-    """The conversation this turn writes."""
-    base: str = ""
-    """The conversation it branches from; empty for a fresh one."""
-    cwd: str
-    spool: str
-    """A folder for this turn alone."""
-    model: str = ""
-    effort: str = ""
-    cap: float = 0.0
-    """Dollars after which the program should end the turn itself, where it can; 0 for none."""
-    meter: tuple[int, ...] = ()
-    """What the program's own counter stood at when `base` ended, as the Spending of that turn said."""
-    prices: Prices = Prices()
-    permission_mode: str = ""
-    allowed_tools: tuple[str, ...] = ()
-    disallowed_tools: tuple[str, ...] = ()
-    skip_permissions: bool = False
-
-    def priced(self, tokens: Tokens, *, model: str = "", meter: tuple[int, ...] = ()) -> Spending:
-        """What `tokens` cost by the table, an estimate; a turn of a model without a price counts as an unknown one."""
-        cost = self.prices.cost(model or self.model, tokens)
-        return Spending(
-            cost=self.prices.unknown_turn if cost is None else cost,
-            estimated=True,
-            unknown=cost is None,
-            tokens_in=tokens.input,
-            tokens_out=tokens.output,
-            meter=meter,
-        )
-
-    def unpriced(self) -> Spending:
-        """What is counted for a turn that was paid for, and of which nothing is known."""
-        return Spending(cost=self.prices.unknown_turn, estimated=True, unknown=True)
-
-
-class Command(Struct, frozen=True):
-    """What to start; the prompt is its standard input."""
-
-    argv: list[str]
-    environment: dict[str, str] = {}
-    without: tuple[str, ...] = ()
-    """Names that are not handed on to it."""
-    files: dict[str, bytes] = {}
-    """What it finds in the turn's spool, besides its prompt."""
-
-
-class Observation(Struct, frozen=True):
-    """Something seen while a turn runs; `kind` is text, tool, denied, session or life."""
-
-    kind: str
-    text: str = ""
-    allow: tuple[str, ...] = ()
-    """Of what was denied: the patterns for --allow-tool that would allow it."""
-
-
-class Reply(Struct, frozen=True, kw_only=True):
-    """The backend's final message."""
-
-    text: str
-    session: str
-    spent: Spending = Spending()
-
-
-class Trouble(Struct, frozen=True, kw_only=True):
-    """A turn that ended without a reply; `kind` is a class of limits.py."""
-
-    kind: str
-    error: str
-    retry_at: float = 0.0
-    """When the program says it may be tried again; 0 when it does not say."""
-    retry_after: float = 0.0
-    """The same as seconds from now."""
-    only_model: bool = False
-    """A usage limit that holds for the model of this turn and for no other."""
-    session: str = ""
-    """Of a turn that reached its cap: the conversation to go on from."""
-    spent: Spending = Spending()
-
-
-class Reader(Protocol):
-    """Understands what the program prints."""
-
-    @property
-    def ending(self) -> Reply | Trouble | None:
-        """Set as soon as the program has said how the turn ended."""
-
-    @property
-    def tool(self) -> str:
-        """The tool that runs now, in one line; empty when none does."""
-
-    def feed(self, line: bytes) -> list[Observation]:
-        """Take one line without its newline; what shows no life gives nothing."""
-
-    def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
-        """The program is gone: how the turn ended, whatever it said."""
-
-    def spent(self) -> Spending:
-        """What the turn has cost as far as it can be told."""
-
-
-class Backend(Protocol):
-    """A program that answers prompts."""
-
-    name: str
-    paid: bool
-    """A decision that starts or follows its turns is synced before anything follows."""
-    can: Abilities
-
-    def look(self) -> Found:
-        """What can be told of the program here, for `doctor` and before a run begins."""
-
-    def command(self, turn: Turn) -> Command:
-        """What to start for `turn`."""
-
-    def reader(self, turn: Turn) -> Reader:
-        """A reader of what it prints."""
-
-    def recall(self, turn: Turn) -> Reply | None:
-        """The reply of a turn whose output is lost, from the program's own session."""
-
-
-class Delayed(Struct, frozen=True, kw_only=True):
-    """An answer given in this process after `delay` seconds."""
-
-    delay: float = 0.0
-    observations: list[Observation] = []
-    writes: dict[str, str] = {}
-    ending: Reply | Trouble | None = None
-    """None: silence for ever."""
-
-
-@runtime_checkable
-class Direct(Protocol):
-    """A backend that answers in this process, for speed."""
-
-    name: str
-    paid: bool
-    can: Abilities
-
-    def answer(self, turn: Turn) -> Delayed:
-        """What to say to `turn`, and when."""
-
-    def finish(self, turn: Turn, answer: Delayed) -> None:
-        """The time has come: leave in the session what was said."""
-
-    def recall(self, turn: Turn) -> Reply | None:
-        """The reply of a turn whose end was not journaled."""
+__all__ = [
+    "Abilities",
+    "Backend",
+    "Command",
+    "Delayed",
+    "Direct",
+    "Found",
+    "Observation",
+    "Reader",
+    "Reply",
+    "Setup",
+    "Spending",
+    "Tokens",
+    "Trouble",
+    "Turn",
+    "locate",
+]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.claude_stream import StreamReader
-from raymond.backends.lines import decode
+from raymond.backends.json_lines import decode
 from raymond.system import programs
 
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
-from raymond.backends.lines import decode, number
+from raymond.backends.json_lines import decode, number
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
 

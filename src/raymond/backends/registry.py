@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from raymond.backends import Abilities, Backend, Direct, Setup, lines
+from raymond.backends import Abilities, Backend, Direct, Setup, guard
 from raymond.errors import BackendError, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
@@ -15,7 +15,7 @@ from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
 
 if TYPE_CHECKING:
-    from raymond.backends.scripted import Replies
+    from raymond.backends.replies import Replies
 
 SCRIPTED = ("scripted", "scripted-program")
 PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backends.codex:Codex"}
@@ -120,7 +120,7 @@ def _check_replies(state: str, start: RunStarted, files: Mapping[str, bytes]) ->
 
 
 def _check_program(program: Backend) -> None:
-    found = lines.look(program)
+    found = guard.look(program)
     if found.problem:
         raise BackendError(found.problem, backend=program.name, hint=found.hint)
 
@@ -148,7 +148,7 @@ def _scripted(project: Project, run: Run, placed: Placed) -> Iterable[tuple[str,
 
 
 def _replies(start: RunStarted, beside: str) -> "Replies | None":
-    from raymond.backends.scripted import Replies
+    from raymond.backends.replies import Replies
 
     if start.replies:
         return Replies(start.replies, "--replies")

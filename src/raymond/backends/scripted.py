@@ -1,63 +1,22 @@
 """The scripted backend: answers prompts from `replies.yaml`, with no account and no model.
 
-`scripted` answers in this process, for speed; `scripted-program` starts `python -m raymond.testing.agent` for every
-turn, which speaks Claude's stream-json, so that everything a real program can suffer is suffered for real.
+`scripted` answers in this process, for speed; `scripted-program` starts `python -m raymond.testing.fake_claude` for
+every turn, which speaks Claude's stream-json, so that everything a real program can suffer is suffered for real.
 """
 
 import os
 import sys
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from raymond import durations
 from raymond.backends import Abilities, Command, Delayed, Found, Observation, Reply, Trouble, Turn
 from raymond.backends.claude_stream import StreamReader, tool_line
-from raymond.errors import Diagnostic, WorkflowError
-from raymond.machine.failures import KINDS
+from raymond.backends.replies import Replies, Scripted
 from raymond.machine.inputs import Spending
-from raymond.store.project import private
-from raymond.store.zips import unsafe
+from raymond.system.files import private
 
-KEYS = (
-    "text",
-    "cost",
-    "tokens",
-    "delay",
-    "writes",
-    "tools",
-    "denied",
-    "fail",
-    "error",
-    "retry_after",
-    "silent",
-    "capped",
-    "only_model",
-)
 _CAN = Abilities(branches=True, remembers=True, names=True, caps=True, recalls=True)
-
-
-class Scripted(Struct, frozen=True, kw_only=True):
-    """One reply."""
-
-    text: str = ""
-    cost: float = 0.0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    delay: float = 0.0
-    writes: dict[str, str] = {}
-    tools: list[dict[str, Any]] = []
-    denied: list[str] = []
-    """Tools that are refused, as --allow-tool would name them."""
-    fail: str = ""
-    error: str = ""
-    retry_after: float = 0.0
-    silent: bool = False
-    capped: bool = False
-    """The turn ends itself where its cap is, instead of at its whole cost."""
-    only_model: bool = False
-    """Of a limit: it holds for the model of this turn alone."""
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -69,87 +28,6 @@ class Session(Struct, frozen=True, kw_only=True):
     cost: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
-
-
-class Replies:
-    """The replies of a workflow: for each state one for all visits, or a list by visit.
-
-    A visit's entry may itself be a list: one reply for each turn of the visit that is refused or fails.
-    `AGENT/STATE` is looked up before `STATE`.
-    """
-
-    def __init__(self, text: str, file: str = "replies.yaml") -> None:
-        from raymond.language import frontmatter
-
-        self._file = file
-        document = frontmatter.load(text, file=file)
-        if document.diagnostics:
-            raise WorkflowError(*document.diagnostics)
-        self._states = document.values
-        for state, entry in self._states.items():
-            for visit in entry if isinstance(entry, list) else [entry]:
-                for one in visit if isinstance(visit, list) else [visit]:
-                    self._check(state, one)
-
-    def find(self, turn: Turn) -> Scripted | None:
-        """The reply to `turn`; None when there is none."""
-        bare = turn.state.rpartition(".")[0]
-        for key in (f"{turn.agent}/{turn.state}", f"{turn.agent}/{bare}", turn.state, bare):
-            if key in self._states:
-                return self._pick(self._states[key], turn)
-        return None
-
-    def _pick(self, entry: Any, turn: Turn) -> Scripted | None:
-        if isinstance(entry, list):
-            if turn.visit > len(entry):
-                return None
-            entry = entry[turn.visit - 1]
-        if isinstance(entry, list):
-            if turn.tries >= len(entry):
-                return None
-            entry = entry[turn.tries]
-        return self._check(turn.state, entry)
-
-    def _check(self, state: str, entry: Any) -> Scripted:
-        if isinstance(entry, str):
-            return Scripted(text=entry)
-        try:
-            if not isinstance(entry, dict):
-                raise ValueError("it is neither a text nor a mapping")
-            fields = dict(entry)
-            for key in ("delay", "retry_after"):
-                if key in fields:
-                    fields[key] = _seconds(key, fields[key])
-            tokens = fields.pop("tokens", None) or {}
-            if not isinstance(tokens, dict):
-                raise ValueError("tokens is a mapping such as {in: 1000, out: 20}")
-            fields |= {"tokens_in": tokens.get("in", 0), "tokens_out": tokens.get("out", 0)}
-            unknown = set(fields) - set(Scripted.__struct_fields__)
-            if unknown:
-                raise ValueError(f"unknown key `{min(unknown)}`")
-            reply = msgspec.convert(fields, Scripted)
-            if reply.fail and reply.fail not in KINDS:
-                raise ValueError(f"fail is one of {', '.join(KINDS)}")
-            for path in reply.writes:
-                if reason := unsafe(path):
-                    raise ValueError(f"`{path}` in writes {reason}")
-        except (ValueError, TypeError) as error:
-            raise WorkflowError(
-                Diagnostic(
-                    id="bad-reply",
-                    message=f"the reply for {state} cannot be used: {error}",
-                    file=self._file,
-                    hint="a text, or a mapping of " + ", ".join(KEYS),
-                )
-            ) from None
-        return reply
-
-
-def _seconds(key: str, value: Any) -> float:
-    seconds = durations.parse(str(value))
-    if seconds is None:
-        raise ValueError(f"{key} is a time such as 200ms or 5s")
-    return seconds
 
 
 class ScriptedBackend:
@@ -202,7 +80,7 @@ class ScriptedProgram:
         if reply is None:
             reply = Scripted(fail="setup", error=_missing(turn, self._replies is None))
         path = os.path.join(turn.spool, "reply.json")
-        argv = [sys.executable, "-m", "raymond.testing.agent", "--sessions", self._sessions, "--reply", path]
+        argv = [sys.executable, "-m", "raymond.testing.fake_claude", "--sessions", self._sessions, "--reply", path]
         argv += ["-p", "--output-format", "stream-json", "--verbose", "--session-id", turn.session]
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []

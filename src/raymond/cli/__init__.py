@@ -39,8 +39,6 @@ COMMANDS = {name: says for group in GROUPS.values() for name, says in group.item
 COMPLETE = "_RAYMOND_COMPLETE"
 """Set by the script of `raymond completion` when the shell wants to know how a word may go on."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
-
-
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
 """Trouble of the machine that comes without the name of a file."""
 
@@ -99,9 +97,9 @@ def main(args: list[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except Error as error:
-        from raymond.faces import lines
+        from raymond.faces import errors
 
-        return _say(lines.error(error), error.exit_code)
+        return _say(errors.error(error), error.exit_code)
     except click.UsageError as error:
         from raymond.cli import usage_errors
 

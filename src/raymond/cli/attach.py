@@ -9,12 +9,12 @@ import click
 
 from raymond.cli import ending, target
 from raymond.control.follow import EVERY, Follower, told
-from raymond.drivers.local import Face
+from raymond.drivers.face import Face
 from raymond.faces import lines
 from raymond.machine.events import Decision, Spent
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
-from raymond.secrets import Secrets
+from raymond.redaction import Secrets
 from raymond.store import inbox
 from raymond.store.project import Project
 

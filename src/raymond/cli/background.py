@@ -5,9 +5,9 @@ import sys
 from typing import Any
 
 from raymond.cli import foreground
-from raymond.control.start import take_up
+from raymond.control.drive import hold
 from raymond.errors import Error
-from raymond.faces import lines
+from raymond.faces import errors, lines
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 
@@ -55,19 +55,19 @@ def _child(
     try:
         os.setsid()
         faces = foreground.faces_of(project, id, given, lines.Lines())
-        held = take_up(project, id, faces, loaded=loaded, force=force)
+        held = hold(project, id, faces, loaded=loaded, force=force)
         faces.notify(foreground.targets(held.driver.run, given))
         _redirect(log)
         os.write(writer, b"0\n")
         os.close(writer)
     except (Error, OSError) as error:
         known = error if isinstance(error, Error) else Error(f"{log}: {error.strerror}")
-        os.write(writer, f"{known.exit_code}\n{lines.error(known)}".encode())
+        os.write(writer, f"{known.exit_code}\n{errors.error(known)}".encode())
         return 1
     try:
         code = foreground.finish(held, faces, given, restart=restart)
     except Error as error:
-        print(lines.error(error), file=sys.stderr)
+        print(errors.error(error), file=sys.stderr)
         code = error.exit_code
     sys.stdout.flush()
     sys.stderr.flush()

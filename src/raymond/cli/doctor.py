@@ -13,7 +13,7 @@ from raymond import __version__
 from raymond.cli import target
 from raymond.control import config
 from raymond.errors import Error, UsageError
-from raymond.secrets import Secrets
+from raymond.redaction import Secrets
 from raymond.store import lock, project, repair
 from raymond.system import processes
 
@@ -109,13 +109,13 @@ def _backends() -> list[dict[str, Any]]:
 
 def _backend(name: str, tables: Any, *, is_wanted: bool) -> dict[str, Any]:
     """One of them; that it lacks something is a fault when the configuration wants it, or when it is half there."""
-    from raymond.backends import lines, registry
+    from raymond.backends import guard, registry
 
     try:
         backend = registry.backend(name, tables)
     except Error as error:
         return _finding(name, str(error), False, error.hint)
-    found = lines.look(backend)
+    found = guard.look(backend)
     if found.problem:
         return _finding(name, found.problem, not is_wanted and not found.program, found.hint)
     lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
@@ -137,7 +137,7 @@ def _probe(name: str | None) -> dict[str, Any]:
     """One real turn."""
     import uuid
 
-    from raymond.backends import Trouble, lines, registry
+    from raymond.backends import Trouble, guard, registry
     from raymond.steps.probe import take, turn
 
     settings = _settings()
@@ -145,7 +145,7 @@ def _probe(name: str | None) -> dict[str, Any]:
     if name in registry.SCRIPTED:
         raise UsageError(f"{name} asks nobody", hint="raymond doctor --probe --backend claude")
     backend = registry.backend(name, settings["backends"] if settings else {})
-    found = lines.look(backend)
+    found = guard.look(backend)
     if found.problem:
         return _finding("probe", f"{name}: {found.problem}", False, found.hint)
     print(f"asking {name} ...", file=sys.stderr)

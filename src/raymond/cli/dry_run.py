@@ -13,10 +13,10 @@ from raymond.machine.evolve import apply, fold
 from raymond.machine.inputs import Begin
 from raymond.machine.run import Run, pool_of
 from raymond.machine.variables import Placed
-from raymond.steps import script_step, turn_step
+from raymond.steps import script_step, spool
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
-from raymond.system.processes import MARK
+from raymond.system.marks import MARK
 
 
 def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) -> str:
@@ -46,7 +46,7 @@ def _step(project: Project, run: Run, placed: Placed, start: RunStarted, tables:
             "          and what is set here, without other names that begin with RAYMOND_",
         ]
     apply(run, Decision(seq=2, time=0.0, events=decide(run, placed, Begin(time=0.0, agent="main"))))
-    turn = turn_step.turn_of(run, placed, agent, project.path("spool", start.workflow_id))
+    turn = spool.turn_of(run, placed, agent, project.path("spool", start.workflow_id))
     return [
         *_program(project, run, placed, turn, tables),
         "prompt:",

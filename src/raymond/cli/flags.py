@@ -194,7 +194,7 @@ def text(given: str, what: str) -> str:
 def open_text(given: str, what: str) -> str:
     """`given`, which will be journaled, shown and sent to a model: refused when a secret stands in it."""
     if given:
-        from raymond.secrets import Secrets
+        from raymond.redaction import Secrets
 
         found = Secrets.of(os.environ).find(given)
         if found:

@@ -5,13 +5,13 @@ import sys
 from typing import Any
 
 from raymond.cli import ending
-from raymond.control import start
-from raymond.control.start import Held
-from raymond.drivers.local import Face
-from raymond.faces.fanout import Faces, LogFile
+from raymond.control.drive import HeldRun, hold
+from raymond.drivers.face import Face
+from raymond.faces.fanout import Faces
 from raymond.faces.lines import Lines
+from raymond.faces.log_file import LogFile
 from raymond.machine.run import Run
-from raymond.secrets import Secrets
+from raymond.redaction import Secrets
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.views.status import exit_code
@@ -35,7 +35,7 @@ def drive(
     """Take up run `id` and drive it to its end; the exit code."""
     faces = faces_of(project, id, given, _first_face(given))
     try:
-        held = start.take_up(project, id, faces, loaded=loaded, force=force)
+        held = hold(project, id, faces, loaded=loaded, force=force)
         faces.notify(targets(held.driver.run, given))
     except BaseException:
         faces.close()
@@ -53,7 +53,7 @@ def tell_ended(run: Run, given: dict[str, Any]) -> int:
     return ending.tell(run, as_json=given.get("as_json", False))
 
 
-def finish(held: Held, faces: Faces, given: dict[str, Any], *, restart: bool = False) -> int:
+def finish(held: HeldRun, faces: Faces, given: dict[str, Any], *, restart: bool = False) -> int:
     """Drive what is held, tell how it ended; the exit code."""
     driver = held.driver
     try:

@@ -11,15 +11,16 @@ from msgspec.structs import replace
 
 from raymond.cli import background, flags, foreground, target
 from raymond.control import config
-from raymond.control.start import check, check_start, keep
+from raymond.control.preflight import check, check_start
 from raymond.errors import Error, JournalError, UsageError
-from raymond.faces import lines
+from raymond.faces import errors
 from raymond.language.workflow import bare
 from raymond.machine import workflow_change
 from raymond.machine.events import Decision, RunStarted
 from raymond.machine.requests import Request
 from raymond.store import journal, loader, lock
 from raymond.store.project import Project
+from raymond.store.sources import keep
 from raymond.views import words
 from raymond.views.status import run_status
 
@@ -125,7 +126,7 @@ def _every(given: dict[str, Any]) -> int:
         try:
             worst = max(worst, background.start(project, id, given, restart=given["restart"], force=given["force"]))
         except Error as error:
-            print(lines.error(error), file=sys.stderr)
+            print(errors.error(error), file=sys.stderr)
             worst = max(worst, error.exit_code)
     return worst
 
@@ -134,7 +135,7 @@ def _was_abandoned(project: Project, id: str) -> bool:
     try:
         run = journal.read(project, id).run
     except JournalError as error:
-        print(lines.error(error), file=sys.stderr)
+        print(errors.error(error), file=sys.stderr)
         return False
     if lock.holder(project.beside(id, "lock")) is not None:
         return False

@@ -7,7 +7,7 @@ import click
 
 from raymond import durations
 from raymond.cli import target
-from raymond.faces.lines import next_command, one_line
+from raymond.faces.summary import next_command, one_line
 from raymond.machine import prices
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run

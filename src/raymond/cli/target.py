@@ -69,7 +69,7 @@ def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[st
     from raymond.control import config
     from raymond.machine.agent import RUNNING, SCRIPTS, backend_of
     from raymond.machine.decide import cost_of
-    from raymond.steps import turn_step
+    from raymond.steps import spool
 
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
@@ -78,8 +78,8 @@ def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[st
     backend = backends[backend_of(agent.pool)]
     if isinstance(backend, Direct):
         return {}
-    turn = turn_step.turn_of(run, placed, agent, project.path("spool", run.start.workflow_id))
-    return cost_of(turn_step.spent(backend, turn))
+    turn = spool.turn_of(run, placed, agent, project.path("spool", run.start.workflow_id))
+    return cost_of(spool.spent(backend, turn))
 
 
 def _is_live(project: Project, id: str) -> bool:
@@ -91,13 +91,12 @@ def _is_live(project: Project, id: str) -> bool:
 
 def hand_over(project: Project, id: str, request: "Request", *, force: bool = False) -> str | None:
     """Give `request` to whoever drives the run, or journal it here; why it was refused."""
-    from raymond.control import start
     from raymond.faces.lines import Lines
     from raymond.machine import requests
-    from raymond.store import inbox, lock
+    from raymond.store import inbox, lock, sources
 
     reading = journal.read(project, id)
-    placed = start.place(project, reading.run)
+    placed = sources.place(project, reading.run)
     if lock.holder(project.beside(id, "lock")) is not None:
         _refuse(requests.problem(reading.run, placed, request))
     try:

@@ -1,31 +1,24 @@
-"""Begin a run and take one up: workflow, journal, lock and backends brought together."""
+"""Start a run: what a person says, and the first decision that follows from it."""
 
 import os
-from collections.abc import Callable, Iterator
-from operator import attrgetter
 from time import time
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
 from raymond.control import config
-from raymond.drivers.local import Driver, Face
-from raymond.errors import Diagnostic, JournalError, UsageError, WorkflowError
-from raymond.language import lint
+from raymond.control.preflight import check, check_start
+from raymond.errors import UsageError
 from raymond.language.workflow import Workflow
-from raymond.machine import decide, rights
+from raymond.machine import decide
 from raymond.machine.events import Decision, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
-from raymond.machine.run import Run
-from raymond.machine.variables import Placed
-from raymond.secrets import Secrets
-from raymond.store import journal, loader, lock
+from raymond.store import journal
 from raymond.store.loader import Loaded
-from raymond.store.lock import Lock
 from raymond.store.project import ID_FORM, Project
+from raymond.store.sources import keep
 
 
 class Options(Struct, kw_only=True):
@@ -77,55 +70,6 @@ def prepare(loaded: Loaded, options: Options) -> RunStarted:
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     start = _start(workflow, loaded, options)
     return check_start(loaded, start, options.tables, options.backends, options.models)
-
-
-def check_start(
-    loaded: Loaded, start: RunStarted, tables: registry.Tables, backends: list[str], models: list[str]
-) -> RunStarted:
-    """Refuse what the policy file, the backends or the rights of who starts it are against; what it starts with."""
-    workflow = loaded.workflow
-    _check_rules(workflow, start, backends, models)
-    able = registry.check(workflow, start, loaded.files, tables)
-    start = replace(start, in_place=[name for name, can in able.items() if not can.branches])
-    modes, tools = ({name for name, can in able.items() if not has(can)} for has in (_HAS_MODES, _HAS_TOOLS))
-    wrong = [*rights.wider(workflow, start, registry.SCRIPTED), *rights.unheeded(workflow, start, modes, tools)]
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
-    named = {name: start.backends.get(name, start.backend) for name in prompts}
-    wrong += lint.polluting(workflow, {name: one for name, one in named.items() if one in start.in_place})
-    if wrong:
-        raise WorkflowError(*wrong)
-    return start
-
-
-_HAS_MODES, _HAS_TOOLS = attrgetter("modes"), attrgetter("tools")
-
-
-def check(workflow: Workflow) -> None:
-    """Refuse a workflow that lint finds errors in."""
-    problems = [*lint.errors(workflow), *_exposed(workflow)]
-    if problems:
-        raise WorkflowError(*problems)
-
-
-def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
-    """States in which the value of a secret variable of this environment stands."""
-    known = Secrets.of(os.environ)
-    texts = [(state.name, state.body) for state in workflow.states.values()] + list(workflow.lib.items())
-    if not known.find("\n".join(text for _, text in texts)):
-        return  # one look at all of them: a workflow may have a thousand states
-    for name, text in texts:
-        found = known.find(text)
-        if found.startswith("the value of"):
-            message, hint = f"{name} contains {found}", "a step reads secrets from its environment"
-            yield Diagnostic(id="secret-in-state", message=message, file=name, hint=hint)
-
-
-def keep(project: Project, loaded: Loaded) -> None:
-    """Write the snapshot, unless it is there."""
-    project.folder("sources")
-    source = project.source(loaded.digest)
-    if not os.path.exists(source):
-        journal.replace(source, loaded.source, durable=True)
 
 
 def begin(project: Project, loaded: Loaded, options: Options) -> str:
@@ -212,98 +156,5 @@ def _budget_from(options: Options, of_workflow: float | None) -> str:
     return "the workflow" if of_workflow is not None else "default"
 
 
-def _check_rules(workflow: Workflow, start: RunStarted, backends: list[str], models: list[str]) -> None:
-    """The policy file holds for what a workflow names too."""
-    for state in workflow.states.values():
-        for what, named, allowed in (
-            ("backend", state.policy.backend, backends),
-            ("model", state.policy.model, models),
-        ):
-            if allowed and named and named not in allowed:
-                raise UsageError(
-                    f"{config.POLICY_FILE} allows no {what} `{named}`, which {state.name} names",
-                    hint=f"one of: {', '.join(allowed)}",
-                )
-    if backends and start.backend not in backends:
-        raise UsageError(
-            f"{config.POLICY_FILE} allows no backend `{start.backend}`", hint=f"one of: {', '.join(backends)}"
-        )
-
-
 def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
-
-
-def take_up(
-    project: Project,
-    id: str,
-    face: Face,
-    *,
-    loaded: Loaded | None = None,
-    force: bool = False,
-    clock: Callable[[], float] = time,
-) -> "Held":
-    """Hold the lock of a run and make it ready to be driven."""
-    held = lock.take(project.beside(id, "lock"), force=force)
-    try:
-        reading = journal.read(project, id)
-        if reading.torn:
-            face.said(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
-        placed = place(project, reading.run, loaded)
-        book = journal.Journal(project, id, reading.size)
-        settings = config.load(project.root)
-        backends = registry.make(project, reading.run, placed, settings["backends"])
-        strict = settings["durability"] == "strict"
-        driver = Driver(project, reading.run, placed, book, backends, face, strict=strict, clock=clock)
-    except BaseException:
-        held.release()
-        raise
-    return Held(held, book, driver)
-
-
-class Held:
-    """A run this process may drive, until it is closed."""
-
-    def __init__(self, held: Lock, book: journal.Journal, driver: Driver) -> None:
-        self.lock = held
-        self.driver = driver
-        self._journal = book
-
-    def close(self) -> None:
-        """Close the journal, then let others drive."""
-        try:
-            self._journal.close()
-        finally:
-            self.lock.release()
-
-
-def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
-    """The workflow of a run from its snapshot, unpacked in a private folder."""
-    start = run.start
-    if loaded is None:
-        try:
-            with open(project.source(start.source), "rb") as file:
-                data = file.read()
-        except OSError as error:
-            path, why = project.source(start.source), (error.strerror or "").lower()
-            raise JournalError(
-                f"the snapshot of the workflow cannot be read: {path}: {why}",
-                path=path,
-                hint=f"put the file back, then `raymond resume {start.workflow_id}`",
-            ) from None
-        workflow = loader.from_source(data, name=start.name, entry=start.entry, overrides=start.overrides)
-    else:
-        workflow = loaded.workflow
-    # Named for its content, so that runs of the same workflow share it; whatever was changed in it is mended here.
-    folder = project.path("work", start.source[:16])
-    try:
-        loader.lay_out(loaded.files, folder) if loaded else loader.unpack(data, folder)
-    except OSError as error:
-        raise JournalError(
-            f"{folder}: {(error.strerror or '').lower()}",
-            path=folder,
-            hint=f"scripts run from there; mend this, then `raymond resume {start.workflow_id}`",
-        ) from None
-    uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
-    uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
-    return Placed(workflow, folder, project.path("tasks", start.workflow_id), uses)

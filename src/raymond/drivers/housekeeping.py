@@ -5,7 +5,8 @@ from typing import Protocol
 
 from raymond.errors import JournalError
 from raymond.machine.run import Run
-from raymond.store.journal import Journal, replace
+from raymond.store.journal import Journal
+from raymond.system.files import replace
 from raymond.views import documents
 
 SYNC_WITHIN = 0.1

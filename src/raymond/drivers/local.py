@@ -10,11 +10,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from raymond.backends import Backend, Direct
+from raymond.drivers.face import Face
 from raymond.drivers.housekeeping import Upkeep
-from raymond.errors import unwritable
 from raymond.machine import budget, failures, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, Agent, backend_of
 from raymond.machine.decide import begin, decide, policy_of
@@ -24,7 +23,7 @@ from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, S
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
 from raymond.machine.variables import Placed
-from raymond.steps import turn_step
+from raymond.steps import spool
 from raymond.steps.script_step import ScriptStep
 from raymond.steps.step import FAR, Ending, Host, Step
 from raymond.steps.turn_step import DirectTurn, ProgramTurn
@@ -32,37 +31,15 @@ from raymond.store import inbox
 from raymond.store.journal import Journal
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
-from raymond.system.processes import GRACE, HAS_PIDFD, Marks
+from raymond.system.files import trouble
+from raymond.system.marks import Marks
+from raymond.system.processes import GRACE, HAS_PIDFD
 from raymond.views import words
 from raymond.views.times import instant
 
 LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
 LONGEST_SLEEP = 30.0
-
-
-class Face(Protocol):
-    """Who is told what happens."""
-
-    every: float
-    """Seconds between two refreshes while nothing happens."""
-    keys: int
-    """Where a person types answers; -1 when nobody does."""
-
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
-        """These decisions stand in the journal; they are shown with the next `refresh`."""
-
-    def shown(self, agent: str, kind: str, text: str) -> None:
-        """A step printed something, or used a tool."""
-
-    def said(self, text: str) -> None:
-        """Something a person should know."""
-
-    def refresh(self, run: Run) -> None:
-        """Show what is known by now."""
-
-    def typed(self) -> list[tuple[str, str]]:
-        """What came in through `keys`: agents that asked, and their answers."""
 
 
 class Driver:
@@ -201,7 +178,7 @@ class Driver:
             step = self._make(agent)
         except OSError as error:
             what = f"step {agent.step} of {agent.id} cannot be started, {error.filename or self._journal.path}"
-            raise unwritable(what, error) from None
+            raise trouble(what, error) from None
         self._steps[agent.id] = step
         self._host.soonest = min(self._host.soonest, step.deadline())
 
@@ -415,7 +392,7 @@ class Driver:
         self._tell()
         self._upkeep.leave(self.run)
         # Every step has ended in the journal; what an earlier driver was killed before deleting goes too.
-        turn_step.remove(self._host.spool)
+        spool.remove(self._host.spool)
 
     def _abandon(self) -> None:
         """Also when something went wrong: no script outlives us unseen, no file stays open."""

@@ -30,7 +30,8 @@ from raymond.machine.events import (
 )
 from raymond.machine.run import Run
 from raymond.store import transcripts
-from raymond.store.project import Project, make_private, private
+from raymond.store.project import Project
+from raymond.system.files import make_private, private
 from raymond.views import times
 
 

@@ -85,7 +85,7 @@ def send(targets: list[str], document: dict[str, Any]) -> list[int]:
 
 def _start(target: str, data: bytes) -> int:
     reader, writer = os.pipe()
-    argv = [sys.executable, "-m", "raymond.notify", target]
+    argv = [sys.executable, "-m", "raymond.faces.notify", target]
     actions = [(os.POSIX_SPAWN_DUP2, reader, 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
     try:
         os.set_blocking(writer, False)

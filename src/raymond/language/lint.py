@@ -8,13 +8,14 @@ from itertools import pairwise
 import msgspec
 from msgspec import Struct
 
-from raymond import durations, secrets
+from raymond import durations, redaction
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, tags
 from raymond.language.allowed_transitions import FIELDS, STATE_FIELDS, TIMES
 from raymond.language.frontmatter import Mark, Path
 from raymond.language.scanner import Tag, read_opening
-from raymond.language.workflow import SETTINGS_FILE, State, Unresolved, Workflow, extension, mark_of, resolve
+from raymond.language.settings import SETTINGS_FILE
+from raymond.language.workflow import State, Unresolved, Workflow, extension, mark_of, resolve
 
 ERRORS = frozenset(
     "no-entry ambiguous-entry bad-frontmatter unknown-key bad-value missing-target ambiguous-target wrong-platform"
@@ -54,7 +55,7 @@ def check(workflow: Workflow) -> list[Diagnostic]:
     found = list(workflow.diagnostics)
     ignores = [Ignore(id, workflow.marks["lint", "ignore", id]) for id in workflow.settings.lint_ignore]
     # One look at all of them: a workflow may have a thousand states.
-    suspicious = secrets.suspects("\n".join(state.body for state in workflow.states.values()))
+    suspicious = redaction.suspects("\n".join(state.body for state in workflow.states.values()))
     for state in workflow.states.values():
         found += _ignores(state, ignores)
         found += _secrets(state) if suspicious else ()
@@ -116,7 +117,7 @@ def _ignores(state: State, ignores: list[Ignore]) -> Iterator[Diagnostic]:
 
 
 def _secrets(state: State) -> Iterator[Diagnostic]:
-    for line, column, length, what in secrets.lines(state.body):
+    for line, column, length, what in redaction.lines(state.body):
         mark = frontmatter.mark(state.name, state.body, line, column, length)
         shown = msgspec.structs.replace(mark, line=state.line + line - 1, source="", column=column)
         hint = "set it in the environment that Raymond is started in, and read it there"

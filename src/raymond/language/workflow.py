@@ -10,37 +10,15 @@ from msgspec import Struct
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, policy
 from raymond.language.allowed_transitions import EXTENSIONS, bare
-from raymond.language.frontmatter import Document, Mark, Path
+from raymond.language.frontmatter import Mark, Path
 from raymond.language.policy import Policy
-from raymond.language.policy_keys import count, dollars, flag, text, texts
+from raymond.language.settings import SETTINGS_FILE, Settings, read_settings, slug
 
 __all__ = ["Settings", "State", "Unresolved", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
-
-SETTINGS_FILE = "workflow.yaml"
 _NOT_STATES = frozenset({"readme.md", "changelog.md", "claude.md", "agents.md"})
 _UNSAFE = re.compile(r"\A\.|[/\\\0]|\A[A-Za-z]:")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ENTRIES = ("1_START", "START")
 _MOST_LISTED = 8
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """What workflow.yaml says. A default means: not set."""
-
-    name: str = ""
-    description: str = ""
-    input_hint: str = ""
-    input_required: bool = False
-    budget: float | None = None
-    max_iterations: int | None = None
-    max_parallel: int | None = None
-    max_agents: int | None = None
-    roots: tuple[str, ...] = ()
-    python: str = ""
-    include: tuple[str, ...] = ()
-    lint_ignore: dict[str, str] = {}
-    defaults: dict[str, Any] = {}
-    """Fields of the policy of every state that does not set them."""
 
 
 class State(Struct):
@@ -149,26 +127,6 @@ def extension(name: str) -> str:
     return name[len(bare(name)) :]
 
 
-def slug(name: str) -> str:
-    """`name` as it can stand in the id of a run."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "workflow"
-
-
-def read_settings(source: str) -> tuple[Settings, Document]:
-    """workflow.yaml, and where everything in it stands."""
-    document = frontmatter.load(source, file=SETTINGS_FILE) if source.strip() else Document(SETTINGS_FILE)
-    found: dict[str, Any] = {}
-    for key, read in _KEYS.items():
-        if key in document.values:
-            value = read(document, (key,), document.values[key])
-            if value is not None:
-                found[key] = value
-    found |= found.pop("input", {})
-    found["lint_ignore"] = found.pop("lint", {})
-    defaults = policy.check(document, known=tuple(_KEYS))
-    return Settings(**found, defaults=defaults), document
-
-
 def _add_states(workflow: Workflow, files: Mapping[str, str], overrides: Mapping[str, Mapping[str, Any]]) -> None:
     names = [name for name in sorted(files) if is_state(name)]
     unused = set(overrides)
@@ -254,63 +212,6 @@ def _list(names: Iterable[str]) -> str:
         return ""
     more = f" and {len(all_names) - _MOST_LISTED} more" if len(all_names) > _MOST_LISTED else ""
     return f"the states are: {', '.join(all_names[:_MOST_LISTED])}{more}"
-
-
-def _name(document: Document, path: Path, value: Any) -> str | None:
-    found = text(document, path, value)
-    if found is None or _NAME.fullmatch(found):
-        return found
-    document.refuse(path, "bad-value", "`name` may hold letters, digits, `_` and `-`", f"name: {slug(found)}")
-    return None
-
-
-def _input(document: Document, path: Path, value: Any) -> dict[str, Any] | None:
-    if not isinstance(value, dict):
-        hint = text(document, path, value)
-        return None if hint is None else {"input_hint": hint}
-    found: dict[str, Any] = {}
-    for key, item in value.items():
-        if key == "description":
-            found["input_hint"] = text(document, (*path, key), item) or ""
-        elif key == "required":
-            found["input_required"] = flag(document, (*path, key), item) or False
-        else:
-            hint = frontmatter.suggest(key, ["description", "required"]) or "one of: description, required"
-            document.refuse((*path, key), "unknown-key", f"`input` has no `{key}`", hint, key=True)
-    return found
-
-
-def _lint(document: Document, path: Path, value: Any) -> dict[str, str] | None:
-    ignore = value.get("ignore") if isinstance(value, dict) else None
-    if not isinstance(ignore, dict) or len(value) != 1:
-        hint = "lint: {ignore: {missing-target: it is made by a script}}"
-        document.refuse(path, "bad-value", "`lint` holds `ignore`, a reason for each id", hint)
-        return None
-    found: dict[str, str] = {}
-    for id, reason in ignore.items():
-        if isinstance(reason, str) and reason.strip():
-            found[id] = reason
-        else:
-            mark, hint = document.marks[*path, "ignore", id], f"{id}: why it is no mistake here"
-            message = f"ignoring `{id}` needs a reason"
-            wrong = frontmatter.diagnose(mark, "bad-ignore", message, hint, severity="warning")
-            document.diagnostics.append(wrong)
-    return found
-
-
-_KEYS = {
-    "name": _name,
-    "description": text,
-    "input": _input,
-    "budget": dollars,
-    "max_iterations": count(1),
-    "max_parallel": count(1),
-    "max_agents": count(1),
-    "roots": texts,
-    "python": text,
-    "include": texts,
-    "lint": _lint,
-}
 
 
 def mark_of(workflow: Workflow, state: State, path: Path) -> Mark:

@@ -6,8 +6,6 @@ from msgspec import Struct
 
 DATED = "2026-11-15"
 """When the table below was looked up; `[prices.MODEL]` in config.toml is newer."""
-
-
 UNKNOWN_TURN = 0.50
 """Dollars counted for a turn that was paid for and whose cost nobody can tell."""
 

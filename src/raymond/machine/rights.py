@@ -12,8 +12,6 @@ from raymond.machine.events import RunStarted
 
 USUAL = "acceptEdits"
 _RANKS = {"plan": 0, "dontAsk": 1, "default": 1, USUAL: 2, "bypassPermissions": 3}
-
-
 _SYNTAX = frozenset("(),")
 """Letters that end a pattern of tools: a gate with one of them names no tool, and must not name another one."""
 

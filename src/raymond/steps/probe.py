@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from raymond.backends import Backend, Observation, Reply, Trouble, Turn
-from raymond.store.project import private
+from raymond.system.files import private
 from raymond.system.processes import signal_group, spawn
 
 LOOK_EVERY = 0.02

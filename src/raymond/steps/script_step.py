@@ -15,11 +15,12 @@ from raymond.machine.decide import meant
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
-from raymond.secrets import Stream
+from raymond.redaction import Stream
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
-from raymond.store.project import private
-from raymond.system.processes import DEV_NULL, MARK, spawn
+from raymond.system.files import private
+from raymond.system.marks import MARK
+from raymond.system.processes import DEV_NULL, spawn
 
 LISTEN_AFTER = 0.02
 """Seconds a script may take before its pipes are watched: most are over by then, and wake the driver once."""

@@ -9,10 +9,11 @@ from typing import TypeAlias
 from raymond.language.policy import Policy
 from raymond.machine.agent import Agent
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
-from raymond.secrets import Secrets
+from raymond.redaction import Secrets
 from raymond.store.transcripts import Transcripts
+from raymond.system.marks import Marks
 from raymond.system.polling import Poll
-from raymond.system.processes import GRACE, Marks, Watcher, signal_group
+from raymond.system.processes import GRACE, Watcher, signal_group
 
 Ending: TypeAlias = Output | Failure | Interruption
 FAR = float("inf")

@@ -8,52 +8,26 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble, Turn
-from raymond.backends.lines import Guarded
+from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble
+from raymond.backends.guard import Guarded
 from raymond.language import tags
-from raymond.machine import failures, prompts, rights
+from raymond.machine import failures
 from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
-from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.variables import Placed
+from raymond.steps.spool import remove, turn_of
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
-from raymond.store.lock import start_time
-from raymond.store.project import private
-from raymond.system.processes import MARK, alive, spawn
+from raymond.system.files import private
+from raymond.system.marks import MARK
+from raymond.system.processes import alive, spawn, start_time
 
 READ_EVERY = 0.1
 LINGER = 2.0
 """Seconds a program may live on after it has said its result."""
 _CHUNK = 1 << 20
-
-
-def turn_of(run: Run, placed: Placed, agent: Agent, spool: str) -> Turn:
-    """The turn that `agent` is about to take, or takes; its folder lies below `spool`."""
-    policy = placed.workflow.states[agent.state].policy
-    may = rights.of(run.start, policy, run.allowed_tools)
-    return Turn(
-        agent=agent.id,
-        state=agent.state,
-        visit=(agent.prompted or {}).get(agent.state, 1),
-        tries=agent.tries,
-        prompt=prompts.prompt(run, placed, agent),
-        session=agent.turn_session,
-        base=agent.turn_base,
-        cwd=agent.cwd or run.start.cwd,
-        spool=os.path.join(spool, f"{agent.step}.{agent.turn}"),
-        model=policy.model or agent.model or run.start.model,
-        effort=policy.effort or agent.effort or run.start.effort,
-        cap=agent.cap,
-        meter=agent.meter if agent.turn_base else (),
-        prices=Prices(run.start.prices, run.start.unknown_turn_cost),
-        permission_mode=may.mode,
-        allowed_tools=may.allowed,
-        disallowed_tools=may.denied,
-        skip_permissions=may.skip,
-    )
 
 
 class TurnStep(Step):
@@ -395,24 +369,3 @@ class ProgramTurn(TurnStep):
             os.close(self._out)
             self._out = -1
         remove(self.turn.spool)
-
-
-def spent(backend: Backend, turn: Turn) -> Spending:
-    """What a turn that nobody waits for any more has cost, by its spool."""
-    reader = Guarded(backend, turn)
-    with contextlib.suppress(OSError), open(os.path.join(turn.spool, "out"), "rb") as file:
-        for line in file:
-            reader.feed(line.rstrip(b"\n"))
-    return reader.spent()
-
-
-def remove(spool: str) -> None:
-    """Delete the folder of a turn, or of all turns of a run."""
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(spool):
-            path = os.path.join(spool, name)
-            if os.path.isdir(path):
-                remove(path)
-            else:
-                os.unlink(path)
-        os.rmdir(spool)

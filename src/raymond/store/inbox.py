@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from raymond.machine.requests import Request
-from raymond.store.project import write_all
+from raymond.system.files import write_all
 
 
 def leave(folder: str, request: Request) -> str:

@@ -8,26 +8,22 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from raymond.errors import JournalError, RunExists, unwritable
+from raymond.errors import JournalError, RunExists
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
-from raymond.store.project import Project, write_all
+from raymond.store import snapshot
+from raymond.store.blobs import LONG, put_aside, put_back
+from raymond.store.project import Project
+from raymond.system import files
 from raymond.views.times import second
 
-_T = TypeVar("_T")
-
 FORMAT = 1
-SCHEMA = 4
-"""Of the snapshot: raised with every change of Run, Agent or Frame."""
 SNAPSHOT_EVERY = 8 << 20
-LONG = 16 << 10
-_MARK = "\0blob:"
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
 _BEYOND_REPAIR = "this cannot be repaired: put back a copy of the file, or move it away"
@@ -44,18 +40,8 @@ class _Header(Struct):
     id: str = ""
 
 
-class _Snapshot(Struct):
-    schema: int
-    offset: int
-    last: bytes
-    """The end of the line before `offset`: it must be the same journal."""
-    run: Run
-
-
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Line).decode
-_pack = msgspec.msgpack.Encoder(enc_hook=list).encode
-_unpack = msgspec.msgpack.Decoder(_Snapshot, dec_hook=lambda kind, items: kind(items)).decode
 
 
 class Reading(Struct):
@@ -79,7 +65,7 @@ class Journal:
         self._snapped_at = size
         self._lines: list[bytes] = []
         self._unsynced = False
-        self._fd = _guard(self.path, lambda: os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+        self._fd = files.guard(self.path, lambda: os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
         if os.fstat(self._fd).st_size > size:
             os.ftruncate(self._fd, size)
 
@@ -92,7 +78,7 @@ class Journal:
         if not self._lines:
             return False
         data = b"".join(self._lines)
-        _guard(self.path, lambda: self._put(data))
+        files.guard(self.path, lambda: self._put(data))
         self._lines.clear()
         self.size += len(data)
         self._unsynced = True
@@ -100,7 +86,7 @@ class Journal:
 
     def _put(self, data: bytes) -> None:
         try:
-            write_all(self._fd, data)
+            files.write_all(self._fd, data)
         except OSError:
             os.ftruncate(self._fd, self.size)
             raise
@@ -113,7 +99,7 @@ class Journal:
     def sync(self) -> None:
         """Wait until the disk has everything written."""
         if self._unsynced:
-            _guard(self.path, lambda: sync(self._fd))
+            files.guard(self.path, lambda: files.sync(self._fd))
             self._unsynced = False
 
     def snapshot(self, run: Run, *, force: bool = False) -> None:
@@ -124,8 +110,7 @@ class Journal:
         with open(self.path, "rb") as file:
             file.seek(self.size - _TAIL)
             last = file.read(_TAIL)
-        packed = _pack(_Snapshot(SCHEMA, self.size, last, run))
-        replace(self._snap, b"%08x%b" % (zlib.crc32(packed), packed))
+        snapshot.write(self._snap, self.size, last, run)
 
     def close(self) -> None:
         """Write, sync and close."""
@@ -143,7 +128,7 @@ def create(project: Project, id: str, decision: Decision) -> None:
     project.folder("workflows")
     try:
         _appear(path, data)
-        sync_folder(os.path.dirname(path))
+        files.sync_folder(os.path.dirname(path))
     except FileExistsError:
         raise RunExists(
             f"there is a run `{id}` already", path=path, hint=f"`raymond status {id}` shows it; choose another --id"
@@ -151,7 +136,7 @@ def create(project: Project, id: str, decision: Decision) -> None:
     except OSError as error:
         # With its name in place the run has begun, whatever the disk says then.
         hint = "" if os.path.exists(path) else "no run was started; mend this, then start it again"
-        raise unwritable(path, error, hint=hint) from None
+        raise files.trouble(path, error, hint=hint) from None
 
 
 def _appear(path: str, data: bytes) -> None:
@@ -172,8 +157,8 @@ def _appear(path: str, data: bytes) -> None:
 def _write_new(path: str, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        write_all(fd, data)
-        sync(fd)
+        files.write_all(fd, data)
+        files.sync(fd)
     except OSError:
         os.unlink(path)
         raise
@@ -184,11 +169,11 @@ def _write_new(path: str, data: bytes) -> None:
 def read(project: Project, id: str) -> Reading:
     """Fold the journal of `id`, from its snapshot when that fits."""
     path = project.journal(id)
-    data = _guard(path, lambda: _bytes(path))
+    data = files.read(path)
     _check_header(path, data)
-    snapshot = _read_snapshot(project, id, data)
-    start = snapshot.offset if snapshot else data.index(b"\n") + 1
-    run = snapshot.run if snapshot else Run()
+    kept = snapshot.read(project.beside(id, "snap"), data)
+    start = kept.offset if kept else data.index(b"\n") + 1
+    run = kept.run if kept else Run()
     end = _fold(project, path, data, start, run)
     if run.started is None:
         raise _unbegun(path)
@@ -198,7 +183,7 @@ def read(project: Project, id: str) -> Reading:
 def decisions(project: Project, id: str) -> list[Decision]:
     """Every decision of a journal, for those who look at history."""
     path = project.journal(id)
-    data = _guard(path, lambda: _bytes(path))
+    data = files.read(path)
     _check_header(path, data)
     found: list[Decision] = []
     _scan(project, path, data, data.index(b"\n") + 1, found.append, 0)
@@ -249,7 +234,7 @@ def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[
 def _parse(project: Project, path: str, data: bytes, start: int, line: bytes) -> Decision:
     try:
         if b"\\u0000blob:" in line:
-            fields = _unblob(project, msgspec.json.decode(line))
+            fields = put_back(project, msgspec.json.decode(line))
             parsed = msgspec.convert(fields, _Line)
         else:
             parsed = _decode(line)
@@ -324,115 +309,11 @@ def _line(project: Project, decision: Decision) -> bytes:
     line = _Line(decision.seq, instant(decision.time), decision.events)
     body = _encode(line)
     if len(body) > LONG or b"\\u0000" in body:
-        body = _encode(_blob(project, msgspec.to_builtins(line)))
+        body = _encode(put_aside(project, msgspec.to_builtins(line)))
     return _sum(body)
-
-
-def _blob(project: Project, value: Any) -> Any:
-    """`value` with every long text put beside the journal."""
-    match value:
-        case str():
-            return _keep(project, value) if len(value) > LONG or value.startswith("\0") else value
-        case dict():
-            return {key: _blob(project, item) for key, item in value.items()}
-        case list() | tuple():
-            return [_blob(project, item) for item in value]
-        case _:
-            return value
-
-
-def _keep(project: Project, text: str) -> str:
-    import hashlib
-
-    data = text.encode("utf-8", "surrogatepass")
-    digest = hashlib.sha256(data).hexdigest()
-    path = os.path.join(project.folder("blobs"), digest)
-    if not os.path.exists(path):
-        replace(path, data, durable=True)
-    return _MARK + digest
-
-
-def _unblob(project: Project, value: Any) -> Any:
-    match value:
-        case str() if value.startswith(_MARK):
-            blob = project.path("blobs", value.removeprefix(_MARK))
-            return _guard(blob, lambda: _bytes(blob)).decode("utf-8", "surrogatepass")
-        case dict():
-            return {key: _unblob(project, item) for key, item in value.items()}
-        case list():
-            return [_unblob(project, item) for item in value]
-        case _:
-            return value
-
-
-def _read_snapshot(project: Project, id: str, data: bytes) -> _Snapshot | None:
-    """A cache: whatever is wrong with it means folding from the start."""
-    try:
-        kept = _bytes(project.beside(id, "snap"))
-        if kept[:8] != b"%08x" % zlib.crc32(kept[8:]):
-            return None
-        snapshot = _unpack(kept[8:])
-    except (OSError, msgspec.DecodeError, ValueError, TypeError):
-        return None
-    here = data[snapshot.offset - _TAIL : snapshot.offset]
-    return snapshot if snapshot.schema == SCHEMA and snapshot.last == here else None
 
 
 def instant(time: float) -> str:
     """`time` as people and tools read it: UTC, milliseconds."""
     milliseconds = round(time * 1000)
     return f"{second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
-
-
-def replace(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Put `data` at `path` at once, or leave what was there."""
-    aside = f"{path}.{os.getpid()}.tmp"
-    try:
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            write_all(fd, data)
-            if durable:
-                sync(fd)
-        finally:
-            os.close(fd)
-        os.replace(aside, path)
-        if durable:
-            sync_folder(os.path.dirname(path))
-    except OSError as error:
-        if os.path.exists(aside):
-            os.unlink(aside)
-        raise unwritable(path, error) from None
-
-
-def sync(fd: int) -> None:
-    """Wait until the disk has what was written to `fd`."""
-    if hasattr(os, "fdatasync"):
-        os.fdatasync(fd)
-    else:
-        import fcntl
-
-        fcntl.fcntl(fd, getattr(fcntl, "F_FULLFSYNC"))  # noqa: B009 - macOS has it, the type stubs do not
-
-
-def sync_folder(path: str) -> None:
-    """Wait until the disk knows the names in `path`."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def _guard(path: str, work: Callable[[], _T]) -> _T:
-    """The door through which trouble of the file system comes in, named for the file."""
-    try:
-        return work()
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise unwritable(path, error) from None

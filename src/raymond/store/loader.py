@@ -10,18 +10,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond.errors import Diagnostic, WorkflowError, visible
+from raymond.errors import Diagnostic, WorkflowError
 from raymond.language import frontmatter
-from raymond.language.workflow import SETTINGS_FILE, Workflow, bare, build, extension, is_state, read_settings
+from raymond.language.settings import SETTINGS_FILE, read_settings
+from raymond.language.workflow import Workflow, bare, build, extension, is_state
 from raymond.store import zips
-from raymond.store.project import write_all
 from raymond.store.zips import MOST_BYTES, MOST_FILES, refusal, too_large
+from raymond.system.files import write_all
+from raymond.text import visible
 
 _BOM = b"\xef\xbb\xbf"
 _HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _TEXTS = (".md", ".txt")
-
-
 REPLIES_FILE = "replies.yaml"
 _FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
 

@@ -8,7 +8,9 @@ import time
 import msgspec
 from msgspec import Struct
 
-from raymond.errors import JournalError, RunBusy, unwritable
+from raymond.errors import JournalError, RunBusy
+from raymond.system.files import trouble
+from raymond.system.processes import start_time
 
 LOOKED_AT = 0.5
 """Seconds for which a lock that nobody has signed may only be looked at, or be about to be signed."""
@@ -39,7 +41,7 @@ class Lock:
             os.pwrite(self._fd, msgspec.json.encode(holder), 0)
         except OSError as error:
             self.release()
-            raise unwritable(self.path, error) from None
+            raise trouble(self.path, error) from None
 
     def release(self) -> None:
         """Let others drive the run."""
@@ -57,7 +59,7 @@ def take(path: str, *, force: bool = False) -> Lock:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise trouble(path, error) from None
     try:
         _hold(fd)
     except BlockingIOError:
@@ -119,24 +121,6 @@ def holder(path: str) -> Holder | None:
         return None
     finally:
         os.close(fd)
-
-
-def start_time(pid: int) -> str:
-    """When a process began, so that a pid used again is not taken for it; empty when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return _start_time_portable(pid)
-
-
-def _start_time_portable(pid: int) -> str:
-    if os.path.isdir("/proc/self"):
-        return ""
-    import subprocess
-
-    done = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
 
 
 def _read(fd: int) -> Holder:

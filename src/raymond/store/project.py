@@ -5,7 +5,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from raymond.errors import JournalError, RunNotFound, UsageError, unwritable
+from raymond.errors import JournalError, RunNotFound, UsageError
+from raymond.system.files import make_private, private, trouble
 
 _IGNORE = "*\n!.gitignore\n!config.toml\n"
 ID_FORM = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -41,7 +42,7 @@ class Project:
         except FileExistsError:
             raise _in_the_way(path) from None
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise trouble(path, error) from None
         return path
 
     def ids(self) -> list[str]:
@@ -71,19 +72,6 @@ class Project:
             return
 
 
-def make_private(path: str) -> None:
-    """A folder nobody else may look into, and every folder above it that is not there yet."""
-    if not os.path.isdir(path):
-        above = os.path.dirname(path)
-        if above != path:
-            make_private(above)
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            if not os.path.isdir(path):
-                raise
-
-
 def known() -> list[Project]:
     """Every project of this person that is still there, the one begun last first."""
     try:
@@ -107,18 +95,6 @@ def _register() -> str:
     home = os.environ.get("HOME", "")
     base = os.environ.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "/dev/null")
     return f"{base}/raymond/projects"
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Hand all of `data` to the system, which may take it in parts."""
-    done = os.write(fd, data)
-    while done < len(data):
-        done += os.write(fd, data[done:])
-
-
-def private(path: str, flags: int) -> int:
-    """An opener for files nobody else may read."""
-    return os.open(path, flags, 0o600)
 
 
 def find(cwd: str) -> Project | None:

@@ -9,6 +9,7 @@ from raymond.errors import JournalError, UsageError
 from raymond.machine.events import Decision, StepFinished
 from raymond.store import journal, lock
 from raymond.store.project import Project
+from raymond.system import files
 
 
 class Repair(Struct):
@@ -33,8 +34,8 @@ def repair(project: Project, id: str) -> Repair:
         lines = data.split(b"\n")
         lost = list(journal.salvage(project, path, lines[number:]))
         copy = f"{path}.{strftime('%Y%m%dT%H%M%S')}.damaged"
-        journal.replace(copy, data, durable=True)
-        journal.replace(path, b"".join(line + b"\n" for line in lines[: number - 1]), durable=True)
+        files.replace(copy, data, durable=True)
+        files.replace(path, b"".join(line + b"\n" for line in lines[: number - 1]), durable=True)
         if os.path.exists(project.beside(id, "snap")):
             os.unlink(project.beside(id, "snap"))
     finally:

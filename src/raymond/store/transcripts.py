@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from raymond.errors import unwritable
 from raymond.machine.agent import file_name
-from raymond.store.project import write_all
+from raymond.system.files import trouble, write_all
 
 ROLL_AT = 64 << 20
 PIECE = 64 << 10
@@ -44,7 +43,7 @@ class Transcripts:
             at = os.lseek(fd, 0, os.SEEK_END)
             write_all(fd, data)
         except OSError as error:
-            raise unwritable(self._folder, error) from None
+            raise trouble(self._folder, error) from None
         if at + len(data) > ROLL_AT:
             self._roll(agent, base)
         return base + at

@@ -1,6 +1,6 @@
 """A program that acts like Claude Code: prompt on stdin, stream-json on stdout, sessions on disk.
 
-`python -m raymond.testing.agent --reply FILE --sessions DIR --session-id ID [--resume ID --fork-session] < prompt`
+`python -m raymond.testing.fake_claude --reply FILE --sessions DIR --session-id ID [--resume ID --fork-session] <prompt`
 It imports little, so that many of them start fast.
 """
 

@@ -1,37 +1,12 @@
-"""What programs print, read without trust: a line of JSON, a number in it, and a backend that cannot end a run."""
+"""The guard around backends that others wrote: whatever they raise becomes a failure."""
 
-import re
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn
 from raymond.machine.inputs import Spending
 
-_LONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""Half of a letter that JSON writes in two halves; the other one may have been cut off."""
-_BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 T = TypeVar("T")
-
-
-def decode(line: bytes) -> dict[str, Any]:
-    """The table in a line; an empty one when there is none."""
-    try:
-        found = msgspec.json.decode(line)
-    except _BAD:
-        try:
-            found = msgspec.json.decode(_LONE.sub(r"\1\\ufffd", line.decode("utf-8", "replace")))
-        except _BAD:
-            return {}
-    return found if isinstance(found, dict) else {}
-
-
-def number(value: object) -> float:
-    """A number that is not negative; 0 for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
-        return 0.0
-    return float(value)
 
 
 class Guarded:

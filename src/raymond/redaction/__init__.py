@@ -15,132 +15,68 @@ from functools import cache
 import msgspec
 from msgspec import Struct
 
+from raymond.redaction.shapes import BASE64, HEADER, LIMIT, PASSWORD, PRIVATE_KEY, SHAPES, Shape
+
 LEAST = 12
 """Characters a value must have: shorter ones stand in any text by chance."""
-LIMIT = 8192
-"""Characters in which a shape must end: a private key of 8192 bits, a large JWT."""
+
 
 _NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+
 _PIECES = r'(?:["\r\n]|\\[rn])+'
+
+
 _FRAME = " \t\r\n\"'\\"
 """What stands around a value and is no part of it: quotation marks left by an env file would match those of JSON."""
+
+
 # A value like this could match across the strings of a JSON line and take its syntax away; its pieces still count.
 _SYNTAX = r'"\s*[,:\]}\s]|[,:\[{\s]\s*"'
 
+
 _URL = r"[A-Za-z][A-Za-z0-9+.\-]*://(?:[^\s/:@]*:(?P<password>[^\s/]+)@)?"
+
+
 _NUMBER = (
     r"[\d\s.,:;_+\-/()\[\]{}%]+|[+\-]?[\d.,_]+[eE][+\-]?\d+|0[xX][0-9a-fA-F]{1,16}"
     r"|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+\-][\d:]+)?"
 )
+
+
 _HOME = r"~[\w.\-]*/|\.\.?[/\\]|[A-Za-z]:[\\/]|\\\\"
+
+
 _RANDOM = r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+=]{16,}"
+
+
 _WORD = r"[a-z]{1,24}|[A-Z]{1,24}|[A-Z][a-z]{1,23}|[A-Za-z][a-z]{2,}(?:[A-Z][a-z]{2,})+|\d{1,2}|(?:19|20)\d\d"
+
+
 _WORDS = rf"[\-_./:@,;\s]*(?:(?:{_WORD})(?:[\-_./:@,;\s]+|\Z))+"
+
+
 _PARTS = rf"(?=.*/)(?:(?:{_WORD}|[a-z]+\d{{1,5}})(?:[\-_./]+|\Z))+"
 
+
 _ESCAPE = re.compile(r'\\+(?:u[0-9a-fA-F]{4}|["/bfnrt])?')
+
+
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
 _OPEN = re.compile(r"(?:u[0-9a-fA-F]{0,3})?")
+
+
 # Characters that are never the reading of an escape: where they stand in the reading they stand in the text. This is
 # what makes it safe to look into the text itself first.
 _STABLE = re.compile(r"[ !#-%(-*,-.0-;?-\[\]-~]+")
+
+
 _UNREAD = "\ufffd"
 
 
-class Shape(Struct, frozen=True):
-    """A kind of token that is known by its looks."""
-
-    what: str
-    hint: str
-    """What a text with such a token has in it. It begins with one certain letter: `re` then skips a megabyte in one
-    millisecond, where an alternation of all shapes takes sixty."""
-    begins: tuple[str, ...]
-    body: str
-    """Needs so many random characters that no prose or code has them; a group is the part that is replaced."""
-    run: str = r"[A-Za-z0-9_\-]"
-    """Every character of `body`, so that any other one ends the search."""
-    stable: bool = True
-    """It stands in the text as it is read, so it can be looked for in the text itself."""
-
-
-def _random(letters: str, least: int) -> str:
-    """At least so many letters, not all alike: `xxxx` and `your-key-goes-here` are no keys."""
-    return _has(letters, "a-z") + _has(letters, "A-Z0-9") + rf"[{letters}]{{{least},}}+"
-
-
-def _has(letters: str, needed: str) -> str:
-    # Without a bound, a long run of letters would be searched again from every beginning in it.
-    return rf"(?=[{letters}]{{0,200}}[{needed}])"
-
-
-_BASE62 = "A-Za-z0-9"
-_BASE64 = "A-Za-z0-9+/="
-_BASE64URL = r"A-Za-z0-9_\-"
-_PASSWORD = "a password in an address"
-_PRIVATE_KEY = "a private key"
-_OUTSIDE = r"\s\"'<>\\/\[\]{},"
-_DASH = r"-[A-Za-z0-9_\-]{20}"
-_UNDERSCORE = "_[A-Za-z0-9]{20}"
-_LETTER = "A(?:[KS]IA[A-Z0-9]{16}|Iza)"
-_HEADER = "-----BEGIN "
-SHAPES = (
-    Shape("an Anthropic key", _DASH, ("sk-ant-",), _has(_BASE64URL, "A-Z") + _random(_BASE64URL, 32)),
-    Shape(
-        "an OpenAI key",
-        _DASH,
-        ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-or-v1-"),
-        _has(_BASE64URL, "0-9") + _random(_BASE64URL, 32),
-    ),
-    Shape("an OpenAI key", _DASH, ("sk-",), _has(_BASE62, "0-9") + _has(_BASE62, "A-Z") + _random(_BASE62, 32)),
-    Shape("a GitHub token", _UNDERSCORE, ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _random(_BASE62, 30)),
-    Shape("a GitHub token", _UNDERSCORE, ("github_pat_",), "[A-Za-z0-9]{20,}+_" + _random(_BASE62, 20)),
-    Shape("a GitLab token", _DASH, ("glpat-",), _has(_BASE64URL, "0-9") + _random(_BASE64URL, 20)),
-    Shape("an AWS key", _LETTER, ("AKIA", "ASIA"), "[A-Z0-9]{16,}+"),
-    Shape("a Google key", _LETTER, ("AIza",), _random(_BASE64URL, 35)),
-    Shape(
-        "a Slack token",
-        _DASH,
-        ("xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-"),
-        r"(?=[A-Za-z0-9\-]{0,200}[0-9]{6})[A-Za-z0-9\-]{20,}+",
-    ),
-    Shape("a Stripe key", _UNDERSCORE, ("sk_live_", "rk_live_"), _random(_BASE62, 20)),
-    Shape("an npm token", _UNDERSCORE, ("npm_",), _random(_BASE62, 36)),
-    Shape("a PyPI token", _DASH, ("pypi-AgE",), _random(_BASE64URL, 40)),
-    Shape("a Hugging Face token", _UNDERSCORE, ("hf_",), _random(_BASE62, 30)),
-    Shape(
-        "a JWT",
-        "eyJ",
-        ("eyJ",),
-        rf"[{_BASE64URL}]{{8,{LIMIT}}}+\.eyJ[{_BASE64URL}]{{8,{LIMIT}}}+\.[{_BASE64URL}]{{16,}}+",
-        r"[A-Za-z0-9_\-.]",
-    ),
-    Shape(
-        "a bearer token",
-        "earer ",
-        ("Bearer ", "bearer "),
-        rf"((?=(?:[{_BASE64}._~\-]{{0,100}}[0-9]){{2}})[{_BASE64}._~\-]{{20,}}+)",
-        rf"[{_BASE64}._~\-]",
-        stable=False,
-    ),
-    Shape(
-        _PASSWORD,
-        r':(?:\\*+/|\\++u002[fF]){2}[^\s"/@]*+@',
-        ("://",),
-        rf"[^{_OUTSIDE}:@]*:([^{_OUTSIDE}$][^{_OUTSIDE}]{{5,}})@",
-        rf"[^{_OUTSIDE}]",
-        stable=False,
-    ),
-    Shape(
-        _PRIVATE_KEY,
-        "PRIVATE KEY-----",
-        (_HEADER,),
-        rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY-----\s*+([{_BASE64}]{{40,}}+(?:\s++[{_BASE64}]{{40,}}+)*+"
-        rf"(?:\s++[{_BASE64}]++(?=\s*+-----END))?)",
-        r"[A-Z0-9 \-]",
-        stable=False,
-    ),
-)
-_LINE = re.compile(rf"[{_BASE64}]+")
+_LINE = re.compile(rf"[{BASE64}]+")
 
 
 def _either(literals: Iterable[str]) -> str:
@@ -148,6 +84,8 @@ def _either(literals: Iterable[str]) -> str:
 
 
 _BEGINS = {begin for shape in SHAPES for begin in shape.begins}
+
+
 _HINTS = [
     (re.compile(hint), [shape for shape in SHAPES if shape.hint == hint and shape.stable])
     for hint in dict.fromkeys(shape.hint for shape in SHAPES)
@@ -173,9 +111,7 @@ def _growing() -> re.Pattern[str]:
     return re.compile("|".join([*whole, rf"{parts}\Z"]))
 
 
-_HALF_KEY = re.compile(
-    rf"{_HEADER}[A-Z0-9 ]*+(?:-{{0,5}}|(?<=PRIVATE KEY)-----[{_BASE64}\s]*+(?:-{{1,5}}|-----EN?)?)\Z"
-)
+_HALF_KEY = re.compile(rf"{HEADER}[A-Z0-9 ]*+(?:-{{0,5}}|(?<=PRIVATE KEY)-----[{BASE64}\s]*+(?:-{{1,5}}|-----EN?)?)\Z")
 
 
 class Found(Struct, frozen=True):
@@ -415,7 +351,7 @@ def _shapes(plain: str) -> Iterator[Found]:
         for shape in SHAPES:
             form = _form(shape)
             token = form.match(plain, begin.start(), begin.start() + LIMIT)
-            if not token or (shape.what == _PASSWORD and _is_known(token[1])):
+            if not token or (shape.what == PASSWORD and _is_known(token[1])):
                 continue
             if not form.groups:
                 at = token.end()
@@ -429,7 +365,7 @@ def _places(shape: Shape, token: re.Match[str]) -> Iterator[Found]:
     # The lines of a key are replaced one by one, so that the text keeps its lines.
     spans = (
         (line.span() for line in _LINE.finditer(token.string, start, stop))
-        if shape.what == _PRIVATE_KEY
+        if shape.what == PRIVATE_KEY
         else [(start, stop)]
     )
     for span in spans:

@@ -1,0 +1,98 @@
+"""What Codex wrote down of a conversation: its record file, its tokens, its home."""
+
+import contextlib
+import glob
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from raymond.backends import Turn
+from raymond.backends.json_lines import decode, number
+from raymond.machine.inputs import Spending
+from raymond.machine.prices import Tokens
+
+
+class Record:
+    """The last turn of a conversation, in the program's own file; empty when there is none."""
+
+    def __init__(self, id: str) -> None:
+        self.model = ""
+        self.used = Tokens()
+        self.meter: tuple[int, ...] = ()
+        self.text = ""
+        self.replied = False
+        self.failure: object = None
+        """What the program calls the error that ended the turn: a name, or a name with its details."""
+        self.opens_at = 0.0
+        """When the windows of a subscription that are used up are open again."""
+        for line in record_lines(id):
+            event = decode(line)
+            self._note(event.get("type"), as_table(event.get("payload")))
+
+    def _note(self, type: object, about: dict[str, Any]) -> None:
+        match about.get("type") if type == "event_msg" else type:
+            case "task_started":
+                self.replied, self.failure, self.used = False, None, Tokens()
+            case "turn_context":
+                self.model = str(about.get("model") or "")
+            case "token_usage_record":
+                fresh, cached, out = meter_of(as_table(about.get("turn_token_usage")))
+                self.used = Tokens(input=fresh, cached=cached, output=out)
+            case "token_count":
+                self._count(as_table(about.get("info")), as_table(about.get("rate_limits")))
+            case "task_complete":
+                self.text = str(about.get("last_agent_message") or "")
+                self.replied = not about.get("error")
+                self.failure = as_table(about.get("error")).get("codex_error_info")
+            case _:
+                pass
+
+    def _count(self, info: dict[str, Any], windows: dict[str, Any]) -> None:
+        if "total_token_usage" in info:
+            self.meter = meter_of(as_table(info["total_token_usage"]))
+        both = [as_table(windows.get(name)) for name in ("primary", "secondary")]
+        used_up = [one for one in both if number(one.get("used_percent")) >= 100]
+        self.opens_at = max((number(one.get("resets_at")) for one in used_up), default=0.0)
+
+
+def priced(turn: Turn, record: Record) -> Spending | None:
+    """What a turn cost by the record; None when it says nothing of tokens."""
+    if record.used == Tokens():
+        return None
+    return turn.priced(record.used, model=turn.model or record.model, meter=record.meter)
+
+
+def record_lines(id: str) -> list[bytes]:
+    if not id:
+        return []
+    for path in glob.glob(
+        os.path.join(glob.escape(home()), "sessions", "*", "*", "*", f"rollout-*-{glob.escape(id)}.jsonl")
+    ):
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            return file.read().splitlines()
+    return []
+
+
+def home(environment: Mapping[str, str] = os.environ) -> str:
+    """Where Codex keeps its settings, its login and its conversations."""
+    return environment.get("CODEX_HOME") or os.path.join(environment.get("HOME", ""), ".codex")
+
+
+# --- small things
+
+
+def read(path: str) -> bytes:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read()
+    return b""
+
+
+def as_table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def meter_of(usage: dict[str, Any]) -> tuple[int, int, int]:
+    """Tokens read, those of them that the model had seen before, and tokens written."""
+    names = ("input_tokens", "cached_input_tokens", "output_tokens")
+    read, cached, written = (int(number(usage.get(name))) for name in names)
+    return read, cached, written

@@ -1,0 +1,47 @@
+"""Errors as people read them: what, where, and the way out."""
+
+from raymond.errors import Diagnostic, Error, WorkflowError
+from raymond.text import visible
+
+_WIDEST = 200
+"""Letters of a line that are shown around the place of an error."""
+
+
+def error(problem: Error) -> str:
+    """An error as people read it: what, where, and the way out."""
+    if isinstance(problem, WorkflowError):
+        return "\n".join(diagnostic(one) for one in problem.diagnostics)
+    lines = [f"error: {problem}", *([f"hint: {problem.hint}"] if problem.hint else [])]
+    return "\n".join(visible(line) for text in lines for line in text.split("\n"))
+
+
+def diagnostic(one: Diagnostic) -> str:
+    """One finding with its line and a caret under the place."""
+    lines = [visible(f"{one.severity}: {one.message}")]
+    if one.line:
+        lines.append(visible(f" --> {one.file}:{one.line}:{one.column or 1}"))
+        if one.source:
+            lines += _excerpt(one)
+    elif one.file:
+        # What was given on the command line stands in no file; it is its own place.
+        lines.append(visible(f" --> {one.file} {one.source}".rstrip()))
+    if one.hint:
+        lines.append(visible(f"hint: {one.hint}"))
+    return "\n".join(lines)
+
+
+def _excerpt(one: Diagnostic) -> list[str]:
+    from rich.cells import cell_len
+
+    number, at = str(one.line), max(0, one.column - 1)
+    margin = " " * len(number)
+    start = max(0, at - _WIDEST // 2) if len(one.source) > _WIDEST else 0
+    source = "".join(letter if _is_plain(letter) else "\ufffd" for letter in one.source[start : start + _WIDEST])
+    # A tab is as wide as the terminal says, above and below; some letters are twice as wide as others.
+    before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in source[: at - start])
+    caret = before + "^" * max(1, cell_len(source[at - start : at - start + one.length]))
+    return [f"{margin} |", f"{number} | {source}", f"{margin} | {caret}"]
+
+
+def _is_plain(letter: str) -> bool:
+    return letter.isprintable() or letter == "\t" or (letter > "\x9f" and letter.isspace())

@@ -1,0 +1,70 @@
+"""How a run ended, in a few lines, and the command to run next."""
+
+from raymond.machine.run import Run
+from raymond.views import words
+from raymond.views.status import failed_agents, main_result, run_status
+
+
+def ending(run: Run) -> str:
+    """Five lines: how, why, cost, result or failed agents, the next command."""
+    id, status = run.start.workflow_id, run_status(run)
+    # Told when nobody drives it any more: what should still run was abandoned.
+    status = "abandoned" if status == "running" else status
+    return "\n".join(
+        (
+            f"{status}: {id} after {words.lasted(run)}",
+            f"why:    {_why(run, status)}",
+            f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
+            *_outcome(run),
+            *(f"refused: {one}" for one in words.denied(run)),
+            f"next:   {next_command(run)}",
+        )
+    )
+
+
+def _why(run: Run, status: str) -> str:
+    why = words.reason(run)
+    if why:
+        return why
+    if status == "failed":
+        return f"{words.many(run.failed, 'agent')} failed"
+    ends = {"completed": "every agent has ended", "abandoned": "the process that drove it is gone"}
+    return ends.get(status, "nothing can move")
+
+
+def _outcome(run: Run) -> list[str]:
+    failed = failed_agents(run)
+    if failed:
+        return [f"failed: {agent.id} in {agent.state}: {one_line(agent.error)}" for agent in failed[:5]]
+    asking = [agent for agent in run.agents.values() if agent.status == "asking"]
+    if asking:
+        return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
+    result = main_result(run)
+    return [f"result: {one_line(result)}" if result is not None else "result: none yet"]
+
+
+def one_line(text: str) -> str:
+    """The first line of `text`, not too much of it."""
+    first, _, rest = text.strip().partition("\n")
+    return f"{first[:160]} ..." if rest or len(first) > 160 else first
+
+
+def next_command(run: Run) -> str:
+    """The command that leads on."""
+    id, status = run.start.workflow_id, run_status(run)
+    if status == "completed":
+        return f"raymond logs {id}"
+    asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
+    if status == "waiting" and asking:
+        return f"raymond answer {id} {asking[0]} TEXT, then raymond resume {id}"
+    paused = any(agent.status == "paused" for agent in run.agents.values())
+    if status == "paused" and paused and run.denied:
+        import shlex
+
+        flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.allowed_tools)
+        return f"raymond resume {id} {flags}".rstrip()
+    if run.stopped and run.stopped.kind == "limit":
+        words = ("budget", "max_iterations", "max_time", "max_turns")
+        flag = next((word for word in words if word in run.stopped.reason), "")
+        return f"raymond resume {id} --{flag.replace('_', '-')} MORE" if flag else f"raymond resume {id} --now"
+    return f"raymond resume {id}"

@@ -1,0 +1,101 @@
+"""What tokens look like: the table of shapes."""
+
+from msgspec import Struct
+
+LIMIT = 8192
+"""Characters in which a shape must end: a private key of 8192 bits, a large JWT."""
+
+
+class Shape(Struct, frozen=True):
+    """A kind of token that is known by its looks."""
+
+    what: str
+    hint: str
+    """What a text with such a token has in it. It begins with one certain letter: `re` then skips a megabyte in one
+    millisecond, where an alternation of all shapes takes sixty."""
+    begins: tuple[str, ...]
+    body: str
+    """Needs so many random characters that no prose or code has them; a group is the part that is replaced."""
+    run: str = r"[A-Za-z0-9_\-]"
+    """Every character of `body`, so that any other one ends the search."""
+    stable: bool = True
+    """It stands in the text as it is read, so it can be looked for in the text itself."""
+
+
+def _random(letters: str, least: int) -> str:
+    """At least so many letters, not all alike: `xxxx` and `your-key-goes-here` are no keys."""
+    return _has(letters, "a-z") + _has(letters, "A-Z0-9") + rf"[{letters}]{{{least},}}+"
+
+
+def _has(letters: str, needed: str) -> str:
+    # Without a bound, a long run of letters would be searched again from every beginning in it.
+    return rf"(?=[{letters}]{{0,200}}[{needed}])"
+
+
+_BASE62 = "A-Za-z0-9"
+BASE64 = "A-Za-z0-9+/="
+_BASE64URL = r"A-Za-z0-9_\-"
+PASSWORD = "a password in an address"
+PRIVATE_KEY = "a private key"
+OUTSIDE = r"\s\"'<>\\/\[\]{},"
+_DASH = r"-[A-Za-z0-9_\-]{20}"
+_UNDERSCORE = "_[A-Za-z0-9]{20}"
+_LETTER = "A(?:[KS]IA[A-Z0-9]{16}|Iza)"
+HEADER = "-----BEGIN "
+SHAPES = (
+    Shape("an Anthropic key", _DASH, ("sk-ant-",), _has(_BASE64URL, "A-Z") + _random(_BASE64URL, 32)),
+    Shape(
+        "an OpenAI key",
+        _DASH,
+        ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-or-v1-"),
+        _has(_BASE64URL, "0-9") + _random(_BASE64URL, 32),
+    ),
+    Shape("an OpenAI key", _DASH, ("sk-",), _has(_BASE62, "0-9") + _has(_BASE62, "A-Z") + _random(_BASE62, 32)),
+    Shape("a GitHub token", _UNDERSCORE, ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _random(_BASE62, 30)),
+    Shape("a GitHub token", _UNDERSCORE, ("github_pat_",), "[A-Za-z0-9]{20,}+_" + _random(_BASE62, 20)),
+    Shape("a GitLab token", _DASH, ("glpat-",), _has(_BASE64URL, "0-9") + _random(_BASE64URL, 20)),
+    Shape("an AWS key", _LETTER, ("AKIA", "ASIA"), "[A-Z0-9]{16,}+"),
+    Shape("a Google key", _LETTER, ("AIza",), _random(_BASE64URL, 35)),
+    Shape(
+        "a Slack token",
+        _DASH,
+        ("xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-"),
+        r"(?=[A-Za-z0-9\-]{0,200}[0-9]{6})[A-Za-z0-9\-]{20,}+",
+    ),
+    Shape("a Stripe key", _UNDERSCORE, ("sk_live_", "rk_live_"), _random(_BASE62, 20)),
+    Shape("an npm token", _UNDERSCORE, ("npm_",), _random(_BASE62, 36)),
+    Shape("a PyPI token", _DASH, ("pypi-AgE",), _random(_BASE64URL, 40)),
+    Shape("a Hugging Face token", _UNDERSCORE, ("hf_",), _random(_BASE62, 30)),
+    Shape(
+        "a JWT",
+        "eyJ",
+        ("eyJ",),
+        rf"[{_BASE64URL}]{{8,{LIMIT}}}+\.eyJ[{_BASE64URL}]{{8,{LIMIT}}}+\.[{_BASE64URL}]{{16,}}+",
+        r"[A-Za-z0-9_\-.]",
+    ),
+    Shape(
+        "a bearer token",
+        "earer ",
+        ("Bearer ", "bearer "),
+        rf"((?=(?:[{BASE64}._~\-]{{0,100}}[0-9]){{2}})[{BASE64}._~\-]{{20,}}+)",
+        rf"[{BASE64}._~\-]",
+        stable=False,
+    ),
+    Shape(
+        PASSWORD,
+        r':(?:\\*+/|\\++u002[fF]){2}[^\s"/@]*+@',
+        ("://",),
+        rf"[^{OUTSIDE}:@]*:([^{OUTSIDE}$][^{OUTSIDE}]{{5,}})@",
+        rf"[^{OUTSIDE}]",
+        stable=False,
+    ),
+    Shape(
+        PRIVATE_KEY,
+        "PRIVATE KEY-----",
+        (HEADER,),
+        rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY-----\s*+([{BASE64}]{{40,}}+(?:\s++[{BASE64}]{{40,}}+)*+"
+        rf"(?:\s++[{BASE64}]++(?=\s*+-----END))?)",
+        r"[A-Z0-9 \-]",
+        stable=False,
+    ),
+)

@@ -1,0 +1,60 @@
+"""The folder of a running turn: what a killed driver left there can be read again."""
+
+import contextlib
+import os
+
+from raymond.backends import Backend, Turn
+from raymond.backends.guard import Guarded
+from raymond.machine import prompts, rights
+from raymond.machine.agent import Agent
+from raymond.machine.inputs import Spending
+from raymond.machine.prices import Prices
+from raymond.machine.run import Run
+from raymond.machine.variables import Placed
+
+
+def turn_of(run: Run, placed: Placed, agent: Agent, spool: str) -> Turn:
+    """The turn that `agent` is about to take, or takes; its folder lies below `spool`."""
+    policy = placed.workflow.states[agent.state].policy
+    may = rights.of(run.start, policy, run.allowed_tools)
+    return Turn(
+        agent=agent.id,
+        state=agent.state,
+        visit=(agent.prompted or {}).get(agent.state, 1),
+        tries=agent.tries,
+        prompt=prompts.prompt(run, placed, agent),
+        session=agent.turn_session,
+        base=agent.turn_base,
+        cwd=agent.cwd or run.start.cwd,
+        spool=os.path.join(spool, f"{agent.step}.{agent.turn}"),
+        model=policy.model or agent.model or run.start.model,
+        effort=policy.effort or agent.effort or run.start.effort,
+        cap=agent.cap,
+        meter=agent.meter if agent.turn_base else (),
+        prices=Prices(run.start.prices, run.start.unknown_turn_cost),
+        permission_mode=may.mode,
+        allowed_tools=may.allowed,
+        disallowed_tools=may.denied,
+        skip_permissions=may.skip,
+    )
+
+
+def spent(backend: Backend, turn: Turn) -> Spending:
+    """What a turn that nobody waits for any more has cost, by its spool."""
+    reader = Guarded(backend, turn)
+    with contextlib.suppress(OSError), open(os.path.join(turn.spool, "out"), "rb") as file:
+        for line in file:
+            reader.feed(line.rstrip(b"\n"))
+    return reader.spent()
+
+
+def remove(spool: str) -> None:
+    """Delete the folder of a turn, or of all turns of a run."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(spool):
+            path = os.path.join(spool, name)
+            if os.path.isdir(path):
+                remove(path)
+            else:
+                os.unlink(path)
+        os.rmdir(spool)

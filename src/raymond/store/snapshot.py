@@ -1,0 +1,61 @@
+"""The folded run, kept beside its journal so that a resume need not fold from the start. A cache: never the truth."""
+
+import zlib
+
+import msgspec
+from msgspec import Struct
+
+from raymond.machine.run import Run
+from raymond.system import files
+
+SCHEMA = 4
+"""Raised with every change of Run, Agent or Frame."""
+
+
+class Snapshot(Struct):
+    """A run as it was when its journal was `offset` bytes long."""
+
+    schema: int
+    offset: int
+    last: bytes
+    """The end of the line before `offset`: it must be the same journal."""
+    run: Run
+
+
+_pack = msgspec.msgpack.Encoder(enc_hook=list).encode
+_unpack = msgspec.msgpack.Decoder(Snapshot, dec_hook=lambda kind, items: kind(items)).decode
+
+
+def pack(offset: int, last: bytes, run: Run) -> bytes:
+    """The content of a snapshot file."""
+    packed = _pack(Snapshot(SCHEMA, offset, last, run))
+    return b"%08x%b" % (zlib.crc32(packed), packed)
+
+
+def unpack(kept: bytes) -> Snapshot | None:
+    """The snapshot in `kept`; None when it is damaged or of another release."""
+    if kept[:8] != b"%08x" % zlib.crc32(kept[8:]):
+        return None
+    try:
+        found = _unpack(kept[8:])
+    except (msgspec.DecodeError, ValueError, TypeError):
+        return None
+    return found if found.schema == SCHEMA else None
+
+
+def write(path: str, offset: int, last: bytes, run: Run) -> None:
+    """Keep `run`, folded from a journal of `offset` bytes that ends in `last`."""
+    files.replace(path, pack(offset, last, run))
+
+
+def read(path: str, journal: bytes) -> Snapshot | None:
+    """The snapshot at `path`, if it is one of `journal`; whatever is wrong with it means folding from the start."""
+    try:
+        with open(path, "rb") as file:
+            found = unpack(file.read())
+    except OSError:
+        return None
+    if found is None:
+        return None
+    here = journal[found.offset - len(found.last) : found.offset]
+    return found if found.last == here else None
