@@ -14,7 +14,7 @@ from raymond.machine.events import RunStarted
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import UNKNOWN_TURN
 
-RECORDINGS = Path(__file__).parent / "e2e" / "recordings"
+RECORDINGS = Path(__file__).parents[1] / "e2e" / "recordings"
 SESSION = "11111111-1111-5111-8111-111111111111"
 BASE = "22222222-2222-5222-8222-222222222222"
 FIXED = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]

@@ -17,7 +17,7 @@ import pytest
 from raymond.machine.events import AskEnded, BackendClosed, StepStarted
 from raymond.views import times
 from running import GO, Ran, Room, alive, until
-from test_live import Pane, in_tmux
+from terminals import Pane, in_tmux
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}

@@ -16,7 +16,7 @@ from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import UNKNOWN_TURN
 
-RECORDINGS = Path(__file__).parent / "e2e" / "recordings"
+RECORDINGS = Path(__file__).parents[1] / "e2e" / "recordings"
 SESSION = "00000000-0000-7000-8000-000000000001"
 BASE = "22222222-2222-7222-8222-222222222222"
 FIXED = ["codex", "exec", "--json", "--skip-git-repo-check"]

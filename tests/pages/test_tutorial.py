@@ -17,7 +17,7 @@ import pytest
 
 from running import PATIENCE, Room
 
-PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
 FENCE = re.compile(r"^(?:`(?P<file>[\w./-]+)`:\n\n)?```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 HOME = "/home/ada/tour"
 READING = ("raymond status", "raymond list", "raymond logs", "raymond resume --all --dry-run")

@@ -19,9 +19,9 @@ FIRST = Decision(seq=1, time=1.0, events=[RunResumed(version="x" * 1000)])
 CREATE = """
 import os, signal, sys
 
-from raymond import journal
-from raymond.events import Decision, RunResumed
-from raymond.project import Project
+from raymond.machine.events import Decision, RunResumed
+from raymond.store import journal
+from raymond.store.project import Project
 
 left = int(sys.argv[2])
 

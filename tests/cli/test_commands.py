@@ -95,7 +95,7 @@ def test_model_and_effort_reach_the_program_that_answers(room: Room) -> None:
     files = {"START.md": "", "OTHER.md": "---\nmodel: haiku\n---\n", "replies.yaml": "START: {silent: true}"}
     flags = ("--backend", "scripted-program", "--model", "opus", "--effort", "high")
     with room.start("run", room.flow(files), "--id", "r", *flags):
-        typed = until(lambda: [one for one in room.processes().values() if "testing.agent" in one], "the program")
+        typed = until(lambda: [one for one in room.processes().values() if "testing.fake_claude" in one], "the program")
         assert " --model opus --effort high " in typed[0]
     assert (begun(room).model, begun(room).effort) == ("opus", "high")
 

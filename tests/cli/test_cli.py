@@ -15,7 +15,7 @@ from raymond.cli import COMMANDS, GROUPS
 from raymond.store.lock import Holder
 from running import GO, Room, until
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DONE = {"START.sh": "echo '<result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which one?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
 HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}

@@ -19,7 +19,7 @@ from raymond.machine import events
 from raymond.machine.prices import Price
 from running import Room, until
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 JSON_PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 

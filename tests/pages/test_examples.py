@@ -28,7 +28,7 @@ from raymond.machine.events import (
 from raymond.store import journal, loader
 from running import PATIENCE, Ran, Room
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)

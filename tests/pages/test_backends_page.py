@@ -13,7 +13,7 @@ from raymond.backends import Backend, Setup
 from raymond.testing.backend_contract import BackendContract
 from running import Room
 
-PAGE = Path(__file__).parents[1] / "docs" / "backends.md"
+PAGE = Path(__file__).parents[2] / "docs" / "backends.md"
 QUILL = """#!{python}
 import json, os, pathlib, sys
 given = dict(zip(sys.argv[2::2], sys.argv[3::2]))
