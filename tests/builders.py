@@ -11,7 +11,7 @@ from raymond.machine.events import Decision, Event, RequestTaken, RunStarted
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 
 KEY = "6b9f0f5e-4a4b-4d0c-9f1e-0d8f6d6c2a11"
 START = 1_000_000.0
@@ -36,21 +36,21 @@ def build(files: Mapping[str, str], entry: str = "START.md") -> Workflow:
     return made
 
 
-def place(files: Mapping[str, str], entry: str = "START.md") -> Placed:
+def place(files: Mapping[str, str], entry: str = "START.md") -> Workspace:
     """A workflow with its folders."""
-    return Placed(build(files, entry), "/snap", "/tasks")
+    return Workspace(build(files, entry), "/snap", "/tasks")
 
 
-def start(placed: Placed, **given: Any) -> RunStarted:
-    """The first event of a run of `placed`."""
-    backends = {one.name: one.policy.backend for one in placed.workflow.states.values() if one.policy.backend}
+def start(workspace: Workspace, **given: Any) -> RunStarted:
+    """The first event of a run of `workspace`."""
+    backends = {one.name: one.policy.backend for one in workspace.workflow.states.values() if one.policy.backend}
     known: dict[str, Any] = {
         "workflow_id": "test-1",
         "key": KEY,
         "name": "test",
         "scope_dir": "/scope",
         "source": "0" * 64,
-        "entry": placed.workflow.entry,
+        "entry": workspace.workflow.entry,
         "cwd": "/work",
         "backend": "claude",
         "backends": backends,
@@ -62,11 +62,11 @@ class Play:
     """A run moved by hand: what a driver does, without a machine under it."""
 
     def __init__(self, files: Mapping[str, str], *, entry: str = "START.md", **given: Any) -> None:
-        self.placed = place(files, entry)
+        self.workspace = place(files, entry)
         self.run = Run()
         self.now = START
         self.decisions: list[Decision] = []
-        self.commit(decide.begin(start(self.placed, **given)))
+        self.commit(decide.begin(start(self.workspace, **given)))
 
     # what a run is made of
 
@@ -104,7 +104,7 @@ class Play:
         return events
 
     def put(self, input: Input) -> list[Event]:
-        return self.commit(decide.decide(self.run, self.placed, input))
+        return self.commit(decide.decide(self.run, self.workspace, input))
 
     def begin(self, agent: str = "main") -> Event:
         """Start the step of an agent that is owed."""
@@ -168,7 +168,7 @@ class Play:
     def ask(self, kind: Any, id: str = "", **given: Any) -> list[Event]:
         """A request from outside."""
         request = Request(id=id or f"r{self.run.seq}", kind=kind, **given)
-        return self.commit(requests.take(self.run, self.placed, request))
+        return self.commit(requests.take(self.run, self.workspace, request))
 
     def refused(self, kind: Any, **given: Any) -> str:
         """Why a request is refused; nothing else follows from it."""

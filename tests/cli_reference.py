@@ -163,7 +163,7 @@ def _settings() -> str:
             )
         )
     table = _table(("key", "", "default", "example"), rows)
-    return f"{SETTINGS.format(policy_file=config.POLICY_FILE)}\n{table}\n{PERSONAL}"
+    return f"{SETTINGS.format(policy_file=config.SITE_FILE)}\n{table}\n{PERSONAL}"
 
 
 def _flag(key: str) -> str:
@@ -188,9 +188,9 @@ def _default(key: config.Key) -> str:
 
 def _policy() -> str:
     rows = [
-        (f"`{name}`", key.says, _default(key), f"`{name} = {key.example}`") for name, key in config.POLICY_KEYS.items()
+        (f"`{name}`", key.says, _default(key), f"`{name} = {key.example}`") for name, key in config.SITE_KEYS.items()
     ]
-    return f"{POLICY.format(policy_file=config.POLICY_FILE)}\n{_table(('key', '', 'default', 'example'), rows)}"
+    return f"{POLICY.format(policy_file=config.SITE_FILE)}\n{_table(('key', '', 'default', 'example'), rows)}"
 
 
 def _environment() -> str:

@@ -116,7 +116,7 @@ def test_the_program_can_be_named():
 
 def test_what_it_can_do():
     assert (Codex.name, Codex.paid) == ("codex", True)
-    assert Codex.can == Abilities(branches=True, remembers=True, recalls=True, modes=True)
+    assert Codex.can == Abilities(branches=True, continues=True, recalls=True, permission_modes=True)
 
 
 # --- what its output means

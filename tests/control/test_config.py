@@ -336,12 +336,13 @@ def test_the_policy_file_is_checked_like_every_other(tmp_path: Path) -> None:
         "allow_skip_permissions = false",
     )
     assert (
-        config.rules(str(write(tmp_path / "p.toml", "allow_skip_permissions = false"))).allow_skip_permissions is False
+        config.site_rules(str(write(tmp_path / "p.toml", "allow_skip_permissions = false"))).allow_skip_permissions
+        is False
     )
 
 
 def test_the_policy_file_can_forbid_a_flag(tmp_path: Path) -> None:
-    rules = config.rules(str(write(tmp_path / "policy.toml", "allow_skip_permissions = false")))
+    rules = config.site_rules(str(write(tmp_path / "policy.toml", "allow_skip_permissions = false")))
     with pytest.raises(UsageError) as caught:
         flags.options({"skip": True}, config.load("", environment={}, policy_file=""), rules)
     assert (str(caught.value), caught.value.hint) == (

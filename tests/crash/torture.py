@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from crash import runs
 from crash.runs import Story
-from raymond.machine.events import Spent, StepStarted
+from raymond.machine.events import StepEnded, StepStarted
 from raymond.machine.prices import UNKNOWN_TURN
 from raymond.store import journal
 from raymond.store.project import Project
@@ -261,7 +261,7 @@ def check_money(place: Place, done: Round, told: Story, unbroken: Story) -> None
         event
         for decision in journal.decisions(place.project, ID)
         for event in decision.events
-        if isinstance(event, Spent)
+        if isinstance(event, StepEnded)
     ]
     exact = sum(event.cost for event in spent if not event.estimated)
     lost = sum(event.estimated for event in spent)

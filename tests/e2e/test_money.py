@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from e2e.model import MISSING, Answer, Mute, Request, Text, Tool, Usage, program
-from raymond.machine.events import LimitsChanged, RunStopped, Spent, StepFailed, StepInterrupted, StepRefused
+from raymond.machine.events import LimitsChanged, RunStopped, StepEnded, StepFailed, StepInterrupted, StepRefused
 from raymond.machine.prices import UNKNOWN_TURN
 from raymond.machine.prompts import GO_ON, INTERRUPTED
 from running import Ran
@@ -26,7 +26,7 @@ def dear(dollars: float, text: str) -> Tool:
 
 def paid(ran: Ran) -> list[float]:
     """What every step that cost anything cost, in the order of their ends."""
-    return [round(event.cost, 6) for event in ran.events if isinstance(event, Spent) and event.cost]
+    return [round(event.cost, 6) for event in ran.events if isinstance(event, StepEnded) and event.cost]
 
 
 def test_a_turn_that_reaches_its_share_goes_on_in_its_conversation_and_a_higher_budget_too(desk):

@@ -62,9 +62,9 @@ def rows(
 
 def crowd(count: int, running: int = 0) -> Run:
     """A run whose main agent waits for `count` agents; some of them run."""
-    placed = place(FILES)
+    workspace = place(FILES)
     names = [f"main_a{number + 1}" for number in range(count)]
-    begun = decide.begin(start(placed, workflow_id="r", budget=10.0, max_turns_at_once=count))
+    begun = decide.begin(start(workspace, workflow_id="r", budget=10.0, max_turns_at_once=count))
     told = [
         *begun,
         StepStarted(agent="main", step=1, backend="claude"),

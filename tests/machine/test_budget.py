@@ -290,7 +290,7 @@ def test_a_turn_that_reached_its_share_goes_on_in_the_same_conversation() -> Non
         )
     ]
     assert (agent.status, agent.reminders, agent.failures, agent.capped) == ("ready", 0, 0, True)
-    assert prompts.prompt(play.run, play.placed, agent) == prompts.GO_ON
+    assert prompts.prompt(play.run, play.workspace, agent) == prompts.GO_ON
     again = started(play, "main_a1")
     assert (again.step, again.turn, again.attempt, again.base) == (first.step, 2, 1, first.session)
     assert again.cap == 2.4
@@ -325,7 +325,7 @@ def test_after_going_on_a_refused_reply_is_answered_as_ever() -> None:
     capped(play, cost=1.0)
     play.say("nothing")
     assert not play.main.capped
-    assert prompts.prompt(play.run, play.placed, play.main).startswith("Your reply could not be used")
+    assert prompts.prompt(play.run, play.workspace, play.main).startswith("Your reply could not be used")
 
 
 def test_a_turn_that_reached_its_share_shows_too_that_a_backend_answers() -> None:
@@ -341,7 +341,7 @@ def test_a_new_visit_was_not_stopped() -> None:
     play = at("A", budget=10.0)
     capped(play, cost=1.0)
     play.say("<goto>A</goto>")
-    assert (play.main.capped, prompts.prompt(play.run, play.placed, play.main)) == (False, "Work.")
+    assert (play.main.capped, prompts.prompt(play.run, play.workspace, play.main)) == (False, "Work.")
 
 
 def test_a_cap_that_cost_nothing_is_a_failure() -> None:
@@ -363,7 +363,7 @@ def test_a_budget_that_is_spent_stops_the_run_and_more_lets_it_go_on_where_it_wa
     assert play.resume()[-1] == RunStopped(kind="limit", reason="the budget of $10.00 is spent")
     play.commit([LimitsChanged(budget=20.0)])
     assert play.resume() == [RunResumed(version="1.0")]
-    assert prompts.prompt(play.run, play.placed, play.main) == prompts.GO_ON
+    assert prompts.prompt(play.run, play.workspace, play.main) == prompts.GO_ON
     again = started(play)
     assert (again.base, again.cap) == (first.session, 10.0)
 

@@ -73,8 +73,8 @@ def started(play: Play, agent: str = "main") -> StepStarted:
 
 
 def test_a_run_begins_with_itself_and_its_main_agent() -> None:
-    placed = place(FILES)
-    first = start(placed, input="do it")
+    workspace = place(FILES)
+    first = start(workspace, input="do it")
     assert decide.begin(first) == [first, AgentStarted(agent="main", state="START.md", input="do it")]
 
 
@@ -373,7 +373,7 @@ def test_what_the_policy_leaves_open_must_be_said(state: str, text: str) -> None
 
 def test_an_implied_transition_has_its_directory_and_its_variables() -> None:
     play = at("FORKS")
-    meant = decide.meant(decide.policy_of(play.placed, "FORKS.md"), tags.read("no tag"))
+    meant = decide.meant(decide.policy_of(play.workspace, "FORKS.md"), tags.read("no tag"))
     assert [one.cd for one in meant if isinstance(one, tags.Fork)] == ["sub"]
     play.say("no tag", cds={"sub": "/project/sub"})
     assert (play.agent("main_a1").cwd, play.agent("main_a1").variables) == ("/project/sub", {"item": "1"})
@@ -912,7 +912,7 @@ def test_with_on_denied_pause_a_person_is_asked_and_the_turn_goes_on_with_what_t
     play.resume()
     assert play.run.allowed_tools == ["Read", "Bash(git:*)", "Edit"]
     assert play.run.start.allowed_tools == ["Read"], "the event itself is what it was"
-    sent = prompts.prompt(play.run, play.placed, play.main)
+    sent = prompts.prompt(play.run, play.workspace, play.main)
     assert sent == prompts.BLOCKED
     again = started(play)
     assert (again.base, again.attempt) == (begun.session, 2)
@@ -1105,7 +1105,7 @@ def test_a_run_that_reaches_a_limit_with_its_last_step_is_done() -> None:
 
 def test_time_says_nothing_when_nothing_is_due() -> None:
     play = at("A")
-    assert decide.decide(play.run, play.placed, Tick(time=START + 10**6)) == []
+    assert decide.decide(play.run, play.workspace, Tick(time=START + 10**6)) == []
     assert not schedule.due(play.run, START + 10**6)
 
 
@@ -1114,7 +1114,7 @@ def test_a_moment_brings_one_thing_at_a_time() -> None:
     play.say("<fork after='5s'>A</fork><fork after='3s'>B</fork><goto after='4s'>N</goto>")
     assert schedule.wake_at(play.run) == START + 3
     tick = Tick(time=START + 5)
-    assert decide.decide(play.run, play.placed, tick) == [AgentWoke(agent="main_b2")]
+    assert decide.decide(play.run, play.workspace, tick) == [AgentWoke(agent="main_b2")]
     assert play.pass_time(5) == [AgentWoke(agent=name) for name in ("main_b2", "main", "main_a1")]
     assert schedule.owed(play.run) == ["main_b2", "main", "main_a1"]
 

@@ -460,7 +460,7 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.0, 1.0, 5.0, 15.0, 60.0, 300.0, 1000.0, -1.0, -100.0]))
     def time_passes(self, seconds: float) -> None:
         self.play.now += seconds
-        while decided := decide.decide(self.play.run, self.play.placed, Tick(time=self.play.now)):
+        while decided := decide.decide(self.play.run, self.play.workspace, Tick(time=self.play.now)):
             assert schedule.due(self.play.run, self.play.now)
             self.play.commit(decided)
             assert len(self.play.decisions) < 2000, "time does not end"

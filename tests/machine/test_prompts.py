@@ -24,11 +24,11 @@ FILES = {
 
 
 def bound(play: Play, agent: str = "main") -> dict[str, str]:
-    return variables.values(play.run, play.placed, play.agent(agent))
+    return variables.values(play.run, play.workspace, play.agent(agent))
 
 
 def sent(play: Play, agent: str = "main") -> str:
-    return prompts.prompt(play.run, play.placed, play.agent(agent))
+    return prompts.prompt(play.run, play.workspace, play.agent(agent))
 
 
 def at(state: str, **given: Any) -> Play:
@@ -157,7 +157,7 @@ def test_the_allowed_transitions_are_written_out() -> None:
 
 def test_an_agent_in_a_state_that_is_gone_still_has_values() -> None:
     play = at("POLICY")
-    del play.placed.workflow.states["POLICY.md"]
+    del play.workspace.workflow.states["POLICY.md"]
     assert "transitions" not in bound(play)
 
 
@@ -198,7 +198,7 @@ def test_who_remembers_nothing_is_given_the_whole_prompt_and_then_the_reminder()
     play = Play(FILES, input="it")
     play.say("no tag", session="")
     assert (play.main.session, play.main.reminders) == ("", 1)
-    reminder = prompts.remind(play.placed.workflow, play.placed.workflow.states["START.md"], play.main.reminder)
+    reminder = prompts.remind(play.workspace.workflow, play.workspace.workflow.states["START.md"], play.main.reminder)
     assert reminder.startswith("Your reply could not be used: the output has no transition")
     assert sent(play) == f"Do it in START.md.\n\n{reminder}"
     play.interrupt()

@@ -80,7 +80,7 @@ def test_a_refused_request_is_taken_too_and_says_why() -> None:
 )
 def test_whether_a_request_would_be_refused_can_be_asked_before(request_: Request, problem: Problem | None) -> None:
     play = Play(FILES)
-    assert requests.problem(play.run, play.placed, request_) == problem
+    assert requests.problem(play.run, play.workspace, request_) == problem
     assert play.run.requests == {}
 
 
@@ -98,7 +98,7 @@ def test_the_only_question_is_answered_without_a_name() -> None:
 def test_several_questions_need_a_name() -> None:
     play = asking()
     request = Request(id="r", kind="answer", text="so")
-    assert requests.problem(play.run, play.placed, request) == Problem(
+    assert requests.problem(play.run, play.workspace, request) == Problem(
         "several agents ask: main_a1, main_b2", "say which one: raymond answer test-1 main_a1 TEXT"
     )
     play.ask("answer", agent="main_b2", text="so")
@@ -269,7 +269,7 @@ def test_an_agent_that_runs_is_left_alone(kind: Any) -> None:
     play.begin()
     request = Request(id="r", kind=kind, agent="main", state="A")
     hint = "stop it first: raymond stop test-1 --agent main"
-    assert requests.problem(play.run, play.placed, request) == Problem("main is running", hint)
+    assert requests.problem(play.run, play.workspace, request) == Problem("main is running", hint)
 
 
 def test_a_failed_agent_is_tried_again() -> None:

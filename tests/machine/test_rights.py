@@ -36,8 +36,8 @@ def test_a_turn_may_do_what_the_person_allows_and_its_state_leaves(
 
 
 def findings(text: str, **said: Any) -> list[str]:
-    placed = place({"START.md": head(text)}, "START.md")
-    return [one.message for one in rights.wider(placed.workflow, start(placed, **said), ("scripted",))]
+    workspace = place({"START.md": head(text)}, "START.md")
+    return [one.message for one in rights.wider(workspace.workflow, start(workspace, **said), ("scripted",))]
 
 
 @pytest.mark.parametrize(

@@ -523,7 +523,7 @@ def test_then_may_lead_on_and_a_circle_of_it_fails() -> None:
     ],
 )
 def test_where_an_agent_lands(visits: dict[str, int], target: str, landing: Landing | Problem) -> None:
-    assert transitions.land(Play(FILES).placed, visits, target) == landing
+    assert transitions.land(Play(FILES).workspace, visits, target) == landing
 
 
 # on_error
@@ -565,7 +565,7 @@ def test_an_on_error_obeys_max_visits_and_then() -> None:
 
 def test_a_state_that_is_gone_has_no_on_error() -> None:
     play = played("<goto>ONCE</goto>", '<call return="ONCE">A</call>')
-    del play.placed.workflow.states["A.md"]
+    del play.workspace.workflow.states["A.md"]
     play.ask("result", agent="main", text="x")
     assert play.kinds() == ["RequestTaken", "AgentFailed"]
 
@@ -637,7 +637,7 @@ def test_following_forks_gives_the_same_events_each_time() -> None:
     play = Play(FILES)
     asked = tags.read("<fork next='N' x='1'>A</fork>").transitions
     once, again = (
-        transitions.follow(play.run, play.placed, play.main, asked, time=5.0, directories={}) for _ in range(2)
+        transitions.follow(play.run, play.workspace, play.main, asked, time=5.0, directories={}) for _ in range(2)
     )
     assert (
         once

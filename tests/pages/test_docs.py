@@ -46,7 +46,7 @@ def test_the_page_of_commands_has_every_command_flag_and_key():
         assert [
             flag for param in command.params for flag in param.opts if flag[0] == "-" and f"`{flag}" not in page
         ] == []
-    assert [key for key in {**config.KEYS, **config.POLICY_KEYS} if f"\n| `{key}`" not in page] == []
+    assert [key for key in {**config.KEYS, **config.SITE_KEYS} if f"\n| `{key}`" not in page] == []
 
 
 def test_what_is_said_of_the_environment_is_all_there_is():

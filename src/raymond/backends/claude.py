@@ -29,7 +29,15 @@ class Claude:
 
     name = "claude"
     paid = True
-    can = Abilities(branches=True, remembers=True, names=True, caps=True, recalls=True, modes=True, tools=True)
+    can = Abilities(
+        branches=True,
+        continues=True,
+        takes_session_ids=True,
+        caps_cost=True,
+        recalls=True,
+        permission_modes=True,
+        tool_rules=True,
+    )
 
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "claude"))

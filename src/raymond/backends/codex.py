@@ -54,7 +54,7 @@ class Codex:
 
     name = "codex"
     paid = True
-    can = Abilities(branches=True, remembers=True, recalls=True, modes=True)
+    can = Abilities(branches=True, continues=True, recalls=True, permission_modes=True)
 
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "codex"))

@@ -38,7 +38,7 @@ class CommandBackend:
         self._cost = None if cost is None else _cost(setup.name, cost)
         remembers = "resume" in self._templates or "branch" in self._templates
         named = _says(self._templates["command"], "new")
-        self.can = Abilities(branches="branch" in self._templates, remembers=remembers, names=named)
+        self.can = Abilities(branches="branch" in self._templates, continues=remembers, takes_session_ids=named)
 
     def look(self) -> Found:
         """Only whether it is there: what a project names is not started to be asked."""
@@ -49,7 +49,7 @@ class CommandBackend:
     def command(self, turn: Turn) -> Command:
         """The template that fits, filled in."""
         template = self._templates["command"]
-        if turn.base and self.can.remembers:
+        if turn.base and self.can.continues:
             template = self._templates.get("branch") or self._templates["resume"]
         values = {"new": turn.session, "session": turn.base, "model": turn.model, "effort": turn.effort}
         argv: list[str] = []
@@ -64,7 +64,7 @@ class CommandBackend:
     def reader(self, turn: Turn) -> "TextReader":
         """Everything it prints is the answer."""
         in_place = bool(turn.base) and "branch" not in self._templates
-        session = (turn.base if in_place else turn.session) if self.can.remembers else ""
+        session = (turn.base if in_place else turn.session) if self.can.continues else ""
         spent = turn.unpriced() if self._cost is None else Spending(cost=self._cost)
         return TextReader(_mark(turn), session, spent)
 

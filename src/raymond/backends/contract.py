@@ -16,19 +16,19 @@ class Abilities(Struct, frozen=True, kw_only=True):
     """What a program can do beyond answering."""
 
     branches: bool = False
-    """It goes on from a conversation under another id, and leaves the first as it was."""
-    remembers: bool = False
-    """It goes on from a conversation at all."""
-    names: bool = False
-    """It takes the id we give a conversation; else it says its own."""
-    caps: bool = False
-    """It ends a turn itself when that has cost so much."""
+    """It continues a conversation under a new id and leaves the original as it was."""
+    continues: bool = False
+    """It can continue a conversation at all."""
+    takes_session_ids: bool = False
+    """It uses the id we give a conversation; otherwise it reports its own."""
+    caps_cost: bool = False
+    """It ends a turn by itself once that has cost as much as it may."""
     recalls: bool = False
     """It can be asked later what it replied."""
-    modes: bool = False
-    """It heeds permission modes."""
-    tools: bool = False
-    """It heeds tools that are allowed and disallowed by name."""
+    permission_modes: bool = False
+    """It honours permission modes."""
+    tool_rules: bool = False
+    """It honours lists of allowed and disallowed tools."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):

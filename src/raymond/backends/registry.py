@@ -10,7 +10,7 @@ from raymond.errors import BackendError, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
 
@@ -74,7 +74,7 @@ def _entry_points() -> Mapping[str, Any]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
-def usual(replies: str | None, files: Mapping[str, bytes]) -> str:
+def default(replies: str | None, files: Mapping[str, bytes]) -> str:
     """Who answers when nobody was named: the replies that came with the workflow, else Claude Code."""
     return SCRIPTED[0] if replies or REPLIES_FILE in files else "claude"
 
@@ -125,19 +125,19 @@ def _check_program(program: Backend) -> None:
         raise BackendError(found.problem, backend=program.name, hint=found.hint)
 
 
-def make(project: Project, run: Run, placed: Placed, tables: Tables) -> Mapping[str, Backend | Direct]:
+def make(project: Project, run: Run, workspace: Workspace, tables: Tables) -> Mapping[str, Backend | Direct]:
     """The backends the run's prompts need."""
-    if not any(state.kind == "prompt" for state in placed.workflow.states.values()):
+    if not any(state.kind == "prompt" for state in workspace.workflow.states.values()):
         return {}
     needed = {run.start.backend, *run.start.backends.values()}
-    made = dict(_scripted(project, run, placed)) if needed & set(SCRIPTED) else {}
+    made = dict(_scripted(project, run, workspace)) if needed & set(SCRIPTED) else {}
     return made | {name: backend(name, tables, project.root) for name in sorted(needed - set(SCRIPTED))}
 
 
-def _scripted(project: Project, run: Run, placed: Placed) -> Iterable[tuple[str, Backend | Direct]]:
+def _scripted(project: Project, run: Run, workspace: Workspace) -> Iterable[tuple[str, Backend | Direct]]:
     from raymond.backends.scripted import ScriptedBackend, ScriptedProgram
 
-    beside, text = os.path.join(placed.workflow_dir, REPLIES_FILE), ""
+    beside, text = os.path.join(workspace.workflow_dir, REPLIES_FILE), ""
     if os.path.exists(beside):
         with open(beside, encoding="utf-8") as opened:
             text = opened.read()

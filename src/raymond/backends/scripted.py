@@ -16,7 +16,7 @@ from raymond.backends.replies import Replies, Scripted
 from raymond.machine.inputs import Spending
 from raymond.system.files import private
 
-_CAN = Abilities(branches=True, remembers=True, names=True, caps=True, recalls=True)
+_CAN = Abilities(branches=True, continues=True, takes_session_ids=True, caps_cost=True, recalls=True)
 
 
 class Session(Struct, frozen=True, kw_only=True):

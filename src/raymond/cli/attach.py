@@ -11,7 +11,7 @@ from raymond.cli import ending, target
 from raymond.control.follow import EVERY, Follower, told
 from raymond.drivers.face import Face
 from raymond.faces import lines
-from raymond.machine.events import Decision, Spent
+from raymond.machine.events import Decision, StepEnded
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.redaction import Secrets
@@ -69,7 +69,7 @@ def _show(project: Project, id: str, run: Run, decisions: list[Decision], face: 
     folder = project.path("transcripts", id)
     for decision in decisions:
         for event in decision.events:
-            if isinstance(event, Spent):
+            if isinstance(event, StepEnded):
                 for kind, text in told(folder, event):
                     face.shown(event.agent, kind, text)
         face.decided(run, [decision])

@@ -120,7 +120,7 @@ def _backend(name: str, tables: Any, *, is_wanted: bool) -> dict[str, Any]:
         return _finding(name, found.problem, not is_wanted and not found.program, found.hint)
     lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
     kinds = {(True, True): "branch", (False, True): "go on in place"}
-    how = kinds.get((backend.can.branches, backend.can.remembers), "are not kept")
+    how = kinds.get((backend.can.branches, backend.can.continues), "are not kept")
     version = f"{found.version} at " if found.version else ""
     told = f"{version}{found.program}; conversations {how}{lasts}; pays: {found.payer or 'nobody is logged in'}"
     about = {

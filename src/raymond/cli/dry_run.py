@@ -12,7 +12,7 @@ from raymond.machine.events import Decision, RunStarted
 from raymond.machine.evolve import apply, fold
 from raymond.machine.inputs import Begin
 from raymond.machine.run import Run, pool_of
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 from raymond.steps import script_step, spool
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
@@ -22,11 +22,13 @@ from raymond.system.marks import MARK
 def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) -> str:
     """The first step, exactly; the rights; the limits and where they come from."""
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
-    placed = Placed(loaded.workflow, project.path("work", start.source[:16]), project.path("tasks", start.workflow_id))
+    workspace = Workspace(
+        loaded.workflow, project.path("work", start.source[:16]), project.path("tasks", start.workflow_id)
+    )
     lines = [
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
         f"workflow: {loaded.scope_dir} ({len(loaded.files)} files, {loaded.digest[:16]})",
-        *_step(project, run, placed, start, settings["backends"]),
+        *_step(project, run, workspace, start, settings["backends"]),
         f"rights:   {_rights(start)}",
         *_limits(start, settings),
         "nothing was started",
@@ -34,28 +36,28 @@ def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) 
     return "\n".join(lines) + "\n"
 
 
-def _step(project: Project, run: Run, placed: Placed, start: RunStarted, tables: registry.Tables) -> list[str]:
+def _step(project: Project, run: Run, workspace: Workspace, start: RunStarted, tables: registry.Tables) -> list[str]:
     agent = run.agents["main"]
     if pool_of(run, start.entry) == SCRIPTS:
-        command = [*script_step.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
-        names = [script_step.variable(name).decode() for name in variables.values(run, placed, agent)]
+        command = [*script_step.interpreter(workspace, start.entry), f"{workspace.workflow_dir}/{start.entry}"]
+        names = [script_step.variable(name).decode() for name in variables.values(run, workspace, agent)]
         names += ["RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", MARK]
         return [
             f"command:  {shlex.join(command)}",
             f"gets:     {', '.join(sorted(names))}",
             "          and what is set here, without other names that begin with RAYMOND_",
         ]
-    apply(run, Decision(seq=2, time=0.0, events=decide(run, placed, Begin(time=0.0, agent="main"))))
-    turn = spool.turn_of(run, placed, agent, project.path("spool", start.workflow_id))
+    apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
+    turn = spool.turn_of(run, workspace, agent, project.path("spool", start.workflow_id))
     return [
-        *_program(project, run, placed, turn, tables),
+        *_program(project, run, workspace, turn, tables),
         "prompt:",
         *(f"  {line}" for line in turn.prompt.splitlines()),
     ]
 
 
-def _program(project: Project, run: Run, placed: Placed, turn: Turn, tables: registry.Tables) -> list[str]:
-    backend = registry.make(project, run, placed, tables)[run.agents["main"].pool]
+def _program(project: Project, run: Run, workspace: Workspace, turn: Turn, tables: registry.Tables) -> list[str]:
+    backend = registry.make(project, run, workspace, tables)[run.agents["main"].pool]
     if isinstance(backend, Direct):
         return [f"command:  {backend.name}, in this process"]
     command = backend.command(turn)

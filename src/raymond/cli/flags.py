@@ -116,7 +116,7 @@ def configuration(root: str, given: dict[str, Any]) -> Config:
     return config.load(root, flags=found)
 
 
-def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> "Options":
+def options(given: dict[str, Any], settings: Config, rules: config.SiteRules) -> "Options":
     """What a person said of a new run, by flag or configuration."""
     from raymond.control.start import Options  # `clean` shares a flag, and starts nothing
 
@@ -124,7 +124,7 @@ def options(given: dict[str, Any], settings: Config, rules: config.Rules) -> "Op
     if settings["permission_mode"] == "bypassPermissions":
         skips = skips or f"bypassPermissions ({settings.settings['permission_mode'].origin})"
     if skips and not rules.allow_skip_permissions:
-        raise UsageError(f"{config.POLICY_FILE} does not allow {skips}", hint="name the tools: --allow-tool")
+        raise UsageError(f"{config.SITE_FILE} does not allow {skips}", hint="name the tools: --allow-tool")
     return Options(
         id=open_text(given["id_"], "--id"),
         input=text(given["input_"] or "", "--input"),

@@ -11,7 +11,7 @@ from raymond.cli import target
 from raymond.control.follow import Follower, told
 from raymond.errors import UsageError
 from raymond.faces.lines import Lines
-from raymond.machine.events import Decision, Spent
+from raymond.machine.events import Decision, StepEnded
 from raymond.store import transcripts
 from raymond.store.project import Project
 from raymond.views import times
@@ -67,13 +67,13 @@ class _Text:
 
     def __call__(self, follower: Follower, decisions: list[Decision]) -> None:
         for decision in decisions:
-            spent = [event for event in decision.events if isinstance(event, Spent)]
+            spent = [event for event in decision.events if isinstance(event, StepEnded)]
             self._cost += sum(event.cost for event in spent)
             if any(event.estimated for event in spent):
                 self._mark = "~"
             kept = _about(decision, self._agent)
             for event in kept.events:
-                if isinstance(event, Spent):
+                if isinstance(event, StepEnded):
                     for kind, text in told(self._transcripts, event):
                         self._lines.shown(event.agent, kind, text)
             if kept.events:
@@ -115,7 +115,7 @@ def _show_step(project: Project, id: str, decisions: list[Decision], number: int
         event
         for decision in decisions
         for event in decision.events
-        if isinstance(event, Spent) and event.step == number
+        if isinstance(event, StepEnded) and event.step == number
     ]
     if not ends:
         most = max((getattr(event, "step", 0) for one in decisions for event in one.events), default=0)

@@ -154,7 +154,7 @@ def _renew(project: Project, id: str, given: dict[str, Any]) -> None:
         check(loaded.workflow)
         renamed = dict(_names(pair) for pair in given["renamed"])
         changed = workflow_change.change(reading.run, loaded.workflow, loaded.digest, renamed)
-        tables, rules = config.load(project.root)["backends"], config.rules()
+        tables, rules = config.load(project.root)["backends"], config.site_rules()
         today = replace(start, backends=changed.backends, allowed_tools=reading.run.allowed_tools)
         today = check_start(loaded, today, tables, rules.backends, rules.models)
         changed = replace(changed, in_place=today.in_place)

@@ -25,7 +25,7 @@ def start(path: str, given: dict[str, Any]) -> int:
     flags.go_to(given)
     found = project.find(os.getcwd())
     settings = flags.configuration(found.root if found else "", given)
-    options = flags.options(given, settings, config.rules())
+    options = flags.options(given, settings, config.site_rules())
     if given["dry_run"]:
         from raymond.cli import dry_run
 

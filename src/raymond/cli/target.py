@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from raymond.machine.requests import Request
     from raymond.machine.run import Run
     from raymond.machine.transitions import Problem
-    from raymond.machine.variables import Placed
+    from raymond.machine.workspace import Workspace
 
 
 TAKEN_WITHIN = 3.0
@@ -63,7 +63,7 @@ def _taken(path: str, locked: str) -> bool:
     return True
 
 
-def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[str, Any]:
+def _spent(project: Project, run: "Run", workspace: "Workspace", name: str) -> dict[str, Any]:
     """What the running turn of an agent has cost, as its spool tells."""
     from raymond.backends import Direct, registry
     from raymond.control import config
@@ -74,11 +74,11 @@ def _spent(project: Project, run: "Run", placed: "Placed", name: str) -> dict[st
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
         return {}
-    backends = registry.make(project, run, placed, config.load(project.root)["backends"])
+    backends = registry.make(project, run, workspace, config.load(project.root)["backends"])
     backend = backends[backend_of(agent.pool)]
     if isinstance(backend, Direct):
         return {}
-    turn = spool.turn_of(run, placed, agent, project.path("spool", run.start.workflow_id))
+    turn = spool.turn_of(run, workspace, agent, project.path("spool", run.start.workflow_id))
     return cost_of(spool.spent(backend, turn))
 
 
@@ -96,9 +96,9 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
     from raymond.store import inbox, lock, sources
 
     reading = journal.read(project, id)
-    placed = sources.place(project, reading.run)
+    workspace = sources.place(project, reading.run)
     if lock.holder(project.beside(id, "lock")) is not None:
-        _refuse(requests.problem(reading.run, placed, request))
+        _refuse(requests.problem(reading.run, workspace, request))
     try:
         held = lock.take(project.beside(id, "lock"), force=force)
     except RunBusy as busy:
@@ -126,9 +126,9 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
                 lines.decided(run, decisions[-1:])
 
         # Whoever drove it is gone, and with it the step that the journal still calls running.
-        decide(requests.cut(run, request.agent, _spent(project, run, placed, request.agent)))
-        _refuse(requests.problem(run, placed, request))
-        decide(requests.take(run, placed, request))
+        decide(requests.cut(run, request.agent, _spent(project, run, workspace, request.agent)))
+        _refuse(requests.problem(run, workspace, request))
+        decide(requests.take(run, workspace, request))
         book = journal.Journal(project, id, reading.size)
         for decision in decisions:
             book.append(decision)

@@ -15,7 +15,7 @@ from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES
 from raymond.machine.prices import UNKNOWN_TURN, Price
 
-POLICY_FILE = "/etc/raymond/policy.toml"
+SITE_FILE = "/etc/raymond/policy.toml"
 """For who answers for many users; nobody can put another in its place."""
 PREFIX = "RAYMOND_"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -173,7 +173,7 @@ KEYS: dict[str, Key] = {
     "backends": Key(_backends, {}, "programs of your own", '{mine = {command = ["my-agent"]}}', True, True),
     "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", True, True),
 }
-POLICY_KEYS: dict[str, Key] = {
+SITE_KEYS: dict[str, Key] = {
     "max_budget": Key(_dollars, 0.0, "no run may have more", "50.00"),
     "allow_skip_permissions": Key(_flag, True, "whether --dangerously-skip-permissions may be used", "false"),
     "backends": Key(_texts, [], "the only backends there are", '["claude"]'),
@@ -181,7 +181,7 @@ POLICY_KEYS: dict[str, Key] = {
 }
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class SiteRules(Struct, frozen=True, kw_only=True):
     """What the policy file holds everybody to."""
 
     max_budget: float = 0.0
@@ -195,7 +195,7 @@ def load(
     *,
     flags: Mapping[str, Any] = {},
     environment: Mapping[str, str] = os.environ,
-    policy_file: str = POLICY_FILE,
+    policy_file: str = SITE_FILE,
 ) -> Config:
     """The configuration of the project whose `.raymond` is `root`; a flag that is None was not given."""
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
@@ -216,12 +216,12 @@ def load(
         if value is not None:
             settings[name] = Setting(value, f"--{name.replace('_', '-')}")
     config = Config(settings)
-    return _obey(config, rules(policy_file), policy_file)
+    return _obey(config, site_rules(policy_file), policy_file)
 
 
-def rules(policy_file: str = POLICY_FILE) -> Rules:
+def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
     """The policy file's rules; none when there is no such file."""
-    return Rules(**_table(policy_file, POLICY_KEYS))
+    return SiteRules(**_table(policy_file, SITE_KEYS))
 
 
 def user_file(environment: Mapping[str, str] = os.environ) -> str:
@@ -268,7 +268,7 @@ def _read(key: Key, name: str, value: Any, where: str) -> Any:
         raise UsageError(f"{where}: `{name}` must be {error}", hint=f"{name} = {key.example}") from None
 
 
-def _obey(config: Config, given: Rules, path: str) -> Config:
+def _obey(config: Config, given: SiteRules, path: str) -> Config:
     """The configuration under the rules: what a person asked for against them is refused, a default is lowered."""
     asked = config.settings["budget"]
     if given.max_budget and not 0 < asked.value <= given.max_budget:

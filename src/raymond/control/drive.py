@@ -29,12 +29,12 @@ def hold(
         reading = journal.read(project, id)
         if reading.torn:
             face.said(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
-        placed = place(project, reading.run, loaded)
+        workspace = place(project, reading.run, loaded)
         book = journal.Journal(project, id, reading.size)
         settings = config.load(project.root)
-        backends = registry.make(project, reading.run, placed, settings["backends"])
+        backends = registry.make(project, reading.run, workspace, settings["backends"])
         strict = settings["durability"] == "strict"
-        driver = Driver(project, reading.run, placed, book, backends, face, strict=strict, clock=clock)
+        driver = Driver(project, reading.run, workspace, book, backends, face, strict=strict, clock=clock)
     except BaseException:
         held.release()
         raise

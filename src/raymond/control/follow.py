@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 from raymond.language import tags
-from raymond.machine.events import Decision, Spent
+from raymond.machine.events import Decision, StepEnded
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
 from raymond.store import journal, lock, transcripts
@@ -16,7 +16,7 @@ EVERY = 0.2
 """Seconds between two looks at a journal that grows."""
 
 
-def told(folder: str, event: Spent) -> Iterator[tuple[str, str]]:
+def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
     """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
     if event.offset < 0:
         return

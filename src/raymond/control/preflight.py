@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -25,7 +24,8 @@ def check_start(
     _check_rules(workflow, start, backends, models)
     able = registry.check(workflow, start, loaded.files, tables)
     start = replace(start, in_place=[name for name, can in able.items() if not can.branches])
-    modes, tools = ({name for name, can in able.items() if not has(can)} for has in (_HAS_MODES, _HAS_TOOLS))
+    modes = {name for name, can in able.items() if not can.permission_modes}
+    tools = {name for name, can in able.items() if not can.tool_rules}
     wrong = [*rights.wider(workflow, start, registry.SCRIPTED), *rights.unheeded(workflow, start, modes, tools)]
     prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
     named = {name: start.backends.get(name, start.backend) for name in prompts}
@@ -33,9 +33,6 @@ def check_start(
     if wrong:
         raise WorkflowError(*wrong)
     return start
-
-
-_HAS_MODES, _HAS_TOOLS = attrgetter("modes"), attrgetter("tools")
 
 
 def check(workflow: Workflow) -> None:
@@ -67,10 +64,10 @@ def _check_rules(workflow: Workflow, start: RunStarted, backends: list[str], mod
         ):
             if allowed and named and named not in allowed:
                 raise UsageError(
-                    f"{config.POLICY_FILE} allows no {what} `{named}`, which {state.name} names",
+                    f"{config.SITE_FILE} allows no {what} `{named}`, which {state.name} names",
                     hint=f"one of: {', '.join(allowed)}",
                 )
     if backends and start.backend not in backends:
         raise UsageError(
-            f"{config.POLICY_FILE} allows no backend `{start.backend}`", hint=f"one of: {', '.join(backends)}"
+            f"{config.SITE_FILE} allows no backend `{start.backend}`", hint=f"one of: {', '.join(backends)}"
         )

@@ -87,7 +87,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
     if not ID_FORM.fullmatch(id):
         raise UsageError(f"`{id}` cannot be an id", hint="use up to 100 letters, digits, _ and -")
-    backend = options.backend or settings.defaults.get("backend") or registry.usual(options.replies, loaded.files)
+    backend = options.backend or settings.defaults.get("backend") or registry.default(options.replies, loaded.files)
     parallel = options.max_parallel or settings.max_parallel
     return RunStarted(
         workflow_id=id,
@@ -150,7 +150,7 @@ def _budget(options: Options, of_workflow: float | None) -> float:
 
 def _budget_from(options: Options, of_workflow: float | None) -> str:
     if options.most_budget and _budget(options, of_workflow) == options.most_budget:
-        return config.POLICY_FILE
+        return config.SITE_FILE
     if options.budget is not None:
         return options.budget_from
     return "the workflow" if of_workflow is not None else "default"

@@ -22,7 +22,7 @@ from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Spending, Stop, Tick
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 from raymond.steps import spool
 from raymond.steps.script_step import ScriptStep
 from raymond.steps.step import FAR, Ending, Host, Step
@@ -49,7 +49,7 @@ class Driver:
         self,
         project: Project,
         run: Run,
-        placed: Placed,
+        workspace: Workspace,
         journal: Journal,
         backends: Mapping[str, Backend | Direct],
         face: Face,
@@ -61,7 +61,7 @@ class Driver:
         self.signal = 0
         """The signal that ended the run, for the exit code."""
         self._project = project
-        self._placed = placed
+        self._placed = workspace
         self._journal = journal
         self._backends = backends
         self._face = face

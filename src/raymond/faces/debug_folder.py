@@ -23,7 +23,7 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
-    Spent,
+    StepEnded,
     StepStarted,
     WaitEnded,
     WaitStarted,
@@ -71,12 +71,12 @@ class Folder:
         self._begun = True
         self._states = {agent.id: agent.state for agent in run.agents.values()}
         new = [event for decision in decisions for event in decision.events]
-        self._total = run.cost - sum(event.cost for event in new if isinstance(event, Spent))
+        self._total = run.cost - sum(event.cost for event in new if isinstance(event, StepEnded))
 
     def write(self, decisions: Iterable[Decision]) -> None:
         """Add the files and lines of `decisions`, which follow those before."""
         for decision in decisions:
-            spent = {event.agent: event for event in decision.events if isinstance(event, Spent)}
+            spent = {event.agent: event for event in decision.events if isinstance(event, StepEnded)}
             for event in decision.events:
                 self._take(event, decision.time, spent)
 
@@ -93,7 +93,7 @@ class Folder:
         """Nobody types into a folder."""
         return []
 
-    def _take(self, event: Event, at: float, spent: Mapping[str, Spent]) -> None:
+    def _take(self, event: Event, at: float, spent: Mapping[str, StepEnded]) -> None:
         match event:
             case AgentStarted():
                 self._states[event.agent] = event.state
@@ -101,7 +101,7 @@ class Folder:
                 self._log(at, event.agent, f"-> {event.state}{by}", None)
             case StepStarted():
                 self._sessions[event.agent] = event.session
-            case Spent():
+            case StepEnded():
                 self._total += event.cost
                 self._keep(event)
             case AgentMoved() | AgentCalled() | AgentReturned() | WaitEnded() | AskEnded():
@@ -121,7 +121,7 @@ class Folder:
             case _:
                 pass
 
-    def _keep(self, event: Spent) -> None:
+    def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = transcripts.read(self._transcripts, event.agent, event.offset) if event.offset >= 0 else []
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
@@ -129,7 +129,7 @@ class Folder:
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 
-    def _log(self, at: float, agent: str, text: str, spent: Spent | None, result: str | None = None) -> None:
+    def _log(self, at: float, agent: str, text: str, spent: StepEnded | None, result: str | None = None) -> None:
         lines = [f"{times.second(int(at)).replace('T', ' ')} [{agent}] {text}"]
         if self._sessions.get(agent):
             lines.append(f"  session_id: {self._sessions[agent]}")

@@ -30,7 +30,7 @@ from raymond.machine.events import (
     RequestTaken,
     RunEnded,
     RunStopped,
-    Spent,
+    StepEnded,
     StepFailed,
     StepFinished,
     StepStarted,
@@ -170,7 +170,7 @@ class Live:
     # --- what happened
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, Spent) and event.cost:
+        if isinstance(event, StepEnded) and event.cost:
             self._costs[event.agent] = self._costs.get(event.agent, 0.0) + event.cost
         elif isinstance(event, AskStarted):
             self._asks[event.agent] = event.question

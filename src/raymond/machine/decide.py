@@ -1,6 +1,6 @@
 """The state machine: facts in, facts out; no I/O, no clock, no randomness.
 
-    decide(run, placed, input)  -> [event]   what follows from what came in
+    decide(run, workspace, input)  -> [event]   what follows from what came in
     evolve(run, event)                       what is then true (evolution.py)
     owed(run)                   -> [agent]   whose step the driver must start next (schedule.py)
 
@@ -48,7 +48,7 @@ from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, O
 from raymond.machine.run import Run, pool_of, shut
 from raymond.machine.schedule import over_at, reached
 from raymond.machine.transitions import Problem
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 
 
 def begin(start: RunStarted) -> list[Event]:
@@ -56,24 +56,24 @@ def begin(start: RunStarted) -> list[Event]:
     return [start, AgentStarted(agent="main", state=start.entry, input=start.input)]
 
 
-def decide(run: Run, placed: Placed, input: Input) -> list[Event]:
+def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
     """What follows from `input`."""
     match input:
         case Begin():
-            return [_begin_step(run, placed, run.agents[input.agent])]
+            return [_begin_step(run, workspace, run.agents[input.agent])]
         case Named():
             agent = run.agents[input.agent]
             return [SessionNamed(agent=agent.id, step=agent.step, session=input.session)]
         case Output():
-            return _with_limits(run, input.spent, _output(run, placed, input))
+            return _with_limits(run, input.spent, _output(run, workspace, input))
         case Failure():
-            return _with_limits(run, input.spent, _failure(run, placed, input))
+            return _with_limits(run, input.spent, _failure(run, workspace, input))
         case Interruption():
             agent = run.agents[input.agent]
             cut = StepInterrupted(agent=agent.id, step=agent.step, **cost_of(input.spent))
             return _with_limits(run, input.spent, [cut])
         case Tick():
-            return _tick(run, placed, input.time)
+            return _tick(run, workspace, input.time)
         case Stop():
             return [] if run.stopped or run.ended else [RunStopped(kind=input.kind, reason=input.reason)]
         case _:
@@ -87,7 +87,7 @@ def session_of(run: Run, step: int, turn: int) -> str:
     return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))
 
 
-def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted | AgentHeld:
+def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | AgentHeld:
     again = agent.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = agent.turn + 1 if again else 1
@@ -95,7 +95,7 @@ def _begin_step(run: Run, placed: Placed, agent: Agent) -> StepStarted | AgentHe
     pool = pool_of(run, agent.state)
     if pool == SCRIPTS:
         return StepStarted(agent=agent.id, step=step, attempt=attempt)
-    rules = policy_of(placed, agent.state)
+    rules = policy_of(workspace, agent.state)
     model = rules.model or agent.model or run.start.model
     closed = f"{pool}/{model or 'default'}"
     if closed in run.closed and not agent.held:
@@ -128,21 +128,21 @@ def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
     }
 
 
-def _output(run: Run, placed: Placed, input: Output) -> list[Event]:
+def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
     agent = run.agents[input.agent]
-    rules = policy_of(placed, agent.state)
+    rules = policy_of(workspace, agent.state)
     asked = meant(rules, input.reading)
     problem = _forbidden(rules, input.reading, asked)
     if input.denied and rules.on_denied == "pause":
         return _pause_denied(run, agent, input)
     if not problem:
-        follow = transitions.follow(run, placed, agent, asked, time=input.time, directories=input.directories)
+        follow = transitions.follow(run, workspace, agent, asked, time=input.time, directories=input.directories)
         if not isinstance(follow, Problem):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
             return [done, *_opened(run, agent), *follow]
         problem = follow
-    return _refuse(run, placed, agent, input, problem)
+    return _refuse(run, workspace, agent, input, problem)
 
 
 def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:
@@ -178,9 +178,9 @@ def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
     return [refused, *_opened(run, agent), AgentPaused(agent=agent.id, reason=why)]
 
 
-def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Problem) -> list[Event]:
+def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem: Problem) -> list[Event]:
     spent = cost_of(input.spent, input.denied)
-    overspent = budget.spent(policy_of(placed, agent.state), agent, input.spent.cost)
+    overspent = budget.spent(policy_of(workspace, agent.state), agent, input.spent.cost)
     if agent.pool != SCRIPTS and agent.reminders < failures.REMINDERS and not overspent:
         refused = StepRefused(
             agent=agent.id,
@@ -198,7 +198,7 @@ def _refuse(run: Run, placed: Placed, agent: Agent, input: Output, problem: Prob
     else:
         kind, error = "unreadable", f"{problem.reason} (asked {failures.REMINDERS + 1} times)"
     failed = StepFailed(agent=agent.id, step=agent.step, kind=kind, error=error, **spent)
-    return [failed, *_opened(run, agent), *transitions.fail(run, placed, agent, kind, error)]
+    return [failed, *_opened(run, agent), *transitions.fail(run, workspace, agent, kind, error)]
 
 
 def _opened(run: Run, agent: Agent) -> list[Event]:
@@ -212,9 +212,9 @@ def _proves(run: Run, pool: str) -> bool:
     return pool in run.probing or (closed is not None and closed.kind == "overload" and closed.until > 0)
 
 
-def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
+def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     agent = run.agents[input.agent]
-    rules = policy_of(placed, agent.state)
+    rules = policy_of(workspace, agent.state)
     overspent = budget.spent(rules, agent, input.spent.cost)
     if input.kind == "cap" and not overspent and input.spent.cost:
         return [_go_on(agent, input), *_opened(run, agent)]
@@ -241,7 +241,7 @@ def _failure(run: Run, placed: Placed, input: Failure) -> list[Event]:
         return [failed, *_close(run, agent, input)]
     if response.again:
         return [failed]
-    return [failed, *transitions.fail(run, placed, agent, input.kind, error)]
+    return [failed, *transitions.fail(run, workspace, agent, input.kind, error)]
 
 
 def _go_on(agent: Agent, input: Failure) -> StepRefused:
@@ -315,7 +315,7 @@ def _stop(run: Run, reason: str) -> list[Event]:
     return [] if run.stopped else [RunStopped(kind="limit", reason=reason)]
 
 
-def _tick(run: Run, placed: Placed, now: float) -> list[Event]:
+def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
     """What is due at `now`, one thing at a time; nothing when nothing is."""
     for backend, closed in run.closed.items():
         if closed.until and closed.until <= now:
@@ -327,8 +327,8 @@ def _tick(run: Run, placed: Placed, now: float) -> list[Event]:
         if agent.status == SLEEPING:
             return [AgentWoke(agent=agent.id)]
         if agent.status == ASKING:
-            return transitions.end_ask(placed, run, agent, "", timed_out=True)
-        return transitions.end_wait(placed, run, agent, timed_out=True)
+            return transitions.end_ask(workspace, run, agent, "", timed_out=True)
+        return transitions.end_wait(workspace, run, agent, timed_out=True)
     if _over(run):
         return [RunEnded(status="failed" if run.failed else "completed")]
     return []
@@ -339,6 +339,6 @@ def _over(run: Run) -> bool:
     return not run.ended and run.started is not None and len(run.agents) == run.statuses.get(FAILED, 0)
 
 
-def policy_of(placed: Placed, state: str) -> Policy:
+def policy_of(workspace: Workspace, state: str) -> Policy:
     """What `state` may do and needs."""
-    return placed.workflow.states[state].policy
+    return workspace.workflow.states[state].policy

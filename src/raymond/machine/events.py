@@ -165,7 +165,7 @@ class SessionNamed(Fact, frozen=True, kw_only=True):
     session: str
 
 
-class Spent(Fact, frozen=True, kw_only=True):
+class StepEnded(Fact, frozen=True, kw_only=True):
     """What every ending of a step says of its cost."""
 
     agent: str
@@ -184,13 +184,13 @@ class Spent(Fact, frozen=True, kw_only=True):
     """What would allow the tools that the program refused the agent."""
 
 
-class StepFinished(Spent, frozen=True, kw_only=True):
+class StepFinished(StepEnded, frozen=True, kw_only=True):
     """The output was read and its transition allowed."""
 
     session: str = ""
 
 
-class StepRefused(Spent, frozen=True, kw_only=True):
+class StepRefused(StepEnded, frozen=True, kw_only=True):
     """The reply was unreadable or not allowed; the agent is asked again in the same conversation."""
 
     reason: str
@@ -202,7 +202,7 @@ class StepRefused(Spent, frozen=True, kw_only=True):
     """Tools that it needs were refused, and it tries again when a person has looked."""
 
 
-class StepFailed(Spent, frozen=True, kw_only=True):
+class StepFailed(StepEnded, frozen=True, kw_only=True):
     """The step ended without a reply to go by."""
 
     kind: str
@@ -216,7 +216,7 @@ class StepFailed(Spent, frozen=True, kw_only=True):
     """The same visit is tried again."""
 
 
-class StepInterrupted(Spent, frozen=True, kw_only=True):
+class StepInterrupted(StepEnded, frozen=True, kw_only=True):
     """The step was cut off with its driver or by a person; the visit runs again."""
 
 

@@ -49,7 +49,7 @@ from raymond.machine.events import (
     RunStarted,
     RunStopped,
     SessionNamed,
-    Spent,
+    StepEnded,
     StepFailed,
     StepFinished,
     StepInterrupted,
@@ -60,7 +60,7 @@ from raymond.machine.events import (
     WorkflowChanged,
 )
 from raymond.machine.failures import UNCOUNTED
-from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_timer, stand
+from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_status, set_timer
 
 _BY_A_PERSON = (RequestTaken, WorkflowChanged)
 
@@ -180,7 +180,7 @@ def _step(
         return
     if isinstance(event, StepFinished | StepRefused) and event.session:
         agent.session, agent.backend, agent.meter = event.session, backend_of(agent.pool), event.meter
-    stand(run, agent, DECIDING)
+    set_status(run, agent, DECIDING)
     _spend(run, agent, event)
     match event:
         case StepFinished():
@@ -191,7 +191,7 @@ def _step(
             agent.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
             agent.capped, agent.blocked = event.capped, event.blocked
             agent.interrupted = False
-            stand(run, agent, READY)
+            set_status(run, agent, READY)
         case StepFailed():
             done = event.kind not in UNCOUNTED
             run.iterations += done
@@ -199,12 +199,12 @@ def _step(
             _fail_step(run, agent, event)
         case StepInterrupted():
             agent.turn, agent.interrupted = 0, True
-            stand(run, agent, READY)
+            set_status(run, agent, READY)
 
 
 def _begin_step(run: Run, agent: Agent, event: StepStarted) -> None:
     # One that was held for its model is the one that tries it.
-    stand(run, agent, RUNNING, agent.held or event.backend or SCRIPTS)
+    set_status(run, agent, RUNNING, agent.held or event.backend or SCRIPTS)
     agent.held = ""
     agent.step, agent.attempt, agent.turn = event.step, event.attempt, event.turn
     agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
@@ -221,10 +221,10 @@ def _fail_step(run: Run, agent: Agent, event: StepFailed) -> None:
     if event.fresh:
         agent.session, agent.meter, agent.reminder, agent.freshened, agent.interrupted = "", (), "", True, False
     if event.again:
-        stand(run, agent, READY)
+        set_status(run, agent, READY)
 
 
-def _spend(run: Run, agent: Agent, event: Spent) -> None:
+def _spend(run: Run, agent: Agent, event: StepEnded) -> None:
     if agent.cap:
         # Rounded: a crumb that stays reserved would let the last turn wait for ever.
         run.reserved = max(0.0, round(run.reserved - agent.cap, 4))
@@ -256,7 +256,7 @@ def _start(run: Run, event: AgentStarted) -> None:
 
 def _end(run: Run, event: AgentEnded) -> None:
     agent = run.agents.pop(event.agent)
-    stand(run, agent, "")
+    set_status(run, agent, "")
     run.outcomes[agent.id] = Outcome(agent.id, agent.state, "done", event.result)
     count_child(run, agent, -1)
     drop_timers(run)
@@ -293,21 +293,21 @@ def _agent(
             _return(run, agent, event)
         case AgentWoke():
             agent.wake_at = 0.0
-            stand(run, agent, READY)
+            set_status(run, agent, READY)
         case AgentRetried():
             agent.failures = agent.reminders = agent.turn = 0
             agent.error, agent.freshened, agent.given_up = "", False, False
             agent.visit_cost, agent.held = 0.0, ""
             if event.fresh:
                 agent.session, agent.backend, agent.meter, agent.reminder = "", "", (), ""
-            stand(run, agent, READY)
+            set_status(run, agent, READY)
         case AgentFailed():
             agent.error, agent.wake_at, agent.question = event.error, 0.0, ""
             agent.given_up = event.kind == "given up"
-            stand(run, agent, FAILED)
+            set_status(run, agent, FAILED)
         case AgentPaused():
             agent.error, agent.wake_at = event.reason, 0.0
-            stand(run, agent, PAUSED)
+            set_status(run, agent, PAUSED)
     drop_timers(run)
 
 
@@ -329,7 +329,7 @@ def _call(run: Run, agent: Agent, event: AgentCalled) -> None:
         agent.session, agent.backend, agent.meter = "", "", ()
         agent.model, agent.effort = event.model or agent.model, event.effort or agent.effort
     _enter(run, agent, event.state, event.input)
-    stand(run, agent, READY)
+    set_status(run, agent, READY)
 
 
 def _return(run: Run, agent: Agent, event: AgentReturned) -> None:
@@ -338,7 +338,7 @@ def _return(run: Run, agent: Agent, event: AgentReturned) -> None:
     agent.session, agent.backend, agent.cwd = frame.session, frame.backend, frame.cwd
     agent.visits, agent.model, agent.effort, agent.meter = frame.visits, frame.model, frame.effort, frame.meter
     _enter(run, agent, event.state, event.result)
-    stand(run, agent, READY)
+    set_status(run, agent, READY)
 
 
 def _rest(run: Run, agent: Agent, event: WaitStarted | WaitEnded | AskStarted | AskEnded) -> None:
@@ -346,19 +346,19 @@ def _rest(run: Run, agent: Agent, event: WaitStarted | WaitEnded | AskStarted | 
         case WaitStarted():
             agent.next_state, agent.next_input, agent.timeout_state = event.state, event.input, event.timeout_state
             set_timer(run, agent, event.deadline)
-            stand(run, agent, WAITING)
+            set_status(run, agent, WAITING)
         case AskStarted():
             agent.question, agent.next_state, agent.timeout_state = event.question, event.state, event.timeout_state
             set_timer(run, agent, event.deadline)
-            stand(run, agent, ASKING)
+            set_status(run, agent, ASKING)
         case WaitEnded():
             results, given = _collect(run, agent), agent.next_input
             _enter(run, agent, event.state, given or "")
             agent.results, agent.results_are_input = results, given is None
-            stand(run, agent, READY)
+            set_status(run, agent, READY)
         case AskEnded():
             _enter(run, agent, event.state, event.answer)
-            stand(run, agent, READY)
+            set_status(run, agent, READY)
     drop_timers(run)
 
 
@@ -370,7 +370,7 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
         child = run.agents.get(name)
         if child and child.status == FAILED:
             outcome = Outcome(name, child.state, "failed", "", child.error)
-            stand(run, child, "")
+            set_status(run, child, "")
             agent.alive -= 1  # leaving FAILED had counted it alive
             del run.agents[name]
             run.outcomes[name] = outcome
@@ -402,4 +402,4 @@ def _enter(run: Run, agent: Agent, state: str, text: str) -> None:
 
 def _sleep_or_go(run: Run, agent: Agent, at: float) -> None:
     set_timer(run, agent, at)
-    stand(run, agent, SLEEPING if at else READY)
+    set_status(run, agent, SLEEPING if at else READY)

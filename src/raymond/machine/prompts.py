@@ -5,35 +5,35 @@ from raymond.language.workflow import State, Workflow
 from raymond.machine import variables
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run, pool_of
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 
 BLOCKED = "(Tools that you need were refused. A person has looked at it: they may be allowed now. Try again.)"
 GO_ON = "(You were stopped at a limit of cost. There is more now: go on where you were.)"
 INTERRUPTED = "(Your last attempt at this was interrupted. What it changed may already be in the working tree.)"
 
 
-def prompt(run: Run, placed: Placed, agent: Agent) -> str:
+def prompt(run: Run, workspace: Workspace, agent: Agent) -> str:
     """The text of the agent's next turn."""
-    state = placed.workflow.states[agent.state]
+    state = workspace.workflow.states[agent.state]
     if not agent.reminder:
-        text = render(run, placed, agent, state.body)
+        text = render(run, workspace, agent, state.body)
     elif agent.capped:
         text = GO_ON
     elif agent.blocked:
         text = BLOCKED
     else:
-        text = remind(placed.workflow, state, agent.reminder)
+        text = remind(workspace.workflow, state, agent.reminder)
     if agent.reminder and not (agent.session and agent.backend == pool_of(run, agent.state)):
         # Who remembers nothing needs the whole prompt again.
-        text = f"{render(run, placed, agent, state.body)}\n\n{text}"
+        text = f"{render(run, workspace, agent, state.body)}\n\n{text}"
     return f"{INTERRUPTED}\n\n{text}" if agent.interrupted else text
 
 
-def render(run: Run, placed: Placed, agent: Agent, text: str) -> str:
+def render(run: Run, workspace: Workspace, agent: Agent, text: str) -> str:
     """`text` with the names bound in this visit replaced."""
     if "{{" not in text:
         return text
-    return template.render(text, variables.values(run, placed, agent), placed.workflow.lib)
+    return template.render(text, variables.values(run, workspace, agent), workspace.workflow.lib)
 
 
 def remind(workflow: Workflow, state: State, reason: str) -> str:

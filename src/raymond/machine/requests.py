@@ -24,7 +24,7 @@ from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
 from raymond.machine.schedule import reached
 from raymond.machine.transitions import Problem
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,19 +45,19 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of a retry: without the conversation."""
 
 
-def take(run: Run, placed: Placed, request: Request) -> list[Event]:
+def take(run: Run, workspace: Workspace, request: Request) -> list[Event]:
     """The events of `request`; none when it was taken before."""
     if request.id in run.requests:
         return []
-    follow = _follow(run, placed, request)
+    follow = _follow(run, workspace, request)
     if isinstance(follow, Problem):
         return [RequestTaken(request=request.id, kind=request.kind, problem=follow.reason)]
     return [RequestTaken(request=request.id, kind=request.kind), *follow]
 
 
-def problem(run: Run, placed: Placed, request: Request) -> Problem | None:
+def problem(run: Run, workspace: Workspace, request: Request) -> Problem | None:
     """Why `request` would be refused now."""
-    follow = _follow(run, placed, request)
+    follow = _follow(run, workspace, request)
     return follow if isinstance(follow, Problem) else None
 
 
@@ -102,7 +102,7 @@ def asking(run: Run) -> list[Agent]:
     return [agent for agent in run.agents.values() if agent.status == ASKING]
 
 
-def _follow(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
+def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | Problem:
     match request.kind:
         case "stop":
             if run.ended:
@@ -121,12 +121,12 @@ def _follow(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
             reason = "" if run.stopped or run.ended else reached(after)
             return [changed, *([RunStopped(kind="limit", reason=reason)] if reason else [])]
         case "answer":
-            return _answer(run, placed, request)
+            return _answer(run, workspace, request)
         case _:
-            return _agent(run, placed, request)
+            return _agent(run, workspace, request)
 
 
-def _answer(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
+def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | Problem:
     open_ones = asking(run)
     if request.agent:
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
@@ -138,14 +138,14 @@ def _answer(run: Run, placed: Placed, request: Request) -> list[Event] | Problem
         return Problem(
             f"several agents ask: {names}", f"say which one: raymond answer {_id(run)} {open_ones[0].id} TEXT"
         )
-    return transitions.end_ask(placed, run, open_ones[0], request.text)
+    return transitions.end_ask(workspace, run, open_ones[0], request.text)
 
 
 def _id(run: Run) -> str:
     return run.start.workflow_id
 
 
-def _agent(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
+def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Problem:
     agent = run.agents.get(request.agent)
     if not agent:
         return Problem(f"there is no agent {request.agent} left in {run.start.workflow_id}")
@@ -166,13 +166,13 @@ def _agent(run: Run, placed: Placed, request: Request) -> list[Event] | Problem:
                 return Problem(f"{agent.id} is {agent.status}, not failed or paused")
             return [AgentRetried(agent=agent.id, fresh=request.fresh)]
         case "move":
-            landing = transitions.land(placed, {}, request.state)
+            landing = transitions.land(workspace, {}, request.state)
             if isinstance(landing, Problem):
                 return landing
             return [AgentMoved(agent=agent.id, tag="moved", state=landing.state, input=request.text)]
         case "result":
-            return transitions.finish(placed, run, agent, request.text)
+            return transitions.finish(workspace, run, agent, request.text)
         case _:
             if agent.status == FAILED:
                 return Problem(f"{agent.id} has failed already")
-            return transitions.give_up(placed, run, agent, "given up", request.text or "given up by a person")
+            return transitions.give_up(workspace, run, agent, "given up", request.text or "given up by a person")

@@ -10,8 +10,8 @@ from raymond.language.policy import Policy
 from raymond.language.workflow import State, Workflow, mark_of
 from raymond.machine.events import RunStarted
 
-USUAL = "acceptEdits"
-_RANKS = {"plan": 0, "dontAsk": 1, "default": 1, USUAL: 2, "bypassPermissions": 3}
+DEFAULT = "acceptEdits"
+_RANKS = {"plan": 0, "dontAsk": 1, "default": 1, DEFAULT: 2, "bypassPermissions": 3}
 _SYNTAX = frozenset("(),")
 """Letters that end a pattern of tools: a gate with one of them names no tool, and must not name another one."""
 
@@ -33,7 +33,7 @@ def of(start: RunStarted, policy: Policy, given: Sequence[str] | None = None) ->
     # The command that checks the work may be run by who does the work.
     gates = tuple(f"Bash({command}:*)" for command in policy.gate if not _SYNTAX & set(command))
     narrowed = bool(policy.permission_mode or policy.allowed_tools)
-    given_mode = start.permission_mode or USUAL
+    given_mode = start.permission_mode or DEFAULT
     mode = policy.permission_mode or given_mode
     if _RANKS[mode] > _RANKS[given_mode] and not start.skip_permissions:
         mode = given_mode  # refused before the run began; files that changed since widen nothing either
@@ -53,7 +53,7 @@ def wider(workflow: Workflow, start: RunStarted, without: Collection[str] = ()) 
         if state.kind != "prompt" or start.backends.get(state.name, start.backend) in without:
             continue
         policy = state.policy
-        given = start.permission_mode or USUAL
+        given = start.permission_mode or DEFAULT
         if policy.permission_mode and _RANKS[policy.permission_mode] > _RANKS[given]:
             yield _finding(workflow, state, "permission_mode", policy.permission_mode, given)
         for tool in policy.allowed_tools:

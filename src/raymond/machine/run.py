@@ -82,9 +82,9 @@ def pool_of(run: Run, state: str) -> str:
 
 def hold(run: Run, agent: Agent, pool: str) -> None:
     """Let a ready agent stand in another queue."""
-    stand(run, agent, DECIDING)
+    set_status(run, agent, DECIDING)
     agent.held = pool
-    stand(run, agent, READY)
+    set_status(run, agent, READY)
 
 
 def set_timer(run: Run, agent: Agent, at: float) -> None:
@@ -111,7 +111,7 @@ def count_child(run: Run, agent: Agent, by: int) -> None:
         parent.alive += by
 
 
-def stand(run: Run, agent: Agent, status: str, pool: str = "") -> None:
+def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
     """Change a status and with it every queue and count that depends on it."""
     old = agent.status
     run.statuses[old] -= 1

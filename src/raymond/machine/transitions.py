@@ -25,7 +25,7 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 
 
 class Problem(Struct, frozen=True):
@@ -44,7 +44,7 @@ class Landing(Struct, frozen=True):
 
 def follow(
     run: Run,
-    placed: Placed,
+    workspace: Workspace,
     agent: Agent,
     asked: Sequence[Transition],
     *,
@@ -52,26 +52,26 @@ def follow(
     directories: Mapping[str, str],
 ) -> list[Event] | Problem:
     """The events of a permitted transition, or why it cannot be."""
-    asked = [_rendered(run, placed, agent, one) for one in asked]
+    asked = [_rendered(run, workspace, agent, one) for one in asked]
     forks = [one for one in asked if isinstance(one, Fork)]
-    problem = _misnamed(placed, asked) or _misplaced(asked, directories) or _crowded(run, len(forks))
-    problem = problem or _polluting(run, placed, agent, asked) or _unnamable(asked)
+    problem = _misnamed(workspace, asked) or _misplaced(asked, directories) or _crowded(run, len(forks))
+    problem = problem or _polluting(run, workspace, agent, asked) or _unnamable(asked)
     if problem:
         return problem
     last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
-    moved = _move(run, placed, agent, last, tag, time, directories, len(forks))
+    moved = _move(run, workspace, agent, last, tag, time, directories, len(forks))
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
         return moved  # nobody is forked by a visit that fails: tried again, it would fork them again
-    return [*_forked(placed, agent, forks, time, directories), *moved]
+    return [*_forked(workspace, agent, forks, time, directories), *moved]
 
 
-def _polluting(run: Run, placed: Placed, agent: Agent, asked: Sequence[Transition]) -> Problem | None:
+def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition]) -> Problem | None:
     """A call where the backend cannot branch would write into the conversation of its caller."""
     if not any(isinstance(one, Call) for one in asked) or backend_of(agent.pool) not in run.start.in_place:
         return None
-    if placed.workflow.states[agent.state].policy.in_place:
+    if workspace.workflow.states[agent.state].policy.in_place:
         return None
     return Problem("`<call>` cannot be used here: the conversation cannot branch", "use <function> instead")
 
@@ -84,12 +84,12 @@ def _unnamable(asked: Sequence[Transition]) -> Problem | None:
     return None
 
 
-def fail(run: Run, placed: Placed, agent: Agent, kind: str, error: str) -> list[Event]:
+def fail(run: Run, workspace: Workspace, agent: Agent, kind: str, error: str) -> list[Event]:
     """The visit failed: `on_error`, or the agent fails."""
-    state = placed.workflow.states.get(agent.state)
+    state = workspace.workflow.states.get(agent.state)
     target = state.policy.on_error if state else ""
     if target:
-        landing = land(placed, agent.visits or {}, target)
+        landing = land(workspace, agent.visits or {}, target)
         if isinstance(landing, Landing):
             return [
                 AgentMoved(
@@ -101,42 +101,42 @@ def fail(run: Run, placed: Placed, agent: Agent, kind: str, error: str) -> list[
                 )
             ]
         error = f"{error}; then on_error: {landing.reason}"
-    return give_up(placed, run, agent, kind, error)
+    return give_up(workspace, run, agent, kind, error)
 
 
-def give_up(placed: Placed, run: Run, agent: Agent, kind: str, error: str) -> list[Event]:
+def give_up(workspace: Workspace, run: Run, agent: Agent, kind: str, error: str) -> list[Event]:
     """The agent fails, and the wait of its parent may be over."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=error)
-    return [failed, *_parent(placed, run, agent)]
+    return [failed, *_parent(workspace, run, agent)]
 
 
-def finish(placed: Placed, run: Run, agent: Agent, text: str) -> list[Event]:
+def finish(workspace: Workspace, run: Run, agent: Agent, text: str) -> list[Event]:
     """Return `text` to the caller; with an empty stack the agent ends."""
     if not agent.stack:
         ended: Event = AgentEnded(agent=agent.id, result=text)
-        return [ended, *_parent(placed, run, agent)]
+        return [ended, *_parent(workspace, run, agent)]
     frame = agent.stack[-1]
-    landing = land(placed, frame.visits, frame.state)
+    landing = land(workspace, frame.visits, frame.state)
     if isinstance(landing, Problem):
-        return fail(run, placed, agent, "visits", landing.reason)
+        return fail(run, workspace, agent, "visits", landing.reason)
     return [AgentReturned(agent=agent.id, state=landing.state, result=text, instead_of=landing.instead_of)]
 
 
-def end_wait(placed: Placed, run: Run, agent: Agent, *, timed_out: bool = False) -> list[Event]:
+def end_wait(workspace: Workspace, run: Run, agent: Agent, *, timed_out: bool = False) -> list[Event]:
     """All children of `agent` have ended, or the time is over."""
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
-    landing = land(placed, agent.visits or {}, target)
+    landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Problem):
-        return fail(run, placed, agent, "visits", landing.reason)
+        return fail(run, workspace, agent, "visits", landing.reason)
     return [WaitEnded(agent=agent.id, state=landing.state, timed_out=timed_out, instead_of=landing.instead_of)]
 
 
-def end_ask(placed: Placed, run: Run, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
+def end_ask(workspace: Workspace, run: Run, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
     """A person answered, or nobody did in time."""
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
-    landing = land(placed, agent.visits or {}, target)
+    landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Problem):
-        return fail(run, placed, agent, "visits", landing.reason)
+        return fail(run, workspace, agent, "visits", landing.reason)
     return [
         AskEnded(
             agent=agent.id,
@@ -148,14 +148,14 @@ def end_ask(placed: Placed, run: Run, agent: Agent, answer: str, *, timed_out: b
     ]
 
 
-def land(placed: Placed, visits: Mapping[str, int], target: str) -> Landing | Problem:
+def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landing | Problem:
     """Where an agent that goes to `target` ends up, its visits counted."""
     seen: list[str] = []
     while True:
-        state = resolve(placed.workflow, target)
+        state = resolve(workspace.workflow, target)
         if isinstance(state, Unresolved):
             return Problem(state.reason, state.hint)
-        rules = placed.workflow.states[state].policy
+        rules = workspace.workflow.states[state].policy
         if not rules.max_visits or visits.get(state, 0) < rules.max_visits:
             return Landing(state, seen[0] if seen else "")
         if not rules.then:
@@ -168,7 +168,7 @@ def land(placed: Placed, visits: Mapping[str, int], target: str) -> Landing | Pr
 
 def _move(
     run: Run,
-    placed: Placed,
+    workspace: Workspace,
     agent: Agent,
     asked: Transition,
     tag: str,
@@ -178,15 +178,15 @@ def _move(
 ) -> list[Event]:
     match asked:
         case Goto() | Reset():
-            return _go(run, placed, agent, asked, tag, time, directories)
+            return _go(run, workspace, agent, asked, tag, time, directories)
         case Call() | Function():
-            return _go_into(run, placed, agent, asked)
+            return _go_into(run, workspace, agent, asked)
         case Wait():
-            return _wait(placed, run, agent, asked, time, forked)
+            return _wait(workspace, run, agent, asked, time, forked)
         case Ask():
-            return _ask(placed, run, agent, asked, time)
+            return _ask(workspace, run, agent, asked, time)
         case Result():
-            return finish(placed, run, agent, asked.text)
+            return finish(workspace, run, agent, asked.text)
         case Fork():
             raise AssertionError("forks are followed by what comes after them")
         case _:
@@ -195,16 +195,16 @@ def _move(
 
 def _go(
     run: Run,
-    placed: Placed,
+    workspace: Workspace,
     agent: Agent,
     asked: Goto | Reset,
     tag: str,
     time: float,
     directories: Mapping[str, str],
 ) -> list[Event]:
-    landing = land(placed, agent.visits or {}, asked.target)
+    landing = land(workspace, agent.visits or {}, asked.target)
     if isinstance(landing, Problem):
-        return fail(run, placed, agent, "visits", landing.reason)
+        return fail(run, workspace, agent, "visits", landing.reason)
     fresh = isinstance(asked, Reset)
     moved = AgentMoved(
         agent=agent.id,
@@ -219,15 +219,15 @@ def _go(
     return [moved]
 
 
-def _go_into(run: Run, placed: Placed, agent: Agent, asked: Call | Function) -> list[Event]:
-    landing = land(placed, {}, asked.target)
+def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Function) -> list[Event]:
+    landing = land(workspace, {}, asked.target)
     if isinstance(landing, Problem):
-        return fail(run, placed, agent, "visits", landing.reason)
+        return fail(run, workspace, agent, "visits", landing.reason)
     called = AgentCalled(
         agent=agent.id,
         tag="function" if isinstance(asked, Function) else "call",
         state=landing.state,
-        then=_name(placed, asked.then),
+        then=_name(workspace, asked.then),
         input=asked.input or "",
         model=asked.model if isinstance(asked, Function) else "",
         effort=asked.effort if isinstance(asked, Function) else "",
@@ -235,50 +235,50 @@ def _go_into(run: Run, placed: Placed, agent: Agent, asked: Call | Function) -> 
     return [called]
 
 
-def _wait(placed: Placed, run: Run, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
-    landing = _rest(placed, agent, asked.target, asked.timeout_next)
+def _wait(workspace: Workspace, run: Run, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
+    landing = _rest(workspace, agent, asked.target, asked.timeout_next)
     if isinstance(landing, Problem):
-        return fail(run, placed, agent, "visits", landing.reason)
+        return fail(run, workspace, agent, "visits", landing.reason)
     started = WaitStarted(
         agent=agent.id,
-        state=_name(placed, asked.target),
+        state=_name(workspace, asked.target),
         input=asked.input,
         deadline=time + asked.timeout if asked.timeout else ZERO,
-        timeout_state=_name(placed, asked.timeout_next),
+        timeout_state=_name(workspace, asked.timeout_next),
     )
     if agent.alive + forked:
         return [started]
     return [started, WaitEnded(agent=agent.id, state=landing.state, instead_of=landing.instead_of)]
 
 
-def _ask(placed: Placed, run: Run, agent: Agent, asked: Ask, time: float) -> list[Event]:
-    landing = _rest(placed, agent, asked.next, asked.timeout_next)
+def _ask(workspace: Workspace, run: Run, agent: Agent, asked: Ask, time: float) -> list[Event]:
+    landing = _rest(workspace, agent, asked.next, asked.timeout_next)
     if isinstance(landing, Problem):
-        return fail(run, placed, agent, "visits", landing.reason)
+        return fail(run, workspace, agent, "visits", landing.reason)
     started = AskStarted(
         agent=agent.id,
         question=asked.question,
-        state=_name(placed, asked.next),
+        state=_name(workspace, asked.next),
         deadline=time + asked.timeout if asked.timeout else ZERO,
-        timeout_state=_name(placed, asked.timeout_next),
+        timeout_state=_name(workspace, asked.timeout_next),
     )
     return [started]
 
 
-def _rest(placed: Placed, agent: Agent, target: str, timeout_target: str) -> Landing | Problem:
+def _rest(workspace: Workspace, agent: Agent, target: str, timeout_target: str) -> Landing | Problem:
     """Where a sleep will lead: known now, since nothing counts visits meanwhile."""
-    landing = land(placed, agent.visits or {}, target)
+    landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Landing) and timeout_target:
-        late = land(placed, agent.visits or {}, timeout_target)
+        late = land(workspace, agent.visits or {}, timeout_target)
         return late if isinstance(late, Problem) else landing
     return landing
 
 
 def _forked(
-    placed: Placed, agent: Agent, forks: Iterable[Fork], time: float, directories: Mapping[str, str]
+    workspace: Workspace, agent: Agent, forks: Iterable[Fork], time: float, directories: Mapping[str, str]
 ) -> Iterable[AgentStarted]:
     for number, fork in enumerate(forks, agent.forks + 1):
-        state = _name(placed, fork.target)
+        state = _name(workspace, fork.target)
         letters = "".join(c for c in state.rpartition(".")[0].lower() if c.isascii() and c.isalpha())[:6]
         yield AgentStarted(
             agent=f"{agent.id}_{letters or 'agent'}{number}",
@@ -291,36 +291,36 @@ def _forked(
         )
 
 
-def _parent(placed: Placed, run: Run, agent: Agent) -> list[Event]:
+def _parent(workspace: Workspace, run: Run, agent: Agent) -> list[Event]:
     """The end of the parent's wait, when `agent` was the last it waited for."""
     parent = run.agents.get(agent.parent)
     if agent.status == FAILED or not parent or agent.id not in (parent.children or ()):
         return []  # nobody counts on it
     if parent.status != WAITING or parent.alive != 1:
         return []
-    return end_wait(placed, run, parent)
+    return end_wait(workspace, run, parent)
 
 
-def _name(placed: Placed, target: str) -> str:
+def _name(workspace: Workspace, target: str) -> str:
     """The full name of a target that is known to resolve."""
     if not target:
         return ""
-    state = resolve(placed.workflow, target)
+    state = resolve(workspace.workflow, target)
     assert isinstance(state, str)
     return state
 
 
-def _rendered(run: Run, placed: Placed, agent: Agent, asked: Transition) -> Transition:
+def _rendered(run: Run, workspace: Workspace, agent: Agent, asked: Transition) -> Transition:
     if isinstance(asked, (Ask, Result)) or not asked.input:
         return asked
-    text = prompts.render(run, placed, agent, asked.input)
+    text = prompts.render(run, workspace, agent, asked.input)
     return asked if text == asked.input else replace(asked, input=text)
 
 
-def _misnamed(placed: Placed, asked: Iterable[Transition]) -> Problem | None:
+def _misnamed(workspace: Workspace, asked: Iterable[Transition]) -> Problem | None:
     for one in asked:
         for target in _targets(one):
-            state = resolve(placed.workflow, target)
+            state = resolve(workspace.workflow, target)
             if isinstance(state, Unresolved):
                 return Problem(state.reason, state.hint)
     return None

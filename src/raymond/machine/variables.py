@@ -1,29 +1,14 @@
 """What `{{name}}` and the environment of a script can say about a visit."""
 
 import msgspec
-from msgspec import Struct
 
 from raymond.language import policy
-from raymond.language.workflow import Workflow
-from raymond.machine.agent import Agent, file_name
+from raymond.machine.agent import Agent
 from raymond.machine.run import Run
+from raymond.machine.workspace import Workspace
 
 
-class Placed(Struct, frozen=True):
-    """A workflow with its folders on this machine."""
-
-    workflow: Workflow
-    workflow_dir: str
-    tasks_dir: str
-    uses_task_folder: bool = True
-    """Some text of the workflow speaks of it, so it has to be there."""
-
-    def task_folder(self, agent: str) -> str:
-        """Where the agent may keep files of its own."""
-        return f"{self.tasks_dir}/{file_name(agent)}"
-
-
-def values(run: Run, placed: Placed, agent: Agent) -> dict[str, str]:
+def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
     """Every name bound in this visit, built-in names first; those win over variables, variables over metadata."""
     start = run.start
     given = results(agent) if agent.results_are_input else agent.input
@@ -36,14 +21,14 @@ def values(run: Run, placed: Placed, agent: Agent) -> dict[str, str]:
         "state": agent.state,
         "visit": str((agent.visits or {}).get(agent.state, 1)),
         "attempt": str(agent.attempt),
-        "task_folder": placed.task_folder(agent.id),
-        "workflow_dir": placed.workflow_dir,
+        "task_folder": workspace.task_folder(agent.id),
+        "workflow_dir": workspace.workflow_dir,
     }
     if agent.results is not None:
         bound["results"] = results(agent)
     if agent.cause:
         bound["error"] = agent.cause
-    state = placed.workflow.states.get(agent.state)
+    state = workspace.workflow.states.get(agent.state)
     if state and state.policy.allowed_transitions:
         bound["transitions"] = policy.instructions(state.policy)
     for given_by in (agent.variables, start.metadata):

@@ -114,7 +114,7 @@ def _growing() -> re.Pattern[str]:
 _HALF_KEY = re.compile(rf"{HEADER}[A-Z0-9 ]*+(?:-{{0,5}}|(?<=PRIVATE KEY)-----[{BASE64}\s]*+(?:-{{1,5}}|-----EN?)?)\Z")
 
 
-class Found(Struct, frozen=True):
+class Match(Struct, frozen=True):
     """A place in a reading."""
 
     start: int
@@ -129,7 +129,7 @@ class Found(Struct, frozen=True):
     """A value of the environment: its name says more than a shape does."""
 
 
-class Reading(Struct, frozen=True):
+class Unescaped(Struct, frozen=True):
     """A text with its escapes undone, and where everything stood."""
 
     plain: str
@@ -139,7 +139,7 @@ class Reading(Struct, frozen=True):
     """The same places in the text."""
 
     @classmethod
-    def of(cls, text: str) -> "Reading":
+    def of(cls, text: str) -> "Unescaped":
         """Undo the escapes of `text`."""
         if "\\" not in text:
             return cls(text, [0], [0])
@@ -182,13 +182,13 @@ class Secrets:
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         """`values` says for each text the name it is known by."""
-        self._needles: dict[str, Found] = {}
+        self._needles: dict[str, Match] = {}
         marks = {"[secret]"}
         for value, name in (values or {}).items():
             mark = f"[secret {_spelled(name)}]"
             marks.add(mark)
             for needle in _needles(value):
-                self._needles.setdefault(needle, Found(0, len(needle), f"the value of {name}", mark, 0, True))
+                self._needles.setdefault(needle, Match(0, len(needle), f"the value of {name}", mark, 0, True))
         self._cores = {needle: max(_STABLE.findall(needle), key=len, default="") for needle in self._needles}
         self._marks = re.compile(_either(marks))
         self._sorted = sorted(self._needles.keys() | marks)
@@ -220,7 +220,7 @@ class Secrets:
         """What stands in `text`, in words; empty when nothing does."""
         if not self._suspects(text):
             return ""
-        return next((found.what for found in _merged(self._found(text, Reading.of(text).plain))), "")
+        return next((found.what for found in _merged(self._found(text, Unescaped.of(text).plain))), "")
 
     def passes(self, text: str) -> bool:
         """Whether whole lines have nothing in them, and nothing that more lines could make a secret of."""
@@ -235,7 +235,7 @@ class Secrets:
 
     def _pass(self, text: str, final: bool) -> tuple[str, str]:
         """The clean beginning of `text`, and the rest that must wait for more."""
-        reading = Reading.of(text if final else text[: _whole(text)])
+        reading = Unescaped.of(text if final else text[: _whole(text)])
         plain = reading.plain
         found = self._found(text, plain)
         stop = len(plain) if final else self._settled(plain, found)
@@ -248,7 +248,7 @@ class Secrets:
         end = len(text) if final else reading.source(stop)
         return "".join(pieces) + text[at:end], text[end:]
 
-    def _settled(self, plain: str, found: list[Found]) -> int:
+    def _settled(self, plain: str, found: list[Match]) -> int:
         """Up to where more text changes nothing."""
         stop = _half(plain)
         for begin in self._first.finditer(plain, max(0, len(plain) - self._longest + 1), stop):
@@ -263,14 +263,14 @@ class Secrets:
                 stop = start
         return stop
 
-    def _found(self, text: str, plain: str) -> list[Found]:
+    def _found(self, text: str, plain: str) -> list[Match]:
         """Every secret in `plain`, also those that overlap, in order, but none that touches a mark."""
         found = list(_shapes(plain)) if suspects(text) else []
         for needle, core in self._cores.items():
             at = plain.find(needle) if core in text else -1
             while at >= 0:
                 value = self._needles[needle]
-                found.append(Found(at, at + len(needle), value.what, value.mark, at, True))
+                found.append(Match(at, at + len(needle), value.what, value.mark, at, True))
                 at = plain.find(needle, at + 1)
         if not found:
             return []
@@ -314,7 +314,7 @@ def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
     """Line, column, length and kind of every token in a text that a person wrote."""
     if not suspects(text):
         return
-    reading = Reading.of(text)
+    reading = Unescaped.of(text)
     seen = -1
     for place in _merged(sorted(_shapes(reading.plain), key=lambda place: place.start)):
         if place.begin == seen:
@@ -344,7 +344,7 @@ def _half(plain: str) -> int:
     return min(found.start() if found else len(plain) for found in (key, half))
 
 
-def _shapes(plain: str) -> Iterator[Found]:
+def _shapes(plain: str) -> Iterator[Match]:
     at = 0
     while begin := _begin().search(plain, at):
         at = begin.start() + 1
@@ -359,7 +359,7 @@ def _shapes(plain: str) -> Iterator[Found]:
             break
 
 
-def _places(shape: Shape, token: re.Match[str]) -> Iterator[Found]:
+def _places(shape: Shape, token: re.Match[str]) -> Iterator[Match]:
     what = f"something that looks like {shape.what}"
     start, stop = token.span(token.re.groups)
     # The lines of a key are replaced one by one, so that the text keeps its lines.
@@ -369,12 +369,12 @@ def _places(shape: Shape, token: re.Match[str]) -> Iterator[Found]:
         else [(start, stop)]
     )
     for span in spans:
-        yield Found(*span, what, "[secret]", token.start())
+        yield Match(*span, what, "[secret]", token.start())
 
 
-def _merged(found: Iterable[Found]) -> Iterator[Found]:
+def _merged(found: Iterable[Match]) -> Iterator[Match]:
     """Those that overlap as one: the name of the longest, from the first beginning to the last end."""
-    cluster: list[Found] = []
+    cluster: list[Match] = []
     stop = 0
     for place in found:
         if cluster and place.start >= stop:
@@ -386,9 +386,9 @@ def _merged(found: Iterable[Found]) -> Iterator[Found]:
         yield _union(cluster, stop)
 
 
-def _union(cluster: list[Found], stop: int) -> Found:
+def _union(cluster: list[Match], stop: int) -> Match:
     longest = max(cluster, key=lambda place: (place.named, place.stop - place.start))
-    return Found(cluster[0].start, stop, longest.what, longest.mark, longest.begin, longest.named)
+    return Match(cluster[0].start, stop, longest.what, longest.mark, longest.begin, longest.named)
 
 
 def _parts(value: str) -> Iterator[str]:
@@ -398,7 +398,7 @@ def _parts(value: str) -> Iterator[str]:
         address = re.match(_URL, bare)
         bare = (address["password"] or "") if address else bare
         # Escapes that stand in the value itself are undone like those of the text: enough must remain.
-        if len(Reading.of(bare).plain) >= LEAST and not _is_known(bare) and not re.search(_SYNTAX, bare):
+        if len(Unescaped.of(bare).plain) >= LEAST and not _is_known(bare) and not re.search(_SYNTAX, bare):
             yield bare
 
 
@@ -424,7 +424,7 @@ def _needles(value: str) -> set[str]:
         import json  # eleven milliseconds that most runs need not spend
 
         forms = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
-    return {Reading.of(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}
+    return {Unescaped.of(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}
 
 
 def _spelled(name: str) -> str:

@@ -14,7 +14,7 @@ from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.run import Run
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
@@ -53,8 +53,8 @@ _BUILT_IN = {
 class ScriptStep(Step):
     """A script that runs; its pipes are read as it speaks."""
 
-    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent) -> None:
-        state = placed.workflow.states[agent.state]
+    def __init__(self, host: Host, run: Run, workspace: Workspace, agent: Agent) -> None:
+        state = workspace.workflow.states[agent.state]
         super().__init__(host, agent, state.policy)
         self._rules = state.policy
         self._run = run
@@ -72,11 +72,11 @@ class ScriptStep(Step):
         self._exit: int | None = None
         self._ended_at = FAR
         self._files: list[str] = []
-        self._start(placed, run, agent)
+        self._start(workspace, run, agent)
 
-    def _start(self, placed: Placed, run: Run, agent: Agent) -> None:
-        env = self._environment(run, placed, agent)
-        argv = interpreter(placed, agent.state) + [os.path.join(placed.workflow_dir, agent.state)]
+    def _start(self, workspace: Workspace, run: Run, agent: Agent) -> None:
+        env = self._environment(run, workspace, agent)
+        argv = interpreter(workspace, agent.state) + [os.path.join(workspace.workflow_dir, agent.state)]
         out, write_out = self.host.pipe()
         err, write_err = self.host.pipe()
         try:
@@ -100,8 +100,8 @@ class ScriptStep(Step):
         message = f"{what}: {(error.strerror or '').lower()}"
         self.fail("script", message, Spending(offset=self._record.end(error=message)))
 
-    def _environment(self, run: Run, placed: Placed, agent: Agent) -> dict[bytes, bytes]:
-        values = variables.values(run, placed, agent)
+    def _environment(self, run: Run, workspace: Workspace, agent: Agent) -> dict[bytes, bytes]:
+        values = variables.values(run, workspace, agent)
         env = self.host.environment.copy()
         room = LARGEST_TOGETHER
         left_out = False
@@ -120,7 +120,7 @@ class ScriptStep(Step):
             env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
         env[b"RAYMOND_STEP_KEY"] = f"{run.start.key}-{agent.id}-{agent.entered}".encode()
         env[MARK.encode()] = self.host.marks.of(agent.step).encode()
-        if placed.uses_task_folder:
+        if workspace.uses_task_folder:
             os.makedirs(values["task_folder"], 0o700, exist_ok=True)
         return env
 
@@ -286,11 +286,11 @@ def _what_failed(code: int, errors: str) -> tuple[str, str]:
     return "script", f"ended with exit code {code}{tail}"
 
 
-def interpreter(placed: Placed, state: str) -> list[str]:
+def interpreter(workspace: Workspace, state: str) -> list[str]:
     """The program that runs a script, by its ending."""
     match state.rpartition(".")[2]:
         case "py":
-            return [placed.workflow.settings.python or sys.executable]
+            return [workspace.workflow.settings.python or sys.executable]
         case "ps1":
             return ["pwsh", "-NoProfile", "-File"]
         case "bat":

@@ -10,19 +10,19 @@ from raymond.machine.agent import Agent
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 
 
-def turn_of(run: Run, placed: Placed, agent: Agent, spool: str) -> Turn:
+def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
     """The turn that `agent` is about to take, or takes; its folder lies below `spool`."""
-    policy = placed.workflow.states[agent.state].policy
+    policy = workspace.workflow.states[agent.state].policy
     may = rights.of(run.start, policy, run.allowed_tools)
     return Turn(
         agent=agent.id,
         state=agent.state,
         visit=(agent.prompted or {}).get(agent.state, 1),
         tries=agent.tries,
-        prompt=prompts.prompt(run, placed, agent),
+        prompt=prompts.prompt(run, workspace, agent),
         session=agent.turn_session,
         base=agent.turn_base,
         cwd=agent.cwd or run.start.cwd,

@@ -16,7 +16,7 @@ from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.machine.run import Run
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 from raymond.steps.spool import remove, turn_of
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
@@ -33,14 +33,14 @@ _CHUNK = 1 << 20
 class TurnStep(Step):
     """What every turn has, in this process or in another."""
 
-    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent) -> None:
-        state = placed.workflow.states[agent.state]
+    def __init__(self, host: Host, run: Run, workspace: Workspace, agent: Agent) -> None:
+        state = workspace.workflow.states[agent.state]
         super().__init__(host, agent, state.policy)
         self._rules = state.policy
         self._run = run
         self._denied: list[str] = []
         """What would allow the tools that were refused."""
-        self.turn = turn_of(run, placed, agent, host.spool)
+        self.turn = turn_of(run, workspace, agent, host.spool)
         self._record = host.transcripts.step(
             agent.id,
             step=agent.step,
@@ -52,8 +52,8 @@ class TurnStep(Step):
             base=agent.turn_base,
             sent=host.secrets.clean(self.turn.prompt),
         )
-        if placed.uses_task_folder:
-            os.makedirs(placed.task_folder(agent.id), 0o700, exist_ok=True)
+        if workspace.uses_task_folder:
+            os.makedirs(workspace.task_folder(agent.id), 0o700, exist_ok=True)
 
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
@@ -128,8 +128,8 @@ def _at(spent: Spending, offset: int) -> Spending:
 class DirectTurn(TurnStep):
     """A turn answered in this process."""
 
-    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, backend: Direct) -> None:
-        super().__init__(host, run, placed, agent)
+    def __init__(self, host: Host, run: Run, workspace: Workspace, agent: Agent, backend: Direct) -> None:
+        super().__init__(host, run, workspace, agent)
         self._backend = backend
         self._answer: Delayed = backend.answer(self.turn)
         self._due = self.began + self._answer.delay if self._answer.ending else FAR
@@ -173,9 +173,11 @@ def _write(cwd: str, writes: Mapping[str, str]) -> None:
 class ProgramTurn(TurnStep):
     """A turn of a program that reads its prompt from the spool and writes its output there, so it outlives us."""
 
-    def __init__(self, host: Host, run: Run, placed: Placed, agent: Agent, backend: Backend, *, found: bool) -> None:
+    def __init__(
+        self, host: Host, run: Run, workspace: Workspace, agent: Agent, backend: Backend, *, found: bool
+    ) -> None:
         """With `found`, the turn was started by an earlier driver and is settled, not started."""
-        super().__init__(host, run, placed, agent)
+        super().__init__(host, run, workspace, agent)
         self._backend = backend
         self.reader = Guarded(backend, self.turn)
         self._parts: list[bytes] = []

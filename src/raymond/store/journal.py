@@ -44,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-class Reading(Struct):
+class Folded(Struct):
     """A folded journal."""
 
     run: Run
@@ -166,7 +166,7 @@ def _write_new(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def read(project: Project, id: str) -> Reading:
+def read(project: Project, id: str) -> Folded:
     """Fold the journal of `id`, from its snapshot when that fits."""
     path = project.journal(id)
     data = files.read(path)
@@ -177,7 +177,7 @@ def read(project: Project, id: str) -> Reading:
     end = _fold(project, path, data, start, run)
     if run.started is None:
         raise _unbegun(path)
-    return Reading(run, end, torn=len(data) - end, folded_from=start)
+    return Folded(run, end, torn=len(data) - end, folded_from=start)
 
 
 def decisions(project: Project, id: str) -> list[Decision]:

@@ -4,7 +4,7 @@ import os
 
 from raymond.errors import JournalError
 from raymond.machine.run import Run
-from raymond.machine.variables import Placed
+from raymond.machine.workspace import Workspace
 from raymond.store import loader
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
@@ -19,7 +19,7 @@ def keep(project: Project, loaded: Loaded) -> None:
         files.replace(source, loaded.source, durable=True)
 
 
-def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
+def place(project: Project, run: Run, loaded: Loaded | None = None) -> Workspace:
     """The workflow of a run from its snapshot, unpacked in a private folder."""
     start = run.start
     if loaded is None:
@@ -48,4 +48,4 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Placed:
         ) from None
     uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
     uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
-    return Placed(workflow, folder, project.path("tasks", start.workflow_id), uses)
+    return Workspace(workflow, folder, project.path("tasks", start.workflow_id), uses)

@@ -92,7 +92,7 @@ class BackendContract:
 
     def test_a_turn_that_goes_on_remembers(self) -> None:
         """Both what was asked and what was answered."""
-        if self.make().can.remembers:
+        if self.make().can.continues:
             first = self.take("The word is amber.", "And mine is basalt.")
             second = self.take("Which are they?", "ok", base=first.reply)
             third = self.take("Again?", "ok", base=second.reply)
@@ -113,9 +113,9 @@ class BackendContract:
         """Where the program takes names; else it says its own, while the turn runs."""
         can = self.make().can
         taken = self.take("Say hello.", "hello")
-        if can.names and can.remembers:
+        if can.takes_session_ids and can.continues:
             assert taken.reply.session == taken.turn.session
-        elif can.remembers:
+        elif can.continues:
             assert Observation("session", taken.reply.session) in taken.observations
 
     def test_a_lost_reply_is_recalled(self) -> None:
@@ -136,7 +136,7 @@ class BackendContract:
         taken = self.take("Say hello.", "hello")
         assert taken.reply.spent.cost >= 0
         assert taken.reply.spent.tokens_in >= 0
-        if self.make().can.remembers:
+        if self.make().can.continues:
             second = self.take("Say hello.", "hello", base=taken.reply)
             assert second.reply.spent.tokens_out <= taken.reply.spent.tokens_out * 3 + 10
 

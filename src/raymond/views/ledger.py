@@ -11,7 +11,7 @@ from raymond.machine.events import (
     AgentStarted,
     AskEnded,
     Decision,
-    Spent,
+    StepEnded,
     StepFinished,
     StepStarted,
     WaitEnded,
@@ -71,14 +71,14 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 states[event.agent] = event.state
             elif isinstance(event, StepStarted):
                 started[event.agent] = event
-            elif isinstance(event, Spent) and event.agent in started:
+            elif isinstance(event, StepEnded) and event.agent in started:
                 turn = started.pop(event.agent)
                 if turn.backend:
                     found.append(_entry(run, decision.time, states.get(event.agent, ""), turn, event))
     return found
 
 
-def _entry(run: str, time: float, state: str, turn: StepStarted, event: Spent) -> Entry:
+def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnded) -> Entry:
     return Entry(
         run=run,
         state=state,

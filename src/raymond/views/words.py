@@ -27,7 +27,7 @@ from raymond.machine.events import (
     RunResumed,
     RunStarted,
     RunStopped,
-    Spent,
+    StepEnded,
     StepFailed,
     StepInterrupted,
     StepRefused,
@@ -75,12 +75,12 @@ def parked(run: Run) -> str:
 
 def cost_of(decisions: Iterable[Decision]) -> float:
     """What the steps that ended in these decisions cost."""
-    return sum(event.cost for decision in decisions for event in decision.events if isinstance(event, Spent))
+    return sum(event.cost for decision in decisions for event in decision.events if isinstance(event, StepEnded))
 
 
 def spent(decision: Decision) -> dict[str, str]:
     """What each agent's step that ended here cost, as people read it; nothing for those that cost nothing."""
-    ends = [event for event in decision.events if isinstance(event, Spent) and event.cost]
+    ends = [event for event in decision.events if isinstance(event, StepEnded) and event.cost]
     return {event.agent: f"{'~' if event.estimated else ''}{prices.show(event.cost)}" for event in ends}
 
 
