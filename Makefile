@@ -10,16 +10,19 @@ STAMP := .venv/.ready
 # Without compiled files every start of the program takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check bench torture e2e clean
+.PHONY: help demo test test-slow check bench torture e2e clean
 
 help: ## this list
-	@sed -n 's/^\([a-z0-9]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
 demo: $(STAMP) ## run the demo: no account, no network, no cost
 	@$(BIN)/raymond demo
 
-test: $(STAMP) ## all tests but torture and e2e
+test: $(STAMP) ## all tests but test-slow, torture and e2e; at most 3 minutes on 2 cores
 	@$(BIN)/python -m pytest
+
+test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families
+	@$(BIN)/python -m pytest -m slow -n 2
 
 check: $(STAMP) ## format, lint, types, imports
 	@$(BIN)/ruff format --check .

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pace import mostly_slow
 from raymond.machine.events import AgentFailed, AgentPaused, StepFailed, StepRefused, StepStarted
 from raymond.system import programs
 from running import Ran, Room, until
@@ -119,7 +120,7 @@ def test_a_folder_is_no_program(room):
     assert refused(room) == (5, f"error: there is no program `claude` on the PATH\n{INSTALL}")
 
 
-@pytest.mark.parametrize("version", ["1.0.3 (Claude Code)", "2.0.99", "0.9.1-beta"])
+@pytest.mark.parametrize("version", mostly_slow(["2.0.99", "1.0.3 (Claude Code)", "0.9.1-beta"]))
 def test_a_program_that_is_too_old(room, version):
     path = claude(room, f"echo '{version}'\n", beginning="#!/bin/sh\n")
     number = version.partition(" ")[0]
@@ -129,7 +130,7 @@ def test_a_program_that_is_too_old(room, version):
     assert room.command(FLOW).out == "done\n"
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.1.0", "2.10.3 (Claude Code)", "10.0.1"])
+@pytest.mark.parametrize("version", mostly_slow(["2.1", "2.1.0", "2.10.3 (Claude Code)", "10.0.1"]))
 def test_a_program_that_is_new_enough(room, version):
     claude(room, DOES, beginning=PLAYED.replace("2.1.325 (Claude Code)", version))
     assert room.command(FLOW).out == "done\n"
@@ -222,6 +223,7 @@ def test_a_program_that_crashes_is_tried_as_often_as_the_state_says_and_says_why
     mended(room)
 
 
+@pytest.mark.slow
 def test_a_line_of_thirty_megabytes_just_works(room):
     claude(room, "reply('x' * 30_000_000 + '<result>done</result>')")
     ran = room.command(ONCE)
@@ -230,11 +232,13 @@ def test_a_line_of_thirty_megabytes_just_works(room):
     assert len(turn["said"]) == 30_000_000 + len("<result>done</result>")
 
 
+@pytest.mark.slow
 def test_a_line_of_thirty_megabytes_that_means_nothing_is_passed_over(room):
     claude(room, "sys.stdout.write('x' * 30_000_000 + chr(10))\n" + DOES)
     assert room.command(ONCE).out == "done\n"
 
 
+@pytest.mark.slow
 def test_thirty_megabytes_without_an_end_are_a_crash(room):
     claude(room, "sys.stdout.write('{' * 30_000_000)")
     assert failure(room.command(ONCE)) == (1, "crash", "the program ended with exit code 0 without a result")
@@ -434,6 +438,7 @@ def test_files_that_changed_since_widen_no_rights(room):
     )
 
 
+@pytest.mark.slow
 def test_a_turn_that_had_to_be_killed_counts_what_it_said(room):
     hangs = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nreply('<result>said</result>')\nimport time; time.sleep(600)"
     claude(room, hangs)

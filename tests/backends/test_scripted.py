@@ -155,6 +155,7 @@ def test_a_turn_that_ends_at_its_cap_goes_on_in_its_conversation_when_there_is_m
     assert (second.base, first.cap, second.cap) == (first.session, 2.0, 3.0)
 
 
+@pytest.mark.slow
 def test_a_limit_of_one_model_leaves_the_others_open(run, backend):
     ran = run(
         "START.md: <fork>BIG</fork><fork>SMALL</fork><goto>END</goto>\n"
@@ -318,6 +319,7 @@ def test_a_limit_closes_the_backend_until_its_time_and_charges_no_attempt(run, b
     assert f"{backend} answers again" in ran.lines
 
 
+@pytest.mark.slow
 def test_while_a_backend_is_closed_scripts_go_on(run):
     ran = run(
         """
@@ -335,6 +337,7 @@ def test_a_limit_longer_than_a_day_stops_the_run_with_4(run, backend):
     assert f"run stops: {backend} is closed by its usage limit for 2d, longer than max_wait (1d)" in ran.lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["timeout", "max_time"])
 def test_silence_is_ended_by_the_time_the_policy_gives(run, room, how):
     ran = run("START.md: {silent: true}", {"START.md": f"---\n{how}: 300ms\nretries: 1\n---\nDo it."})

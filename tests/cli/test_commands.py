@@ -527,6 +527,7 @@ def test_a_command_that_fails_does_not_cost_the_run(room: Room) -> None:
     assert ran.lines[-1] == "a notification was not delivered (exit code 9)"
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_is_ended_and_does_not_cost_the_run(room: Room) -> None:
     ran = room.command(FAILS, "--notify", "sleep 600; true")
     assert (ran.code, ran.out) == (1, "")

@@ -299,6 +299,7 @@ def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume(room: Room) -
     assert ran(room).all(AgentRetried) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "what", "answer"),
     [
@@ -410,6 +411,7 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
     assert ran(room).run.outcomes["main_held1"].result == "held"
 
 
+@pytest.mark.slow
 def test_the_turn_of_an_agent_that_is_stopped_is_ended(room: Room) -> None:
     files = {"START.md": "", "replies.yaml": "START: {silent: true}"}
     with room.start("run", room.flow(files), "--id", "r", "--backend", "scripted-program") as live:
@@ -420,6 +422,7 @@ def test_the_turn_of_an_agent_that_is_stopped_is_ended(room: Room) -> None:
     assert (after.code, after.run.agents["main"].status, len(after.all(StepInterrupted))) == (3, "paused", 1)
 
 
+@pytest.mark.slow
 def test_an_agent_that_sleeps_is_stopped_and_resume_wakes_it(room: Room) -> None:
     files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
     with room.start("run", room.flow(files), "--id", "r") as live:
@@ -461,6 +464,7 @@ def test_an_agent_that_starts_nothing_or_is_gone_cannot_be_stopped(room: Room, a
     assert bytes_of(room) == before
 
 
+@pytest.mark.slow
 def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it(room: Room) -> None:
     pid = background(room, HELD, "started.r")
     os.kill(pid, signal.SIGSTOP)
@@ -499,6 +503,7 @@ def test_an_agent_whose_driver_was_killed_can_be_moved_without_doing_its_step_ag
     assert [event.step for event in story.all(StepInterrupted)] == [1]
 
 
+@pytest.mark.slow
 def test_a_limit_is_not_waited_out_when_a_person_says_now(room: Room) -> None:
     files = {
         "START.md": "Go.",

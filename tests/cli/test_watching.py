@@ -465,6 +465,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1
 
 
+@pytest.mark.slow
 @in_tmux
 def test_a_run_elsewhere_is_watched_and_answered_on_the_terminal(room: Room) -> None:
     pid = background(room, THREE)

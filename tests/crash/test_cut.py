@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from crash import runs
 from crash.runs import RICH, Story, Visit
+from pace import mostly_slow
 from raymond.errors import JournalError
 from raymond.machine.events import Decision
 from raymond.machine.evolve import fold
@@ -18,7 +19,7 @@ from raymond.store import journal
 from raymond.store.project import Project
 
 SLICES = 8
-"""The cuts are dealt out to this many tests, so that the workers share them."""
+"""The cuts are dealt out to this many tests, so that the workers share them and `make test` takes only the first."""
 SESSIONS = ("kept", "in flight lost", "all lost")
 
 
@@ -115,7 +116,7 @@ def test_every_turn_of_the_recorded_run_sees_what_it_should(recorded: Recorded) 
     }
 
 
-@pytest.mark.parametrize("slice_", range(SLICES))
+@pytest.mark.parametrize("slice_", mostly_slow(range(SLICES)))
 def test_cut_after_any_decision_the_run_ends_the_same(
     slice_: int, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +125,7 @@ def test_cut_after_any_decision_the_run_ends_the_same(
             take_up_cut(recorded, line, b"", sessions, tmp_path / f"{line} {sessions}", monkeypatch)
 
 
-@pytest.mark.parametrize("slice_", range(SLICES // 2))
+@pytest.mark.parametrize("slice_", mostly_slow(range(SLICES // 2)))
 def test_torn_inside_any_line_the_run_ends_as_if_cut_before_it(
     slice_: int, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +204,7 @@ def talks(project: Project, id: str, told: Story) -> dict[Visit, list[tuple[str,
     return {visit: runs.talk(project, id, session) for session, visit in told.sessions.items()}
 
 
-@pytest.mark.parametrize("slice_", range(SLICES))
+@pytest.mark.parametrize("slice_", mostly_slow(range(SLICES)))
 def test_every_byte_of_a_torn_line_folds_to_the_run_before_it(slice_: int, recorded: Recorded, tmp_path: Path) -> None:
     project, path = lone_journal(recorded, tmp_path)
     for line in range(1 + slice_, len(recorded.ends) - 1, SLICES):

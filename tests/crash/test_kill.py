@@ -7,6 +7,7 @@ import pytest
 
 from crash import torture
 from crash.runs import Story
+from pace import mostly_slow
 
 FEW = int(os.environ.get("RAYMOND_TORTURE", "15"))
 MANY = int(os.environ.get("RAYMOND_TORTURE", "500"))
@@ -19,7 +20,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Story:
     return torture.unbroken(tmp_path_factory.mktemp("unbroken"))
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + FEW))
+@pytest.mark.parametrize("seed", mostly_slow(range(FIRST, FIRST + FEW), daily=3))
 def test_killed_at_chance_moments_nothing_is_lost_or_done_twice(seed: int, unbroken: Story, tmp_path: Path) -> None:
     survive(seed, unbroken, tmp_path)
 

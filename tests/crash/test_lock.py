@@ -260,6 +260,7 @@ def test_a_stop_that_was_not_journaled_when_the_driver_died_stops_once(tmp_path:
     assert len(taken(project, id)) == 1
 
 
+@pytest.mark.slow
 def test_an_answer_left_for_a_driver_that_is_killed_reaches_the_next_one(tmp_path: Path) -> None:
     place = Gated(
         tmp_path,

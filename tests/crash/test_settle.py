@@ -13,6 +13,7 @@ import pytest
 
 from crash import runs, torture
 from crash.torture import ID, Place, alive, end, until
+from pace import mostly_slow
 from raymond.machine.events import RunResumed, StepFailed, StepFinished, StepInterrupted, StepStarted
 from raymond.machine.prompts import INTERRUPTED
 from raymond.store import journal, transcripts
@@ -90,7 +91,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             other.kill()
 
 
-@pytest.fixture(params=["", "1"], ids=["here", "portable"])
+@pytest.fixture(params=mostly_slow(["", "1"]), ids=["here", "portable"])
 def anywhere(request: pytest.FixtureRequest, scene: Scene) -> Scene:
     """Also as it is where there are no pidfds and no /proc."""
     if request.param:
@@ -218,6 +219,7 @@ def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene)
     assert not scene.marked()
 
 
+@pytest.mark.slow
 def test_the_leftovers_are_gone_before_the_step_runs_again(scene: Scene) -> None:
     """One that does not end when it is asked to is ended all the same."""
     end(scene.kill_driver())

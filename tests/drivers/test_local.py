@@ -138,6 +138,7 @@ def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path):
     assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
 
 
+@pytest.mark.slow
 def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_runs_again(tmp_path):
     """Once its pid is written down, which is all such a machine has to go by."""
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
@@ -476,6 +477,7 @@ def test_an_answer_reaches_a_live_run(room):
     assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines
 
 
+@pytest.mark.slow
 def test_a_request_delivered_twice_counts_once(room):
     files = {
         "START.sh": """echo '<fork next="ASK">WORK</fork>'""",
@@ -494,6 +496,7 @@ def test_a_request_delivered_twice_counts_once(room):
     assert len(ran.all(AskEnded)) == 1
 
 
+@pytest.mark.slow
 def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room):
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -503,6 +506,7 @@ def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room):
         assert live.wait().code == 0
 
 
+@pytest.mark.slow
 def test_a_request_that_cannot_be_read_is_put_aside_and_told(room):
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)

@@ -779,6 +779,7 @@ def test_the_block_is_seen_while_the_run_goes_on_and_nothing_of_it_after(room: R
         assert "".join(lines) == "".join(LEFT)
 
 
+@pytest.mark.slow
 @in_tmux
 def test_the_block_follows_the_size_of_the_terminal(room: Room) -> None:
     with terminal(room, WAITS) as pane:
@@ -868,6 +869,7 @@ def test_a_person_who_will_not_answer_ends_the_waiting(room: Room) -> None:
         ]
 
 
+@pytest.mark.slow
 @in_tmux
 def test_a_question_answered_elsewhere_goes_with_what_was_typed(room: Room) -> None:
     with terminal(room, {"START.sh": ASKS["ASK.sh"], "TOLD.sh": f"{GO}\n{ASKS['TOLD.sh']}"}) as pane:
@@ -942,6 +944,7 @@ def test_ctrl_z_gives_the_shell_a_clean_terminal_and_fg_brings_the_block_back(ro
         assert lines[lines.index("completed") - 1] == "TIME run completed"
 
 
+@pytest.mark.slow
 @in_tmux
 def test_after_ctrl_z_a_question_is_asked_again(room: Room) -> None:
     with in_shell(room, {"START.sh": ASKS["ASK.sh"], "TOLD.sh": ASKS["TOLD.sh"]}) as pane:
@@ -955,6 +958,7 @@ def test_after_ctrl_z_a_question_is_asked_again(room: Room) -> None:
         pane.sees("completed")
 
 
+@pytest.mark.slow
 @in_tmux
 def test_in_the_background_there_are_lines_and_no_block(room: Room) -> None:
     files = {"START.sh": f"{GO}\necho '<print>one</print><goto>NEXT</goto>'", "NEXT.sh": "exec sleep 600"}

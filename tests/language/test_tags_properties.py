@@ -323,6 +323,7 @@ def test_twice_the_text_is_twice_the_work(name: str, chunk: int) -> None:
     assert twice <= 30 * 2 * size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(HOSTILE)[:10])
 def test_a_megabyte_of_hostile_text_is_read(name: str) -> None:
     assert tags.read(HOSTILE[name](1 << 20)).transitions == ()
@@ -364,6 +365,7 @@ NOISE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "opening"),
     [(noise, "") for noise in NOISE]

@@ -11,7 +11,14 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from builders import Play, block, head
 from raymond.machine import decide, events, evolve, schedule
@@ -622,10 +629,15 @@ class Machine(RuleBasedStateMachine):
                 assert plain(evolve.fold(decisions[cut:], kept)) == whole
 
 
-Machine.TestCase.settings = settings(
-    max_examples=2000 if TORTURE else 120, stateful_step_count=100 if TORTURE else 50, deadline=None
-)
+Machine.TestCase.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
 TestTheCoreAndAReferenceAgree = Machine.TestCase
+
+
+@pytest.mark.slow
+def test_the_core_and_a_reference_agree_for_long() -> None:
+    number, steps = (2000, 100) if TORTURE else (120, 50)
+    long = settings(max_examples=number, stateful_step_count=steps, deadline=None)
+    run_state_machine_as_test(Machine, settings=long)
 
 
 # Whatever is said

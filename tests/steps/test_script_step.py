@@ -380,6 +380,7 @@ def test_a_script_that_speaks_is_not_silent(room):
     assert room.drive({"START.sh": script}).result == "spoke"
 
 
+@pytest.mark.slow
 def test_a_script_that_talks_for_ever_is_stopped_by_max_time(either):
     room, run = either
     ran = run({"START.sh": "# /// raymond\n# max_time: 300ms\n# ///\nwhile true; do echo .; sleep 0.02; done"})
@@ -398,6 +399,7 @@ def test_a_script_stopped_for_its_time_has_failed_whatever_it_says_then(room):
     assert failure(room.drive({"START.sh": script})) == "silent: said nothing for 0.2s"
 
 
+@pytest.mark.slow
 def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(either, impatient):
     room, run = either
     script = """
@@ -645,6 +647,7 @@ def noted(room: Room, name: str) -> int:
     return int(until(lambda: file.exists() and file.read_text(), name))
 
 
+@pytest.mark.slow
 def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_the_step_up(either):
     """The step ends with its process; the grandchild would hold its output for 1000 seconds."""
     room, run = either
@@ -711,6 +714,7 @@ def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room, impat
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_when_the_run_ends(tmp_path):
     """Its leader is gone and only the group is left."""
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
