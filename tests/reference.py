@@ -55,7 +55,7 @@ class Reference:
         return agent["held"] or self.pool(agent["state"])
 
     def model(self, agent: dict[str, Any]) -> str:
-        return self.states[agent["state"]].get("model") or agent["model"]
+        return str(self.states[agent["state"]].get("model") or agent["model"])
 
     def find(self, target: str) -> str | None:
         if target in self.states:
@@ -85,7 +85,7 @@ class Reference:
         at_work += [other for other, names in owed.items() for _ in names]
         backend = queue.split("/")[0]
         if queue == "scripts":
-            return at_work.count(queue) < self.limits["scripts"]
+            return bool(at_work.count(queue) < self.limits["scripts"])
         for name in {queue, backend}:
             most = self.limits["turns"]
             if name in self.closed:
@@ -126,7 +126,7 @@ class Reference:
         in_turns = [pool for word, pool in words if word == "running" and pool != "scripts"]
         backends = {queue.split("/")[0] for queue in self.queues} - {"scripts"}
         free = self.limits["turns"] * len(backends) - len(in_turns)
-        return max(rest / max(min(len(moving), free), 1), min(rest, 500)) / 10_000
+        return float(max(rest / max(min(len(moving), free), 1), min(rest, 500)) / 10_000)
 
     def overspent(self, agent: dict[str, Any], cost: float) -> bool:
         own = self.states[agent["state"]].get("budget", 0.0)
@@ -475,6 +475,8 @@ class Reference:
                 self.become(agent, "asking")
             case "result":
                 self.returned(agent, last["payload"])
+            case _:
+                raise AssertionError(last)
 
     def fork(self, agent: dict[str, Any], tag: dict[str, Any], before: dict[str, Any], directories: Any) -> None:
         agent["forks"] += 1
@@ -615,6 +617,8 @@ class Reference:
                 self.ask_over(agent, rest["timeout_next"] or rest["target"], "")
             case "waiting":
                 self.wait_over(agent, rest["timeout_next"] or rest["target"])
+            case _:
+                pass
 
     def stop(self, kind: str) -> None:
         if not self.stopped and not self.ended:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -25,6 +25,7 @@ from raymond.store import journal, loader, transcripts
 from raymond.store.project import Project
 from raymond.views.status import exit_code, main_result
 
+T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds until something that does not come is called missing; nothing is measured with it."""
 GO = "while [ ! -e go ]; do sleep 0.02; done"
@@ -35,7 +36,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def until(condition: Callable[[], Any], what: str) -> Any:
+def until(condition: Callable[[], T | None], what: str) -> T:
     """Wait for something to be true; what it is then."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -64,7 +65,7 @@ class Ran:
     def events(self) -> list[Event]:
         return self.room.events(self.id)
 
-    def all(self, *kinds: type) -> list[Any]:
+    def all(self, *kinds: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kinds)]
 
     @property
@@ -75,7 +76,8 @@ class Ran:
     def transcript(self, agent: str = "main") -> list[dict[str, Any]]:
         """One entry per step or turn of an agent: its lines put together."""
         folder = self.room.project.path("transcripts", self.id)
-        offsets = [event.offset for event in self.events if getattr(event, "offset", -1) >= 0 and event.agent == agent]
+        mine = [event for event in self.events if getattr(event, "agent", "") == agent]
+        offsets = [offset for event in mine if (offset := getattr(event, "offset", -1)) >= 0]
         return [_together(transcripts.read(folder, agent, offset)) for offset in offsets]
 
     def sessions(self, agent: str, state: str) -> list[str]:
@@ -102,7 +104,7 @@ class Live:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "raymond", *args],
                 cwd=room.path,
-                env=room.environment | environment,
+                env={**room.environment, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
