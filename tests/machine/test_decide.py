@@ -26,7 +26,7 @@ from raymond.machine.events import (
     StepStarted,
     WorkflowChanged,
 )
-from raymond.machine.inputs import Begin, Failure, Interruption, Output, Spending, Stop, Tick
+from raymond.machine.inputs import Begin, Failure, Input, Interruption, Output, Spending, Stop, Tick
 from raymond.machine.run import Run
 from raymond.views import words
 from raymond.views.status import exit_code, run_status
@@ -418,7 +418,9 @@ def test_what_trying_again_would_not_mend_fails_at_once(kind: str) -> None:
 def test_a_conversation_that_is_gone_fails_its_agent_and_says_the_way_out() -> None:
     play = at("A")
     play.fail("session", error="it is gone")
-    assert play.last[1].error == f"it is gone; raymond resume {play.run.start.workflow_id} --fresh goes on without it"
+    failed = play.last[1]
+    assert isinstance(failed, AgentFailed)
+    assert failed.error == f"it is gone; raymond resume {play.run.start.workflow_id} --fresh goes on without it"
 
 
 def test_a_failed_visit_goes_to_on_error() -> None:
@@ -1199,7 +1201,7 @@ def test_an_interruption_says_what_it_cost() -> None:
 
 def test_the_same_inputs_give_the_same_events() -> None:
     def told(play: Play) -> list[Any]:
-        inputs = [
+        inputs: list[Input] = [
             Begin(time=5.0, agent="main"),
             Output(time=6.0, agent="main", reading=tags.read("<fork next='A'>B</fork>"), session="s"),
             Begin(time=7.0, agent="main"),

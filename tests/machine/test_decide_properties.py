@@ -4,7 +4,7 @@ import json
 import os
 import random
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -139,7 +139,7 @@ def forks() -> Said:
 
 
 def nonsense() -> Said:
-    makers = [goto, wait, ask, fork, lambda: fork(target())]
+    makers: list[Callable[[], dict[str, Any]]] = [goto, wait, ask, fork, lambda: fork(target())]
     return [CHANCE.choice(makers)() for _ in range(CHANCE.choice([0, 0, 2, 3]))]
 
 
@@ -357,43 +357,43 @@ class Machine(RuleBasedStateMachine):
         self.play.say(written(said), name, cds=DIRECTORIES, cost=cost, **more)
         self.reference.output(name, said, cost, DIRECTORIES, **more)
 
-    @precondition(lambda self: schedule.owed(self.play.run))
+    @precondition(lambda self: bool(schedule.owed(self.play.run)))
     @rule()
     def every_owed_step_begins(self) -> None:
         while names := schedule.owed(self.play.run):
             self.begin_one(names[0])
             self.both_owe_the_same_steps()
 
-    @precondition(can_step)
+    @precondition(lambda self: bool(self.can_step()))
     @rule(who=WHO, said=MOVES, cost=COSTS, denied=DENIED)
     def an_agent_moves(self, who: int, said: Said, cost: float, denied: tuple[str, ...]) -> None:
         self.says(who, said, cost, denied)
 
-    @precondition(can_step)
+    @precondition(lambda self: bool(self.can_step()))
     @rule(first=MOVES, second=MOVES, third=FORKS)
     def everybody_goes_on(self, first: Said, second: Said, third: Said) -> None:
         for number, name in enumerate(self.can_step()):
             if name in self.can_step():
                 self.says(self.can_step().index(name), [first, second, third][number % 3], 0.0)
 
-    @precondition(can_step)
+    @precondition(lambda self: bool(self.can_step()))
     @rule(who=WHO, said=FORKS, cost=COSTS)
     def an_agent_forks(self, who: int, said: Said, cost: float) -> None:
         self.says(who, said, cost)
 
-    @precondition(can_step)
+    @precondition(lambda self: bool(self.can_step()))
     @rule(who=WHO, said=RESTS, cost=COSTS)
     def an_agent_rests(self, who: int, said: Said, cost: float) -> None:
         self.says(who, said, cost)
 
-    @precondition(can_step)
+    @precondition(lambda self: bool(self.can_step()))
     @rule(who=WHO, said=NONSENSE, cost=COSTS, times=st.sampled_from([1, 1, 4]))
     def an_agent_talks_nonsense(self, who: int, said: Said, cost: float, times: int) -> None:
         for _ in range(times):
             if self.can_step():
                 self.says(who, said, cost)
 
-    @precondition(can_step)
+    @precondition(lambda self: bool(self.can_step()))
     @rule(who=WHO, what=WHO, cost=COSTS, retry_in=st.sampled_from([-5.0, 0.0, 0.0, 30.0, 2000.0]))
     def a_step_fails(self, who: int, what: int, cost: float, retry_in: float) -> None:
         name = self.stepping(who)
@@ -429,7 +429,7 @@ class Machine(RuleBasedStateMachine):
     def turns(self) -> list[str]:
         return [name for name in self.can_step() if self.play.agent(name).pool != SCRIPTS]
 
-    @precondition(turns)
+    @precondition(lambda self: bool(self.turns()))
     @rule(who=WHO, retry_in=st.sampled_from([0.0, 30.0]))
     def a_model_closes_and_those_that_need_it_wait(self, who: int, retry_in: float) -> None:
         names = self.turns()
@@ -463,7 +463,7 @@ class Machine(RuleBasedStateMachine):
 
     # time and people
 
-    @precondition(lambda self: schedule.wake_at(self.play.run) or not self.can_step())
+    @precondition(lambda self: bool(schedule.wake_at(self.play.run)) or not self.can_step())
     @rule(seconds=st.sampled_from([0.0, 1.0, 5.0, 15.0, 60.0, 300.0, 1000.0, -1.0, -100.0]))
     def time_passes(self, seconds: float) -> None:
         self.play.now += seconds
@@ -477,7 +477,7 @@ class Machine(RuleBasedStateMachine):
         words = ("asking", "waiting", "sleeping", "paused", "failed")
         return [agent.id for agent in self.play.run.agents.values() if agent.status in words]
 
-    @precondition(stuck)
+    @precondition(lambda self: bool(self.stuck()))
     @rule(kind=st.sampled_from(["answer", "retry", "move", "give_up", "result"]), who=WHO, text=TEXTS, state=STATE)
     def a_person_asks_for_an_agent(self, kind: Any, who: int, text: str, state: str) -> None:
         agents = self.play.run.agents.values()
@@ -522,9 +522,11 @@ class Machine(RuleBasedStateMachine):
                 self.limit(max_turns=self.play.run.turns + which, allowed_tools=["Edit"])
             case "unlimited":
                 self.limit(budget=0.0, max_iterations=0, max_turns=0)
+            case _:
+                pass  # there is nothing to cut, or nothing to take twice
 
     def limit(self, **changed: Any) -> None:
-        known = {"budget": None, "max_iterations": None, "max_turns": None, "allowed_tools": []}
+        known: dict[str, Any] = {"budget": None, "max_iterations": None, "max_turns": None, "allowed_tools": []}
         self.request("limits", known | changed)
 
     @precondition(lambda self: self.play.run.stopped or self.play.run.ended or self.play.run.closed)

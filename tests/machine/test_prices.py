@@ -23,7 +23,7 @@ OWN = Prices(own={"mine": Price(input=2.0, output=8.0, cached=0.5), "gpt-5.5": P
         (Tokens(input=0, cached=MILLION), 0.5),
     ],
 )
-def test_what_tokens_cost(tokens, dollars):
+def test_what_tokens_cost(tokens: Tokens, dollars: float) -> None:
     assert OWN.cost("mine", tokens) == dollars
 
 
@@ -37,35 +37,36 @@ def test_what_tokens_cost(tokens, dollars):
         ("gpt-5.4-mini-2026-03-17", 0.75),
     ],
 )
-def test_a_dated_form_of_a_model_costs_what_the_model_costs(model, dollars):
+def test_a_dated_form_of_a_model_costs_what_the_model_costs(model: str, dollars: float) -> None:
     assert Prices().cost(model, Tokens(input=MILLION)) == dollars
 
 
 @pytest.mark.parametrize("model", ["", "gpt-nobody", "gpt-5.5-pro", "gpt-5.4-2", "xgpt-5.5"])
-def test_a_model_that_only_resembles_one_has_no_price(model):
+def test_a_model_that_only_resembles_one_has_no_price(model: str) -> None:
     assert Prices().cost(model, Tokens(input=MILLION)) is None
 
 
-def test_of_two_names_that_fit_the_longer_one_counts():
+def test_of_two_names_that_fit_the_longer_one_counts() -> None:
     own = {"m": Price(input=1.0, output=1.0), "m-20": Price(input=3.0, output=3.0)}
     assert Prices(own=own).cost("m-20-2026-01-01", Tokens(input=MILLION)) == 3.0
 
 
-def test_what_a_person_set_goes_before_the_table():
+def test_what_a_person_set_goes_before_the_table() -> None:
     assert OWN.cost("gpt-5.5", Tokens(input=MILLION)) == 1.0
     assert OWN.cost("gpt-5.4", Tokens(input=MILLION)) == 2.5
     assert Prices(own={"gpt-5.5": Price(input=0.0, output=0.0)}).cost("gpt-5.5", Tokens(input=MILLION)) == 0.0
 
 
 @pytest.mark.parametrize("model", USUAL)
-def test_every_price_of_the_table_is_a_likely_one(model):
+def test_every_price_of_the_table_is_a_likely_one(model: str) -> None:
     """To catch a slip of the decimal point: reading from a cache is cheapest, writing dearest, all by the usual factors."""
     price = USUAL[model]
     assert 0.05 <= price.input <= 15
+    assert price.cached is not None
     assert 0.02 <= price.cached / price.input <= 0.15
     assert 4 <= price.output / price.input <= 8.5
 
 
-def test_the_table_is_dated_and_an_unknown_turn_has_a_price():
+def test_the_table_is_dated_and_an_unknown_turn_has_a_price() -> None:
     assert date.fromisoformat(DATED).year >= 2026
     assert Prices().unknown_turn == UNKNOWN_TURN > 0

@@ -20,6 +20,7 @@ from raymond.machine.events import (
     RequestTaken,
     RunResumed,
     RunStopped,
+    StepInterrupted,
     StepStarted,
     WaitEnded,
 )
@@ -304,6 +305,8 @@ def test_any_agent_that_does_not_run_can_be_moved(how: str) -> None:
             play.say('<ask next="N" timeout="5m">why?</ask>')
         case "waiting":
             play.say("<fork>A</fork><wait timeout='5m'>N</wait>")
+        case _:
+            pass
     assert play.main.status == how
     session = play.main.session
     assert play.ask("move", id="r", agent="main", state="B", text="x") == [
@@ -453,6 +456,7 @@ def test_a_step_whose_driver_died_is_ended_before_a_person_decides() -> None:
     play.begin()
     assert play.run.reserved == 10.0
     [cut] = requests.cut(play.run, "main", spent)
+    assert isinstance(cut, StepInterrupted)
     assert (cut.step, cut.cost, cut.estimated, cut.unknown) == (1, 0.25, True, True)
     play.commit([cut])
     assert (play.main.status, play.run.unpriced, play.run.cost, play.run.reserved) == ("ready", 1, 0.25, 0.0)
@@ -473,6 +477,7 @@ def test_a_limit_that_lasts_longer_than_is_waited_for_stops_a_run_that_is_resume
     play = Play(FILES, max_wait=0.0)
     play.fail("limit", retry_at=START + 3600)
     [*_, stopped] = requests.resume(play.run, "1.0", now=play.now)
+    assert isinstance(stopped, RunStopped)
     assert stopped.reason == "claude is closed by its usage limit for 1h, longer than max_wait (0s)"
     assert not any(
         isinstance(event, RunStopped) for event in requests.resume(play.run, "1.0", now=play.now, at_once=True)
