@@ -101,13 +101,13 @@ def mended(room: Room, *args: str) -> Ran:
 # --- before a run begins
 
 
-def test_a_program_that_is_not_installed(room):
+def test_a_program_that_is_not_installed(room: Room) -> None:
     assert refused(room) == (5, f"error: there is no program `claude` on the PATH\n{INSTALL}")
     claude(room, DOES)
     assert room.command(FLOW).out == "done\n"
 
 
-def test_a_program_that_is_not_executable(room):
+def test_a_program_that_is_not_executable(room: Room) -> None:
     path = claude(room, DOES)
     path.chmod(0o644)
     assert refused(room) == (5, f"error: {path} is not executable: chmod +x {path}\n{INSTALL}")
@@ -115,13 +115,13 @@ def test_a_program_that_is_not_executable(room):
     assert room.command(FLOW).out == "done\n"
 
 
-def test_a_folder_is_no_program(room):
+def test_a_folder_is_no_program(room: Room) -> None:
     (room.path.parent / "bin" / "claude").mkdir()
     assert refused(room) == (5, f"error: there is no program `claude` on the PATH\n{INSTALL}")
 
 
 @pytest.mark.parametrize("version", mostly_slow(["2.0.99", "1.0.3 (Claude Code)", "0.9.1-beta"]))
-def test_a_program_that_is_too_old(room, version):
+def test_a_program_that_is_too_old(room: Room, version: str) -> None:
     path = claude(room, f"echo '{version}'\n", beginning="#!/bin/sh\n")
     number = version.partition(" ")[0]
     error = f"error: {path} is Claude Code {number}; Raymond needs 2.1 or later\nhint: claude update\n"
@@ -131,7 +131,7 @@ def test_a_program_that_is_too_old(room, version):
 
 
 @pytest.mark.parametrize("version", mostly_slow(["2.1", "2.1.0", "2.10.3 (Claude Code)", "10.0.1"]))
-def test_a_program_that_is_new_enough(room, version):
+def test_a_program_that_is_new_enough(room: Room, version: str) -> None:
     claude(room, DOES, beginning=PLAYED.replace("2.1.325 (Claude Code)", version))
     assert room.command(FLOW).out == "done\n"
 
@@ -145,12 +145,12 @@ def test_a_program_that_is_new_enough(room, version):
     ],
     ids=["garbage", "nothing", "long"],
 )
-def test_a_program_that_says_no_version(room, body, what):
+def test_a_program_that_says_no_version(room: Room, body: str, what: str) -> None:
     path = claude(room, body, beginning="#!/bin/sh\n")
     assert refused(room) == (5, f"error: {path} says no version: {what}\nhint: claude update\n")
 
 
-def test_a_program_that_says_no_version_in_time(room, monkeypatch):
+def test_a_program_that_says_no_version_in_time(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not waited for here: that it is given up is what counts."""
     path = claude(room, "sleep 1000", beginning="#!/bin/sh\n")
     monkeypatch.setattr(programs, "PATIENCE", 0.2)
@@ -159,20 +159,22 @@ def test_a_program_that_says_no_version_in_time(room, monkeypatch):
     room.nothing_runs()
 
 
-def test_a_program_that_leaves_something_behind_when_asked_for_its_version(room, monkeypatch):
+def test_a_program_that_leaves_something_behind_when_asked_for_its_version(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TEST_ROOM", str(room.path))
     path = claude(room, "echo 2.1.5; sleep 1000 >/dev/null 2>&1 &\n", beginning="#!/bin/sh\n")
     assert programs.version(str(path)) == ("2.1.5", "")
     room.nothing_runs()
 
 
-def test_a_program_of_another_machine(room):
+def test_a_program_of_another_machine(room: Room) -> None:
     path = claude(room, "", beginning="\x7fELF nonsense")
     code, error = refused(room)
     assert (code, error.splitlines()[0]) == (5, f"error: {path} cannot be started: exec format error")
 
 
-def test_names_in_the_environment_that_are_no_text_are_no_fault(room):
+def test_names_in_the_environment_that_are_no_text_are_no_fault(room: Room) -> None:
     path = claude(room, DOES)
     script = "import sys; from raymond.system import programs; print(programs.version(sys.argv[1], ('X',)))"
     env = {os.fsencode(name): os.fsencode(value) for name, value in room.environment.items()}
@@ -193,7 +195,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", ["garbage", "garbage in bytes", "half a line", "nothing"])
-def test_what_is_no_result_is_a_crash_and_the_run_goes_on_when_it_is_mended(room, name):
+def test_what_is_no_result_is_a_crash_and_the_run_goes_on_when_it_is_mended(room: Room, name: str) -> None:
     body, how, cost = BROKEN[name]
     claude(room, "if 'Begin' in prompt:\n    reply('<goto>NEXT</goto>')\n    sys.exit()\n" + body)
     ran = room.command(FLOW)
@@ -215,7 +217,7 @@ def test_what_is_no_result_is_a_crash_and_the_run_goes_on_when_it_is_mended(room
     assert (third.base, again.run.cost) == (first.session, 0.5 + cost)
 
 
-def test_a_program_that_crashes_is_tried_as_often_as_the_state_says_and_says_why(room):
+def test_a_program_that_crashes_is_tried_as_often_as_the_state_says_and_says_why(room: Room) -> None:
     claude(room, "sys.exit('TypeError: undefined is not a function')")
     ran = room.command({"START.md": "---\nretries: 2\n---\nGo on."})
     why = "the program ended with exit code 1 without a result: TypeError: undefined is not a function"
@@ -224,7 +226,7 @@ def test_a_program_that_crashes_is_tried_as_often_as_the_state_says_and_says_why
 
 
 @pytest.mark.slow
-def test_a_line_of_thirty_megabytes_just_works(room):
+def test_a_line_of_thirty_megabytes_just_works(room: Room) -> None:
     claude(room, "reply('x' * 30_000_000 + '<result>done</result>')")
     ran = room.command(ONCE)
     assert (ran.code, ran.out) == (0, "done\n")
@@ -233,19 +235,19 @@ def test_a_line_of_thirty_megabytes_just_works(room):
 
 
 @pytest.mark.slow
-def test_a_line_of_thirty_megabytes_that_means_nothing_is_passed_over(room):
+def test_a_line_of_thirty_megabytes_that_means_nothing_is_passed_over(room: Room) -> None:
     claude(room, "sys.stdout.write('x' * 30_000_000 + chr(10))\n" + DOES)
     assert room.command(ONCE).out == "done\n"
 
 
 @pytest.mark.slow
-def test_thirty_megabytes_without_an_end_are_a_crash(room):
+def test_thirty_megabytes_without_an_end_are_a_crash(room: Room) -> None:
     claude(room, "sys.stdout.write('{' * 30_000_000)")
     assert failure(room.command(ONCE)) == (1, "crash", "the program ended with exit code 0 without a result")
     mended(room)
 
 
-def test_a_login_that_is_missing_pauses_the_run_until_somebody_has_logged_in(room):
+def test_a_login_that_is_missing_pauses_the_run_until_somebody_has_logged_in(room: Room) -> None:
     words = "Not logged in · Please run /login"
     claude(room, f"reply('<goto>NEXT</goto>') if 'Begin' in prompt else fail('authentication_failed', {words!r})")
     words += " (start `claude` once and log in, or set ANTHROPIC_API_KEY)"
@@ -267,7 +269,7 @@ def test_a_login_that_is_missing_pauses_the_run_until_somebody_has_logged_in(roo
     assert mended(room).run.cost == 0.5
 
 
-def test_a_model_that_nobody_knows_fails_at_once(room):
+def test_a_model_that_nobody_knows_fails_at_once(room: Room) -> None:
     words = "There's an issue with the selected model (nobody-1)."
     claude(room, f"fail('model_not_found', {words!r}, api_error_status=404)")
     ran = room.command({"START.md": "Go on."}, "--model", "nobody-1")
@@ -275,14 +277,14 @@ def test_a_model_that_nobody_knows_fails_at_once(room):
     mended(room)
 
 
-def test_a_program_that_went_away_between_two_steps(room):
+def test_a_program_that_went_away_between_two_steps(room: Room) -> None:
     claude(room, "pathlib.Path(sys.argv[0]).unlink()\n" + DOES)
     ran = room.command(FLOW)
     assert failure(ran) == (1, "setup", "cannot start claude: no such file or directory")
     mended(room)
 
 
-def test_a_directory_that_went_away_between_two_steps(room):
+def test_a_directory_that_went_away_between_two_steps(room: Room) -> None:
     (room.path / "work").mkdir()
     claude(room, "shutil.rmtree(os.getcwd())\n" + DOES)
     ran = room.command(FLOW, "--cd", "work")
@@ -313,7 +315,7 @@ RESULT = (
         pytest.param(RESULT, id="as a result"),
     ],
 )
-def test_a_conversation_that_is_gone_is_named_and_can_be_done_without(room, how):
+def test_a_conversation_that_is_gone_is_named_and_can_be_done_without(room: Room, how: str) -> None:
     gone = GONE.replace("AS_A_RESULT", how)
     claude(room, gone + "reply('<goto>NEXT</goto>') if 'Begin' in prompt else fail('authentication_failed', 'log in')")
     assert room.command(FLOW).code == 5
@@ -334,7 +336,7 @@ def test_a_conversation_that_is_gone_is_named_and_can_be_done_without(room, how)
 # --- what prompts and replies say
 
 
-def test_a_prompt_that_shows_tags_as_examples_in_code_runs(room):
+def test_a_prompt_that_shows_tags_as_examples_in_code_runs(room: Room) -> None:
     shown = """\
     Begin. End with one of the tags, such as `<goto>NEXT.md</goto>`:
 
@@ -351,7 +353,7 @@ def test_a_prompt_that_shows_tags_as_examples_in_code_runs(room):
     assert "\n<goto>NOWHERE</goto>\n" in ran.transcript()[0]["sent"]
 
 
-def test_a_reply_that_shows_tags_as_examples_in_code_means_its_last_one(room):
+def test_a_reply_that_shows_tags_as_examples_in_code_means_its_last_one(room: Room) -> None:
     claude(
         room, "reply('I could say `<goto>NOWHERE</goto>`.\\n\\n```\\n<goto>NEXT</goto>\\n```\\n<result>done</result>')"
     )
@@ -359,7 +361,7 @@ def test_a_reply_that_shows_tags_as_examples_in_code_means_its_last_one(room):
     assert (ran.code, ran.out, ran.all(StepRefused)) == (0, "done\n", [])
 
 
-def test_a_tag_that_only_another_state_may_use_is_refused_with_those_that_are_allowed_here(room):
+def test_a_tag_that_only_another_state_may_use_is_refused_with_those_that_are_allowed_here(room: Room) -> None:
     flow = {
         "START.md": "---\nallowed_transitions: [{tag: goto, target: NEXT.md}]\n---\nBegin.",
         "NEXT.md": "---\nallowed_transitions: [{tag: result}]\n---\nGo on.",
@@ -394,40 +396,42 @@ ODD = {
 
 
 @pytest.mark.parametrize("line", ODD.values(), ids=ODD)
-def test_an_odd_line_is_passed_over_and_the_turn_counts(room, line):
+def test_an_odd_line_is_passed_over_and_the_turn_counts(room: Room, line: str) -> None:
     raw = "def raw(data):\n    sys.stdout.flush(); sys.stdout.buffer.write(data + b'\\n'); sys.stdout.flush()\n"
     claude(room, f"{raw}{line}\nreply('<result>fine</result>')")
     ran = room.command(ONCE)
     assert (ran.code, ran.result, ran.run.cost) == (0, "fine", 0.25)
 
 
-def test_a_program_that_speaks_twice_is_believed_the_first_time_and_both_are_paid(room):
+def test_a_program_that_speaks_twice_is_believed_the_first_time_and_both_are_paid(room: Room) -> None:
     claude(room, "reply('<result>first</result>'); reply('I am still here.')")
     ran = room.command(ONCE)
     assert (ran.code, ran.result, ran.run.cost) == (0, "first", 0.5)
 
 
-def test_a_reset_beyond_all_calendars_is_one_that_nobody_knows(room):
+def test_a_reset_beyond_all_calendars_is_one_that_nobody_knows(room: Room) -> None:
     limit = 'say(type="rate_limit_event", rate_limit_info=dict(status="rejected", resetsAt=1.8e12))'
     claude(room, f"{limit}\nfail('usage_limit_reached', 'used up', api_error_status=429)")
     room.environment["RAYMOND_MAX_WAIT"] = "0s"
     ran = room.command(ONCE)
+    assert ran.run.stopped
     assert (ran.code, ran.run.stopped.reason) == (
         4,
         "claude is closed by its usage limit for 15m, longer than max_wait (0s)",
     )
     again = room.resume()
+    assert again.run.stopped
     assert (again.code, again.run.stopped.kind) == (4, "limit"), "nor does a resume wait for it"
 
 
-def test_a_model_that_no_program_could_be_told_is_refused(room):
+def test_a_model_that_no_program_could_be_told_is_refused(room: Room) -> None:
     claude(room, 'reply(\'<function return="NEXT" model="a\\0b">NEXT</function>\')')
     ran = room.command({"START.md": "Begin.", "NEXT.md": "Go on."})
     assert ran.code == 1
     assert "`model` and `effort` of `<function>` are plain names (asked 4 times)" in ran.run.agents["main"].error
 
 
-def test_files_that_changed_since_widen_no_rights(room):
+def test_files_that_changed_since_widen_no_rights(room: Room) -> None:
     claude(room, "fail('authentication_failed', 'log in')")
     room.command(ONCE)
     (room.path.parent / "flow" / "START.md").write_text("---\npermission_mode: bypassPermissions\n---\nBegin.\n")
@@ -439,7 +443,7 @@ def test_files_that_changed_since_widen_no_rights(room):
 
 
 @pytest.mark.slow
-def test_a_turn_that_had_to_be_killed_counts_what_it_said(room):
+def test_a_turn_that_had_to_be_killed_counts_what_it_said(room: Room) -> None:
     hangs = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nreply('<result>said</result>')\nimport time; time.sleep(600)"
     claude(room, hangs)
     with room.start("run", room.flow(ONCE), "--id", "r") as live:

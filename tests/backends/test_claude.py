@@ -1,7 +1,9 @@
 """Claude Code as a backend, without the program: what would be started, and what its recorded output means."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,38 +24,46 @@ DENIED = "AskUserQuestion,EnterPlanMode,ExitPlanMode"
 USUAL = ["--permission-mode", "acceptEdits", "--disallowedTools", DENIED]
 
 
-def turn(**given) -> Turn:
-    usual = {"agent": "main", "state": "START.md", "visit": 1, "tries": 0, "prompt": "hi", "cwd": "/", "spool": "/s"}
+def turn(**given: Any) -> Turn:
+    usual: dict[str, Any] = {
+        "agent": "main",
+        "state": "START.md",
+        "visit": 1,
+        "tries": 0,
+        "prompt": "hi",
+        "cwd": "/",
+        "spool": "/s",
+    }
     return Turn(**(usual | {"session": SESSION} | given))
 
 
-def argv(backend: Claude | None = None, **given) -> list[str]:
+def argv(backend: Claude | None = None, **given: Any) -> list[str]:
     return (backend or Claude(Setup(name="claude"))).command(turn(**given)).argv
 
 
 # --- what is started
 
 
-def test_a_fresh_turn_begins_a_session_under_the_id_that_is_in_the_journal():
+def test_a_fresh_turn_begins_a_session_under_the_id_that_is_in_the_journal() -> None:
     assert argv() == [*FIXED, "--session-id", SESSION, *USUAL]
 
 
-def test_a_turn_that_continues_branches():
+def test_a_turn_that_continues_branches() -> None:
     assert argv(base=BASE) == [*FIXED, "--session-id", SESSION, "--resume", BASE, "--fork-session", *USUAL]
 
 
-def test_model_and_effort_are_said_in_every_turn():
+def test_model_and_effort_are_said_in_every_turn() -> None:
     said = ["--model", "sonnet", "--effort", "high"]
     assert argv(model="sonnet", effort="high") == [*FIXED, "--session-id", SESSION, *said, *USUAL]
     branch = ["--resume", BASE, "--fork-session"]
     assert argv(model="sonnet", effort="high", base=BASE) == [*FIXED, "--session-id", SESSION, *branch, *said, *USUAL]
 
 
-def test_a_cap_is_handed_on():
+def test_a_cap_is_handed_on() -> None:
     assert argv(cap=0.25) == [*FIXED, "--session-id", SESSION, "--max-budget-usd", "0.2500", *USUAL]
 
 
-def test_rights_are_said_as_the_program_wants_them():
+def test_rights_are_said_as_the_program_wants_them() -> None:
     given = argv(permission_mode="plan", allowed_tools=("Read", "Bash(make test:*)"), disallowed_tools=("WebFetch",))
     assert given[len(FIXED) + 2 :] == [
         *("--permission-mode", "plan"),
@@ -62,7 +72,7 @@ def test_rights_are_said_as_the_program_wants_them():
     ]
 
 
-def test_files_that_are_protected_stay_so_when_permissions_are_skipped():
+def test_files_that_are_protected_stay_so_when_permissions_are_skipped() -> None:
     given = argv(Claude(Setup(name="claude", protected=["/p/.raymond/config.toml"])), skip_permissions=True)
     assert given[len(FIXED) + 2 :] == [
         "--dangerously-skip-permissions",
@@ -70,7 +80,9 @@ def test_files_that_are_protected_stay_so_when_permissions_are_skipped():
     ]
 
 
-def test_the_environment_keeps_what_is_the_users_and_leaves_out_what_an_outer_claude_code_says(monkeypatch):
+def test_the_environment_keeps_what_is_the_users_and_leaves_out_what_an_outer_claude_code_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("CLAUDE_CODE_MAX_RETRIES", raising=False)
     command = Claude(Setup(name="claude")).command(turn())
     assert command.environment == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_MAX_RETRIES": "2"}
@@ -82,7 +94,9 @@ def test_the_environment_keeps_what_is_the_users_and_leaves_out_what_an_outer_cl
 @pytest.mark.parametrize(
     ("user", "skip", "told"), [(0, True, True), (0, False, False), (1000, True, False)], ids=["root", "asks", "user"]
 )
-def test_only_root_who_skips_permissions_says_it_is_a_sandbox(monkeypatch, user, skip, told):
+def test_only_root_who_skips_permissions_says_it_is_a_sandbox(
+    monkeypatch: pytest.MonkeyPatch, user: int, skip: bool, told: bool
+) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
     assert ("IS_SANDBOX" in Claude(Setup(name="claude")).command(turn(skip_permissions=skip)).environment) is told
 
@@ -90,21 +104,21 @@ def test_only_root_who_skips_permissions_says_it_is_a_sandbox(monkeypatch, user,
 # --- rights
 
 
-def start(**given) -> RunStarted:
+def start(**given: Any) -> RunStarted:
     return RunStarted(workflow_id="r", key="", name="", scope_dir="", source="", entry="", cwd="", **given)
 
 
-def test_without_a_word_edits_are_accepted_and_nothing_else():
+def test_without_a_word_edits_are_accepted_and_nothing_else() -> None:
     assert rights.of(start(), Policy()) == rights.Rights("acceptEdits", (), (), False)
 
 
-def test_a_state_narrows_what_the_person_gave():
+def test_a_state_narrows_what_the_person_gave() -> None:
     given = start(allowed_tools=["Bash(ls:*)", "WebFetch"], permission_mode="acceptEdits")
     policy = Policy(permission_mode="plan", allowed_tools=("WebFetch",), disallowed_tools=("Bash",))
     assert rights.of(given, policy) == rights.Rights("plan", ("WebFetch",), ("Bash",), False)
 
 
-def test_the_command_of_the_gate_is_allowed():
+def test_the_command_of_the_gate_is_allowed() -> None:
     policy = Policy(gate=("make test", "make lint"))
     assert rights.of(start(allowed_tools=["Bash(make test:*)"]), policy).allowed == (
         "Bash(make test:*)",
@@ -112,7 +126,7 @@ def test_the_command_of_the_gate_is_allowed():
     )
 
 
-def test_skipped_permissions_hold_but_where_a_state_is_narrower():
+def test_skipped_permissions_hold_but_where_a_state_is_narrower() -> None:
     assert rights.of(start(skip_permissions=True), Policy()).skip
     assert not rights.of(start(skip_permissions=True), Policy(permission_mode="default")).skip
 
@@ -140,7 +154,7 @@ def read(name: str) -> tuple[StreamReader, list[Observation]]:
         ("usage_allowed", "hello", Spending(cost=0.0004, tokens_in=100, tokens_out=20)),
     ],
 )
-def test_a_recorded_reply_and_its_cost(name, text, spent):
+def test_a_recorded_reply_and_its_cost(name: str, text: str, spent: Spending) -> None:
     reader, _ = read(name)
     assert reader.ending == Reply(text=text, session=SESSION, spent=spent)
     assert reader.close(0, "") == reader.ending
@@ -159,19 +173,19 @@ def test_a_recorded_reply_and_its_cost(name, text, spent):
         ("max_budget", "cap", "Reached maximum budget ($0.5)", 0.0),
     ],
 )
-def test_a_recorded_failure_and_its_class(name, kind, error, retry_at):
+def test_a_recorded_failure_and_its_class(name: str, kind: str, error: str, retry_at: float) -> None:
     ending = read(name)[0].ending
     assert isinstance(ending, Trouble)
     assert (ending.kind, ending.retry_at) == (kind, retry_at)
     assert ending.error.startswith(error)
 
 
-def test_what_a_failed_turn_cost_is_known():
+def test_what_a_failed_turn_cost_is_known() -> None:
     assert read("max_budget")[0].spent().cost == 4.0004
     assert read("overloaded")[0].spent() == Spending()
 
 
-def test_tools_are_seen_as_they_are_used_and_as_they_are_refused():
+def test_tools_are_seen_as_they_are_used_and_as_they_are_refused() -> None:
     assert read("tool")[1] == [Observation("tool", "Bash echo one"), Observation("text", "it says one")]
     assert read("denied")[1] == [
         Observation("tool", "Bash touch made"),
@@ -180,7 +194,7 @@ def test_tools_are_seen_as_they_are_used_and_as_they_are_refused():
     ]
 
 
-def test_a_refusal_that_only_the_result_tells_is_seen_too():
+def test_a_refusal_that_only_the_result_tells_is_seen_too() -> None:
     reader = StreamReader(turn())
     denials = [{"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "ls"}}, "?"]
     seen = reader.feed(json.dumps({"type": "result", "is_error": False, "permission_denials": denials}).encode())
@@ -214,13 +228,15 @@ def test_a_refusal_that_only_the_result_tells_is_seen_too():
         ("mcp__db__query", {"query": "x"}, "mcp__db__query"),
     ],
 )
-def test_a_refused_tool_is_said_with_the_pattern_that_would_allow_it(tool, given, allow):
+def test_a_refused_tool_is_said_with_the_pattern_that_would_allow_it(
+    tool: str, given: dict[str, str], allow: str
+) -> None:
     refused = {"tool_name": tool, "tool_use_id": "1", "tool_input": given}
     [seen] = StreamReader(turn()).feed(json.dumps({"type": "result", "permission_denials": [refused]}).encode())
     assert (seen.kind, " ".join(seen.allow)) == ("denied", allow)
 
 
-def test_where_the_pattern_is_allowed_already_only_the_whole_tool_is_left_to_allow():
+def test_where_the_pattern_is_allowed_already_only_the_whole_tool_is_left_to_allow() -> None:
     refused = {"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "make > /etc/x"}}
     given = turn(allowed_tools=("Bash(make:*)",))
     [seen] = StreamReader(given).feed(json.dumps({"type": "result", "permission_denials": [refused]}).encode())
@@ -230,16 +246,16 @@ def test_where_the_pattern_is_allowed_already_only_the_whole_tool_is_left_to_all
 # --- the tool that runs
 
 
-def uses(*ids: str, name: str = "Bash") -> dict:
+def uses(*ids: str, name: str = "Bash") -> dict[str, Any]:
     given = [{"type": "tool_use", "id": id, "name": name, "input": {"command": f"do {id}"}} for id in ids]
     return {"type": "assistant", "message": {"content": given}}
 
 
-def results(*ids: str) -> dict:
+def results(*ids: str) -> dict[str, Any]:
     return {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": id} for id in ids]}}
 
 
-def tools_after(*events: dict) -> list[str]:
+def tools_after(*events: dict[str, Any]) -> list[str]:
     """Which tool runs after each of these events."""
     reader, seen = StreamReader(turn()), []
     for event in events:
@@ -248,21 +264,21 @@ def tools_after(*events: dict) -> list[str]:
     return seen
 
 
-def test_a_tool_runs_from_its_use_to_its_result():
+def test_a_tool_runs_from_its_use_to_its_result() -> None:
     assert tools_after(_said("hm"), uses("a"), results("a"), _said("ok")) == ["", "Bash do a", "", ""]
 
 
-def test_of_several_tools_at_once_the_one_that_began_last_is_named_until_all_have_ended():
+def test_of_several_tools_at_once_the_one_that_began_last_is_named_until_all_have_ended() -> None:
     events = (uses("a", "b"), uses("c"), results("c"), results("a"), results("x"), results("b"))
     assert tools_after(*events) == ["Bash do b", "Bash do c", "Bash do b", "Bash do b", "Bash do b", ""]
 
 
-def test_a_result_of_the_turn_ends_every_tool():
+def test_a_result_of_the_turn_ends_every_tool() -> None:
     assert tools_after(uses("a"), {"type": "result", "is_error": False, "result": "ok"}) == ["Bash do a", ""]
 
 
-def test_what_means_nothing_ends_no_tool():
-    odd = [
+def test_what_means_nothing_ends_no_tool() -> None:
+    odd: list[dict[str, Any]] = [
         {"type": "user"},
         {"type": "user", "message": {"content": ["?", {"type": "text"}]}},
         {"type": "user", "message": 3},
@@ -270,7 +286,7 @@ def test_what_means_nothing_ends_no_tool():
     assert tools_after(uses("a"), *odd) == ["Bash do a"] * 4
 
 
-def test_progress_that_comes_by_the_clock_is_no_life():
+def test_progress_that_comes_by_the_clock_is_no_life() -> None:
     reader = StreamReader(turn())
     reader.feed(json.dumps(uses("a")).encode())
     progress = {"type": "tool_progress", "tool_use_id": "a", "tool_name": "Bash", "elapsed_time_seconds": 30}
@@ -281,7 +297,7 @@ def test_progress_that_comes_by_the_clock_is_no_life():
 # --- what it says when it stops itself
 
 
-def test_a_turn_that_reached_its_cap_says_which_conversation_to_go_on_from():
+def test_a_turn_that_reached_its_cap_says_which_conversation_to_go_on_from() -> None:
     capped = {"is_error": True, "subtype": "error_max_budget_usd", "errors": ["Reached"], "total_cost_usd": 0.5}
     assert end(_said("half"), capped) == Trouble(kind="cap", error="Reached", session=SESSION, spent=Spending(cost=0.5))
 
@@ -290,7 +306,7 @@ def test_a_turn_that_reached_its_cap_says_which_conversation_to_go_on_from():
     ("type", "only_model"),
     [("seven_day_opus", True), ("seven_day_sonnet", True), ("seven_day", False), ("five_hour", False), (None, False)],
 )
-def test_a_usage_limit_of_a_model_is_told_from_that_of_an_account(type, only_model):
+def test_a_usage_limit_of_a_model_is_told_from_that_of_an_account(type: str | None, only_model: bool) -> None:
     about = {"status": "rejected", "resetsAt": 99, "rateLimitType": type}
     limit = {"type": "rate_limit_event", "rate_limit_info": about}
     ending = end(limit, {"is_error": True, "api_error_status": 429, "result": "limit"})
@@ -298,20 +314,22 @@ def test_a_usage_limit_of_a_model_is_told_from_that_of_an_account(type, only_mod
     assert (ending.kind, ending.retry_at, ending.only_model) == ("limit", 99.0, only_model)
 
 
-def test_a_warning_before_a_limit_is_none():
+def test_a_warning_before_a_limit_is_none() -> None:
     limit = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed_warning", "resetsAt": 99}}
     ending = end(limit, {"is_error": True, "api_error_status": 429, "result": "busy"})
     assert isinstance(ending, Trouble)
     assert (ending.kind, ending.retry_at, ending.only_model) == ("overload", 0.0, False)
 
 
-def test_a_conversation_that_is_gone_from_disk_is_named(written):
+def test_a_conversation_that_is_gone_from_disk_is_named(written: Callable[..., None]) -> None:
     reader = Claude(Setup(name="claude")).reader(turn(base=BASE))
     words = f"No conversation found with session ID: {BASE}\n"
     assert reader.close(1, words) == Trouble(kind="session", error=f"the conversation {BASE} is gone from {sessions()}")
 
 
-def test_a_program_that_says_nothing_although_its_conversation_is_there_has_crashed(written):
+def test_a_program_that_says_nothing_although_its_conversation_is_there_has_crashed(
+    written: Callable[..., None],
+) -> None:
     written(BASE, ASKED, ANSWERED)
     ending = Claude(Setup(name="claude")).reader(turn(base=BASE)).close(1, "boom")
     assert ending == Trouble(kind="crash", error="the program ended with exit code 1 without a result: boom")
@@ -319,13 +337,15 @@ def test_a_program_that_says_nothing_although_its_conversation_is_there_has_cras
     assert fresh == ending
 
 
-def test_a_program_that_spoke_had_found_its_conversation(written):
+def test_a_program_that_spoke_had_found_its_conversation(written: Callable[..., None]) -> None:
     reader = Claude(Setup(name="claude")).reader(turn(base=BASE))
     reader.feed(b'{"type":"system","subtype":"init"}')
-    assert reader.close(1, "boom").kind == "crash"
+    ending = reader.close(1, "boom")
+    assert isinstance(ending, Trouble)
+    assert ending.kind == "crash"
 
 
-def test_a_turn_cut_off_anywhere_before_its_result_is_a_crash_counted_by_an_estimate():
+def test_a_turn_cut_off_anywhere_before_its_result_is_a_crash_counted_by_an_estimate() -> None:
     lines = (RECORDINGS / "tool.jsonl").read_bytes().splitlines()
     for cut in range(1, len(lines)):
         reader = StreamReader(turn())
@@ -339,7 +359,7 @@ def test_a_turn_cut_off_anywhere_before_its_result_is_a_crash_counted_by_an_esti
         )
 
 
-def test_a_program_that_never_spoke_cost_nothing_and_its_last_word_on_stderr_is_the_evidence():
+def test_a_program_that_never_spoke_cost_nothing_and_its_last_word_on_stderr_is_the_evidence() -> None:
     ending = StreamReader(turn()).close(1, "warning: old\nError: Session ID is already in use\n")
     assert ending == Trouble(
         kind="crash", error="the program ended with exit code 1 without a result: Error: Session ID is already in use"
@@ -347,7 +367,7 @@ def test_a_program_that_never_spoke_cost_nothing_and_its_last_word_on_stderr_is_
 
 
 # Seen of Claude Code 2.1.325, without a recording of their own: how the error is called, and the result.
-FAILURES = {
+FAILURES: dict[str, tuple[str, dict[str, Any], str]] = {
     "connection lost": ("server_error", {"api_error": "connection_failed"}, "overload"),
     "timed out": ("server_error", {}, "overload"),
     "not logged in": ("authentication_failed", {}, "auth"),
@@ -366,14 +386,14 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_failure_is_classed_by_what_the_program_calls_it_never_by_its_words(name):
+def test_a_failure_is_classed_by_what_the_program_calls_it_never_by_its_words(name: str) -> None:
     error, fields, kind = FAILURES[name]
     ending = end(_failed(error), {"is_error": True, "result": "API Error: 429 401 limit", **fields})
     assert isinstance(ending, Trouble)
     assert ending.kind == kind
 
 
-def test_an_error_the_turn_got_over_is_none():
+def test_an_error_the_turn_got_over_is_none() -> None:
     ending = end(
         _failed("billing_error"),
         _said("on we go"),
@@ -384,14 +404,14 @@ def test_an_error_the_turn_got_over_is_none():
     )
 
 
-def test_an_error_of_an_agent_below_the_agent_is_not_the_turns():
+def test_an_error_of_an_agent_below_the_agent_is_not_the_turns() -> None:
     below = {**_failed("billing_error"), "parent_tool_use_id": "toolu_1"}
     ending = end(below, {"is_error": True, "errors": ["else"]})
     assert isinstance(ending, Trouble)
     assert ending.kind == "crash"
 
 
-def test_a_limit_that_was_met_by_the_way_does_not_date_another_failure():
+def test_a_limit_that_was_met_by_the_way_does_not_date_another_failure() -> None:
     limit = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 99}}
     ending = end(limit, {"is_error": True, "api_error_status": 500, "result": "broken"})
     assert isinstance(ending, Trouble)
@@ -399,19 +419,19 @@ def test_a_limit_that_was_met_by_the_way_does_not_date_another_failure():
 
 
 @pytest.mark.parametrize("text", ["429", "You've hit your limit · resets 5pm (UTC)", "API Error: 529"])
-def test_a_reply_may_talk_of_anything(text):
+def test_a_reply_may_talk_of_anything(text: str) -> None:
     ending = end(_said(text), {"is_error": False, "result": text, "total_cost_usd": 0.1})
     assert ending == Reply(text=text, session=SESSION, spent=Spending(cost=0.1))
 
 
 @pytest.mark.parametrize("line", [b"", b"no json", b"[1]", b"3", b'{"type":"assistant"}', b'{"type":"result"', b"\xff"])
-def test_a_line_that_means_nothing_is_passed_over(line):
+def test_a_line_that_means_nothing_is_passed_over(line: bytes) -> None:
     reader = StreamReader(turn())
     reader.feed(line)
     assert reader.ending is None
 
 
-def end(*events: dict) -> Reply | Trouble | None:
+def end(*events: dict[str, Any]) -> Reply | Trouble | None:
     """How a turn ended that printed these; the last is its result."""
     *before, last = events
     reader = StreamReader(turn())
@@ -420,11 +440,11 @@ def end(*events: dict) -> Reply | Trouble | None:
     return reader.ending
 
 
-def _failed(name: str) -> dict:
+def _failed(name: str) -> dict[str, Any]:
     return {**_said("API Error"), "is_api_error_message": True, "error": name}
 
 
-def _said(text: str) -> dict:
+def _said(text: str) -> dict[str, Any]:
     return {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}
 
 
@@ -432,7 +452,7 @@ def _said(text: str) -> dict:
 
 
 @pytest.fixture
-def written(tmp_path, monkeypatch):
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Writes session files as the program does."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "[odd]"))
 
@@ -455,13 +475,13 @@ ASKED, ANSWERED = ("user", "asked", ""), ("assistant", "answered", "end_turn")
 AGAIN, MORE = ("user", "again", ""), ("assistant", "more", "end_turn")
 
 
-def test_a_lost_reply_is_read_from_the_session_and_its_cost_is_estimated(written):
+def test_a_lost_reply_is_read_from_the_session_and_its_cost_is_estimated(written: Callable[..., None]) -> None:
     written(SESSION, ASKED, ANSWERED)
     spent = Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True)
     assert Claude(Setup(name="claude")).recall(turn()) == Reply(text="answered", session=SESSION, spent=spent)
 
 
-def test_a_branch_that_has_its_own_reply_is_recalled(written):
+def test_a_branch_that_has_its_own_reply_is_recalled(written: Callable[..., None]) -> None:
     written(BASE, ASKED, ANSWERED)
     written(SESSION, ASKED, ANSWERED, AGAIN, MORE)
     recalled = Claude(Setup(name="claude")).recall(turn(base=BASE))
@@ -479,16 +499,18 @@ def test_a_branch_that_has_its_own_reply_is_recalled(written):
         pytest.param([ASKED, ANSWERED, AGAIN], id="the copy and a question"),
     ],
 )
-def test_what_is_no_reply_of_this_turn_is_not_recalled(written, messages):
+def test_what_is_no_reply_of_this_turn_is_not_recalled(
+    written: Callable[..., None], messages: list[tuple[str, ...]]
+) -> None:
     written(BASE, ASKED, ANSWERED)
     written(SESSION, *messages)
     assert Claude(Setup(name="claude")).recall(turn(base=BASE)) is None
 
 
-def test_without_a_session_nothing_is_recalled(written):
+def test_without_a_session_nothing_is_recalled(written: Callable[..., None]) -> None:
     assert Claude(Setup(name="claude")).recall(turn()) is None
 
 
-def test_sessions_are_where_the_program_keeps_them():
+def test_sessions_are_where_the_program_keeps_them() -> None:
     assert sessions({"HOME": "/home/me"}) == "/home/me/.claude/projects"
     assert sessions({"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "/c"}) == "/c/projects"

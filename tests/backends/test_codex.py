@@ -2,7 +2,9 @@
 
 import json
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,25 +28,34 @@ USUAL = ["--sandbox", "workspace-write"]
 UNKNOWN = Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True)
 
 
-def turn(**given) -> Turn:
-    usual = {"agent": "main", "state": "START.md", "visit": 1, "tries": 0, "prompt": "hi", "cwd": "/", "spool": "/s"}
+def turn(**given: Any) -> Turn:
+    usual: dict[str, Any] = {
+        "agent": "main",
+        "state": "START.md",
+        "visit": 1,
+        "tries": 0,
+        "prompt": "hi",
+        "cwd": "/",
+        "spool": "/s",
+    }
     return Turn(**(usual | {"session": SESSION, "model": "gpt-5.5"} | given))
 
 
-def codex(**options) -> Codex:
+def codex(**options: str) -> Codex:
     return Codex(Setup(name="codex", options=options))
 
 
-def argv(**given) -> list[str]:
+def argv(**given: Any) -> list[str]:
     return codex().command(turn(**({"model": ""} | given))).argv
 
 
 def priced(dollars: float, read: int, wrote: int, meter: tuple[int, ...]) -> Spending:
-    return Spending(cost=pytest.approx(dollars), estimated=True, tokens_in=read, tokens_out=wrote, meter=meter)
+    cost: Any = pytest.approx(dollars)
+    return Spending(cost=cost, estimated=True, tokens_in=read, tokens_out=wrote, meter=meter)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of Codex's with nothing in it, and a person who is nobody."""
     path = tmp_path / "[odd]"
     path.mkdir()
@@ -55,10 +66,10 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def written(folder):
+def written(folder: Path) -> Callable[..., None]:
     """Writes the record of a conversation as the program does."""
 
-    def write(*lines: dict, session: str = SESSION) -> None:
+    def write(*lines: dict[str, Any], session: str = SESSION) -> None:
         day = folder / "sessions" / "2026" / "11" / "15"
         day.mkdir(parents=True, exist_ok=True)
         text = "\n".join([*map(json.dumps, lines), "[]", '{"torn'])
@@ -70,15 +81,15 @@ def written(folder):
 # --- what is started
 
 
-def test_a_fresh_turn_asks_nobody_but_the_model_and_reads_its_prompt_from_stdin():
+def test_a_fresh_turn_asks_nobody_but_the_model_and_reads_its_prompt_from_stdin() -> None:
     assert argv() == [*FIXED, *USUAL, "-"]
 
 
-def test_a_turn_that_continues_branches():
+def test_a_turn_that_continues_branches() -> None:
     assert argv(base=BASE) == [*FIXED, *USUAL, "fork", BASE, "-"]
 
 
-def test_model_and_effort_are_said_in_every_turn():
+def test_model_and_effort_are_said_in_every_turn() -> None:
     said = ["-m", "gpt-6.1-sol", "-c", "model_reasoning_effort=high"]
     assert argv(model="gpt-6.1-sol", effort="high") == [*FIXED, *said, *USUAL, "-"]
     assert argv(model="gpt-6.1-sol", effort="high", base=BASE) == [*FIXED, *said, *USUAL, "fork", BASE, "-"]
@@ -95,26 +106,26 @@ def test_model_and_effort_are_said_in_every_turn():
         ("bypassPermissions", ["--dangerously-bypass-approvals-and-sandbox"]),
     ],
 )
-def test_a_permission_mode_is_a_sandbox(mode, sandbox):
+def test_a_permission_mode_is_a_sandbox(mode: str, sandbox: list[str]) -> None:
     assert argv(permission_mode=mode) == [*FIXED, *sandbox, "-"]
 
 
-def test_skipped_permissions_leave_the_sandbox_out():
+def test_skipped_permissions_leave_the_sandbox_out() -> None:
     assert argv(skip_permissions=True) == [*FIXED, "--dangerously-bypass-approvals-and-sandbox", "-"]
 
 
-def test_the_environment_leaves_out_what_an_outer_codex_says_and_nothing_of_the_users():
+def test_the_environment_leaves_out_what_an_outer_codex_says_and_nothing_of_the_users() -> None:
     command = codex().command(turn())
     assert (command.environment, command.files) == ({}, {})
     assert command.without == OUTER
     assert not {"CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"} & set(OUTER)
 
 
-def test_the_program_can_be_named():
+def test_the_program_can_be_named() -> None:
     assert codex(program="/opt/codex").command(turn()).argv[0] == "/opt/codex"
 
 
-def test_what_it_can_do():
+def test_what_it_can_do() -> None:
     assert (Codex.name, Codex.paid) == ("codex", True)
     assert Codex.can == Abilities(branches=True, continues=True, recalls=True, permission_modes=True)
 
@@ -126,7 +137,7 @@ def recorded(name: str) -> list[bytes]:
     return (RECORDINGS / f"codex_{name}.jsonl").read_bytes().splitlines()
 
 
-def read(name: str, *, record: Path | None = None, **given) -> tuple[CodexReader, list[Observation]]:
+def read(name: str, *, record: Path | None = None, **given: Any) -> tuple[CodexReader, list[Observation]]:
     """Feed a recording; with `record` also what the program wrote down is there, in that home."""
     if record:
         day = record / "sessions" / "2026" / "11" / "15"
@@ -151,7 +162,7 @@ def read(name: str, *, record: Path | None = None, **given) -> tuple[CodexReader
         ("warned", "hello", priced(0.0011, 100, 20, (100, 0, 20))),
     ],
 )
-def test_a_recorded_reply_and_its_cost(name, text, spent):
+def test_a_recorded_reply_and_its_cost(name: str, text: str, spent: Spending) -> None:
     reader, seen = read(name)
     assert reader.ending == Reply(text=text, session=SESSION, spent=spent)
     assert reader.close(0, "") is reader.ending
@@ -169,17 +180,19 @@ def test_a_recorded_reply_and_its_cost(name, text, spent):
         ((9999, 9999, 9999), priced(0.0, 0, 0, (390, 90, 25))),
     ],
 )
-def test_a_branch_costs_what_it_took_beyond_the_conversation_it_came_from(meter, spent):
+def test_a_branch_costs_what_it_took_beyond_the_conversation_it_came_from(
+    meter: tuple[int, ...], spent: Spending
+) -> None:
     reader, _ = read("forked", base=BASE, meter=meter)
     assert reader.ending == Reply(text="branch", session=SESSION, spent=spent)
 
 
-def test_without_a_model_in_the_turn_the_record_says_which_it_was(folder):
+def test_without_a_model_in_the_turn_the_record_says_which_it_was(folder: Path) -> None:
     reader, _ = read("reply", record=folder, model="")
     assert reader.spent() == priced(0.001115, 130, 20, (130, 30, 20))
 
 
-def test_a_model_that_nobody_names_has_no_price():
+def test_a_model_that_nobody_names_has_no_price() -> None:
     reader, _ = read("reply", model="")
     spent = Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True, tokens_in=130, tokens_out=20, meter=(130, 30, 20))
     assert reader.spent() == spent
@@ -206,7 +219,7 @@ FAILED = {
 
 
 @pytest.mark.parametrize("name", FAILED)
-def test_a_recorded_failure_and_its_class(name, folder):
+def test_a_recorded_failure_and_its_class(name: str, folder: Path) -> None:
     kind, error = FAILED[name]
     ending = read(name, record=folder)[0].ending
     assert isinstance(ending, Trouble)
@@ -215,36 +228,36 @@ def test_a_recorded_failure_and_its_class(name, folder):
 
 
 @pytest.mark.parametrize("name", sorted(FAILED.keys() - {"unknown_model", "policy"}))
-def test_where_the_record_cannot_be_read_the_programs_words_give_the_same_class(name):
+def test_where_the_record_cannot_be_read_the_programs_words_give_the_same_class(name: str) -> None:
     ending = read(name)[0].ending
     assert isinstance(ending, Trouble)
     assert ending.kind == FAILED[name][0]
 
 
 @pytest.mark.parametrize("name", ["unknown_model", "policy"])
-def test_words_that_are_not_the_programs_say_nothing(name):
+def test_words_that_are_not_the_programs_say_nothing(name: str) -> None:
     ending = read(name)[0].ending
     assert isinstance(ending, Trouble)
     assert ending.kind == "crash"
 
 
-def test_every_recording_is_read():
+def test_every_recording_is_read() -> None:
     """A new one has to be put into a table above."""
     replies = {"reply", "tool", "failing_tool", "patch", "denied", "retried", "warned", "forked"}
     names = {path.name.removeprefix("codex_").removesuffix(".jsonl") for path in RECORDINGS.glob("codex_*.jsonl")}
     assert {name for name in names if not name.endswith(".record")} == replies | FAILED.keys()
 
 
-def test_what_a_failed_turn_took_is_in_the_record(folder):
+def test_what_a_failed_turn_took_is_in_the_record(folder: Path) -> None:
     assert read("worked_then_failed", record=folder)[0].spent() == priced(0.0011, 100, 20, (100, 0, 20))
 
 
-def test_a_turn_that_worked_and_failed_without_a_record_is_counted_by_an_estimate():
+def test_a_turn_that_worked_and_failed_without_a_record_is_counted_by_an_estimate() -> None:
     assert read("worked_then_failed")[0].spent() == UNKNOWN
     assert read("server_error")[0].spent() == Spending()
 
 
-def test_a_usage_limit_says_when_it_ends_by_the_window_that_is_used_up(folder):
+def test_a_usage_limit_says_when_it_ends_by_the_window_that_is_used_up(folder: Path) -> None:
     ending = read("usage_limit", record=folder)[0].ending
     assert isinstance(ending, Trouble)
     (reset,) = {
@@ -258,7 +271,7 @@ def test_a_usage_limit_says_when_it_ends_by_the_window_that_is_used_up(folder):
 # --- tools
 
 
-def test_tools_are_seen_as_they_are_used_and_text_as_it_is_said():
+def test_tools_are_seen_as_they_are_used_and_text_as_it_is_said() -> None:
     assert read("failing_tool")[1][1:] == [
         Observation("text", "I look."),
         Observation("tool", "Bash echo out; echo err >&2; exit 3"),
@@ -269,7 +282,7 @@ def test_tools_are_seen_as_they_are_used_and_text_as_it_is_said():
     assert read("denied")[1][1:] == [Observation("text", "no")]
 
 
-def test_a_tool_is_known_while_it_runs():
+def test_a_tool_is_known_while_it_runs() -> None:
     reader = CodexReader(turn())
     running = []
     for line in recorded("tool"):
@@ -278,7 +291,7 @@ def test_a_tool_is_known_while_it_runs():
     assert running == ["", "", "Bash echo one", "", "", ""]
 
 
-def test_of_several_tools_the_one_begun_last_is_named():
+def test_of_several_tools_the_one_begun_last_is_named() -> None:
     reader = CodexReader(turn())
     for id in ("a", "b"):
         feed(reader, "item.started", item=command(id, f"/bin/bash -lc 'make {id}'"))
@@ -289,7 +302,7 @@ def test_of_several_tools_the_one_begun_last_is_named():
     assert reader.tool == ""
 
 
-def test_no_tool_runs_when_the_turn_is_over():
+def test_no_tool_runs_when_the_turn_is_over() -> None:
     reader = CodexReader(turn())
     feed(reader, "item.started", item=command("a", "make"))
     feed(reader, "turn.completed", usage={})
@@ -312,7 +325,7 @@ def test_no_tool_runs_when_the_turn_is_over():
         ({"type": "web_search", "query": ""}, "WebSearch"),
     ],
 )
-def test_a_tool_use_in_one_line(item, line):
+def test_a_tool_use_in_one_line(item: dict[str, Any], line: str) -> None:
     reader = CodexReader(turn())
     assert feed(reader, "item.started", item={"id": "1", **item}) == [Observation("tool", line)]
     assert feed(reader, "item.updated", item={"id": "1", **item}) == [Observation("life")]
@@ -321,7 +334,7 @@ def test_a_tool_use_in_one_line(item, line):
     assert reader.tool == ""
 
 
-def test_a_search_is_shown_again_when_its_words_are_known():
+def test_a_search_is_shown_again_when_its_words_are_known() -> None:
     reader = CodexReader(turn())
     feed(reader, "item.started", item={"id": "1", "type": "web_search", "query": ""})
     seen = feed(reader, "item.completed", item={"id": "1", "type": "web_search", "query": "how"})
@@ -329,24 +342,24 @@ def test_a_search_is_shown_again_when_its_words_are_known():
 
 
 @pytest.mark.parametrize("type", ["reasoning", "todo_list", "error", "agent_message", "unheard_of"])
-def test_what_is_no_tool_and_no_whole_message_is_life(type):
+def test_what_is_no_tool_and_no_whole_message_is_life(type: str) -> None:
     assert feed(CodexReader(turn()), "item.started", item={"id": "1", "type": type, "text": "x"}) == [
         Observation("life")
     ]
 
 
-def feed(reader: CodexReader, type: str, **fields) -> list[Observation]:
+def feed(reader: CodexReader, type: str, **fields: Any) -> list[Observation]:
     return reader.feed(json.dumps({"type": type, **fields}).encode())
 
 
-def command(id: str, line: str) -> dict:
+def command(id: str, line: str) -> dict[str, Any]:
     return {"id": id, "type": "command_execution", "command": line}
 
 
 # --- failures that have no recording
 
 
-def fail(message: str, **given) -> Trouble:
+def fail(message: str, **given: Any) -> Trouble:
     reader = CodexReader(turn(**given))
     feed(reader, "thread.started", thread_id=SESSION)
     feed(reader, "turn.failed", error={"message": message})
@@ -354,7 +367,12 @@ def fail(message: str, **given) -> Trouble:
     return reader.ending
 
 
-def ended(info: object, **payload) -> dict:
+def kind(ending: Reply | Trouble) -> str:
+    assert isinstance(ending, Trouble)
+    return ending.kind
+
+
+def ended(info: object, **payload: Any) -> dict[str, Any]:
     error = {"message": "?", "codex_error_info": info}
     return {"type": "event_msg", "payload": {"type": "task_complete", "error": error, **payload}}
 
@@ -392,12 +410,12 @@ def ended(info: object, **payload) -> dict:
         (["?"], "crash"),
     ],
 )
-def test_the_record_names_the_error(written, info, kind):
+def test_the_record_names_the_error(written: Callable[..., None], info: object, kind: str) -> None:
     written(ended(info))
     assert fail("whatever the model's side said").kind == kind
 
 
-def test_the_record_goes_before_the_words(written):
+def test_the_record_goes_before_the_words(written: Callable[..., None]) -> None:
     written(ended("model_not_found"))
     assert fail("Quota exceeded. You’ve hit your usage limit. Or so says a server.").kind == "setup"
 
@@ -422,23 +440,23 @@ def test_the_record_goes_before_the_words(written):
         ("", "crash"),
     ],
 )
-def test_without_a_record_only_the_beginning_of_a_sentence_counts(message, kind):
+def test_without_a_record_only_the_beginning_of_a_sentence_counts(message: str, kind: str) -> None:
     assert fail(message).kind == kind
 
 
-def test_a_bill_that_is_due_is_not_waited_for(written):
+def test_a_bill_that_is_due_is_not_waited_for(written: Callable[..., None]) -> None:
     written(ended("usage_limit_exceeded"))
     assert fail("Your workspace is out of credits.").kind == "billing"
     assert fail("You’ve hit your usage limit. Try again later.").kind == "limit"
 
 
-def test_a_limit_of_one_model_leaves_the_others_open():
+def test_a_limit_of_one_model_leaves_the_others_open() -> None:
     assert fail("You’ve hit your usage limit for gpt-x. Switch to another model now, or try again later.").only_model
     assert not fail("You’ve hit your usage limit. Try again later.").only_model
     assert not fail("Quota exceeded, your usage limit for gpt-x").only_model
 
 
-def windows(primary: object, secondary: object) -> dict:
+def windows(primary: object, secondary: object) -> dict[str, Any]:
     limits = {"primary": primary, "secondary": secondary}
     return {"type": "event_msg", "payload": {"type": "token_count", "info": None, "rate_limits": limits}}
 
@@ -453,18 +471,20 @@ def windows(primary: object, secondary: object) -> dict:
         ({"used_percent": True, "resets_at": 50}, "?", 0.0),
     ],
 )
-def test_a_limit_ends_when_every_window_that_is_used_up_is_open_again(written, primary, secondary, opens_at):
+def test_a_limit_ends_when_every_window_that_is_used_up_is_open_again(
+    written: Callable[..., None], primary: dict[str, Any], secondary: dict[str, Any] | str | None, opens_at: float
+) -> None:
     written(windows(primary, secondary), ended("usage_limit_exceeded"))
     assert fail("You’ve hit your usage limit. Try again later.").retry_at == opens_at
 
 
-def test_windows_date_no_other_failure(written):
+def test_windows_date_no_other_failure(written: Callable[..., None]) -> None:
     written(windows({"used_percent": 100, "resets_at": 50}, None), ended("server_overloaded"))
     assert fail("?").retry_at == 0.0
 
 
 @pytest.fixture
-def in_utc(monkeypatch):
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     monkeypatch.setattr("raymond.backends.codex_events.time.time", lambda: 1794747600.0)  # 2026-11-15, 13:00
@@ -486,15 +506,15 @@ def in_utc(monkeypatch):
         ("try again later.", 0.0),
     ],
 )
-def test_without_windows_the_words_say_when_a_limit_ends(in_utc, words, retry_at):
+def test_without_windows_the_words_say_when_a_limit_ends(in_utc: None, words: str, retry_at: float) -> None:
     assert fail(f"You’ve hit your usage limit. {words}").retry_at == retry_at
 
 
-def test_an_attempt_that_broke_is_no_sign_of_life():
+def test_an_attempt_that_broke_is_no_sign_of_life() -> None:
     assert feed(CodexReader(turn()), "error", message="Reconnecting... 1/5 (idle timeout waiting for SSE)") == []
 
 
-def test_a_failure_without_words_is_said_to_be_one():
+def test_a_failure_without_words_is_said_to_be_one() -> None:
     reader = CodexReader(turn())
     feed(reader, "error", message="Connection failed: error sending request")
     feed(reader, "turn.failed")
@@ -502,14 +522,14 @@ def test_a_failure_without_words_is_said_to_be_one():
     assert fail("").error == "the program reported an error"
 
 
-def test_a_long_error_is_cut():
+def test_a_long_error_is_cut() -> None:
     assert len(fail("x" * 9999).error) == 2000
 
 
 # --- how it ends without a result
 
 
-def test_a_turn_cut_off_anywhere_before_its_end_is_a_crash_counted_by_an_estimate():
+def test_a_turn_cut_off_anywhere_before_its_end_is_a_crash_counted_by_an_estimate() -> None:
     lines = recorded("tool")
     for cut in range(2, len(lines)):
         reader = CodexReader(turn())
@@ -530,7 +550,9 @@ def test_a_turn_cut_off_anywhere_before_its_end_is_a_crash_counted_by_an_estimat
         (-15, "", "ended with signal 15 without a result"),
     ],
 )
-def test_a_program_that_never_began_cost_nothing_and_its_last_word_on_stderr_is_the_evidence(code, errors, said):
+def test_a_program_that_never_began_cost_nothing_and_its_last_word_on_stderr_is_the_evidence(
+    code: int | None, errors: str, said: str
+) -> None:
     assert CodexReader(turn()).close(code, errors) == Trouble(kind="crash", error=f"the program {said}")
 
 
@@ -542,12 +564,12 @@ GONE = [
 
 
 @pytest.mark.parametrize("errors", GONE)
-def test_a_conversation_that_is_gone_is_told_from_a_crash(errors):
+def test_a_conversation_that_is_gone_is_told_from_a_crash(errors: str) -> None:
     ending = CodexReader(turn(base=BASE)).close(1, f"WARNING: something\n{errors}\n")
     assert ending == Trouble(kind="session", error=f"the conversation {BASE} is gone")
 
 
-def test_only_a_branch_that_never_began_can_have_lost_its_conversation():
+def test_only_a_branch_that_never_began_can_have_lost_its_conversation() -> None:
     fresh, began = CodexReader(turn()), CodexReader(turn(base=BASE))
     feed(began, "thread.started", thread_id=SESSION)
     for ending in (fresh.close(1, GONE[0]), began.close(1, GONE[0]), CodexReader(turn(base=BASE)).close(1, "Error")):
@@ -555,7 +577,7 @@ def test_only_a_branch_that_never_began_can_have_lost_its_conversation():
         assert ending.kind == "crash"
 
 
-def test_a_prompt_that_is_too_long_is_the_authors_affair():
+def test_a_prompt_that_is_too_long_is_the_authors_affair() -> None:
     errors = (
         "Error: turn/start: turn/start failed: Input exceeds the maximum length of 1048576 characters. (code -32602), "
         'data: {"input_error_code":"input_too_large","max_chars":1048576,"actual_chars":5000004}'
@@ -565,16 +587,16 @@ def test_a_prompt_that_is_too_long_is_the_authors_affair():
     error = "the prompt has 1048577 characters; Codex takes at most 1048576"
     assert reader.close(1, errors) == Trouble(kind="setup", error=error)
     feed(reader, "turn.started")
-    assert reader.close(1, errors).kind == "crash"
+    assert kind(reader.close(1, errors)) == "crash"
 
 
-def test_an_error_after_which_the_program_ended_by_itself_is_the_reason():
+def test_an_error_after_which_the_program_ended_by_itself_is_the_reason() -> None:
     reader = CodexReader(turn())
     feed(reader, "turn.started")
     feed(reader, "error", message="Quota exceeded. Check your plan and billing details.")
-    assert reader.close(1, "").kind == "billing"
+    assert kind(reader.close(1, "")) == "billing"
     for killed in (-9, None, 0):
-        assert reader.close(killed, "").kind == "crash"
+        assert kind(reader.close(killed, "")) == "crash"
 
 
 # --- garbage
@@ -583,7 +605,7 @@ def test_an_error_after_which_the_program_ended_by_itself_is_the_reason():
 @pytest.mark.parametrize(
     "text", ["401", "You’ve hit your usage limit. Try again at 5:00 PM.", '{"type":"turn.failed"}']
 )
-def test_a_reply_may_talk_of_anything(text):
+def test_a_reply_may_talk_of_anything(text: str) -> None:
     reader = CodexReader(turn())
     feed(reader, "thread.started", thread_id=SESSION)
     feed(reader, "item.completed", item={"id": "1", "type": "agent_message", "text": text})
@@ -595,13 +617,13 @@ def test_a_reply_may_talk_of_anything(text):
     "line",
     [b"", b"no json", b"[1]", b"3", b'{"type":"turn.completed"', b"\xff", b'{"type":["turn.failed"]}', b"[" * 100_000],
 )
-def test_a_line_that_means_nothing_is_passed_over(line):
+def test_a_line_that_means_nothing_is_passed_over(line: bytes) -> None:
     reader = CodexReader(turn())
     assert reader.feed(line) == [Observation("life")]
     assert reader.ending is None
 
 
-def test_a_conversation_without_an_id_is_none():
+def test_a_conversation_without_an_id_is_none() -> None:
     reader = CodexReader(turn())
     assert feed(reader, "thread.started") == [Observation("life")]
     assert feed(reader, "thread.started", thread_id="") == [Observation("life")]
@@ -625,7 +647,7 @@ VALUES = st.recursive(
 
 
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5) | st.binary(max_size=20), max_size=8))
-def test_whatever_is_printed_a_turn_ends_in_a_reply_or_a_known_class(lines):
+def test_whatever_is_printed_a_turn_ends_in_a_reply_or_a_known_class(lines: list[dict[str, Any] | bytes]) -> None:
     reader = CodexReader(turn())
     for line in lines:
         reader.feed(line if isinstance(line, bytes) else json.dumps(line).encode())
@@ -637,7 +659,9 @@ def test_whatever_is_printed_a_turn_ends_in_a_reply_or_a_known_class(lines):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # each example writes the record anew
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=6), VALUES)
-def test_whatever_stands_in_a_record_a_turn_ends_and_is_recalled_or_not(written, lines, info):
+def test_whatever_stands_in_a_record_a_turn_ends_and_is_recalled_or_not(
+    written: Callable[..., None], lines: list[dict[str, Any]], info: object
+) -> None:
     written(*lines, ended(info))
     assert fail("?").kind in KINDS
     assert codex().recall(turn()) is None
@@ -660,25 +684,25 @@ DONE = {"type": "event_msg", "payload": {"type": "task_complete", "last_agent_me
 ABORTED = {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "interrupted"}}
 
 
-def test_a_lost_reply_is_read_from_the_record_with_what_it_cost(written):
+def test_a_lost_reply_is_read_from_the_record_with_what_it_cost(written: Callable[..., None]) -> None:
     written(STARTED, CONTEXT, USED, COUNTED, DONE)
     spent = priced(0.00186, 1000, 100, (5000, 4000, 300))
     assert codex().recall(turn(model="")) == Reply(text="said", session=SESSION, spent=spent)
 
 
-def test_the_model_of_the_turn_goes_before_the_one_in_the_record(written):
+def test_the_model_of_the_turn_goes_before_the_one_in_the_record(written: Callable[..., None]) -> None:
     written(STARTED, CONTEXT, USED, COUNTED, DONE)
     recalled = codex().recall(turn(model="gpt-5.5"))
     assert recalled is not None
     assert recalled.spent == priced(0.0053, 1000, 100, (5000, 4000, 300))
 
 
-def test_a_reply_of_which_no_tokens_are_known_is_counted_by_an_estimate(written):
+def test_a_reply_of_which_no_tokens_are_known_is_counted_by_an_estimate(written: Callable[..., None]) -> None:
     written(STARTED, DONE)
     assert codex().recall(turn()) == Reply(text="said", session=SESSION, spent=UNKNOWN)
 
 
-def test_only_the_last_turn_counts(written):
+def test_only_the_last_turn_counts(written: Callable[..., None]) -> None:
     written(STARTED, USED, DONE, STARTED, DONE)
     recalled = codex().recall(turn())
     assert recalled is not None
@@ -696,24 +720,24 @@ def test_only_the_last_turn_counts(written):
         pytest.param([{"type": "response_item", "payload": {"type": "task_complete"}}], id="what somebody said"),
     ],
 )
-def test_what_is_no_whole_turn_is_not_recalled(written, lines):
+def test_what_is_no_whole_turn_is_not_recalled(written: Callable[..., None], lines: list[dict[str, Any]]) -> None:
     written(*lines)
     assert codex().recall(turn()) is None
 
 
-def test_without_a_record_nothing_is_recalled(written):
+def test_without_a_record_nothing_is_recalled(written: Callable[..., None]) -> None:
     written(STARTED, DONE, session=BASE)
     assert codex().recall(turn()) is None
     assert codex().recall(turn(session="")) is None
     assert codex().recall(turn(session="*")) is None
 
 
-def test_a_record_that_cannot_be_read_is_none(folder):
+def test_a_record_that_cannot_be_read_is_none(folder: Path) -> None:
     (folder / "sessions" / "1" / "2" / "3" / f"rollout-x-{SESSION}.jsonl").mkdir(parents=True)
     assert codex().recall(turn()) is None
 
 
-def test_records_are_where_the_program_keeps_them():
+def test_records_are_where_the_program_keeps_them() -> None:
     assert home({"HOME": "/home/me"}) == "/home/me/.codex"
     assert home({"HOME": "/home/me", "CODEX_HOME": "/c"}) == "/c"
 
@@ -722,7 +746,7 @@ def test_records_are_where_the_program_keeps_them():
 
 
 @pytest.fixture
-def installed(tmp_path):
+def installed(tmp_path: Path) -> Callable[[str], str]:
     """A program that only says its version."""
 
     def make(version: str) -> str:
@@ -734,25 +758,25 @@ def installed(tmp_path):
     return make
 
 
-def test_a_program_that_is_not_there_is_said_to_be_missing():
+def test_a_program_that_is_not_there_is_said_to_be_missing() -> None:
     found = codex(program="codex-nobody").look()
     hint = "install Codex, then start it once to log in; `--backend scripted` needs no account"
     assert found == Found(program="", problem="there is no program `codex-nobody` on the PATH", hint=hint)
 
 
-def test_somebody_who_is_not_logged_in_is_told_how(installed):
+def test_somebody_who_is_not_logged_in_is_told_how(installed: Callable[[str], str]) -> None:
     path = installed("codex-cli 0.166.0")
     hint = "run `codex login`, or set CODEX_API_KEY"
     assert codex(program=path).look() == Found(program=path, version="codex-cli 0.166.0", hint=hint)
 
 
-def test_an_old_program_is_refused(installed):
+def test_an_old_program_is_refused(installed: Callable[[str], str]) -> None:
     path = installed("codex-cli 0.99.1")
     found = codex(program=path).look()
     assert (found.problem, found.hint) == (f"{path} is Codex 0.99.1; Raymond needs 0.166 or later", "codex update")
 
 
-def test_a_program_without_a_version_is_refused(installed):
+def test_a_program_without_a_version_is_refused(installed: Callable[[str], str]) -> None:
     path = installed("hello")
     assert codex(program=path).look().problem == f"{path} says no version: hello"
 
@@ -778,7 +802,14 @@ PROVIDER = 'model_provider = "own"\n[model_providers.own]\nenv_key = "OWN_KEY"\n
         ({"OWN_KEY": "x"}, {"config.toml": 'model_provider = "else"'}, ""),
     ],
 )
-def test_who_pays_is_said(installed, monkeypatch, folder, environment, files, payer):
+def test_who_pays_is_said(
+    installed: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    environment: dict[str, str],
+    files: dict[str, str],
+    payer: str,
+) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     for name, content in files.items():

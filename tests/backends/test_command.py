@@ -61,7 +61,7 @@ def noted(room: Room, name: str) -> list[str]:
 # --- prompt and answer
 
 
-def test_the_prompt_comes_on_stdin_and_the_answer_on_stdout(room):
+def test_the_prompt_comes_on_stdin_and_the_answer_on_stdout(room: Room) -> None:
     agent(room, "printf 'I thought.\\n\\n<result>it is é 🦊</result>\\n'")
     table(room)
     ran = run(room, {"START.md": "Say {{input}} – é.\n\nThen end."}, "--input", "it")
@@ -84,21 +84,21 @@ def test_the_prompt_comes_on_stdin_and_the_answer_on_stdout(room):
     ],
     ids=["no newline", "spaces", "lines", "not UTF-8", "stderr", "looks like an end"],
 )
-def test_an_answer_is_taken_as_it_is_printed(room, body, result):
+def test_an_answer_is_taken_as_it_is_printed(room: Room, body: str, result: str) -> None:
     agent(room, body)
     table(room)
     ran = run(room)
     assert (ran.code, ran.result) == (0, result)
 
 
-def test_an_answer_of_a_megabyte_is_taken_whole(room):
+def test_an_answer_of_a_megabyte_is_taken_whole(room: Room) -> None:
     agent(room, "printf '<result>'; head -c 1000000 /dev/zero | tr '\\0' x; printf '</result>'")
     table(room)
     ran = run(room)
     assert (ran.code, ran.result) == (0, "x" * 1_000_000)
 
 
-def test_a_program_by_its_whole_path_with_arguments_of_its_own(room):
+def test_a_program_by_its_whole_path_with_arguments_of_its_own(room: Room) -> None:
     path = agent(room, "printf '<result>%s</result>' \"$2\"", name="other name")
     table(room, f'command = ["{path}", "--say", "two words; $HOME `x` {{{{}}"]')
     ran = run(room)
@@ -124,7 +124,7 @@ ONCE = {"START.md": "---\nretries: 0\n---\nDo it."}
     ],
     ids=["exit code", "answer and exit code", "nothing", "spaces", "255"],
 )
-def test_what_is_no_answer_is_a_crash_with_its_last_word_on_stderr(room, body, error):
+def test_what_is_no_answer_is_a_crash_with_its_last_word_on_stderr(room: Room, body: str, error: str) -> None:
     agent(room, body)
     table(room)
     ran = run(room, ONCE)
@@ -134,7 +134,7 @@ def test_what_is_no_answer_is_a_crash_with_its_last_word_on_stderr(room, body, e
     assert f"failed: main in START.md: {error}" in ran.lines
 
 
-def test_a_program_that_was_killed_is_said_with_its_signal(room):
+def test_a_program_that_was_killed_is_said_with_its_signal(room: Room) -> None:
     agent(room, "echo '<result>whole</result>'; kill -9 $$")
     table(room)
     [failed] = run(room, ONCE).all(AgentFailed)
@@ -146,19 +146,19 @@ def test_a_program_that_was_killed_is_said_with_its_signal(room):
     ("code", "said"),
     [(-15, "signal 15"), (143, "signal 15"), (128, "exit code 128"), (193, "exit code 193"), (1, "exit code 1")],
 )
-def test_an_exit_code_of_a_shell_that_means_a_signal_is_said_as_one(tmp_path, code, said):
+def test_an_exit_code_of_a_shell_that_means_a_signal_is_said_as_one(tmp_path: Path, code: int, said: str) -> None:
     reader = CommandBackend(Setup(name="mine", options={"command": ["a"], "cost": 0})).reader(one_turn(tmp_path))
     assert reader.close(code, "") == Trouble(kind="crash", error=f"the program ended with {said}")
 
 
-def test_a_crash_is_tried_again_and_every_turn_is_counted(room):
+def test_a_crash_is_tried_again_and_every_turn_is_counted(room: Room) -> None:
     agent(room, '[ "$(wc -l < "$out/args")" -ge 3 ] || exit 1; echo "<result>third</result>"')
     table(room, 'command = ["my-agent"]\ncost = 0.25')
     ran = run(room)
     assert (ran.code, ran.result, len(ran.all(StepFailed)), ran.run.cost) == (0, "third", 2, 0.75)
 
 
-def test_a_program_that_is_not_there_is_said_before_the_run_begins(room):
+def test_a_program_that_is_not_there_is_said_before_the_run_begins(room: Room) -> None:
     table(room)
     ran = run(room)
     assert (ran.code, ran.err) == (
@@ -171,7 +171,7 @@ def test_a_program_that_is_not_there_is_said_before_the_run_begins(room):
     assert room.project.ids() == []
 
 
-def test_a_program_that_may_not_be_started_is_said_before_the_run_begins(room):
+def test_a_program_that_may_not_be_started_is_said_before_the_run_begins(room: Room) -> None:
     path = agent(room, "")
     os.chmod(path, 0o644)
     table(room)
@@ -184,20 +184,20 @@ def test_a_program_that_may_not_be_started_is_said_before_the_run_begins(room):
 # --- cost
 
 
-def test_a_turn_costs_what_the_table_says(room):
+def test_a_turn_costs_what_the_table_says(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     table(room, 'command = ["my-agent"]\ncost = 0.02')
     ran = run(room)
     assert (ran.run.cost, ran.run.estimated, "cost:   $0.02 in 1 step" in ran.lines) == (0.02, False, True)
 
 
-def test_a_turn_that_costs_nothing_is_free(room):
+def test_a_turn_that_costs_nothing_is_free(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     table(room, 'command = ["my-agent"]\ncost = 0')
     assert "cost:   $0.00 in 1 step" in run(room).lines
 
 
-def test_without_a_cost_a_turn_counts_as_one_that_nobody_can_tell(room):
+def test_without_a_cost_a_turn_counts_as_one_that_nobody_can_tell(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     table(room)
     ran = run(room)
@@ -226,7 +226,7 @@ def sessions(ran: Ran) -> list[str]:
     return [event.session for event in ran.all(StepStarted)]
 
 
-def test_without_resume_and_branch_every_turn_is_fresh(room):
+def test_without_resume_and_branch_every_turn_is_fresh(room: Room) -> None:
     agent(room, TALKS)
     table(room, 'command = ["my-agent", "--id={new}", "--model={model}", "--effort={effort}"]')
     ran = run(room, TALK, "--model", "big")
@@ -239,7 +239,7 @@ def test_without_resume_and_branch_every_turn_is_fresh(room):
     assert (ran.code, [event.base for event in ran.all(StepStarted)]) == (0, ["", "", ""])
 
 
-def test_with_resume_a_conversation_goes_on_in_place_under_its_first_id(room):
+def test_with_resume_a_conversation_goes_on_in_place_under_its_first_id(room: Room) -> None:
     agent(room, TALKS)
     table(room, 'command = ["my-agent", "--id", "{new}"]\nresume = ["my-agent", "--resume", "{session}", "{model}"]')
     ran = run(room, TALK, "--model", "big")
@@ -249,7 +249,7 @@ def test_with_resume_a_conversation_goes_on_in_place_under_its_first_id(room):
     assert noted(room, "prompts") == ["Begin.", "Go on.", "End."]
 
 
-def test_with_branch_every_turn_leaves_the_one_before_as_it_was(room):
+def test_with_branch_every_turn_leaves_the_one_before_as_it_was(room: Room) -> None:
     agent(room, TALKS)
     table(
         room,
@@ -266,7 +266,7 @@ def test_with_branch_every_turn_leaves_the_one_before_as_it_was(room):
     assert [event.session for event in ran.all(StepFinished)] == [first, second, third]
 
 
-def test_a_reset_begins_another_conversation_in_place_too(room):
+def test_a_reset_begins_another_conversation_in_place_too(room: Room) -> None:
     agent(room, TALKS.replace("<goto>LAST</goto>", "<reset>LAST</reset>"))
     table(room, 'command = ["my-agent", "--id", "{new}"]\nresume = ["my-agent", "--resume", "{session}"]')
     first, _, third = sessions(ran := run(room, TALK))
@@ -276,7 +276,7 @@ def test_a_reset_begins_another_conversation_in_place_too(room):
 FORGETS = '[ "$(wc -l < "$out/args")" -ge 2 ] && echo "<result>done</result>" || echo "I forgot."'
 
 
-def test_a_reminder_repeats_the_prompt_to_a_program_that_remembers_nothing(room):
+def test_a_reminder_repeats_the_prompt_to_a_program_that_remembers_nothing(room: Room) -> None:
     agent(room, FORGETS)
     table(room)
     ran = run(room, {"START.md": "---\nallowed_transitions: [{tag: result}]\n---\nDo it."})
@@ -286,7 +286,7 @@ def test_a_reminder_repeats_the_prompt_to_a_program_that_remembers_nothing(room)
 
 
 @pytest.mark.parametrize("more", ["resume = ['my-agent', '{session}']", "branch = ['my-agent', '{session}', '{new}']"])
-def test_a_reminder_is_short_for_a_program_that_remembers(room, more):
+def test_a_reminder_is_short_for_a_program_that_remembers(room: Room, more: str) -> None:
     agent(room, FORGETS)
     table(room, f'command = ["my-agent", "{{new}}"]\n{more}')
     ran = run(room, {"START.md": "---\nallowed_transitions: [{tag: result}]\n---\nDo it."})
@@ -301,7 +301,7 @@ IN_PLACE = 'command = ["my-agent", "{new}"]\nresume = ["my-agent", "{session}"]'
 CALLS = {"START.md": 'Ask:\n\n<call return="END">SUB</call>\n', "SUB.md": "Sub.", "END.md": "End."}
 
 
-def test_a_call_where_conversations_go_on_in_place_is_refused_with_its_place(room):
+def test_a_call_where_conversations_go_on_in_place_is_refused_with_its_place(room: Room) -> None:
     agent(room, "")
     table(room, IN_PLACE)
     ran = run(room, CALLS)
@@ -319,7 +319,7 @@ def test_a_call_where_conversations_go_on_in_place_is_refused_with_its_place(roo
     assert (room.project.ids(), (room.path.parent / "args").exists()) == ([], False)
 
 
-def test_a_call_of_a_policy_is_refused_with_its_place(room):
+def test_a_call_of_a_policy_is_refused_with_its_place(room: Room) -> None:
     agent(room, "")
     table(room, IN_PLACE)
     policy = "---\nallowed_transitions:\n  - {tag: call, target: SUB.md, return: END.md}\n---\nAsk."
@@ -328,7 +328,7 @@ def test_a_call_of_a_policy_is_refused_with_its_place(room):
     assert " --> START.md:3:5\n" in ran.err
 
 
-def test_a_call_that_is_meant_goes_on_in_the_conversation_of_its_caller(room):
+def test_a_call_that_is_meant_goes_on_in_the_conversation_of_its_caller(room: Room) -> None:
     agent(
         room,
         'case "$(cat "$out/prompt.$$")" in Ask*) echo \'<call return="END">SUB</call>\' ;; '
@@ -340,7 +340,7 @@ def test_a_call_that_is_meant_goes_on_in_the_conversation_of_its_caller(room):
     assert (ran.code, noted(room, "args")) == (0, [first, first, first])
 
 
-def test_a_call_is_free_where_every_state_that_calls_has_a_backend_that_branches(room):
+def test_a_call_is_free_where_every_state_that_calls_has_a_backend_that_branches(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     table(room, IN_PLACE)
     start = "---\nbackend: scripted\n---\n" + CALLS["START.md"]
@@ -352,7 +352,7 @@ def test_a_call_is_free_where_every_state_that_calls_has_a_backend_that_branches
 # --- several
 
 
-def test_a_state_can_name_a_backend_and_each_keeps_its_own_conversations(room):
+def test_a_state_can_name_a_backend_and_each_keeps_its_own_conversations(room: Room) -> None:
     agent(room, "echo '<goto>NEXT</goto>'")
     agent(room, "echo '<result>of the other</result>'", name="other-agent")
     table(room, 'command = ["my-agent", "mine", "{new}"]\nresume = ["my-agent", "{session}"]')
@@ -364,7 +364,7 @@ def test_a_state_can_name_a_backend_and_each_keeps_its_own_conversations(room):
     assert [event.backend for event in ran.all(StepStarted)] == ["mine", "other"]
 
 
-def test_a_state_that_names_a_backend_nobody_has_is_refused(room):
+def test_a_state_that_names_a_backend_nobody_has_is_refused(room: Room) -> None:
     agent(room, "")
     table(room)
     ran = run(room, {"START.md": "", "NEXT.md": "---\nbackend: yours\n---\n"})
@@ -377,7 +377,7 @@ def test_a_state_that_names_a_backend_nobody_has_is_refused(room):
     )
 
 
-def test_the_project_can_name_its_usual_backend(room):
+def test_the_project_can_name_its_usual_backend(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     (room.path / ".raymond" / "config.toml").write_text('backend = "mine"\n', "utf-8")
     table(room)
@@ -406,7 +406,7 @@ def kill_while_it_runs(room: Room) -> None:
     until(lambda: driver not in room.processes(), "the end of the driver")
 
 
-def test_a_turn_that_outlives_the_driver_is_followed_and_paid_once(room):
+def test_a_turn_that_outlives_the_driver_is_followed_and_paid_once(room: Room) -> None:
     kill_while_it_runs(room)
     with room.start("resume", "r") as live:
         live.sees("run resumed")
@@ -416,7 +416,7 @@ def test_a_turn_that_outlives_the_driver_is_followed_and_paid_once(room):
     assert (len(noted(room, "args")), ran.all(StepInterrupted)) == (1, [])
 
 
-def test_a_turn_that_ended_without_a_driver_is_taken_from_the_spool(room):
+def test_a_turn_that_ended_without_a_driver_is_taken_from_the_spool(room: Room) -> None:
     kill_while_it_runs(room)
     room.go()
     room.nothing_runs()
@@ -425,7 +425,7 @@ def test_a_turn_that_ended_without_a_driver_is_taken_from_the_spool(room):
     assert (len(noted(room, "args")), ran.all(StepInterrupted)) == (1, [])
 
 
-def test_half_an_answer_in_the_spool_is_no_answer(room):
+def test_half_an_answer_in_the_spool_is_no_answer(room: Room) -> None:
     """The program is killed with the driver: what it had printed looks whole, and is not taken."""
     agent(
         room, 'if [ -e "$out/pid" ]; then echo "<result>whole</result>"; exit; fi\necho "<result>half</result>"' + SLOW
@@ -507,7 +507,7 @@ def test_a_wrong_table_is_refused_with_the_way_out(options: dict[str, Any], erro
     assert (str(caught.value), caught.value.hint) == (error, hint)
 
 
-def test_a_wrong_table_ends_the_command_with_2_before_a_run_begins(room):
+def test_a_wrong_table_ends_the_command_with_2_before_a_run_begins(room: Room) -> None:
     table(room, 'command = ["my-agent", "{id}"]')
     ran = run(room)
     assert (ran.code, ran.err) == (
@@ -535,7 +535,7 @@ def findings(room: Room, *args: str) -> dict[str, dict[str, object]]:
         ('command = ["my-agent", "{new}"]\nbranch = ["my-agent", "{session}", "{new}"]', "branch"),
     ],
 )
-def test_doctor_says_what_becomes_of_conversations_and_starts_nothing(room, text, how):
+def test_doctor_says_what_becomes_of_conversations_and_starts_nothing(room: Room, text: str, how: str) -> None:
     path = agent(room, "")
     table(room, text)
     assert findings(room)["mine"] == {
@@ -554,7 +554,7 @@ def test_doctor_says_what_becomes_of_conversations_and_starts_nothing(room, text
     assert not (room.path.parent / "args").exists()
 
 
-def test_doctor_says_what_is_wrong_with_a_table(room):
+def test_doctor_says_what_is_wrong_with_a_table(room: Room) -> None:
     table(room, 'command = ["my-agent"]\ntokens = 3')
     assert findings(room)["mine"] == {
         "what": "mine",
@@ -572,35 +572,38 @@ def one_turn(tmp_path: Path, **given: Any) -> Turn:
     return probe.turn("hi", cwd=str(tmp_path), session="new", **given)
 
 
-def test_a_trial_turn_reads_along_and_ends_like_one_of_a_run(tmp_path):
+def test_a_trial_turn_reads_along_and_ends_like_one_of_a_run(tmp_path: Path) -> None:
     backend = CommandBackend(Setup(name="mine", options={"command": ["cat"], "cost": 0.5}))
     seen: list[Observation] = []
     ending = probe.take(backend, one_turn(tmp_path), see=seen.extend)
+    assert isinstance(ending, Reply)
     assert (ending.text, ending.session, ending.spent) == ("hi", "", Spending(cost=0.5))
     assert set(seen) == {Observation("life")}
 
 
-def test_a_trial_turn_of_a_program_that_says_nothing_is_ended(tmp_path):
+def test_a_trial_turn_of_a_program_that_says_nothing_is_ended(tmp_path: Path) -> None:
     backend = CommandBackend(Setup(name="mine", options={"command": ["sleep", "1000"], "cost": 0.5}))
     ending = probe.take(backend, one_turn(tmp_path), patience=0.2)
     assert ending == Trouble(kind="silent", error="no answer within 0.2s", spent=Spending(cost=0.5))
 
 
-def test_a_trial_turn_that_cannot_be_started_says_so(tmp_path):
+def test_a_trial_turn_that_cannot_be_started_says_so(tmp_path: Path) -> None:
     backend = CommandBackend(Setup(name="mine", options={"command": ["cat"]}))
     ending = probe.take(backend, one_turn(tmp_path / "gone"))
     assert ending == Trouble(kind="setup", error="it cannot be started: no such file or directory")
 
 
-def test_what_a_trial_turn_left_in_the_background_is_ended(tmp_path):
+def test_what_a_trial_turn_left_in_the_background_is_ended(tmp_path: Path) -> None:
     script = "sleep 1000 & echo $! > pid; echo done"
     backend = CommandBackend(Setup(name="mine", options={"command": ["sh", "-c", script]}))
-    assert probe.take(backend, one_turn(tmp_path), patience=30.0).text == "done"
+    ending = probe.take(backend, one_turn(tmp_path), patience=30.0)
+    assert isinstance(ending, Reply)
+    assert ending.text == "done"
     left = int((tmp_path / "pid").read_text())
     until(lambda: not alive(left), "the end of what was left")
 
 
-def test_a_trial_turn_that_nobody_waits_for_any_more_is_ended(tmp_path):
+def test_a_trial_turn_that_nobody_waits_for_any_more_is_ended(tmp_path: Path) -> None:
     """Ctrl-C while the program thinks."""
 
     def interrupt(seen: list[Observation]) -> None:
@@ -614,7 +617,7 @@ def test_a_trial_turn_that_nobody_waits_for_any_more_is_ended(tmp_path):
     until(lambda: not alive(pid), "the end of the program")
 
 
-def test_only_the_whole_mark_with_an_exit_code_ends_an_answer(tmp_path):
+def test_only_the_whole_mark_with_an_exit_code_ends_an_answer(tmp_path: Path) -> None:
     backend = CommandBackend(Setup(name="mine", options={"command": ["a"], "cost": 0}))
     reader = backend.reader(one_turn(tmp_path))
     for line in (b"raymond-new x", b"raymond-new ", b" raymond-new 0", b"raymond-newer 0"):
@@ -624,7 +627,7 @@ def test_only_the_whole_mark_with_an_exit_code_ends_an_answer(tmp_path):
     assert reader.ending == Reply(text="raymond-new x\nraymond-new \n raymond-new 0\nraymond-newer 0", session="")
 
 
-def test_a_reminder_repeats_the_prompt_after_a_state_of_a_backend_that_remembers(room):
+def test_a_reminder_repeats_the_prompt_after_a_state_of_a_backend_that_remembers(room: Room) -> None:
     """The conversation of another backend is no memory of this one."""
     agent(room, "echo I forgot")
     table(room)

@@ -1,6 +1,9 @@
 """The scripted backend, in this process and as a program: what replies.yaml says is what happens."""
 
 import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,22 +24,22 @@ HERE, PROGRAM = "scripted", "scripted-program"
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
 
 
 @pytest.fixture(params=[HERE, PROGRAM])
-def backend(request):
-    return request.param
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def run(room, backend):
+def run(room: Room, backend: str) -> Callable[..., Ran]:
     """Runs a workflow of prompts whose replies are given as YAML."""
 
-    def drive(replies: str, files: dict[str, str] | None = None, **options) -> Ran:
+    def drive(replies: str, files: dict[str, str] | None = None, **options: Any) -> Ran:
         return room.drive({"START.md": "Do it.", "replies.yaml": replies, **(files or {})}, backend=backend, **options)
 
     return drive
@@ -50,20 +53,20 @@ def failure(ran: Ran) -> str:
 # What a reply can hold
 
 
-def test_a_reply_is_a_text(run):
+def test_a_reply_is_a_text(run: Callable[..., Ran]) -> None:
     ran = run("START.md: I did it. <result>done</result>")
     assert (ran.code, ran.result) == (0, "done")
     [turn] = ran.transcript()
     assert (turn["sent"], turn["said"]) == ("Do it.", "I did it. <result>done</result>")
 
 
-def test_a_reply_of_several_lines_with_every_kind_of_character_arrives_as_it_is(run):
+def test_a_reply_of_several_lines_with_every_kind_of_character_arrives_as_it_is(run: Callable[..., Ran]) -> None:
     text = 'é "quoted" \\ and 🦊,\n\n  indented,\ttabbed &amp; <b>bold</b>'
     ran = run(f"START.md: {json.dumps(f'<result>{text}</result>', ensure_ascii=False)}")
     assert ran.result == text
 
 
-def test_a_prompt_goes_to_the_backend_with_its_names_replaced(run):
+def test_a_prompt_goes_to_the_backend_with_its_names_replaced(run: Callable[..., Ran]) -> None:
     ran = run(
         "START.md: <result></result>",
         {"START.md": "Say {{input}} to {{who}}; {{nothing}} stays. é"},
@@ -73,12 +76,12 @@ def test_a_prompt_goes_to_the_backend_with_its_names_replaced(run):
     assert ran.transcript()[0]["sent"] == "Say hi to us; {{nothing}} stays. é"
 
 
-def test_cost_and_tokens_are_counted(run):
+def test_cost_and_tokens_are_counted(run: Callable[..., Ran]) -> None:
     ran = run("START.md: {text: '<goto>START</goto>', cost: 0.25, tokens: {in: 1000, out: 20}}", max_iterations=3)
     assert (ran.run.cost, ran.run.tokens_in, ran.run.tokens_out, ran.run.estimated) == (0.75, 3000, 60, False)
 
 
-def test_a_delay_makes_others_come_first(run):
+def test_a_delay_makes_others_come_first(run: Callable[..., Ran]) -> None:
     ran = run(
         """
         START.md: "<fork>SLOW</fork><fork>FAST</fork><wait>END</wait>"
@@ -92,7 +95,7 @@ def test_a_delay_makes_others_come_first(run):
     assert done == ["main_fast2 done", "main_slow1 done", "main done"]
 
 
-def test_a_reply_can_write_files_where_its_agent_works(run, room):
+def test_a_reply_can_write_files_where_its_agent_works(run: Callable[..., Ran], room: Room) -> None:
     (room.path / "sub").mkdir()
     ran = run(
         """
@@ -107,13 +110,13 @@ def test_a_reply_can_write_files_where_its_agent_works(run, room):
     assert (room.path / "deep" / "er" / "three.txt").read_text() == "3"
 
 
-def test_a_file_that_cannot_be_written_fails_the_turn_and_not_the_run(room):
+def test_a_file_that_cannot_be_written_fails_the_turn_and_not_the_run(room: Room) -> None:
     (room.path / "one").write_text("a file")
     ran = room.drive({"START.md": "", "replies.yaml": "START: {text: <result></result>, writes: {one/two.txt: x}}"})
     assert failure(ran) == f"setup: cannot write {room.path}/one: file exists"
 
 
-def test_tools_are_shown_as_they_are_used_and_kept_in_the_transcript(run):
+def test_tools_are_shown_as_they_are_used_and_kept_in_the_transcript(run: Callable[..., Ran]) -> None:
     ran = run(
         """
         START.md:
@@ -129,7 +132,7 @@ def test_tools_are_shown_as_they_are_used_and_kept_in_the_transcript(run):
     assert ran.transcript()[0]["tools"] == "Read notes.md\nBash make test\nThink\n"
 
 
-def test_refused_tools_are_shown_with_the_flag_that_would_allow_them_counted_and_kept(run):
+def test_refused_tools_are_shown_with_the_flag_that_would_allow_them_counted_and_kept(run: Callable[..., Ran]) -> None:
     ran = run(
         "START.md: {text: <goto>NEXT</goto>, denied: ['Bash(npm test:*)', WebFetch]}\n"
         "NEXT.md: {text: <result>done</result>, denied: ['Bash(npm test:*)']}",
@@ -145,7 +148,9 @@ def test_refused_tools_are_shown_with_the_flag_that_would_allow_them_counted_and
     assert [bool(turn["denied"]) for turn in ran.transcript()] == [True, True]
 
 
-def test_a_turn_that_ends_at_its_cap_goes_on_in_its_conversation_when_there_is_more(run, room):
+def test_a_turn_that_ends_at_its_cap_goes_on_in_its_conversation_when_there_is_more(
+    run: Callable[..., Ran], room: Room
+) -> None:
     ran = run("START.md: [[{cost: 9, capped: true}, {text: <result>done</result>, cost: 0.25}]]", budget=2.0)
     [capped] = ran.all(StepRefused)
     assert (ran.code, capped.capped, capped.cost, ran.run.cost) == (4, True, 2.0, 2.0)
@@ -156,7 +161,7 @@ def test_a_turn_that_ends_at_its_cap_goes_on_in_its_conversation_when_there_is_m
 
 
 @pytest.mark.slow
-def test_a_limit_of_one_model_leaves_the_others_open(run, backend):
+def test_a_limit_of_one_model_leaves_the_others_open(run: Callable[..., Ran], backend: str) -> None:
     ran = run(
         "START.md: <fork>BIG</fork><fork>SMALL</fork><goto>END</goto>\n"
         "BIG.md: [[{fail: limit, only_model: true, retry_after: 1s}, <result>big</result>]]\n"
@@ -172,21 +177,21 @@ def test_a_limit_of_one_model_leaves_the_others_open(run, backend):
     assert (ran.code, sorted(ended), ended[-1]) == (0, ["big", "done", "small"], "big")
 
 
-def test_a_print_in_a_reply_is_shown(run):
+def test_a_print_in_a_reply_is_shown(run: Callable[..., Ran]) -> None:
     assert "main | hello" in run("START.md: <print>hello</print><result></result>").lines
 
 
 # Which reply it is
 
 
-def test_a_list_is_taken_by_visit(run):
+def test_a_list_is_taken_by_visit(run: Callable[..., Ran]) -> None:
     ran = run(
         "START.md: ['<goto input=\"1\">START</goto>', '<goto input=\"2\">START</goto>', '<result>third</result>']"
     )
     assert ran.result == "third"
 
 
-def test_visits_are_counted_for_each_agent(run):
+def test_visits_are_counted_for_each_agent(run: Callable[..., Ran]) -> None:
     ran = run(
         """
         START.md: "<fork>WORK</fork><fork>WORK</fork><wait>END</wait>"
@@ -202,7 +207,7 @@ def test_visits_are_counted_for_each_agent(run):
     }
 
 
-def test_a_list_in_a_list_is_taken_by_turn_of_one_visit(run):
+def test_a_list_in_a_list_is_taken_by_turn_of_one_visit(run: Callable[..., Ran]) -> None:
     ran = run("START.md: [['no tag', {fail: crash}, '<goto>START</goto>'], '<result>second visit</result>']")
     assert ran.result == "second visit"
     assert [(event.step, event.turn, event.attempt) for event in ran.all(StepStarted)] == [
@@ -213,7 +218,7 @@ def test_a_list_in_a_list_is_taken_by_turn_of_one_visit(run):
     ]
 
 
-def test_a_reply_for_one_agent_comes_before_the_one_for_all(run):
+def test_a_reply_for_one_agent_comes_before_the_one_for_all(run: Callable[..., Ran]) -> None:
     ran = run(
         """
         START: "<fork>WORK</fork><fork>WORK</fork><wait>END</wait>"
@@ -226,18 +231,18 @@ def test_a_reply_for_one_agent_comes_before_the_one_for_all(run):
     assert (ran.run.outcomes["main_work1"].result, ran.run.outcomes["main_work2"].result) == ("all", "mine")
 
 
-def test_a_state_without_a_reply_fails_and_says_which_reply_is_missing(run):
+def test_a_state_without_a_reply_fails_and_says_which_reply_is_missing(run: Callable[..., Ran]) -> None:
     ran = run("OTHER.md: <result></result>")
     assert failure(ran) == "setup: replies.yaml has no reply for START.md, visit 1 (agent main)"
     assert (ran.code, len(ran.all(StepStarted))) == (1, 1)
 
 
-def test_a_visit_beyond_the_list_fails_and_says_which(run):
+def test_a_visit_beyond_the_list_fails_and_says_which(run: Callable[..., Ran]) -> None:
     ran = run("START.md: ['<goto>START</goto>']")
     assert failure(ran) == "setup: replies.yaml has no reply for START.md, visit 2 (agent main)"
 
 
-def test_a_try_beyond_the_list_fails_and_says_which(run):
+def test_a_try_beyond_the_list_fails_and_says_which(run: Callable[..., Ran]) -> None:
     ran = run("START.md: [['no tag', 'still none']]")
     assert failure(ran) == "setup: replies.yaml has no reply for START.md, visit 1, try 3 (agent main)"
 
@@ -246,7 +251,9 @@ def test_a_try_beyond_the_list_fails_and_says_which(run):
 
 
 @pytest.mark.parametrize("kind", ["silent", "crash"])
-def test_silence_and_crashes_are_tried_again_until_the_retries_are_used_up(run, backend, kind):
+def test_silence_and_crashes_are_tried_again_until_the_retries_are_used_up(
+    run: Callable[..., Ran], backend: str, kind: str
+) -> None:
     ran = run(f"START.md: {{fail: {kind}, cost: 0.1}}")
     program = "the program ended with exit code 1 without a result: " if (kind, backend) == ("crash", PROGRAM) else ""
     assert failure(ran) == f"{kind}: {program}acted out: {kind}"
@@ -254,12 +261,12 @@ def test_silence_and_crashes_are_tried_again_until_the_retries_are_used_up(run, 
     assert ran.code == 1
 
 
-def test_the_cost_of_failed_turns_counts(run):
+def test_the_cost_of_failed_turns_counts(run: Callable[..., Ran]) -> None:
     ran = run("START.md: [[{fail: refusal, cost: 0.1}, {text: <result></result>, cost: 0.2}]]")
     assert round(ran.run.cost, 6) == 0.3
 
 
-def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room):
+def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room: Room) -> None:
     ran = room.drive(
         {"START.md": "", "replies.yaml": "START.md: [[{fail: crash}, <result></result>]]"}, backend=PROGRAM
     )
@@ -268,7 +275,7 @@ def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room):
 
 
 @pytest.mark.parametrize("kind", ["context", "refusal"])
-def test_a_full_context_and_a_refusal_get_one_fresh_session(run, kind):
+def test_a_full_context_and_a_refusal_get_one_fresh_session(run: Callable[..., Ran], kind: str) -> None:
     ran = run(
         f"""
         START.md: "<goto>NEXT</goto>"
@@ -283,21 +290,23 @@ def test_a_full_context_and_a_refusal_get_one_fresh_session(run, kind):
 
 
 @pytest.mark.parametrize("kind", ["context", "refusal"])
-def test_a_second_full_context_or_refusal_fails_the_agent(run, kind):
+def test_a_second_full_context_or_refusal_fails_the_agent(run: Callable[..., Ran], kind: str) -> None:
     ran = run(f"START.md: {{fail: {kind}, error: too much}}")
     assert failure(ran) == f"{kind}: too much"
     assert [(event.fresh, event.again) for event in ran.all(StepFailed)] == [(True, True), (False, False)]
 
 
 @pytest.mark.parametrize("kind", ["unreadable", "script", "time", "setup"])
-def test_what_is_no_matter_of_trying_again_fails_at_once(run, kind):
+def test_what_is_no_matter_of_trying_again_fails_at_once(run: Callable[..., Ran], kind: str) -> None:
     ran = run(f"START.md: {{fail: {kind}}}")
     assert failure(ran) == f"{kind}: acted out: {kind}"
     assert len(ran.all(StepStarted)) == 1
 
 
 @pytest.mark.parametrize("kind", ["auth", "billing"])
-def test_a_login_or_a_payment_pauses_the_agent_and_ends_with_5(run, room, backend, kind):
+def test_a_login_or_a_payment_pauses_the_agent_and_ends_with_5(
+    run: Callable[..., Ran], room: Room, backend: str, kind: str
+) -> None:
     ran = run(f"START.md: [[{{fail: {kind}, error: please log in}}, <result>after</result>]]")
     assert ran.code == 5
     assert [event.reason for event in ran.all(AgentPaused)] == ["please log in"]
@@ -307,7 +316,9 @@ def test_a_login_or_a_payment_pauses_the_agent_and_ends_with_5(run, room, backen
 
 
 @pytest.mark.parametrize("kind", ["limit", "overload"])
-def test_a_limit_closes_the_backend_until_its_time_and_charges_no_attempt(run, backend, kind):
+def test_a_limit_closes_the_backend_until_its_time_and_charges_no_attempt(
+    run: Callable[..., Ran], backend: str, kind: str
+) -> None:
     ran = run(f"START.md: [[{{fail: {kind}, retry_after: 200ms}}, <result>after</result>]]")
     assert (ran.code, ran.result) == (0, "after")
     assert [event.charged for event in ran.all(StepFailed)] == [False]
@@ -320,7 +331,7 @@ def test_a_limit_closes_the_backend_until_its_time_and_charges_no_attempt(run, b
 
 
 @pytest.mark.slow
-def test_while_a_backend_is_closed_scripts_go_on(run):
+def test_while_a_backend_is_closed_scripts_go_on(run: Callable[..., Ran]) -> None:
     ran = run(
         """
         START.md: "<fork>PROMPT</fork><goto>SCRIPT</goto>"
@@ -331,7 +342,7 @@ def test_while_a_backend_is_closed_scripts_go_on(run):
     assert [line for line in ran.lines if line.endswith(" done")] == ["main done", "main_prompt1 done"]
 
 
-def test_a_limit_longer_than_a_day_stops_the_run_with_4(run, backend):
+def test_a_limit_longer_than_a_day_stops_the_run_with_4(run: Callable[..., Ran], backend: str) -> None:
     ran = run("START.md: {fail: limit, retry_after: 2d, error: weekly limit}")
     assert ran.code == 4
     assert f"run stops: {backend} is closed by its usage limit for 2d, longer than max_wait (1d)" in ran.lines
@@ -339,7 +350,7 @@ def test_a_limit_longer_than_a_day_stops_the_run_with_4(run, backend):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["timeout", "max_time"])
-def test_silence_is_ended_by_the_time_the_policy_gives(run, room, how):
+def test_silence_is_ended_by_the_time_the_policy_gives(run: Callable[..., Ran], room: Room, how: str) -> None:
     ran = run("START.md: {silent: true}", {"START.md": f"---\n{how}: 300ms\nretries: 1\n---\nDo it."})
     errors = {"timeout": "silent: said nothing for 0.3s", "max_time": "time: took longer than max_time (0.3s)"}
     assert failure(ran) == errors[how]
@@ -347,7 +358,7 @@ def test_silence_is_ended_by_the_time_the_policy_gives(run, room, how):
     room.nothing_runs()
 
 
-def test_a_program_is_followed_without_pidfds_and_proc(tmp_path):
+def test_a_program_is_followed_without_pidfds_and_proc(tmp_path: Path) -> None:
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
     files = {
         "START.md": "---\ntimeout: 1s\n---\nDo it.",
@@ -379,14 +390,14 @@ HINT = (
 
 
 @pytest.mark.parametrize(("replies", "message"), WRONG)
-def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(room, replies, message):
+def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(room: Room, replies: str, message: str) -> None:
     ran = room.command({"START.md": "", "replies.yaml": replies})
     assert ran.code == 6
     assert ran.err == f"error: {message}\n --> replies.yaml\n{HINT}"
     assert room.project.ids() == []
 
 
-def test_an_unknown_failure_class_is_answered_with_those_there_are(room):
+def test_an_unknown_failure_class_is_answered_with_those_there_are(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "START.md: {fail: tired}"})
     kinds = (
         "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup, session, cap"
@@ -395,7 +406,7 @@ def test_an_unknown_failure_class_is_answered_with_those_there_are(room):
     assert ran.err == f"error: the reply for START.md cannot be used: fail is one of {kinds}\n --> replies.yaml\n{HINT}"
 
 
-def test_a_replies_file_that_is_no_yaml_shows_the_place(room):
+def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "START.md: hi\nSTART.md: again\n"})
     assert ran.code == 6
     assert ran.err == (
@@ -408,14 +419,14 @@ def test_a_replies_file_that_is_no_yaml_shows_the_place(room):
     )
 
 
-def test_replies_given_with_a_flag_are_taken_instead(room):
+def test_replies_given_with_a_flag_are_taken_instead(room: Room) -> None:
     other = room.path / "other.yaml"
     other.write_text("START.md: <result>from the flag</result>")
     ran = room.command({"START.md": "", "replies.yaml": "START.md: <result>beside</result>"}, "--replies", str(other))
     assert ran.out == "from the flag\n"
 
 
-def test_a_wrong_reply_given_with_a_flag_names_the_flag(room):
+def test_a_wrong_reply_given_with_a_flag_names_the_flag(room: Room) -> None:
     (room.path / "other.yaml").write_text("START.md: {txt: hi}")
     ran = room.command({"START.md": ""}, "--replies", "other.yaml")
     assert (ran.code, ran.err) == (
@@ -424,7 +435,7 @@ def test_a_wrong_reply_given_with_a_flag_names_the_flag(room):
     )
 
 
-def test_a_replies_file_that_is_not_utf_8_is_refused(room):
+def test_a_replies_file_that_is_not_utf_8_is_refused(room: Room) -> None:
     room.flow({"START.md": ""})
     (room.path.parent / "flow" / "replies.yaml").write_bytes(b"START.md: caf\xe9")
     ran = room.command({})
@@ -439,7 +450,7 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room):
     )
 
 
-def test_prompts_without_any_replies_are_refused_before_the_run(room):
+def test_prompts_without_any_replies_are_refused_before_the_run(room: Room) -> None:
     ran = room.command({"START.md": ""}, "--backend", "scripted")
     hint = "--backend claude, or a replies.yaml beside it: docs/language.md, Scripted replies"
     assert (ran.code, ran.err) == (2, f"error: nothing answers the prompt START.md\nhint: {hint}\n")
@@ -449,18 +460,18 @@ def test_prompts_without_any_replies_are_refused_before_the_run(room):
 # Who answers when nobody was named
 
 
-def test_the_replies_beside_a_workflow_answer_when_nobody_was_named(room):
+def test_the_replies_beside_a_workflow_answer_when_nobody_was_named(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "START: <result>beside</result>"})
     assert (ran.code, ran.out, ran.run.start.backend) == (0, "beside\n", "scripted")
 
 
-def test_the_replies_of_the_flag_answer_when_nobody_was_named(room):
+def test_the_replies_of_the_flag_answer_when_nobody_was_named(room: Room) -> None:
     (room.path / "mine.yaml").write_text("START: <result>mine</result>", "utf-8")
     ran = room.command({"START.md": ""}, "--replies", "mine.yaml")
     assert (ran.code, ran.out, ran.run.start.backend) == (0, "mine\n", "scripted")
 
 
-def test_without_replies_claude_code_answers_when_nobody_was_named(room):
+def test_without_replies_claude_code_answers_when_nobody_was_named(room: Room) -> None:
     room.environment["PATH"] = "/usr/bin:/bin"
     ran = room.command({"START.md": ""})
     hint = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"

@@ -2,6 +2,8 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,14 +14,14 @@ from running import Ran, Room, until
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
 
 
 @pytest.fixture(params=["scripted", "scripted-program"])
-def run(request, room):
+def run(request: pytest.FixtureRequest, room: Room) -> Callable[..., Ran]:
     """Runs a workflow given as one line per state: its reply. Prompts say the name of their state."""
 
     def drive(replies: dict[str, str], **scripts: str) -> Ran:
@@ -42,22 +44,22 @@ def sees(ran: Ran, state: str, agent: str = "main", visit: int = 1) -> list[str]
     return seen(ran, ran.sessions(agent, f"{state}.md")[visit - 1])
 
 
-def test_the_first_turn_sees_nothing_but_its_prompt(run):
+def test_the_first_turn_sees_nothing_but_its_prompt(run: Callable[..., Ran]) -> None:
     assert sees(run({"START": "<result></result>"}), "START") == ["START"]
 
 
-def test_goto_continues_the_conversation(run):
+def test_goto_continues_the_conversation(run: Callable[..., Ran]) -> None:
     ran = run({"START": "<goto>A</goto>", "A": "<goto>B</goto>", "B": "<result></result>"})
     assert sees(ran, "B") == ["START", "A", "B"]
 
 
-def test_reset_forgets(run):
+def test_reset_forgets(run: Callable[..., Ran]) -> None:
     ran = run({"START": "<goto>A</goto>", "A": "<reset>B</reset>", "B": "<goto>C</goto>", "C": "<result></result>"})
     assert sees(ran, "B") == ["B"]
     assert sees(ran, "C") == ["B", "C"]
 
 
-def test_a_conversation_is_never_written_twice(run):
+def test_a_conversation_is_never_written_twice(run: Callable[..., Ran]) -> None:
     """Every turn branches: each has a session of its own, whatever came before."""
     ran = run({"START": '["<goto>START</goto>", "<goto>START</goto>", "<result></result>"]'})
     sessions = ran.sessions("main", "START.md")
@@ -65,12 +67,12 @@ def test_a_conversation_is_never_written_twice(run):
     assert [len(seen(ran, session)) for session in sessions] == [1, 2, 3]
 
 
-def test_call_sees_the_conversation_of_the_caller(run):
+def test_call_sees_the_conversation_of_the_caller(run: Callable[..., Ran]) -> None:
     ran = run({"START": '<call return="AFTER">SUB</call>', "SUB": "<result>r</result>", "AFTER": "<result></result>"})
     assert sees(ran, "SUB") == ["START", "SUB"]
 
 
-def test_the_caller_never_sees_the_turns_of_the_callee(run):
+def test_the_caller_never_sees_the_turns_of_the_callee(run: Callable[..., Ran]) -> None:
     ran = run(
         {
             "START": '<call return="AFTER">SUB</call>',
@@ -83,7 +85,7 @@ def test_the_caller_never_sees_the_turns_of_the_callee(run):
     assert sees(ran, "AFTER") == ["START", "AFTER"]
 
 
-def test_function_sees_nothing_and_its_caller_goes_on_as_before(run):
+def test_function_sees_nothing_and_its_caller_goes_on_as_before(run: Callable[..., Ran]) -> None:
     ran = run(
         {"START": '<function return="AFTER">SUB</function>', "SUB": "<result>r</result>", "AFTER": "<result></result>"}
     )
@@ -91,7 +93,7 @@ def test_function_sees_nothing_and_its_caller_goes_on_as_before(run):
     assert sees(ran, "AFTER") == ["START", "AFTER"]
 
 
-def test_a_reset_inside_a_call_does_not_reach_the_caller(run):
+def test_a_reset_inside_a_call_does_not_reach_the_caller(run: Callable[..., Ran]) -> None:
     ran = run(
         {
             "START": '<call return="AFTER">SUB</call>',
@@ -104,7 +106,7 @@ def test_a_reset_inside_a_call_does_not_reach_the_caller(run):
     assert sees(ran, "AFTER") == ["START", "AFTER"]
 
 
-def test_nested_calls_return_each_to_its_own_conversation(run):
+def test_nested_calls_return_each_to_its_own_conversation(run: Callable[..., Ran]) -> None:
     ran = run(
         {
             "START": '<call return="END">OUTER</call>',
@@ -124,7 +126,7 @@ def test_nested_calls_return_each_to_its_own_conversation(run):
     assert sees(ran, "END") == ["START", "END"]
 
 
-def test_a_second_call_sees_nothing_of_the_first(run):
+def test_a_second_call_sees_nothing_of_the_first(run: Callable[..., Ran]) -> None:
     ran = run(
         {
             "START": '<call return="AGAIN">SUB</call>',
@@ -136,7 +138,7 @@ def test_a_second_call_sees_nothing_of_the_first(run):
     assert sees(ran, "SUB", visit=2) == ["START", "AGAIN", "SUB"]
 
 
-def test_a_callee_that_begins_with_a_script_still_branches_from_the_caller(run):
+def test_a_callee_that_begins_with_a_script_still_branches_from_the_caller(run: Callable[..., Ran]) -> None:
     ran = run(
         {"START": '<call return="AFTER">PREPARE</call>', "SUB": "<result>r</result>", "AFTER": "<result></result>"},
         PREPARE="echo '<goto>SUB</goto>'",
@@ -145,12 +147,12 @@ def test_a_callee_that_begins_with_a_script_still_branches_from_the_caller(run):
     assert sees(ran, "AFTER") == ["START", "AFTER"]
 
 
-def test_scripts_between_prompts_do_not_break_the_conversation(run):
+def test_scripts_between_prompts_do_not_break_the_conversation(run: Callable[..., Ran]) -> None:
     ran = run({"START": "<goto>CHECK</goto>", "END": "<result></result>"}, CHECK="echo '<goto>END</goto>'")
     assert sees(ran, "END") == ["START", "END"]
 
 
-def test_forks_see_neither_their_parent_nor_each_other(run):
+def test_forks_see_neither_their_parent_nor_each_other(run: Callable[..., Ran]) -> None:
     ran = run(
         {
             "START": "<goto>SPLIT</goto>",
@@ -166,7 +168,7 @@ def test_forks_see_neither_their_parent_nor_each_other(run):
     assert not set(ran.sessions("main_work1", "MORE.md")) & set(ran.sessions("main_work2", "MORE.md"))
 
 
-def test_the_parent_keeps_its_conversation_over_fork_and_wait(run):
+def test_the_parent_keeps_its_conversation_over_fork_and_wait(run: Callable[..., Ran]) -> None:
     ran = run(
         {
             "START": '<fork next="MIDDLE">WORK</fork>',
@@ -178,7 +180,7 @@ def test_the_parent_keeps_its_conversation_over_fork_and_wait(run):
     assert sees(ran, "JOIN") == ["START", "MIDDLE", "JOIN"]
 
 
-def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(run, room):
+def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(run: Callable[..., Ran], room: Room) -> None:
     ran = run({"START": '<ask next="NEXT">Which one?</ask>', "NEXT": "<result>{{input}}</result>"})
     assert ran.code == 3
     assert room.raymond("answer", "r", "the second").returncode == 0
@@ -187,7 +189,7 @@ def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(run, room
     assert sees(again, "NEXT") == ["START", "NEXT"]
 
 
-def test_a_state_on_another_backend_starts_fresh(room):
+def test_a_state_on_another_backend_starts_fresh(room: Room) -> None:
     ran = room.drive(
         {
             "START.md": "prompt START",
@@ -203,7 +205,9 @@ def test_a_state_on_another_backend_starts_fresh(room):
 # Reminders
 
 
-def test_a_reminder_continues_the_conversation_says_what_was_wrong_and_does_not_send_the_prompt_again(run):
+def test_a_reminder_continues_the_conversation_says_what_was_wrong_and_does_not_send_the_prompt_again(
+    run: Callable[..., Ran],
+) -> None:
     ran = run({"START": "<goto>NEXT</goto>", "NEXT": '[["I am done.", "<goto>NOWHERE</goto>", "<result></result>"]]'})
     first, second, third = ran.sessions("main", "NEXT.md")
     assert len({first, second, third}) == 3
@@ -221,7 +225,7 @@ def test_a_reminder_continues_the_conversation_says_what_was_wrong_and_does_not_
     assert "prompt NEXT" not in prompts[2] + prompts[3]
 
 
-def test_a_reminder_lists_what_the_policy_allows(room):
+def test_a_reminder_lists_what_the_policy_allows(room: Room) -> None:
     prompt = "---\nallowed_transitions:\n  - {tag: goto, target: GOOD.sh}\n  - {tag: result}\n---\nChoose. See `<goto>BAD.sh</goto>`."
     ran = room.drive(
         {
@@ -240,7 +244,7 @@ def test_a_reminder_lists_what_the_policy_allows(room):
     )
 
 
-def test_a_reminder_lists_what_the_prompt_mentions(room):
+def test_a_reminder_lists_what_the_prompt_mentions(room: Room) -> None:
     ran = room.drive(
         {
             "START.md": "Either `<goto>OTHER.sh</goto>` or\n```\n<result>the text</result>\n```\n",
@@ -251,7 +255,7 @@ def test_a_reminder_lists_what_the_prompt_mentions(room):
     assert ran.transcript()[1]["sent"].endswith("<goto>OTHER.sh</goto>\n<result>the text</result>")
 
 
-def test_after_three_reminders_the_agent_fails_with_the_last_reason(run):
+def test_after_three_reminders_the_agent_fails_with_the_last_reason(run: Callable[..., Ran]) -> None:
     ran = run({"START": '[["one", "two", "three", "<goto>A</goto><goto>B</goto>", "never asked"]]'})
     assert ran.code == 1
     assert ran.run.agents["main"].error == (
@@ -263,7 +267,7 @@ def test_after_three_reminders_the_agent_fails_with_the_last_reason(run):
 # After a crash
 
 
-def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(run):
+def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(run: Callable[..., Ran]) -> None:
     ran = run({"START": "<goto>NEXT</goto>", "NEXT": "[[{fail: crash}, <result></result>]]"})
     assert [turn["base"] for turn in ran.transcript()[1:]] == ran.sessions("main", "START.md") * 2
     assert sees(ran, "NEXT", visit=2) == ["START", f"{INTERRUPTED}\n\nprompt NEXT"]
@@ -271,7 +275,7 @@ def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(run)
     assert crashed != again, "a retry never meets its own leftover"
 
 
-def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(run):
+def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(run: Callable[..., Ran]) -> None:
     ran = run({"START": '[["no tag", {fail: crash}, "<result></result>"]]'})
     prompts = seen(ran, ran.sessions("main", "START.md")[-1])
     assert prompts[0] == "START"
@@ -279,7 +283,7 @@ def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(run):
     assert len(prompts) == 2
 
 
-def test_a_turn_cut_off_by_a_second_ctrl_c_is_told_so_and_branches_from_before(room):
+def test_a_turn_cut_off_by_a_second_ctrl_c_is_told_so_and_branches_from_before(room: Room) -> None:
     """The turn waits for a file, so it is certainly cut off before it has said anything."""
     flow = room.flow(
         {
@@ -300,7 +304,7 @@ def test_a_turn_cut_off_by_a_second_ctrl_c_is_told_so_and_branches_from_before(r
     room.nothing_runs()
 
 
-def test_a_turn_that_was_interrupted_runs_again_and_both_count(room):
+def test_a_turn_that_was_interrupted_runs_again_and_both_count(room: Room) -> None:
     """Interrupted by a kill: the program is ended, too, so that nothing can be followed."""
     flow = room.flow(
         {
