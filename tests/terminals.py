@@ -60,7 +60,6 @@ class Pane:
         program.write_text(PROGRAM, "utf-8")
         return f"{sys.executable} {program} {folder}"
 
-    @property
     def cursor(self) -> bool:
         return self.tmux("display-message", "-p", "#{cursor_flag}") == "1\n"
 

@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,7 +24,7 @@ HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
@@ -39,7 +41,7 @@ def held(room: Room) -> None:
 # Endings
 
 
-def test_a_run_that_is_done_says_so_in_five_lines_and_only_its_result_on_stdout(room):
+def test_a_run_that_is_done_says_so_in_five_lines_and_only_its_result_on_stdout(room: Room) -> None:
     ran = room.command(DONE)
     assert (ran.code, ran.out) == (0, "done\n")
     how, *rest = ran.lines[-5:]
@@ -52,7 +54,7 @@ def test_a_run_that_is_done_says_so_in_five_lines_and_only_its_result_on_stdout(
     ]
 
 
-def test_everything_that_happens_is_told_in_lines_with_their_time(room):
+def test_everything_that_happens_is_told_in_lines_with_their_time(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<goto>END</goto>'", "END.sh": "echo '<result>done</result>'"})
     shown = ran.err.splitlines()[:-5]
     assert all(re.match(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \S", line) for line in shown)
@@ -65,21 +67,21 @@ def test_everything_that_happens_is_told_in_lines_with_their_time(room):
     ]
 
 
-def test_quiet_tells_only_what_steps_print_and_the_ending(room):
+def test_quiet_tells_only_what_steps_print_and_the_ending(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<print>hello</print><result>done</result>'"}, "--quiet")
     assert ran.lines[0] == "main | hello"
     assert len(ran.lines) == 6
 
 
-def test_a_result_that_ends_in_a_newline_gets_no_second_one(room):
+def test_a_result_that_ends_in_a_newline_gets_no_second_one(room: Room) -> None:
     assert room.command({"START.sh": "printf '<result>a\\n\\n</result>'"}).out == "a\n"
 
 
-def test_an_empty_result_is_one_empty_line(room):
+def test_an_empty_result_is_one_empty_line(room: Room) -> None:
     assert room.command({"START.sh": "echo '<result></result>'"}).out == "\n"
 
 
-def test_a_long_result_is_cut_in_the_ending_and_whole_on_stdout(room):
+def test_a_long_result_is_cut_in_the_ending_and_whole_on_stdout(room: Room) -> None:
     ran = room.command({"START.py": "print('<result>' + 'x' * 500 + '</result>')"})
     assert ran.out == "x" * 500 + "\n"
     assert ran.lines[-2] == f"result: {'x' * 160} ..."
@@ -98,11 +100,11 @@ CODES = {
 
 
 @pytest.mark.parametrize(("files", "flags", "code"), CODES.values(), ids=CODES)
-def test_every_ending_has_its_exit_code(room, files, flags, code):
+def test_every_ending_has_its_exit_code(room: Room, files: dict[str, str], flags: tuple[str, ...], code: int) -> None:
     assert room.command(files, *flags).code == code
 
 
-def test_an_agent_that_failed_comes_before_one_that_asks(room):
+def test_an_agent_that_failed_comes_before_one_that_asks(room: Room) -> None:
     files = {**ASKS, "FIRST.sh": "echo '<fork>BAD</fork><goto>START</goto>'", "BAD.sh": "exit 1"}
     room.flow(files)
     assert told(room.raymond("run", f"{room.path.parent}/flow/FIRST.sh"))[0] == 1
@@ -111,23 +113,23 @@ def test_an_agent_that_failed_comes_before_one_that_asks(room):
 # Starting
 
 
-def test_a_path_alone_is_run(room):
+def test_a_path_alone_is_run(room: Room) -> None:
     done = room.raymond(room.flow(DONE))
     assert (done.returncode, done.stdout) == (0, "done\n")
 
 
-def test_one_file_can_be_run(room):
+def test_one_file_can_be_run(room: Room) -> None:
     flow = room.flow({"ONE.sh": "echo '<goto>TWO</goto>'", "TWO.sh": "echo '<result>two</result>'"})
     assert room.raymond("run", f"{flow}/ONE.sh").stdout == "two\n"
 
 
-def test_an_id_is_made_of_the_name_and_eight_digits(room):
+def test_an_id_is_made_of_the_name_and_eight_digits(room: Room) -> None:
     room.raymond("run", room.flow(DONE))
     [id] = room.project.ids()
     assert re.fullmatch(r"flow-[0-9a-f]{8}", id)
 
 
-def test_an_id_that_exists_is_refused(room):
+def test_an_id_that_exists_is_refused(room: Room) -> None:
     room.drive(DONE)
     assert told(room.raymond("run", room.flow(DONE), "--id", "r")) == (
         2,
@@ -137,7 +139,7 @@ def test_an_id_that_exists_is_refused(room):
 
 
 @pytest.mark.parametrize("id", ["a/b", "../x", "", "x" * 101, "a b"])
-def test_what_cannot_be_an_id_is_refused(room, id):
+def test_what_cannot_be_an_id_is_refused(room: Room, id: str) -> None:
     done = room.raymond("run", room.flow(DONE), f"--id={id}")
     if not id:
         assert done.returncode == 0, "no id at all"
@@ -149,7 +151,7 @@ def test_what_cannot_be_an_id_is_refused(room, id):
         )
 
 
-def test_an_invalid_workflow_is_shown_with_its_place_and_nothing_is_written(room):
+def test_an_invalid_workflow_is_shown_with_its_place_and_nothing_is_written(room: Room) -> None:
     ran = room.command({"START.md": "Do it.\n\n`<goto>NEXTT</goto>`\n", "NEXT.md": "", "replies.yaml": ""})
     assert ran.code == 6
     assert ran.err == (
@@ -163,7 +165,7 @@ def test_an_invalid_workflow_is_shown_with_its_place_and_nothing_is_written(room
     assert room.project.ids() == []
 
 
-def test_a_path_that_is_not_there_is_refused_with_one_like_it(room):
+def test_a_path_that_is_not_there_is_refused_with_one_like_it(room: Room) -> None:
     flow = room.flow(DONE, "review")
     missing = flow.replace("review", "reviw")
     assert told(room.raymond("run", missing)) == (
@@ -173,7 +175,7 @@ def test_a_path_that_is_not_there_is_refused_with_one_like_it(room):
     )
 
 
-def test_an_input_can_be_a_text_a_file_or_stdin(room):
+def test_an_input_can_be_a_text_a_file_or_stdin(room: Room) -> None:
     flow = room.flow({"START.sh": 'echo "<result>$(cat $RAYMOND_INPUT_FILE)</result>"'})
     (room.path / "in.txt").write_text("from a file")
     assert room.raymond("run", flow, "--input", "a text").stdout == "a text\n"
@@ -182,7 +184,7 @@ def test_an_input_can_be_a_text_a_file_or_stdin(room):
     assert piped.stdout == "from stdin é\n"
 
 
-def test_an_input_that_is_not_utf_8_is_refused(room):
+def test_an_input_that_is_not_utf_8_is_refused(room: Room) -> None:
     flow = room.flow(DONE)
     (room.path / "in.txt").write_bytes(b"caf\xe9")
     with (room.path / "in.txt").open("rb") as stdin:
@@ -209,12 +211,12 @@ def test_an_input_that_is_not_utf_8_is_refused(room):
     )
 
 
-def test_a_workflow_that_needs_an_input_says_which(room):
+def test_a_workflow_that_needs_an_input_says_which(room: Room) -> None:
     ran = room.command({**DONE, "workflow.yaml": "input: {required: true, description: the ticket}"})
     assert (ran.code, ran.err) == (2, "error: flow needs an input\nhint: --input TEXT (the ticket)\n")
 
 
-def test_variables_and_settings_are_given_with_flags(room):
+def test_variables_and_settings_are_given_with_flags(room: Room) -> None:
     script = """
     # /// raymond
     # max_visits: 1
@@ -246,20 +248,20 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
         (("more",), "`more` is one argument too many\nhint: raymond run --help"),
     ],
 )
-def test_a_wrong_flag_ends_with_2_and_says_what_is_wrong(room, flags, error):
+def test_a_wrong_flag_ends_with_2_and_says_what_is_wrong(room: Room, flags: tuple[str, ...], error: str) -> None:
     ran = room.command(DONE, *flags)
     assert (ran.code, ran.out, ran.err) == (2, "", f"error: {error}\n")
     assert room.project.ids() == []
 
 
-def test_set_for_a_state_that_is_not_there_is_refused(room):
+def test_set_for_a_state_that_is_not_there_is_refused(room: Room) -> None:
     ran = room.command(DONE, "--set", "STRAT.retries=1")
     assert ran.code == 6
     assert ran.err.startswith("error: there is no state `STRAT`\n")
     assert ran.err.endswith("hint: did you mean `START.sh`?\n")
 
 
-def test_an_unknown_command_is_answered_with_one_like_it(room):
+def test_an_unknown_command_is_answered_with_one_like_it(room: Room) -> None:
     assert told(room.raymond("statsu")) == (
         2,
         "",
@@ -273,7 +275,7 @@ def test_an_unknown_command_is_answered_with_one_like_it(room):
 
 
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
-def test_help_names_every_command_in_its_group(room, args):
+def test_help_names_every_command_in_its_group(room: Room, args: tuple[str, ...]) -> None:
     done = room.raymond(*args)
     assert (done.returncode, done.stderr) == (0, "")
     shown = {}
@@ -285,20 +287,20 @@ def test_help_names_every_command_in_its_group(room, args):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(room, command):
+def test_every_command_has_help(room: Room, command: str) -> None:
     done = room.raymond(command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: raymond {command} ")
 
 
-def test_the_version_is_told(room):
+def test_the_version_is_told(room: Room) -> None:
     assert re.fullmatch(r"raymond \d+\.\d+\.\d+\S*\n", room.raymond("--version").stdout)
 
 
 # In the background
 
 
-def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room):
+def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> None:
     done = room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     log = room.path / ".raymond" / "logs" / "r.log"
     assert told(done) == (0, "r\n", f"in the background; its log is {log}\n")
@@ -314,7 +316,7 @@ def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room):
     assert oct(log.stat().st_mode)[-3:] == "600"
 
 
-def test_a_run_in_the_background_has_left_the_terminal(room):
+def test_a_run_in_the_background_has_left_the_terminal(room: Room) -> None:
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
     pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
@@ -325,7 +327,7 @@ def test_a_run_in_the_background_has_left_the_terminal(room):
     room.nothing_runs()
 
 
-def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room):
+def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room: Room) -> None:
     invalid = room.raymond("run", room.flow({"START.md": "---\nx: 1\n---\n"}, "bad"), "-d")
     assert (invalid.returncode, invalid.stdout) == (6, "")
     assert invalid.stderr.startswith("error: there is no key `x`\n --> START.md:2:1\n")
@@ -338,7 +340,7 @@ def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room
     assert not (room.path / ".raymond" / "logs").exists()
 
 
-def test_a_second_process_in_the_background_is_refused_at_the_terminal(room):
+def test_a_second_process_in_the_background_is_refused_at_the_terminal(room: Room) -> None:
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
     pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
@@ -348,7 +350,7 @@ def test_a_second_process_in_the_background_is_refused_at_the_terminal(room):
     room.nothing_runs()
 
 
-def test_a_run_can_be_resumed_in_the_background(room):
+def test_a_run_can_be_resumed_in_the_background(room: Room) -> None:
     room.drive(ASKS)
     room.raymond("answer", "r", "this one")
     assert room.raymond("resume", "r", "-d").stdout == "r\n"
@@ -359,13 +361,16 @@ def test_a_run_can_be_resumed_in_the_background(room):
 # Looking
 
 
-def documented() -> dict[str, object]:
+def documented() -> dict[str, Any]:
     """The example of a state file in the language page."""
     page = (ROOT / "docs" / "language.md").read_text("utf-8")
-    return json.loads(re.search(r"^## State file\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)[1])
+    found = re.search(r"^## State file\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    assert found
+    example: dict[str, Any] = json.loads(found[1])
+    return example
 
 
-def test_the_status_as_json_has_exactly_the_documented_keys(room):
+def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork n=\"1\">WORK</fork><goto>CALL</goto>'",
         "WORK.sh": "echo '<result>worked</result>'",
@@ -397,14 +402,14 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", main["wake_at"])
 
 
-def test_the_state_file_says_what_status_says(room):
+def test_the_state_file_says_what_status_says(room: Room) -> None:
     room.drive(ASKS)
     kept = json.loads(Path(room.project.beside("r", "json")).read_text())
     assert kept.pop("journal_bytes") == os.stat(room.project.journal("r")).st_size
     assert kept == json.loads(room.raymond("status", "--json").stdout)
 
 
-def test_status_shows_every_agent_and_the_command_that_leads_on(room):
+def test_status_shows_every_agent_and_the_command_that_leads_on(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("status")
     assert (done.returncode, done.stderr) == (0, "")
@@ -421,20 +426,20 @@ def test_status_shows_every_agent_and_the_command_that_leads_on(room):
     ]
 
 
-def test_status_of_a_live_run_names_the_process_and_how_to_watch_it(room):
+def test_status_of_a_live_run_names_the_process_and_how_to_watch_it(room: Room) -> None:
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         lines = room.raymond("status").stdout.splitlines()
         assert (lines[0], lines[-1]) == (f"r: running, driven by process {live.pid}", "next: raymond attach r")
 
 
-def test_status_of_a_run_that_is_done_shows_its_result(room):
+def test_status_of_a_run_that_is_done_shows_its_result(room: Room) -> None:
     room.drive(DONE)
     lines = room.raymond("status", "r").stdout.splitlines()
     assert (lines[0], lines[-2:]) == ("r: completed", ["result: done", "next: raymond logs r"])
 
 
-def test_status_of_a_failed_run_shows_why(room):
+def test_status_of_a_failed_run_shows_why(room: Room) -> None:
     room.drive({"START.sh": "echo 'out of paper' >&2; exit 1"})
     lines = room.raymond("status").stdout.splitlines()
     assert lines[0] == "r: failed"
@@ -447,7 +452,7 @@ def test_status_of_a_failed_run_shows_why(room):
     ]
 
 
-def test_list_shows_the_latest_run_first(room):
+def test_list_shows_the_latest_run_first(room: Room) -> None:
     room.drive(DONE, id="first")
     room.drive(ASKS, id="the-second")
     lines = room.raymond("list").stdout.splitlines()
@@ -458,7 +463,7 @@ def test_list_shows_the_latest_run_first(room):
     ]
 
 
-def test_list_as_json_is_one_document(room):
+def test_list_as_json_is_one_document(room: Room) -> None:
     room.drive(DONE)
     [row] = json.loads(room.raymond("list", "--json").stdout)
     instant = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -475,7 +480,7 @@ def test_list_as_json_is_one_document(room):
     }
 
 
-def test_a_run_whose_driver_is_dead_is_listed_as_abandoned(room):
+def test_a_run_whose_driver_is_dead_is_listed_as_abandoned(room: Room) -> None:
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         assert json.loads(room.raymond("list", "--json").stdout)[0]["driven"] is True
@@ -485,12 +490,12 @@ def test_a_run_whose_driver_is_dead_is_listed_as_abandoned(room):
         assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "abandoned"]
 
 
-def test_list_where_nothing_was_started(room):
+def test_list_where_nothing_was_started(room: Room) -> None:
     assert told(room.raymond("list")) == (0, "", "no run was started here yet: raymond run PATH\n")
     assert told(room.raymond("list", "--json")) == (0, "[]\n", "")
 
 
-def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room):
+def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room: Room) -> None:
     room.drive(DONE)
     Path(room.project.journal("broken")).write_text("no journal\n")
     rows = json.loads(room.raymond("list", "--json").stdout)
@@ -499,7 +504,7 @@ def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room):
     assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["broken", "unreadable"]
 
 
-def test_looking_writes_nothing(room):
+def test_looking_writes_nothing(room: Room) -> None:
     room.drive(ASKS)
 
     def everything() -> dict[str, tuple[int, int]]:
@@ -515,14 +520,14 @@ def test_looking_writes_nothing(room):
 # Naming a run
 
 
-def test_a_run_is_named_by_any_unique_beginning(room):
+def test_a_run_is_named_by_any_unique_beginning(room: Room) -> None:
     room.drive(ASKS, id="alpha-1")
     room.drive(ASKS, id="beta-1")
     assert room.raymond("answer", "al", "yes").returncode == 0
     assert room.raymond("resume", "al").stdout == "yes\n"
 
 
-def test_a_beginning_of_two_ids_is_refused_with_both(room):
+def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
     for id in ("alpha-1", "alpha-2"):
         room.drive(DONE, id=id)
     assert told(room.raymond("resume", "alpha")) == (
@@ -532,7 +537,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room):
     )
 
 
-def test_an_unknown_id_is_answered_with_one_like_it(room):
+def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
     room.drive(DONE, id="review-1f3a")
     assert told(room.raymond("status", "reviw-1f3a")) == (
         2,
@@ -542,7 +547,7 @@ def test_an_unknown_id_is_answered_with_one_like_it(room):
 
 
 @pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
-def test_an_id_that_leads_elsewhere_is_refused(room, command):
+def test_an_id_that_leads_elsewhere_is_refused(room: Room, command: str) -> None:
     room.drive(DONE)
     more = ("yes",) if command == "answer" else ()
     assert told(room.raymond(command, "../workflows/r", *more)) == (
@@ -553,7 +558,7 @@ def test_an_id_that_leads_elsewhere_is_refused(room, command):
 
 
 @pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
-def test_without_a_project_there_is_no_run(room, command):
+def test_without_a_project_there_is_no_run(room: Room, command: str) -> None:
     nowhere = room.path.parent / "nowhere"
     (nowhere / ".git").mkdir(parents=True)
     more = ("yes",) if command == "answer" else ()
@@ -562,7 +567,7 @@ def test_without_a_project_there_is_no_run(room, command):
     assert os.listdir(nowhere) == [".git"]
 
 
-def test_what_changes_a_run_needs_its_name_when_several_are_live(room):
+def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> None:
     room.drive(ASKS, id="one")
     room.drive(ASKS, id="two")
     for args in (("resume",), ("stop",), ("answer", "yes")):
@@ -570,14 +575,14 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room):
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
 
-def test_without_a_name_the_only_live_run_is_meant(room):
+def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
     room.drive(ASKS, id="live")
     room.drive(DONE, id="later")
     assert room.raymond("answer", "yes").returncode == 0
     assert room.raymond("resume").stdout == "yes\n"
 
 
-def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room):
+def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room: Room) -> None:
     room.command({**ASKS, "END.sh": 'echo "<result>$PWD</result>"'})
     (room.path / "sub").mkdir()
     room.raymond("answer", "r", "yes", cwd=room.path / "sub")
@@ -587,7 +592,7 @@ def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room):
 # Answering and stopping what nobody drives
 
 
-def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room):
+def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("answer", "r", "main", "the second")
     assert (done.returncode, done.stdout) == (0, "")
@@ -596,7 +601,7 @@ def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room):
     assert room.resume().out == "the second\n"
 
 
-def test_an_answer_can_come_from_a_file_or_from_stdin(room):
+def test_an_answer_can_come_from_a_file_or_from_stdin(room: Room) -> None:
     (room.path / "answer.txt").write_text("from a file")
     room.drive(ASKS, id="one")
     room.raymond("answer", "one", "@answer.txt")
@@ -606,7 +611,7 @@ def test_an_answer_can_come_from_a_file_or_from_stdin(room):
     assert room.raymond("resume", "two").stdout == "from stdin\n"
 
 
-def test_an_answer_to_nobody_is_refused(room):
+def test_an_answer_to_nobody_is_refused(room: Room) -> None:
     room.drive(DONE)
     hint = "hint: raymond status r shows what its agents do\n"
     assert told(room.raymond("answer", "r", "yes")) == (2, "", f"error: no agent asks anything\n{hint}")
@@ -618,7 +623,7 @@ def test_an_answer_to_nobody_is_refused(room):
     )
 
 
-def test_an_answer_needs_a_name_when_several_agents_ask(room):
+def test_an_answer_needs_a_name_when_several_agents_ask(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork>ASK</fork><fork>ASK</fork><wait>END</wait>'",
         "ASK.sh": "echo '<ask next=\"TOLD\">Which?</ask>'",
@@ -637,7 +642,7 @@ def test_an_answer_needs_a_name_when_several_agents_ask(room):
     assert [one["result"] for one in json.loads(room.resume().out)] == ["one", "two"]
 
 
-def test_stopping_a_run_nobody_drives_is_journaled_at_once(room):
+def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("stop", "r")
     assert (done.returncode, done.stdout) == (0, "")
@@ -645,7 +650,7 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room):
     assert room.raymond("status").stdout.startswith("r: stopped (stop was asked for), no process drives it\n")
 
 
-def test_a_run_that_has_ended_cannot_be_stopped(room):
+def test_a_run_that_has_ended_cannot_be_stopped(room: Room) -> None:
     room.drive(DONE)
     assert told(room.raymond("stop", "r")) == (2, "", "error: r has ended\n")
 
@@ -653,7 +658,7 @@ def test_a_run_that_has_ended_cannot_be_stopped(room):
 # Streams
 
 
-def closed(*numbers: int):
+def closed(*numbers: int) -> Callable[[], None]:
     """Makes a child start with these streams closed."""
 
     def close() -> None:
@@ -664,7 +669,7 @@ def closed(*numbers: int):
 
 
 @pytest.mark.parametrize("numbers", [(1,), (2,), (0, 1, 2)])
-def test_a_run_does_not_mind_streams_that_are_closed(room, numbers):
+def test_a_run_does_not_mind_streams_that_are_closed(room: Room, numbers: tuple[int, ...]) -> None:
     script = "echo out; echo err >&2; echo '<result>done</result>'"
     subprocess.run(
         [sys.executable, "-m", "raymond", "run", room.flow({"START.sh": script}), "--id", "r"],
@@ -682,7 +687,7 @@ def test_a_run_does_not_mind_streams_that_are_closed(room, numbers):
 
 
 @pytest.mark.parametrize("args", [("status",), ("status", "--json"), ("list",), ("list", "--json"), ("--help",)])
-def test_a_reader_that_left_ends_a_command_without_a_word(room, args):
+def test_a_reader_that_left_ends_a_command_without_a_word(room: Room, args: tuple[str, ...]) -> None:
     room.drive(DONE)
     reader, writer = os.pipe()
     os.close(reader)
@@ -691,7 +696,7 @@ def test_a_reader_that_left_ends_a_command_without_a_word(room, args):
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_a_reader_that_left_does_not_end_a_run(room):
+def test_a_reader_that_left_does_not_end_a_run(room: Room) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = room.raymond("run", room.flow(DONE), "--id", "r", stdout=writer)
@@ -702,20 +707,20 @@ def test_a_reader_that_left_does_not_end_a_run(room):
     assert json.loads(room.raymond("status", "--json").stdout)["results"] == {"main": "done"}
 
 
-def test_a_result_that_the_terminal_cannot_show_is_written_all_the_same(room):
+def test_a_result_that_the_terminal_cannot_show_is_written_all_the_same(room: Room) -> None:
     done = room.raymond(
         "run", room.flow({"START.sh": "echo '<result>é</result>'"}), environment={"PYTHONIOENCODING": "ascii"}
     )
     assert (done.returncode, done.stdout) == (0, "\\xe9\n")
 
 
-def test_the_demo_runs_to_its_end(room):
+def test_the_demo_runs_to_its_end(room: Room) -> None:
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
 
 
-def test_an_answer_for_a_host_that_may_be_gone_is_left_and_says_how_to_go_on(room):
+def test_an_answer_for_a_host_that_may_be_gone_is_left_and_says_how_to_go_on(room: Room) -> None:
     room.command(
         {"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
     )

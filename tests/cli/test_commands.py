@@ -262,7 +262,15 @@ def test_with_json_one_document_stands_on_stdout_and_nothing_else(room: Room, st
     ran = room.command(files, "--json", *flags)
     found = json.loads(ran.out)
     assert (ran.code, ran.out.count("\n"), list(found)) == (code, 1, KEYS)
-    usual = {"reason": None, "result": None, "results": {}, "failed": {}, "asks": {}, "cost_usd": 0.0, "agents": 1}
+    usual: dict[str, Any] = {
+        "reason": None,
+        "result": None,
+        "results": {},
+        "failed": {},
+        "asks": {},
+        "cost_usd": 0.0,
+        "agents": 1,
+    }
     expected = {"workflow_id": "r", "status": status, "cost_is_estimated": False, **usual, **says}
     assert {key: found[key] for key in expected} == expected
     assert re.fullmatch(TIMED, found["started_at"])

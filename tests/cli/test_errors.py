@@ -15,7 +15,7 @@ import sys
 import termios
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 
@@ -29,7 +29,7 @@ FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .p
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     # A project as it is after the first start, so that whatever else appears in it is seen.
     (room.path / ".raymond").chmod(0o700)
@@ -113,7 +113,10 @@ def mode(name: str, bits: int) -> Callable[[Room], None]:
 
 
 def content(name: str, data: bytes) -> Callable[[Room], None]:
-    return lambda room: (room.path / name).write_bytes(data) and None
+    def write(room: Room) -> None:
+        (room.path / name).write_bytes(data)
+
+    return write
 
 
 PATHS = {
@@ -1054,7 +1057,7 @@ ROWS = {**PATHS, **FILES, **ZIPS, **RUNS, **TYPED}
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_a_mistake_is_answered_with_its_place_and_the_way_out_and_nothing_is_lost(room, row):
+def test_a_mistake_is_answered_with_its_place_and_the_way_out_and_nothing_is_lost(room: Room, row: Row) -> None:
     check(room, row)
 
 
@@ -1087,7 +1090,9 @@ NO_SENSE = {
 
 
 @pytest.mark.parametrize(("typed", "said"), NO_SENSE.values(), ids=NO_SENSE)
-def test_a_command_that_makes_no_sense_is_answered_with_what_is_wrong_and_starts_nothing(room, typed, said):
+def test_a_command_that_makes_no_sense_is_answered_with_what_is_wrong_and_starts_nothing(
+    room: Room, typed: str, said: str
+) -> None:
     room.flow(DONE, "room/flow")
     before = everything(room.path)
     done = run(room, *RAYMOND, *typed.split(), input=b"caf\xe9")
@@ -1104,7 +1109,7 @@ TORN = "the output has two transitions: <goto>NEXT</goto> and <result>"
 @pytest.mark.parametrize(
     ("script", "why"), [("echo hello", SILENT), ("echo '<goto>NEXT</goto><result>x</result>'", TORN)]
 )
-def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(room, script, why):
+def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(room: Room, script: str, why: str) -> None:
     ran = room.command({"START.sh": script, "NEXT.sh": "echo '<result>next</result>'"})
     assert (ran.code, ran.out) == (1, "")
     assert [re.sub(r"after \S+", "after T", line) for line in ran.lines] == [
@@ -1125,7 +1130,9 @@ def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(roo
 # Streams
 
 
-def run(room: Room, *command: str, environment: Mapping[str, str | None] = {}, input: bytes = b""):
+def run(
+    room: Room, *command: str, environment: Mapping[str, str | None] = {}, input: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
     """Any command in the project; a variable that is None is not there."""
     given = {**room.environment, **environment}
     return subprocess.run(
@@ -1139,7 +1146,7 @@ def run(room: Room, *command: str, environment: Mapping[str, str | None] = {}, i
     )
 
 
-def in_bash(room: Room, line: str, *args: str):
+def in_bash(room: Room, line: str, *args: str) -> subprocess.CompletedProcess[bytes]:
     """`RAYMOND` in the line is the command with these arguments."""
     return run(room, "bash", "-c", line.replace("RAYMOND", '"$@"'), "bash", *RAYMOND, *args)
 
@@ -1153,20 +1160,20 @@ ECHO = {"START.sh": 'echo "<result>[$RAYMOND_INPUT]</result>"'}
 
 
 @pytest.mark.parametrize("flags", [(), ("--input", "-")])
-def test_a_run_whose_stdin_is_closed_has_an_empty_input(room, flags):
+def test_a_run_whose_stdin_is_closed_has_an_empty_input(room: Room, flags: tuple[str, ...]) -> None:
     done = in_bash(room, "RAYMOND <&-", "run", room.flow(ECHO), "--id", "r", *flags)
     assert (done.returncode, done.stdout) == (0, b"[]\n")
     finished(room, "r", "[]")
 
 
-def test_a_workflow_that_needs_an_input_says_so_when_stdin_is_closed(room):
+def test_a_workflow_that_needs_an_input_says_so_when_stdin_is_closed(room: Room) -> None:
     flow = room.flow({**ECHO, "workflow.yaml": "input: {required: true}"})
     done = in_bash(room, "RAYMOND <&-", "run", flow, "--input", "-")
     assert (done.returncode, done.stderr) == (2, b"error: flow needs an input\nhint: --input TEXT\n")
     assert room.project.ids() == []
 
 
-def test_a_run_whose_stdout_is_closed_keeps_its_result(room):
+def test_a_run_whose_stdout_is_closed_keeps_its_result(room: Room) -> None:
     done = in_bash(room, "RAYMOND >&-", "run", room.flow(ECHO), "--id", "r")
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr.endswith(b"result: []\nnext:   raymond logs r\n")
@@ -1174,14 +1181,14 @@ def test_a_run_whose_stdout_is_closed_keeps_its_result(room):
 
 
 @pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("status",), ("--help",)])
-def test_looking_with_stdout_closed_says_nothing(room, args):
+def test_looking_with_stdout_closed_says_nothing(room: Room, args: tuple[str, ...]) -> None:
     begun(room)
     done = in_bash(room, "RAYMOND >&-", *args)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("status",), ("status", "--json"), ("--help",)])
-def test_a_pipe_that_breaks_is_no_error_that_anybody_has_to_read(room, args):
+def test_a_pipe_that_breaks_is_no_error_that_anybody_has_to_read(room: Room, args: tuple[str, ...]) -> None:
     begun(room)
     done = in_bash(room, "RAYMOND | true; exit ${PIPESTATUS[0]}", *args)
     assert (done.returncode in (0, 141), done.stdout, done.stderr) == (True, b"", b"")
@@ -1189,7 +1196,7 @@ def test_a_pipe_that_breaks_is_no_error_that_anybody_has_to_read(room, args):
     assert (done.returncode in (0, 141), len(done.stdout), done.stderr) == (True, 1, b"")
 
 
-def test_an_error_that_nobody_can_read_keeps_its_exit_code(room):
+def test_an_error_that_nobody_can_read_keeps_its_exit_code(room: Room) -> None:
     assert in_bash(room, "RAYMOND 2>&-", "run", "nowhere").returncode == 6
 
 
@@ -1197,14 +1204,14 @@ def test_an_error_that_nobody_can_read_keeps_its_exit_code(room):
 
 
 @pytest.mark.parametrize("missing", ["HOME", "TERM", "PATH", "LANG", "USER"])
-def test_a_run_needs_no_variable_of_the_environment(room, missing):
+def test_a_run_needs_no_variable_of_the_environment(room: Room, missing: str) -> None:
     done = run(room, *RAYMOND, "run", room.flow(DONE), "--id", "r", environment={missing: None})
     assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr
     finished(room, "r", "done")
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX"])
-def test_letters_beyond_ascii_are_shown_in_a_locale_that_has_none(room, locale):
+def test_letters_beyond_ascii_are_shown_in_a_locale_that_has_none(room: Room, locale: str) -> None:
     room.flow({"STÄRT.sh": "echo '<result>größe ☃</result>'"}, "room/flöw")
     here = {"LC_ALL": locale, "LANG": None}
     done = run(room, *RAYMOND, "run", "flöw", "--id", "r", environment=here)
@@ -1218,7 +1225,7 @@ def test_letters_beyond_ascii_are_shown_in_a_locale_that_has_none(room, locale):
     )
 
 
-def test_a_place_beyond_ascii_is_written_out_where_it_cannot_be_shown(room):
+def test_a_place_beyond_ascii_is_written_out_where_it_cannot_be_shown(room: Room) -> None:
     room.flow(prompt("Größe: <goto>ENDÉ</goto>"), "room/flow")
     done = run(room, *RAYMOND, "run", "flow", environment={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 6
@@ -1260,7 +1267,7 @@ def _some(screen: io.FileIO) -> bytes:
         return b""  # Linux says so when the last process has left the terminal
 
 
-def test_an_error_at_a_terminal_of_20_columns_is_the_same(room):
+def test_an_error_at_a_terminal_of_20_columns_is_the_same(room: Room) -> None:
     room.flow(prompt("---\nmodle: opus\n---\n"), "room/flow")
     code, text = at_terminal(room, 20, "run", "flow")
     assert code == 6
@@ -1275,7 +1282,7 @@ def test_an_error_at_a_terminal_of_20_columns_is_the_same(room):
 
 
 @pytest.mark.parametrize("columns", [20, 1, 0])
-def test_no_command_minds_a_narrow_terminal(room, columns):
+def test_no_command_minds_a_narrow_terminal(room: Room, columns: int) -> None:
     room.flow(DONE, "room/flow")
     for args, word in {
         ("run", "flow", "--id", "a-name-that-is-longer-than-a-line"): "done",
@@ -1313,7 +1320,7 @@ sys.exit(cli.main(["break"]))
 """
 
 
-def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(room):
+def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(room: Room) -> None:
     begun(room)
     before = everything(room.path)
     done = run(room, sys.executable, "-c", BREAKS)

@@ -310,7 +310,7 @@ def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume(room: Room) -
     ids=["goto", "result", "give up"],
 )
 def test_a_run_that_is_driven_gets_the_request_and_takes_it(
-    room: Room, flags: tuple[str, ...], what: type, answer: str | None
+    room: Room, flags: tuple[str, ...], what: type[AgentMoved | AgentEnded | AgentFailed], answer: str | None
 ) -> None:
     pid = background(room, TWO, "started.main_held1.1")
     until(lambda: ran(room).run.statuses.get("asking"), "the question")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -468,6 +469,9 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
 @pytest.mark.slow
 @in_tmux
 def test_a_run_elsewhere_is_watched_and_answered_on_the_terminal(room: Room) -> None:
+    def given(answer: str) -> bool:
+        return answer in answers(room).values()
+
     pid = background(room, THREE)
     until(lambda: ran(room).run.statuses.get("asking") == 2, "the questions")
     with terminal(room, "attach", "r") as pane:
@@ -475,7 +479,7 @@ def test_a_run_elsewhere_is_watched_and_answered_on_the_terminal(room: Room) -> 
         for answer in ("red", "blue"):
             pane.sees(">")
             pane.type(answer, "Enter")
-            until(lambda answer=answer: answer in answers(room).values(), "the answer")
+            until(partial(given, answer), "the answer")
         pane.sees(r"main_held1 +HELD\.sh +running .*")
         pane.sees(r"r · running · .*")
         assert alive(pid)
@@ -496,7 +500,7 @@ def test_ctrl_c_on_the_terminal_leaves_a_watched_run_running(room: Room) -> None
         lines = pane.sees("code 0")
         assert lines[-2] == "left; r goes on. raymond attach r comes back, raymond stop r stops it"
         assert [line for line in lines if " · " in line] == []
-        assert pane.cursor
+        assert pane.cursor()
         assert alive(pid)
         room.go()
         assert room.raymond("wait", "r").stdout == "done\n"

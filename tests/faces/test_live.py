@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from builders import START, Play, place, start
 from raymond.faces import live
@@ -132,7 +133,7 @@ def mixed() -> Play:
     return made
 
 
-MIXED = {
+MIXED: dict[str, Any] = {
     "costs": {"main_b2": 0.07, "main_b4": 0.25},
     "last": {"main_b4": "Read src/x.py", "main_a5": "says\x1b[2J this"},
 }
@@ -174,7 +175,7 @@ def test_a_wide_character_is_cut_as_the_two_cells_it_takes() -> None:
     made.begin()
     shown = [rows(made.run, width, last={"main": "世界" * 20})[1] for width in (42, 41)]
     assert shown == ["main  START.md  running  0s  世界世界世界…", "main  START.md  running  0s  世界世界世…"]
-    assert [rows_module.cell_len(row) for row in shown] == [42, 40]
+    assert [cell_len(row) for row in shown] == [42, 40]
 
 
 def test_a_long_name_keeps_its_end_and_a_long_state_its_beginning() -> None:
@@ -349,7 +350,7 @@ def test_the_block_is_never_larger_than_its_place(width: int, height: int) -> No
     made = mixed().run
     shown = rows(made, width, height, **MIXED)
     assert 1 <= len(shown) <= max(1, height - 3)
-    assert all(rows_module.cell_len(row) <= width for row in shown)
+    assert all(cell_len(row) <= width for row in shown)
 
 
 # --- on a terminal
@@ -934,10 +935,10 @@ def test_ctrl_z_gives_the_shell_a_clean_terminal_and_fg_brings_the_block_back(ro
         pane.sees(r"main  START\.sh  running  \ds")
         pane.type("C-z")
         assert blocks(pane.sees(STOPPED)) == []
-        assert pane.cursor
+        assert pane.cursor()
         pane.type("fg", "Enter")
         pane.sees(r"main  START\.sh  running  \ds")
-        assert not pane.cursor
+        assert not pane.cursor()
         room.go()
         lines = pane.sees("completed")
         assert blocks(lines) == []
