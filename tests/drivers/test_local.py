@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ from running import GO, Live, Room, alive, until
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
@@ -58,7 +59,7 @@ def held(room: Room, live: Live, steps: int = 1) -> None:
 # Signals
 
 
-def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room):
+def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
@@ -82,7 +83,7 @@ def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room):
     room.nothing_runs()
 
 
-def test_after_one_ctrl_c_a_resume_goes_on_with_the_next_step(room):
+def test_after_one_ctrl_c_a_resume_goes_on_with_the_next_step(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
@@ -95,7 +96,7 @@ def test_after_one_ctrl_c_a_resume_goes_on_with_the_next_step(room):
     assert ran.all(StepInterrupted) == []
 
 
-def test_a_second_ctrl_c_stops_at_once_and_the_step_runs_again_on_resume(room):
+def test_a_second_ctrl_c_stops_at_once_and_the_step_runs_again_on_resume(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
@@ -112,7 +113,7 @@ def test_a_second_ctrl_c_stops_at_once_and_the_step_runs_again_on_resume(room):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_sigterm_and_sighup_stop_at_once(room, number, code):
+def test_sigterm_and_sighup_stop_at_once(room: Room, number: signal.Signals, code: int) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(number)
@@ -126,7 +127,7 @@ def test_sigterm_and_sighup_stop_at_once(room, number, code):
     assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
 
 
-def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path):
+def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path: Path) -> None:
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -139,13 +140,13 @@ def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path):
 
 
 @pytest.mark.slow
-def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_runs_again(tmp_path):
+def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_runs_again(tmp_path: Path) -> None:
     """Once its pid is written down, which is all such a machine has to go by."""
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
     noted = Path(room.project.path("spool", "r.pids"))
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
-        left = int(until(lambda: noted.exists() and noted.read_text(), "the note").split()[0])
+        left = int(until(lambda: noted.read_text() if noted.exists() else "", "the note").split()[0])
         live.process.kill()
         live.process.wait()
         assert alive(left)
@@ -157,7 +158,7 @@ def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_ru
     assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
 
 
-def test_a_ctrl_c_of_the_terminal_reaches_raymond_but_not_its_scripts(room):
+def test_a_ctrl_c_of_the_terminal_reaches_raymond_but_not_its_scripts(room: Room) -> None:
     """A terminal signals the whole foreground group."""
     script = f"trap 'echo hit > hit' INT; echo $$ > pid; {HELD}"
     with room.start("run", room.flow({"START.sh": script, "END.sh": END}), "--id", "r") as live:
@@ -170,7 +171,7 @@ def test_a_ctrl_c_of_the_terminal_reaches_raymond_but_not_its_scripts(room):
     assert not (room.path / "hit").exists()
 
 
-def test_under_nohup_a_hangup_changes_nothing(room):
+def test_under_nohup_a_hangup_changes_nothing(room: Room) -> None:
     flow = room.flow({"START.sh": HELD, "END.sh": END})
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -183,7 +184,7 @@ def test_under_nohup_a_hangup_changes_nothing(room):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_run_that_ends_with_the_step_ctrl_c_waited_for_is_done(room):
+def test_a_run_that_ends_with_the_step_ctrl_c_waited_for_is_done(room: Room) -> None:
     """There is nothing left to resume: the result is printed and the code is that of the run."""
     script = f"echo 1 >> ran; {GO}; echo '<result>all there is</result>'"
     with room.start("run", room.flow({"START.sh": script}), "--id", "r") as live:
@@ -196,7 +197,7 @@ def test_a_run_that_ends_with_the_step_ctrl_c_waited_for_is_done(room):
     assert ran.run.ended == "completed"
 
 
-def test_ctrl_c_while_everybody_sleeps_ends_at_once(room):
+def test_ctrl_c_while_everybody_sleeps_ends_at_once(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": "echo '<goto after=\"1h\">START</goto>'"}), "--id", "r") as live:
         live.sees("main START.sh -> START.sh (goto), sleeps until 2")
         live.signal(signal.SIGINT)
@@ -205,7 +206,7 @@ def test_ctrl_c_while_everybody_sleeps_ends_at_once(room):
     assert "parked: nothing is running" in ran.lines
 
 
-def test_parked_names_five_of_the_agents_it_waits_for(room):
+def test_parked_names_five_of_the_agents_it_waits_for(room: Room) -> None:
     files = {
         "START.sh": 'for n in 1 2 3 4 5 6 7; do echo "<fork>WORK</fork>"; done; echo "<wait>END</wait>"',
         "WORK.sh": HELD,
@@ -222,7 +223,7 @@ def test_parked_names_five_of_the_agents_it_waits_for(room):
         assert live.wait().code == 130
 
 
-def test_a_script_that_ignores_sigterm_is_killed_by_the_second_ctrl_c(room):
+def test_a_script_that_ignores_sigterm_is_killed_by_the_second_ctrl_c(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": f"trap '' TERM; {HELD}", "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
@@ -233,7 +234,7 @@ def test_a_script_that_ignores_sigterm_is_killed_by_the_second_ctrl_c(room):
 
 
 @pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
-def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room, backend):
+def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room: Room, backend: str) -> None:
     files = {
         "START.md": "",
         "END.md": "",
@@ -250,7 +251,7 @@ def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room, backend):
 
 
 @pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
-def test_a_second_ctrl_c_cuts_a_turn_off(room, backend):
+def test_a_second_ctrl_c_cuts_a_turn_off(room: Room, backend: str) -> None:
     files = {"START.md": "", "replies.yaml": "START: {silent: true, tools: [{name: Read}]}"}
     with room.start("run", room.flow(files), "--id", "r", "--backend", backend) as live:
         live.sees("main * Read")
@@ -267,7 +268,7 @@ def test_a_second_ctrl_c_cuts_a_turn_off(room, backend):
 # Rest costs nothing
 
 
-def test_agents_that_sleep_wait_and_ask_cost_no_process(room):
+def test_agents_that_sleep_wait_and_ask_cost_no_process(room: Room) -> None:
     files = {
         "START.sh": """echo '<fork>SLEEP</fork><fork>ASK</fork><wait timeout="1h">END</wait>'""",
         "SLEEP.sh": """echo '<goto after="1h">END</goto>'""",
@@ -286,7 +287,7 @@ def test_agents_that_sleep_wait_and_ask_cost_no_process(room):
     assert statuses == {"main": "waiting", "main_sleep1": "sleeping", "main_ask2": "asking"}
 
 
-def test_after_starts_the_target_when_its_time_has_come(room):
+def test_after_starts_the_target_when_its_time_has_come(room: Room) -> None:
     ran = room.drive({"START.sh": "echo '<goto after=\"200ms\">END</goto>'", "END.sh": END})
     assert (ran.code, ran.result) == (0, "end")
     [moved] = ran.all(AgentMoved)
@@ -296,26 +297,27 @@ def test_after_starts_the_target_when_its_time_has_come(room):
     assert "main wakes" in ran.lines
 
 
-def test_a_fork_can_start_later_than_its_parent_goes_on(room):
+def test_a_fork_can_start_later_than_its_parent_goes_on(room: Room) -> None:
     ran = room.drive({"START.sh": 'echo \'<fork after="300ms" next="END">WORK</fork>\'', "WORK.sh": END, "END.sh": END})
     assert [line for line in ran.lines if line.endswith(" done")] == ["main done", "main_work1 done"]
     assert ran.all(AgentStarted)[1].wake_at > 0
 
 
-def test_a_sleep_survives_the_end_of_its_driver(room):
+def test_a_sleep_survives_the_end_of_its_driver(room: Room) -> None:
     with room.start(
         "run", room.flow({"START.sh": "echo '<goto after=\"1s\">END</goto>'", "END.sh": END}), "--id", "r"
     ) as live:
         live.sees("sleeps until")
         live.process.kill()
         live.process.wait()
-    wake_at = room.events()[-1].wake_at
+    slept = room.events()[-1]
+    assert isinstance(slept, AgentMoved)
     ran = room.resume()
     assert (ran.code, ran.out) == (0, "end\n")
-    assert ran.all(AgentMoved)[0].wake_at == wake_at
+    assert ran.all(AgentMoved)[0].wake_at == slept.wake_at
 
 
-def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room):
+def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room: Room) -> None:
     ran = room.drive(
         {
             "START.sh": 'echo \'<ask next="END" timeout="200ms" timeout_next="LATE">May I?</ask>\'',
@@ -328,7 +330,7 @@ def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room):
     assert "main START.sh -> LATE.sh (nobody answered)" in ran.lines
 
 
-def test_an_ask_whose_time_went_by_while_nobody_drove_times_out_on_resume(room):
+def test_an_ask_whose_time_went_by_while_nobody_drove_times_out_on_resume(room: Room) -> None:
     files = {
         "START.sh": 'echo \'<ask next="END" timeout="300ms" timeout_next="LATE">May I?</ask>\'',
         "LATE.sh": "echo '<result>late</result>'",
@@ -345,7 +347,7 @@ def test_an_ask_whose_time_went_by_while_nobody_drove_times_out_on_resume(room):
     assert len(ran.all(StepStarted)) == 2, "it was not asked again"
 
 
-def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(room):
+def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<ask next=\"END\">Ship it?</ask>'", "END.sh": END})
     assert ran.code == 3
     assert ran.lines[-4:] == [
@@ -356,7 +358,7 @@ def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(r
     ]
 
 
-def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room):
+def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room: Room) -> None:
     files = {
         "START.sh": """echo '<fork>FAST</fork><fork>SLOW</fork><wait timeout="1s" timeout_next="LATE">END</wait>'""",
         "FAST.sh": "echo '<result>fast</result>'",
@@ -371,7 +373,7 @@ def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room):
     assert [(one["agent"], one["status"]) for one in json.loads(shown)] == [("main_fast1", "done")]
 
 
-def test_a_run_leaves_no_file_open(room):
+def test_a_run_leaves_no_file_open(room: Room) -> None:
     files = {
         "START.sh": 'for n in 1 2 3 4 5 6 7 8; do echo "<fork>WORK</fork><fork>ASK</fork>"; done; echo "<wait>END</wait>"',
         "WORK.sh": "echo '<result></result>'; sleep 0.3 &",
@@ -387,7 +389,7 @@ def test_a_run_leaves_no_file_open(room):
 # First come, first served
 
 
-def test_agents_take_turns_in_the_order_they_came(room):
+def test_agents_take_turns_in_the_order_they_came(room: Room) -> None:
     """Six agents of four steps each on two places: whoever is ready first starts first, and never a third."""
     files = {
         "START.sh": 'for n in 1 2 3 4 5 6; do echo "<fork>WORK</fork>"; done; echo "<wait>END</wait>"',
@@ -410,7 +412,7 @@ def test_agents_take_turns_in_the_order_they_came(room):
     assert len(ran.all(StepStarted)) == 1 + 6 * 4 + 1
 
 
-def test_scripts_and_turns_have_places_of_their_own(room):
+def test_scripts_and_turns_have_places_of_their_own(room: Room) -> None:
     """One turn at a time, and one script at a time, but both at once."""
     files = {
         "START.sh": "echo '<fork>PROMPT</fork><fork>SCRIPT</fork><wait>END</wait>'",
@@ -433,7 +435,7 @@ def request(room: Room, request: Request) -> None:
     inbox.leave(room.project.beside("r", "inbox"), request)
 
 
-def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room):
+def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         done = room.raymond("stop", "r")
@@ -448,7 +450,7 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room):
     assert room.resume().out == "end\n"
 
 
-def test_stop_now_ends_the_running_step(room):
+def test_stop_now_ends_the_running_step(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         assert room.raymond("stop", "r", "--now").returncode == 0
@@ -460,7 +462,7 @@ def test_stop_now_ends_the_running_step(room):
     assert room.resume().out == "end\n"
 
 
-def test_an_answer_reaches_a_live_run(room):
+def test_an_answer_reaches_a_live_run(room: Room) -> None:
     files = {
         "START.sh": """echo '<fork next="ASK">WORK</fork>'""",
         "WORK.sh": HELD,
@@ -478,7 +480,7 @@ def test_an_answer_reaches_a_live_run(room):
 
 
 @pytest.mark.slow
-def test_a_request_delivered_twice_counts_once(room):
+def test_a_request_delivered_twice_counts_once(room: Room) -> None:
     files = {
         "START.sh": """echo '<fork next="ASK">WORK</fork>'""",
         "WORK.sh": HELD,
@@ -497,7 +499,7 @@ def test_a_request_delivered_twice_counts_once(room):
 
 
 @pytest.mark.slow
-def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room):
+def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         request(room, Request(id="late", kind="answer", text="yes"))
@@ -507,7 +509,7 @@ def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room):
 
 
 @pytest.mark.slow
-def test_a_request_that_cannot_be_read_is_put_aside_and_told(room):
+def test_a_request_that_cannot_be_read_is_put_aside_and_told(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         folder = Path(room.project.beside("r", "inbox"))
@@ -518,7 +520,7 @@ def test_a_request_that_cannot_be_read_is_put_aside_and_told(room):
         assert live.wait().code == 0
 
 
-def test_requests_left_when_nobody_drove_come_before_the_resume(room):
+def test_requests_left_when_nobody_drove_come_before_the_resume(room: Room) -> None:
     """A stop that reached its driver too late must not stop the next one; an answer counts."""
     room.command(
         {"START.sh": "echo '<ask next=\"TOLD\">Which?</ask>'", "TOLD.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
@@ -530,7 +532,7 @@ def test_requests_left_when_nobody_drove_come_before_the_resume(room):
     assert sorted(event.request for event in ran.all(RequestTaken)) == ["late-1", "late-2"]
 
 
-def test_only_one_process_drives_a_run(room):
+def test_only_one_process_drives_a_run(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         second = room.resume()
@@ -547,7 +549,7 @@ def test_only_one_process_drives_a_run(room):
 # Limits
 
 
-def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room):
+def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
     script = 'if [ $RAYMOND_VISIT = 5 ]; then echo "<result>five</result>"; else echo "<goto>START</goto>"; fi'
     ran = room.command({"START.sh": script}, "--max-iterations", "3")
     assert ran.code == 4
@@ -562,7 +564,7 @@ def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room):
     assert (again.code, again.out) == (0, "five\n")
 
 
-def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room):
+def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
     files = {
         "START.md": "",
         "replies.yaml": "START: [{text: <goto>START</goto>, cost: 0.6}, {text: <goto>START</goto>, cost: 0.6}, <result>end</result>]",
@@ -578,7 +580,7 @@ def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room):
     assert room.resume("--budget", "2").out == "end\n"
 
 
-def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(room):
+def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": END}, "--max-time", "200ms")
     assert ran.code == 4
     assert ran.lines[-4:] == [
@@ -599,7 +601,7 @@ def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(roo
     assert ran.result == "end"
 
 
-def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room):
+def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork>SLOW</fork><goto>FAST</goto>'",
         "SLOW.sh": HELD,
@@ -619,7 +621,7 @@ def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room):
 # Failures
 
 
-def test_a_failed_agent_is_tried_again_by_resume(room):
+def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
     script = 'if [ -e mended ]; then echo "<result>mended</result>"; else exit 1; fi'
     ran = room.command({"START.sh": script})
     assert ran.code == 1
@@ -635,7 +637,7 @@ def test_a_failed_agent_is_tried_again_by_resume(room):
     assert [event.status for event in again.all(RunEnded)] == ["failed", "completed"]
 
 
-def test_a_run_goes_on_when_nobody_reads_what_it_says(room):
+def test_a_run_goes_on_when_nobody_reads_what_it_says(room: Room) -> None:
     """Its stderr is a pipe whose reader is gone."""
     flow = room.flow({"START.sh": "echo '<print>x</print><goto>END</goto>'", "END.sh": END})
     reader, writer = os.pipe()

@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,14 +19,14 @@ from running import GO, Ran, Room, alive, until, zombie
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
 
 
 @pytest.fixture(params=["here", "portable"])
-def either(request, tmp_path):
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Room, Callable[..., Ran]]]:
     """Runs a workflow in this process, and as a command without pidfds and /proc."""
     room = Room(tmp_path, **({"RAYMOND_PORTABLE": "1"} if request.param == "portable" else {}))
     yield room, room.drive if request.param == "here" else room.command
@@ -32,7 +34,7 @@ def either(request, tmp_path):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, what does not end when asked to is ended after 0.3 seconds."""
     for module in (processes, step_module):
         monkeypatch.setattr(module, "GRACE", 0.3)
@@ -47,19 +49,19 @@ def failure(ran: Ran) -> str:
 # Interpreters
 
 
-def test_a_shell_script_runs_with_bash_and_hands_on_its_result(either):
+def test_a_shell_script_runs_with_bash_and_hands_on_its_result(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": 'list=(a b c); echo "<result>${#list[@]} in $BASH</result>"'})
     assert (ran.code, ran.result) == (0, f"3 in {shutil.which('bash')}")
 
 
-def test_a_python_script_runs_with_the_python_that_runs_raymond(either):
+def test_a_python_script_runs_with_the_python_that_runs_raymond(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.py": "import sys\nprint(f'<result>{sys.executable}</result>')"})
     assert ran.result == sys.executable
 
 
-def test_workflow_yaml_names_another_python(room):
+def test_workflow_yaml_names_another_python(room: Room) -> None:
     other = room.path / "other-python"
     other.write_text(f'#!/bin/sh\nSTARTED_BY=other exec {sys.executable} "$@"\n')
     other.chmod(0o755)
@@ -68,19 +70,19 @@ def test_workflow_yaml_names_another_python(room):
     assert ran.result == "other"
 
 
-def test_an_interpreter_that_is_not_there_fails_the_script_and_says_so(room):
+def test_an_interpreter_that_is_not_there_fails_the_script_and_says_so(room: Room) -> None:
     ran = room.drive({"START.py": "print()", "workflow.yaml": "python: /nowhere/python"})
     assert failure(ran) == "script: cannot start /nowhere/python: no such file or directory"
 
 
 @pytest.mark.skipif(not shutil.which("pwsh"), reason="pwsh is not installed on this machine")
-def test_a_powershell_script_runs_with_pwsh(room):
+def test_a_powershell_script_runs_with_pwsh(room: Room) -> None:
     ran = room.drive({"START.ps1": 'Write-Output "<result>$($PSVersionTable.PSEdition)</result>"'})
     assert ran.result == "Core"
 
 
 @pytest.mark.skipif(bool(shutil.which("pwsh")), reason="pwsh is installed on this machine")
-def test_a_powershell_script_without_pwsh_is_refused_before_the_run(room):
+def test_a_powershell_script_without_pwsh_is_refused_before_the_run(room: Room) -> None:
     ran = room.command({"START.ps1": "Write-Output hello"})
     assert ran.code == 6
     assert ran.err == (
@@ -90,7 +92,7 @@ def test_a_powershell_script_without_pwsh_is_refused_before_the_run(room):
     )
 
 
-def test_a_script_with_windows_line_ends_runs(room):
+def test_a_script_with_windows_line_ends_runs(room: Room) -> None:
     (room.path.parent / "flow").mkdir()
     (room.path.parent / "flow" / "START.sh").write_bytes(
         b"\xef\xbb\xbfif true; then\r\n echo '<result>ok</result>'\r\nfi\r\n"
@@ -106,11 +108,13 @@ print("<result>" + json.dumps({k: v for k, v in os.environ.items() if k.startswi
 """
 
 
-def given(ran: Ran, agent: str = "main") -> dict[str, str]:
-    return json.loads(ran.run.outcomes[agent].result)
+def given(ran: Ran, agent: str = "main") -> dict[str, Any]:
+    """What an agent gave as its result, which is JSON."""
+    found: dict[str, Any] = json.loads(ran.run.outcomes[agent].result)
+    return found
 
 
-def test_a_script_is_given_everything_there_is_to_know(room):
+def test_a_script_is_given_everything_there_is_to_know(room: Room) -> None:
     ran = room.drive({"START.py": ENVIRONMENT}, input="hello", variables={"colour": "red"})
     env = given(ran)
     assert Path(env.pop("RAYMOND_INPUT_FILE")).parent == Path(room.project.path("spool", "r"))
@@ -131,30 +135,31 @@ def test_a_script_is_given_everything_there_is_to_know(room):
     }
 
 
-def test_a_script_without_input_reads_nothing_from_its_input_file(room):
+def test_a_script_without_input_reads_nothing_from_its_input_file(room: Room) -> None:
     env = given(room.drive({"START.py": ENVIRONMENT}))
     assert (env["RAYMOND_INPUT_FILE"], env["RAYMOND_INPUT"], env["RAYMOND_RESULT"]) == ("/dev/null", "", "")
     assert "RAYMOND_VARS_FILE" not in env
 
 
-def test_the_input_stands_in_a_file_that_is_gone_after_the_step(room):
+def test_the_input_stands_in_a_file_that_is_gone_after_the_step(room: Room) -> None:
     ran = room.drive(
         {
             "START.sh": "echo '<goto input=\"two\nlines é\">NEXT</goto>'",
             "NEXT.sh": 'echo "<result>$RAYMOND_INPUT_FILE $(cat $RAYMOND_INPUT_FILE)</result>"',
         }
     )
+    assert ran.result
     file, _, text = ran.result.partition(" ")
     assert text == "two\nlines é"
     assert not os.path.exists(file)
 
 
-def test_a_script_may_remove_its_input_file(room):
+def test_a_script_may_remove_its_input_file(room: Room) -> None:
     ran = room.drive({"START.sh": 'rm "$RAYMOND_INPUT_FILE"; echo "<result>removed</result>"'}, input="x")
     assert (ran.code, ran.result) == (0, "removed")
 
 
-def test_variables_of_a_fork_and_of_the_run_reach_the_scripts_of_the_fork(room):
+def test_variables_of_a_fork_and_of_the_run_reach_the_scripts_of_the_fork(room: Room) -> None:
     ran = room.drive(
         {
             "START.sh": """echo '<fork next="END" item="a &quot;b&quot; &gt; c" colour="blue">WORK</fork>'""",
@@ -169,7 +174,7 @@ def test_variables_of_a_fork_and_of_the_run_reach_the_scripts_of_the_fork(room):
     assert ran.result == "red none"
 
 
-def test_results_of_a_wait_reach_a_script(room):
+def test_results_of_a_wait_reach_a_script(room: Room) -> None:
     ran = room.drive(
         {
             "START.sh": 'echo "<fork>WORK</fork><fork>FAIL</fork><wait>END</wait>"',
@@ -178,6 +183,7 @@ def test_results_of_a_wait_reach_a_script(room):
             "END.sh": 'echo "<result>$RAYMOND_RESULTS</result>"; test "$RAYMOND_RESULTS" = "$RAYMOND_INPUT"',
         }
     )
+    assert ran.result
     assert json.loads(ran.result) == [
         {"agent": "main_work1", "state": "WORK.sh", "status": "done", "result": "7", "error": ""},
         {
@@ -191,18 +197,18 @@ def test_results_of_a_wait_reach_a_script(room):
     assert ran.code == 0, "a failure that was collected is no failure of the run"
 
 
-def test_the_task_folder_is_there_when_a_script_speaks_of_it(room):
+def test_the_task_folder_is_there_when_a_script_speaks_of_it(room: Room) -> None:
     script = 'echo kept > "$RAYMOND_TASK_FOLDER/note"; echo "<goto>NEXT</goto>"'
     ran = room.drive({"START.sh": script, "NEXT.sh": 'echo "<result>$(cat "$RAYMOND_TASK_FOLDER/note")</result>"'})
     assert ran.result == "kept"
 
 
-def test_no_task_folder_is_made_when_no_state_speaks_of_it(room):
+def test_no_task_folder_is_made_when_no_state_speaks_of_it(room: Room) -> None:
     room.drive({"START.sh": "echo '<result></result>'"})
     assert not os.path.exists(room.project.path("tasks"))
 
 
-def test_what_a_model_writes_can_never_set_a_variable_of_the_system(room):
+def test_what_a_model_writes_can_never_set_a_variable_of_the_system(room: Room) -> None:
     """`PATH` as a variable of a fork, as metadata and as input stays behind a prefix."""
     script = 'echo "<result>$PATH|$RAYMOND_VAR_PATH|$RAYMOND_VAR_LD_PRELOAD|${LD_PRELOAD-}</result>"'
     forks = """echo '<fork next="END" PATH="/evil" LD_PRELOAD="/evil.so">WORK</fork>'"""
@@ -210,7 +216,7 @@ def test_what_a_model_writes_can_never_set_a_variable_of_the_system(room):
     assert ran.run.outcomes["main_work1"].result == f"{room.environment['PATH']}|/evil|/evil.so|"
 
 
-def test_a_variable_of_an_outer_raymond_does_not_reach_a_script(tmp_path):
+def test_a_variable_of_an_outer_raymond_does_not_reach_a_script(tmp_path: Path) -> None:
     room = Room(tmp_path, RAYMOND_VAR_secret="outer", RAYMOND_INPUT="outer")
     env = given(room.drive({"START.py": ENVIRONMENT}))
     assert "RAYMOND_VAR_secret" not in env
@@ -231,12 +237,12 @@ print("<result>" + json.dumps(found) + "</result>")
 LARGEST = script_step.LARGEST_VALUE
 
 
-def test_a_value_of_32_kib_still_stands_in_the_environment(room):
+def test_a_value_of_32_kib_still_stands_in_the_environment(room: Room) -> None:
     found = given(room.drive({"START.py": SIZES}, input="x" * LARGEST))
     assert (found["input"], found["file"], found["vars"]) == (LARGEST, LARGEST, None)
 
 
-def test_a_value_over_32_kib_stands_only_in_files(room):
+def test_a_value_over_32_kib_stands_only_in_files(room: Room) -> None:
     """Counted in bytes: as many characters that take two bytes are too long."""
     found = given(room.drive({"START.py": SIZES}, input="é" * (LARGEST // 2) + "x", variables={"small": "1"}))
     assert "RAYMOND_INPUT" not in found["names"]
@@ -247,7 +253,7 @@ def test_a_value_over_32_kib_stands_only_in_files(room):
     assert found["vars"]["small"] == 1
 
 
-def test_a_value_with_nul_stands_only_in_files(room):
+def test_a_value_with_nul_stands_only_in_files(room: Room) -> None:
     nul = """
     import json, os
     assert "RAYMOND_INPUT" not in os.environ
@@ -259,7 +265,7 @@ def test_a_value_with_nul_stands_only_in_files(room):
     assert ran.result == "'a\\x00b'"
 
 
-def test_values_that_are_together_over_128_kib_stand_only_in_the_file(room):
+def test_values_that_are_together_over_128_kib_stand_only_in_the_file(room: Room) -> None:
     variables = {f"v{number}": "x" * 30_000 for number in range(6)}
     found = given(room.drive({"START.py": SIZES}, variables=variables))
     names = [name for name in found["names"] if name.startswith("RAYMOND_VAR_v")]
@@ -267,7 +273,7 @@ def test_values_that_are_together_over_128_kib_stand_only_in_the_file(room):
     assert [found["vars"][f"v{number}"] for number in range(6)] == [30_000] * 6
 
 
-def test_however_long_the_variables_are_the_names_of_run_agent_and_state_are_there(room):
+def test_however_long_the_variables_are_the_names_of_run_agent_and_state_are_there(room: Room) -> None:
     """Four variables of 32 KiB are exactly what may stand in the environment together."""
     variables = {f"v{number}": "x" * LARGEST for number in range(4)}
     found = given(room.drive({"START.py": SIZES}, variables=variables))
@@ -282,7 +288,7 @@ def test_however_long_the_variables_are_the_names_of_run_agent_and_state_are_the
     } <= set(found["names"])
 
 
-def test_an_input_of_200_kb_goes_through_command_tag_and_script(room):
+def test_an_input_of_200_kb_goes_through_command_tag_and_script(room: Room) -> None:
     big = room.path / "big.txt"
     big.write_text("line of text\n" * 16_000)
     pass_on = "printf '<goto input=\"'; cat \"$RAYMOND_INPUT_FILE\"; printf '\">NEXT</goto>'"
@@ -292,19 +298,21 @@ def test_an_input_of_200_kb_goes_through_command_tag_and_script(room):
     assert (ran.code, ran.out) == (0, "208000\n")
 
 
-def test_a_script_works_where_raymond_was_started_not_in_the_folder_of_its_states(either):
+def test_a_script_works_where_raymond_was_started_not_in_the_folder_of_its_states(
+    either: tuple[Room, Callable[..., Ran]],
+) -> None:
     room, run = either
     ran = run({"START.sh": 'echo "<result>$PWD $(ls "$RAYMOND_WORKFLOW_DIR")</result>"'})
     assert ran.result == f"{room.path} START.sh"
 
 
-def test_a_script_works_where_cd_brought_its_agent(room):
+def test_a_script_works_where_cd_brought_its_agent(room: Room) -> None:
     (room.path / "sub").mkdir()
     ran = room.drive({"START.sh": "echo '<reset cd=\"sub\">NEXT</reset>'", "NEXT.sh": 'echo "<result>$PWD</result>"'})
     assert ran.result == str(room.path / "sub")
 
 
-def test_a_directory_that_is_gone_fails_the_step_and_names_it(room):
+def test_a_directory_that_is_gone_fails_the_step_and_names_it(room: Room) -> None:
     (room.path / "sub").mkdir()
     ran = room.drive(
         {
@@ -316,7 +324,7 @@ def test_a_directory_that_is_gone_fails_the_step_and_names_it(room):
     assert failure(ran) == f"script: the directory {room.path}/sub is gone: no such file or directory"
 
 
-def test_a_script_has_an_empty_standard_input_and_a_session_of_its_own(either):
+def test_a_script_has_an_empty_standard_input_and_a_session_of_its_own(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     script = """
     import os, sys
@@ -325,16 +333,17 @@ def test_a_script_has_an_empty_standard_input_and_a_session_of_its_own(either):
     assert run({"START.py": script}).result == "'' True"
 
 
-def test_a_script_keeps_nothing_open_of_raymonds(room):
+def test_a_script_keeps_nothing_open_of_raymonds(room: Room) -> None:
     script = 'echo "<result>$(ls /proc/self/fd | wc -l) $(readlink /proc/$$/fd/* | grep -c raymond)</result>"'
     ran = room.command({"START.sh": script})
+    assert ran.result
     assert ran.result.split()[1] == "1", "its own script, and nothing else"
 
 
 # Attempts and visits
 
 
-def test_the_step_key_is_the_same_in_every_attempt_and_another_in_every_visit(room):
+def test_the_step_key_is_the_same_in_every_attempt_and_another_in_every_visit(room: Room) -> None:
     script = """
     # /// raymond
     # retries: 2
@@ -351,21 +360,21 @@ def test_the_step_key_is_the_same_in_every_attempt_and_another_in_every_visit(ro
     assert len({key for _, _, key in lines}) == 2
 
 
-def test_a_silent_script_is_not_run_again_by_itself(room):
+def test_a_silent_script_is_not_run_again_by_itself(room: Room) -> None:
     ran = room.drive({"START.sh": "# /// raymond\n# timeout: 200ms\n# ///\nsleep 100"})
     assert failure(ran) == "silent: said nothing for 0.2s"
     assert len(ran.all(StepStarted)) == 1
     assert ran.code == 1
 
 
-def test_a_silent_script_with_retries_is_run_again_as_often_as_they_say(room):
+def test_a_silent_script_with_retries_is_run_again_as_often_as_they_say(room: Room) -> None:
     ran = room.drive({"START.sh": "# /// raymond\n# timeout: 100ms\n# retries: 2\n# ///\nsleep 100"})
     assert [(event.attempt, event.step) for event in ran.all(StepStarted)] == [(1, 1), (2, 2), (3, 3)]
     assert [event.again for event in ran.all(StepFailed)] == [True, True, False]
     room.nothing_runs()
 
 
-def test_a_script_that_speaks_is_not_silent(room):
+def test_a_script_that_speaks_is_not_silent(room: Room) -> None:
     """On either of its outputs; together it takes much longer than its timeout."""
     script = """
     # /// raymond
@@ -381,14 +390,14 @@ def test_a_script_that_speaks_is_not_silent(room):
 
 
 @pytest.mark.slow
-def test_a_script_that_talks_for_ever_is_stopped_by_max_time(either):
+def test_a_script_that_talks_for_ever_is_stopped_by_max_time(either: tuple[Room, Callable[..., Ran]]) -> None:
     room, run = either
     ran = run({"START.sh": "# /// raymond\n# max_time: 300ms\n# ///\nwhile true; do echo .; sleep 0.02; done"})
     assert failure(ran) == "time: took longer than max_time (0.3s)"
     room.nothing_runs()
 
 
-def test_a_script_stopped_for_its_time_has_failed_whatever_it_says_then(room):
+def test_a_script_stopped_for_its_time_has_failed_whatever_it_says_then(room: Room) -> None:
     script = """
     # /// raymond
     # timeout: 200ms
@@ -400,7 +409,9 @@ def test_a_script_stopped_for_its_time_has_failed_whatever_it_says_then(room):
 
 
 @pytest.mark.slow
-def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(either, impatient):
+def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(
+    either: tuple[Room, Callable[..., Ran]], impatient: None
+) -> None:
     room, run = either
     script = """
     # /// raymond
@@ -415,7 +426,7 @@ def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(either, impat
     room.nothing_runs()
 
 
-def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room, impatient):
+def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room: Room, impatient: None) -> None:
     """A child in a session of its own is not reached through the group, but it carries the mark.
 
     It ignores the request to end, too: the time that takes must not end the step a second time.
@@ -437,7 +448,7 @@ def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room, impatien
 # How a script fails
 
 
-def test_an_exit_code_fails_the_script_even_with_a_tag(either):
+def test_an_exit_code_fails_the_script_even_with_a_tag(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo '<result>fine</result>'; echo 'warming up' >&2; echo 'cannot reach it' >&2; exit 7"})
     assert (ran.code, ran.result) == (1, None)
@@ -445,17 +456,17 @@ def test_an_exit_code_fails_the_script_even_with_a_tag(either):
     assert ran.all(StepFailed)[0].exit_code == 7
 
 
-def test_a_script_that_says_nothing_on_stderr_fails_with_its_exit_code(room):
+def test_a_script_that_says_nothing_on_stderr_fails_with_its_exit_code(room: Room) -> None:
     assert failure(room.drive({"START.sh": "exit 2"})) == "script: ended with exit code 2"
 
 
-def test_a_script_killed_by_a_signal_says_which(either):
+def test_a_script_killed_by_a_signal_says_which(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo '<result>fine</result>'; kill -SEGV $$"})
     assert failure(ran) == "crash: was ended by signal 11"
 
 
-def test_a_script_without_a_tag_fails_with_the_reason(either):
+def test_a_script_without_a_tag_fails_with_the_reason(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo all done"})
     assert (ran.code, failure(ran)) == (1, "script: the output has no transition")
@@ -473,25 +484,25 @@ def test_a_script_without_a_tag_fails_with_the_reason(either):
         ("<fork>START</fork>", "a <fork> needs `next`, or one <goto> or <wait> beside it"),
     ],
 )
-def test_a_script_is_not_reminded_but_fails_with_what_was_wrong(room, output, error):
+def test_a_script_is_not_reminded_but_fails_with_what_was_wrong(room: Room, output: str, error: str) -> None:
     ran = room.drive({"START.sh": f"cat <<'END'\n{output}\nEND\n"})
     assert failure(ran) == f"script: {error}"
     assert len(ran.all(StepStarted)) == 1
 
 
-def test_what_a_policy_does_not_allow_fails_the_script(room):
+def test_what_a_policy_does_not_allow_fails_the_script(room: Room) -> None:
     script = "# /// raymond\n# allowed_transitions: [{tag: goto, target: NEXT}]\n# ///\necho '<result>done</result>'"
     ran = room.drive({"START.sh": script, "NEXT.sh": "echo '<result></result>'"})
     assert failure(ran) == "script: `<result>done</result>` is not allowed here; allowed: `<goto>NEXT</goto>`"
 
 
-def test_a_script_with_one_allowed_transition_may_leave_it_out(room):
+def test_a_script_with_one_allowed_transition_may_leave_it_out(room: Room) -> None:
     script = "# /// raymond\n# allowed_transitions: [{tag: goto, target: NEXT}]\n# ///\necho working"
     ran = room.drive({"START.sh": script, "NEXT.sh": "echo '<result>there</result>'"})
     assert ran.result == "there"
 
 
-def test_on_error_is_handed_the_error(room):
+def test_on_error_is_handed_the_error(room: Room) -> None:
     ran = room.drive(
         {
             "START.sh": "# /// raymond\n# on_error: MEND\n# ///\necho 'no such table' >&2; exit 5",
@@ -504,7 +515,7 @@ def test_on_error_is_handed_the_error(room):
     assert ran.all(AgentMoved)[0].tag == "on_error"
 
 
-def test_the_siblings_of_a_script_that_failed_go_on(room):
+def test_the_siblings_of_a_script_that_failed_go_on(room: Room) -> None:
     ran = room.drive(
         {
             "START.sh": 'echo "<fork>BAD</fork><fork>GOOD</fork><goto>END</goto>"',
@@ -522,7 +533,7 @@ def test_the_siblings_of_a_script_that_failed_go_on(room):
 # Output
 
 
-def test_a_print_is_shown_before_the_script_ends(room):
+def test_a_print_is_shown_before_the_script_ends(room: Room) -> None:
     """The script blocks on a fifo until the test has seen what it printed."""
     os.mkfifo(room.path / "fifo")
     script = 'echo "<print>half way</print>"; read answer < fifo; echo "<result>$answer</result>"'
@@ -535,23 +546,23 @@ def test_a_print_is_shown_before_the_script_ends(room):
     assert (ran.code, ran.out) == (0, "seen\n")
 
 
-def test_every_line_of_a_print_is_shown_with_its_agent(room):
+def test_every_line_of_a_print_is_shown_with_its_agent(room: Room) -> None:
     ran = room.drive({"START.sh": 'printf "<print>\\none\\ntwo\\n</print><print></print><result></result>"'})
     assert [line for line in ran.lines if line.startswith("main |")] == ["main | one", "main | two", "main | "]
 
 
-def test_tags_on_standard_error_do_not_count(room):
+def test_tags_on_standard_error_do_not_count(room: Room) -> None:
     ran = room.drive({"START.sh": "echo '<goto>NEXT</goto>' >&2; echo '<result>out</result>'", "NEXT.sh": ""})
     assert ran.result == "out"
     assert ran.transcript()[0]["err"] == "<goto>NEXT</goto>\n"
 
 
-def test_the_result_of_a_script_loses_one_line_end_on_either_side(room):
+def test_the_result_of_a_script_loses_one_line_end_on_either_side(room: Room) -> None:
     ran = room.drive({"START.sh": 'printf "<result>\\n\\n  text \\n\\n</result>"'})
     assert ran.result == "\n  text \n"
 
 
-def test_invalid_utf_8_is_replaced_and_noted_in_the_transcript(room):
+def test_invalid_utf_8_is_replaced_and_noted_in_the_transcript(room: Room) -> None:
     ran = room.drive({"START.sh": r"""printf '<result>a\xff\xfeb</result>'; printf 'caf\xe9\n' >&2"""})
     assert ran.result == "a\ufffd\ufffdb"
     [step] = ran.transcript()
@@ -560,13 +571,13 @@ def test_invalid_utf_8_is_replaced_and_noted_in_the_transcript(room):
     assert "invalid UTF-8 in stderr was replaced\n" in step["note"]
 
 
-def test_a_character_cut_off_by_the_end_of_the_output_is_replaced(room):
+def test_a_character_cut_off_by_the_end_of_the_output_is_replaced(room: Room) -> None:
     ran = room.drive({"START.sh": r"""printf '<result>ok</result>\xe2\x82'"""})
     assert ran.result == "ok"
     assert ran.transcript()[0]["out"] == "<result>ok</result>\ufffd"
 
 
-def test_a_character_split_over_two_writes_is_whole(room):
+def test_a_character_split_over_two_writes_is_whole(room: Room) -> None:
     """The second half is written when the first has been read: the print between them was shown."""
     script = r"""
     printf '<print>first</print><result>\xe2\x82'
@@ -581,7 +592,7 @@ def test_a_character_split_over_two_writes_is_whole(room):
     assert "note" not in ran.transcript()[0]
 
 
-def test_a_character_split_over_every_chunk_of_a_long_output_is_whole(room):
+def test_a_character_split_over_every_chunk_of_a_long_output_is_whole(room: Room) -> None:
     """An odd first byte puts each chunk's end into the middle of a character."""
     script = "import sys\nsys.stdout.buffer.write(('<result>x' + 'é' * 300_000 + '</result>').encode())"
     ran = room.drive({"START.py": script})
@@ -589,19 +600,19 @@ def test_a_character_split_over_every_chunk_of_a_long_output_is_whole(room):
     assert "note" not in ran.transcript()[0]
 
 
-def test_a_line_of_two_mib_is_no_trouble(room):
+def test_a_line_of_two_mib_is_no_trouble(room: Room) -> None:
     ran = room.drive({"START.sh": "head -c 2097152 /dev/zero | tr '\\0' a; echo '<result>read</result>'"})
     assert ran.result == "read"
     assert len(ran.transcript()[0]["out"]) == 2097152 + len("<result>read</result>\n")
 
 
-def test_a_result_of_two_mib_arrives_whole(room):
+def test_a_result_of_two_mib_arrives_whole(room: Room) -> None:
     script = "printf '<result>'; head -c 2097152 /dev/zero | tr '\\0' a; echo '</result>'"
     ran = room.command({"START.sh": script})
     assert (ran.code, ran.out) == (0, "a" * 2097152 + "\n")
 
 
-def test_a_payload_over_8_mib_is_refused(room):
+def test_a_payload_over_8_mib_is_refused(room: Room) -> None:
     ran = room.drive({"START.sh": "printf '<result>'; head -c 9000000 /dev/zero | tr '\\0' a; echo '</result>'"})
     assert failure(ran) == "script: the text of <result> is longer than 8 MiB"
 
@@ -615,13 +626,13 @@ def peak(room: Room, script: str) -> int:
     return usage.ru_maxrss * 1024
 
 
-def test_50_mb_of_output_need_no_memory(room, monkeypatch):
+def test_50_mb_of_output_need_no_memory(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(room.path)
     long = "yes 'one more line of output' | head -c 50000000; echo; echo '<result></result>'"
     assert peak(room, long) - peak(room, "echo '<result></result>'") < 60_000_000
 
 
-def test_several_forks_from_one_script_are_started_in_the_order_written(room):
+def test_several_forks_from_one_script_are_started_in_the_order_written(room: Room) -> None:
     ran = room.drive(
         {
             "START.sh": 'for n in 1 2 3; do echo "<fork number=\\"$n\\">WORK</fork>"; done; echo "<wait>END</wait>"',
@@ -633,7 +644,7 @@ def test_several_forks_from_one_script_are_started_in_the_order_written(room):
     assert ran.result == " 1 2 3 "
 
 
-def test_a_print_of_a_script_that_fails_is_shown_too(room):
+def test_a_print_of_a_script_that_fails_is_shown_too(room: Room) -> None:
     ran = room.drive({"START.sh": "echo '<print>tried</print>'; exit 1"})
     assert "main | tried" in ran.lines
 
@@ -644,11 +655,13 @@ def test_a_print_of_a_script_that_fails_is_shown_too(room):
 def noted(room: Room, name: str) -> int:
     """The pid that a script wrote to a file."""
     file = room.path / name
-    return int(until(lambda: file.exists() and file.read_text(), name))
+    return int(until(lambda: file.read_text() if file.exists() else "", name))
 
 
 @pytest.mark.slow
-def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_the_step_up(either):
+def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_the_step_up(
+    either: tuple[Room, Callable[..., Ran]],
+) -> None:
     """The step ends with its process; the grandchild would hold its output for 1000 seconds."""
     room, run = either
     ran = run({"START.sh": "sleep 1000 & echo '<goto>NEXT</goto>'", "NEXT.sh": "echo '<result>next</result>'"})
@@ -656,24 +669,24 @@ def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_the_step_up(either)
     room.nothing_runs()
 
 
-def test_grandchildren_that_never_stop_speaking_do_not_hold_the_step_up(room):
+def test_grandchildren_that_never_stop_speaking_do_not_hold_the_step_up(room: Room) -> None:
     ran = room.drive({"START.sh": "for n in 1 2 3; do yes & done; echo '<result>done</result>'"})
     assert (ran.code, ran.result) == (0, "done")
     room.nothing_runs()
 
 
-def test_a_script_that_closes_its_outputs_is_waited_for(either):
+def test_a_script_that_closes_its_outputs_is_waited_for(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo '<result>said</result>'; exec >&- 2>&-; sleep 0.1; exit 4"})
     assert failure(ran) == "script: ended with exit code 4"
 
 
-def test_what_a_grandchild_says_right_after_the_end_still_counts(room):
+def test_what_a_grandchild_says_right_after_the_end_still_counts(room: Room) -> None:
     ran = room.drive({"START.sh": "(sleep 0.02; echo '<result>late</result>') & exit 0"})
     assert ran.result == "late"
 
 
-def test_a_pipe_that_speaks_and_ends_while_the_driver_looks_away_is_read(room):
+def test_a_pipe_that_speaks_and_ends_while_the_driver_looks_away_is_read(room: Room) -> None:
     """The end of the process, more output and the end of the pipe come to the driver at once, in this order."""
     script = f"""
     (exec 3>&1 1>&-; echo $BASHPID > grandchild; while [ ! -e go2 ]; do sleep 0.02; done; echo '<result>all</result>' >&3) &
@@ -699,7 +712,7 @@ echo "<goto>LATER</goto>"
 """
 
 
-def test_a_daemon_stays_for_later_steps_and_is_gone_when_the_run_ends(room):
+def test_a_daemon_stays_for_later_steps_and_is_gone_when_the_run_ends(room: Room) -> None:
     later = 'if kill -0 $(cat daemon); then echo "<result>serves</result>"; fi'
     ran = room.drive({"START.sh": DAEMON, "LATER.sh": later})
     assert (ran.code, ran.result) == (0, "serves")
@@ -707,7 +720,7 @@ def test_a_daemon_stays_for_later_steps_and_is_gone_when_the_run_ends(room):
     room.nothing_runs()
 
 
-def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room, impatient):
+def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room: Room, impatient: None) -> None:
     daemon = DAEMON.replace("echo $$ > daemon;", 'trap "" TERM; echo $$ > daemon;')
     ran = room.drive({"START.sh": daemon, "LATER.sh": "echo '<result></result>'"})
     assert ran.code == 0
@@ -715,7 +728,7 @@ def test_a_daemon_that_ignores_sigterm_is_gone_too_when_the_run_ends(room, impat
 
 
 @pytest.mark.slow
-def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_when_the_run_ends(tmp_path):
+def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_when_the_run_ends(tmp_path: Path) -> None:
     """Its leader is gone and only the group is left."""
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
     background = "sleep 1000 < /dev/null > /dev/null 2>&1 & echo $! > daemon; echo '<goto>LATER</goto>'"
@@ -726,7 +739,7 @@ def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_whe
     room.clear()
 
 
-def test_a_daemon_is_gone_when_the_run_is_parked(room):
+def test_a_daemon_is_gone_when_the_run_is_parked(room: Room) -> None:
     with room.start(
         "run", room.flow({"START.sh": DAEMON, "LATER.sh": GO + "; echo '<goto>END</goto>'", "END.sh": ""}), "--id", "r"
     ) as live:
@@ -743,7 +756,7 @@ def test_a_daemon_is_gone_when_the_run_is_parked(room):
 # A Raymond inside a script
 
 
-def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path_of_marks(room):
+def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path_of_marks(room: Room) -> None:
     inner = room.flow(
         {"START.sh": 'echo "<result>$RAYMOND_STEP $RAYMOND_WORKFLOW_ID ${RAYMOND_VAR_colour-none}</result>"'}, "inner"
     )
@@ -752,6 +765,7 @@ def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path
     echo "<result>$({sys.executable} -m raymond run {inner} --id inner)</result>"
     """
     ran = room.drive({"START.sh": outer}, variables={"colour": "red"})
+    assert ran.result
     marks, id, colour = ran.result.split()
     first, second = marks.split(":")
     assert first == f"{ran.run.start.key}/1"
@@ -762,19 +776,19 @@ def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path
     assert not os.path.exists(room.project.journal("inner"))
 
 
-def test_the_end_of_the_outer_run_ends_what_the_inner_one_started(room):
+def test_the_end_of_the_outer_run_ends_what_the_inner_one_started(room: Room) -> None:
     inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
     outer = f"mkdir -p nested/.raymond; cd nested; exec {sys.executable} -m raymond run {inner} --id inner >&2"
     with room.start("run", room.flow({"START.sh": outer}), "--id", "r") as live:
         file = room.path / "nested" / "inner"
-        pid = int(until(lambda: file.exists() and file.read_text(), "the script of the inner run"))
+        pid = int(until(lambda: file.read_text() if file.exists() else "", "the script of the inner run"))
         live.signal(signal.SIGTERM)
         assert live.wait().code == 143
         assert not alive(pid)
         room.nothing_runs()
 
 
-def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(room):
+def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(room: Room) -> None:
     """It is nobody's child any more, and its script is in yet another session; both carry the outer mark."""
     inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
     outer = f"""
@@ -789,7 +803,7 @@ def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(roo
     room.nothing_runs()
 
 
-def test_a_finished_step_has_its_place_in_the_transcript(room):
+def test_a_finished_step_has_its_place_in_the_transcript(room: Room) -> None:
     ran = room.drive({"START.sh": "echo said; echo '<goto>NEXT</goto>'", "NEXT.sh": "echo '<result></result>'"})
     first, second = ran.transcript()
     assert (first["step"], first["state"], first["attempt"], first["exit"]) == (1, "START.sh", 1, 0)

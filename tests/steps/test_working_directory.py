@@ -2,11 +2,12 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from raymond.language.tags import Fork, Goto, Reset
+from raymond.language.tags import Fork, Goto, Reset, Transition
 from raymond.machine.events import AgentFailed, AgentStarted, RunStarted
 from raymond.machine.run import Run
 from raymond.steps.working_directory import allowed, directories
@@ -39,7 +40,7 @@ def resolved(cwd: Path, cd: str, *, base: Path | None = None, roots: list[str] |
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
@@ -47,13 +48,13 @@ def room(tmp_path):
 
 def refusal(ran: Ran) -> str:
     [failed] = ran.all(AgentFailed)
-    return failed.error
+    return str(failed.error)
 
 
 # What a `cd` means
 
 
-def test_a_directory_is_found_from_where_the_agent_stands(tmp_path):
+def test_a_directory_is_found_from_where_the_agent_stands(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     assert resolved(tmp_path, "a") == f"{tmp_path}/a"
     assert resolved(tmp_path, "b", base=tmp_path / "a") == f"{tmp_path}/a/b"
@@ -61,30 +62,35 @@ def test_a_directory_is_found_from_where_the_agent_stands(tmp_path):
     assert resolved(tmp_path, f"{tmp_path}/a/../a/b/.") == f"{tmp_path}/a/b"
 
 
-def test_only_what_asks_for_a_directory_is_looked_at(tmp_path):
+def test_only_what_asks_for_a_directory_is_looked_at(tmp_path: Path) -> None:
     run = Run()
     run.started = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(tmp_path))
-    asked = [Fork(target="A", next="B", cd="nowhere"), Fork(target="A", next="B"), Goto(target="B"), Reset(target="B")]
+    asked: list[Transition] = [
+        Fork(target="A", next="B", cd="nowhere"),
+        Fork(target="A", next="B"),
+        Goto(target="B"),
+        Reset(target="B"),
+    ]
     assert list(directories(run, str(tmp_path), asked)) == ["nowhere"]
 
 
-def test_a_directory_that_is_not_there_is_refused(tmp_path):
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert resolved(tmp_path, "nowhere") == f'!cd="nowhere": there is no directory {tmp_path}/nowhere'
     assert resolved(tmp_path, "file") == f'!cd="file": there is no directory {tmp_path}/file'
 
 
-def test_a_path_with_nul_is_refused(tmp_path):
+def test_a_path_with_nul_is_refused(tmp_path: Path) -> None:
     assert resolved(tmp_path, "a\0b") == "!cd is no path: it contains NUL"
 
 
-def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     long = "x" * 5000
     assert resolved(tmp_path, long) == f'!cd="{long}": there is no directory {tmp_path}/{long}'
 
 
 @pytest.mark.parametrize("cd", ["..", "/", "/etc", "a/../.."])
-def test_a_directory_outside_is_refused(tmp_path, cd):
+def test_a_directory_outside_is_refused(tmp_path: Path, cd: str) -> None:
     home = tmp_path / "home"
     (home / "a").mkdir(parents=True)
     assert resolved(home, cd) == (
@@ -93,13 +99,13 @@ def test_a_directory_outside_is_refused(tmp_path, cd):
     )
 
 
-def test_a_neighbour_whose_name_begins_the_same_is_outside(tmp_path):
+def test_a_neighbour_whose_name_begins_the_same_is_outside(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home-of-another").mkdir()
     assert resolved(tmp_path / "home", "../home-of-another").startswith("!")
 
 
-def test_a_link_that_leads_out_is_refused_and_one_that_stays_is_followed(tmp_path):
+def test_a_link_that_leads_out_is_refused_and_one_that_stays_is_followed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "a").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -109,13 +115,13 @@ def test_a_link_that_leads_out_is_refused_and_one_that_stays_is_followed(tmp_pat
     assert resolved(home, "in") == f"{home}/a"
 
 
-def test_a_run_started_through_a_link_stays_in_the_real_directory(tmp_path):
+def test_a_run_started_through_a_link_stays_in_the_real_directory(tmp_path: Path) -> None:
     (tmp_path / "real" / "a").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     assert resolved(tmp_path / "link", "a") == f"{tmp_path}/real/a"
 
 
-def test_roots_open_further_directories(tmp_path):
+def test_roots_open_further_directories(tmp_path: Path) -> None:
     for name in ("home", "other/deep", "third"):
         (tmp_path / name).mkdir(parents=True)
     roots = [f"{tmp_path}/other"]
@@ -127,7 +133,7 @@ def test_roots_open_further_directories(tmp_path):
 # Worktrees
 
 
-def test_worktrees_of_the_repository_are_open_from_each_of_them(tmp_path):
+def test_worktrees_of_the_repository_are_open_from_each_of_them(tmp_path: Path) -> None:
     repo = repository(tmp_path / "repo")
     git(repo, "worktree", "add", "-q", "../one")
     git(repo, "worktree", "add", "-q", "../two")
@@ -138,14 +144,14 @@ def test_worktrees_of_the_repository_are_open_from_each_of_them(tmp_path):
     assert resolved(repo, str(tmp_path)).startswith("!")
 
 
-def test_a_worktree_of_another_repository_is_outside(tmp_path):
+def test_a_worktree_of_another_repository_is_outside(tmp_path: Path) -> None:
     repo, other = repository(tmp_path / "repo"), repository(tmp_path / "other")
     git(other, "worktree", "add", "-q", "../theirs")
     assert resolved(repo, "../theirs").startswith("!")
     assert resolved(repo, "../other").startswith("!")
 
 
-def test_a_worktree_made_while_the_run_goes_on_is_open(tmp_path):
+def test_a_worktree_made_while_the_run_goes_on_is_open(tmp_path: Path) -> None:
     repo = repository(tmp_path / "repo")
     (tmp_path / "late").mkdir()
     assert resolved(repo, "../late").startswith("!")
@@ -154,7 +160,7 @@ def test_a_worktree_made_while_the_run_goes_on_is_open(tmp_path):
     assert resolved(repo, "../late") == f"{tmp_path}/late"
 
 
-def test_a_worktree_that_git_wrote_down_with_a_relative_path_is_open(tmp_path):
+def test_a_worktree_that_git_wrote_down_with_a_relative_path_is_open(tmp_path: Path) -> None:
     """As git 2.48 does with worktree.useRelativePaths, wherever this process stands."""
     repo = repository(tmp_path / "repo")
     git(repo, "worktree", "add", "-q", "../tree")
@@ -162,27 +168,27 @@ def test_a_worktree_that_git_wrote_down_with_a_relative_path_is_open(tmp_path):
     assert resolved(repo, "../tree") == f"{tmp_path}/tree"
 
 
-def test_a_submodule_is_a_repository_of_its_own(tmp_path):
+def test_a_submodule_is_a_repository_of_its_own(tmp_path: Path) -> None:
     inner, outer = repository(tmp_path / "inner"), repository(tmp_path / "outer")
     git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "part")
     assert resolved(outer, "part") == f"{outer}/part"
     assert resolved(outer / "part", "..").startswith("!")
 
 
-def test_without_a_repository_there_are_no_worktrees(tmp_path):
+def test_without_a_repository_there_are_no_worktrees(tmp_path: Path) -> None:
     assert allowed(str(tmp_path), ()) == [str(tmp_path)]
 
 
 # In a run
 
 
-def test_reset_changes_the_directory_and_goto_keeps_it(room):
+def test_reset_changes_the_directory_and_goto_keeps_it(room: Room) -> None:
     (room.path / "sub").mkdir()
     ran = room.drive({"START.sh": "echo '<reset cd=\"sub\">A</reset>'", "A.sh": "echo '<goto>B</goto>'", "B.sh": PWD})
     assert ran.result == f"{room.path}/sub"
 
 
-def test_a_directory_does_not_leak_back_to_the_caller(room):
+def test_a_directory_does_not_leak_back_to_the_caller(room: Room) -> None:
     (room.path / "sub").mkdir()
     ran = room.drive(
         {
@@ -195,7 +201,7 @@ def test_a_directory_does_not_leak_back_to_the_caller(room):
     assert ran.result == f"{room.path}/sub then {room.path}"
 
 
-def test_a_fork_stands_where_its_parent_stands_or_where_its_cd_says(room):
+def test_a_fork_stands_where_its_parent_stands_or_where_its_cd_says(room: Room) -> None:
     (room.path / "sub" / "deep").mkdir(parents=True)
     ran = room.drive(
         {
@@ -213,7 +219,7 @@ def test_a_fork_stands_where_its_parent_stands_or_where_its_cd_says(room):
     assert [event.cwd for event in ran.all(AgentStarted)] == ["", f"{room.path}/sub", f"{room.path}/sub/deep"]
 
 
-def test_a_script_that_asks_for_a_directory_outside_fails_with_the_reason(room):
+def test_a_script_that_asks_for_a_directory_outside_fails_with_the_reason(room: Room) -> None:
     (room.path / "out").symlink_to(room.path.parent)
     ran = room.drive({"START.sh": "echo '<reset cd=\"out\">START</reset>'"})
     assert refusal(ran) == (
@@ -222,7 +228,7 @@ def test_a_script_that_asks_for_a_directory_outside_fails_with_the_reason(room):
     )
 
 
-def test_one_fork_with_a_wrong_directory_stops_all_forks_of_the_output(room):
+def test_one_fork_with_a_wrong_directory_stops_all_forks_of_the_output(room: Room) -> None:
     ran = room.drive(
         {"START.sh": "echo '<fork>WORK</fork><fork cd=\"nowhere\">WORK</fork><goto>WORK</goto>'", "WORK.sh": PWD}
     )
@@ -230,7 +236,7 @@ def test_one_fork_with_a_wrong_directory_stops_all_forks_of_the_output(room):
     assert [event.agent for event in ran.all(AgentStarted)] == ["main"]
 
 
-def test_a_prompt_that_asks_for_a_wrong_directory_is_reminded(room):
+def test_a_prompt_that_asks_for_a_wrong_directory_is_reminded(room: Room) -> None:
     (room.path / "sub").mkdir()
     ran = room.drive(
         {
@@ -245,7 +251,7 @@ def test_a_prompt_that_asks_for_a_wrong_directory_is_reminded(room):
     )
 
 
-def test_roots_come_from_the_workflow_and_from_the_command(room):
+def test_roots_come_from_the_workflow_and_from_the_command(room: Room) -> None:
     for name in ("one", "two"):
         (room.path.parent / name).mkdir()
     ran = room.command(
@@ -261,7 +267,7 @@ def test_roots_come_from_the_workflow_and_from_the_command(room):
     assert ran.run.outcomes["main_work2"].result == f"{room.path.parent}/two"
 
 
-def test_an_agent_works_in_a_real_worktree_it_made_itself(room):
+def test_an_agent_works_in_a_real_worktree_it_made_itself(room: Room) -> None:
     git(room.path, "init", "-q")
     git(room.path, "commit", "-q", "--allow-empty", "-m", "first")
     ran = room.drive(
