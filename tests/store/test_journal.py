@@ -53,7 +53,7 @@ def names(project: Project) -> list[str]:
     return sorted(os.listdir(project.path("workflows")))
 
 
-def test_a_new_journal_is_the_only_file_that_is_left(tmp_path):
+def test_a_new_journal_is_the_only_file_that_is_left(tmp_path: Path) -> None:
     project = project_in(tmp_path)
     journal.create(project, "r", FIRST)
     assert names(project) == ["r.jsonl"]
@@ -62,7 +62,7 @@ def test_a_new_journal_is_the_only_file_that_is_left(tmp_path):
     assert journal.decisions(project, "r") == [FIRST]
 
 
-def test_a_kill_at_any_call_leaves_a_whole_journal_or_none(tmp_path):
+def test_a_kill_at_any_call_leaves_a_whole_journal_or_none(tmp_path: Path) -> None:
     """What a kill leaves never stands in the way of the id, unless the run was begun."""
     ends = []
     for call in range(1, 100):
@@ -80,7 +80,7 @@ def test_a_kill_at_any_call_leaves_a_whole_journal_or_none(tmp_path):
     assert len(ends) > 8
 
 
-def test_of_many_that_create_the_same_id_at_once_one_does(tmp_path):
+def test_of_many_that_create_the_same_id_at_once_one_does(tmp_path: Path) -> None:
     project = project_in(tmp_path)
 
     def create(number: int) -> str:
@@ -95,12 +95,14 @@ def test_of_many_that_create_the_same_id_at_once_one_does(tmp_path):
     [winner] = [one for one in said if one.isdigit()]
     assert said.count("there is a run `r` already") == 31
     [decision] = journal.decisions(project, "r")
-    assert decision.events[0].version == winner
+    assert decision.events == [RunResumed(version=winner)]
     assert names(project) == ["r.jsonl"]
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS])
-def test_a_file_system_without_links_holds_journals_too(tmp_path, monkeypatch, number):
+def test_a_file_system_without_links_holds_journals_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     def refuse(*names: str) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -114,7 +116,9 @@ def test_a_file_system_without_links_holds_journals_too(tmp_path, monkeypatch, n
     assert names(project) == ["r.jsonl"]
 
 
-def test_a_journal_that_does_not_fit_on_the_disk_leaves_nothing(tmp_path, monkeypatch):
+def test_a_journal_that_does_not_fit_on_the_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(fd: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -127,7 +131,9 @@ def test_a_journal_that_does_not_fit_on_the_disk_leaves_nothing(tmp_path, monkey
     assert names(project) == []
 
 
-def test_a_disk_that_fails_when_the_name_is_in_place_has_begun_the_run(tmp_path, monkeypatch):
+def test_a_disk_that_fails_when_the_name_is_in_place_has_begun_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(fd: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 

@@ -15,7 +15,7 @@ FLOW = {
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Room:
     """A room with a finished run whose fifth line is damaged."""
     room = Room(tmp_path)
     assert room.command(FLOW).code == 0
@@ -26,7 +26,7 @@ def room(tmp_path):
     return room
 
 
-def test_a_damaged_journal_is_refused_and_left_alone(room):
+def test_a_damaged_journal_is_refused_and_left_alone(room: Room) -> None:
     path = Path(room.project.journal("r"))
     before = path.read_bytes()
     refused = room.raymond("resume", "r")
@@ -38,7 +38,7 @@ def test_a_damaged_journal_is_refused_and_left_alone(room):
     assert path.read_bytes() == before
 
 
-def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room):
+def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room: Room) -> None:
     before = Path(room.project.journal("r")).read_bytes()
     mended = room.raymond("doctor", "--repair", "r")
     assert mended.returncode == 0
@@ -52,7 +52,7 @@ def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room)
     assert (room.path / "log").read_text().split() == ["START", "A", "B", "A", "B"]
 
 
-def test_a_journal_that_is_not_damaged_is_not_repaired(room):
+def test_a_journal_that_is_not_damaged_is_not_repaired(room: Room) -> None:
     assert room.raymond("doctor", "--repair", "r").returncode == 0
     again = room.raymond("doctor", "--repair", "r")
     assert again.returncode == 2
@@ -60,7 +60,7 @@ def test_a_journal_that_is_not_damaged_is_not_repaired(room):
     assert room.project.ids() == ["r"]
 
 
-def test_doctor_without_a_flag_examines_the_machine_and_mends_nothing(room):
+def test_doctor_without_a_flag_examines_the_machine_and_mends_nothing(room: Room) -> None:
     before = Path(room.project.journal("r")).read_bytes()
     asked = room.raymond("doctor")
     assert asked.stderr == ""

@@ -2,6 +2,8 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,12 +16,12 @@ from running import Room
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> str:
     return str(tmp_path / "transcripts" / "r")
 
 
 @pytest.fixture
-def kept(folder):
+def kept(folder: str) -> Iterator[Transcripts]:
     kept = Transcripts(folder)
     yield kept
     kept.close()
@@ -29,7 +31,7 @@ def texts(folder: str, agent: str, offset: int, name: str = "out") -> str:
     return "".join(str(line.get(name, "")) for line in transcripts.read(folder, agent, offset))
 
 
-def test_a_record_is_read_back_from_where_it_begins(kept, folder):
+def test_a_record_is_read_back_from_where_it_begins(kept: Transcripts, folder: str) -> None:
     offsets = []
     for step in (1, 2, 3):
         record = kept.step("main", step=step, state="A.sh")
@@ -41,7 +43,7 @@ def test_a_record_is_read_back_from_where_it_begins(kept, folder):
     ]
 
 
-def test_turns_of_one_step_are_records_of_their_own(kept, folder):
+def test_turns_of_one_step_are_records_of_their_own(kept: Transcripts, folder: str) -> None:
     """A reminder is another turn of the same step."""
     first = kept.step("main", step=1, turn=1, state="A.md", sent="the prompt").end(said="no tag")
     second = kept.step("main", step=1, turn=2, state="A.md", sent="a reminder").end(said="a tag")
@@ -49,7 +51,7 @@ def test_turns_of_one_step_are_records_of_their_own(kept, folder):
     assert [line["sent"] for line in transcripts.read(folder, "main", second)] == ["a reminder"]
 
 
-def test_long_output_is_written_as_it_comes_and_not_held(kept, folder):
+def test_long_output_is_written_as_it_comes_and_not_held(kept: Transcripts, folder: str) -> None:
     record = kept.step("main", step=1, state="A.sh")
     record.add("out", "x" * (transcripts.PIECE + 1))
     assert os.path.getsize(f"{folder}/main.jsonl") > transcripts.PIECE
@@ -59,7 +61,7 @@ def test_long_output_is_written_as_it_comes_and_not_held(kept, folder):
     assert texts(folder, "main", offset) == "x" * (transcripts.PIECE + 1) + "y"
 
 
-def test_what_is_held_can_be_written_at_any_time(kept, folder):
+def test_what_is_held_can_be_written_at_any_time(kept: Transcripts, folder: str) -> None:
     record = kept.step("main", step=1, state="A.sh")
     record.flush()
     assert not os.path.exists(folder), "nothing was said yet"
@@ -68,7 +70,7 @@ def test_what_is_held_can_be_written_at_any_time(kept, folder):
     assert texts(folder, "main", 0) == "so far"
 
 
-def test_output_and_errors_stay_apart(kept, folder):
+def test_output_and_errors_stay_apart(kept: Transcripts, folder: str) -> None:
     record = kept.step("main", step=1, state="A.sh")
     for number in range(3):
         record.add("out", f"o{number}")
@@ -77,14 +79,14 @@ def test_output_and_errors_stay_apart(kept, folder):
     assert (texts(folder, "main", 0), texts(folder, "main", 0, "err")) == ("o0o1o2", "e0e1e2")
 
 
-def test_agents_have_files_of_their_own(kept, folder):
+def test_agents_have_files_of_their_own(kept: Transcripts, folder: str) -> None:
     one = kept.step("main", step=1, state="A.sh").end(exit=0)
     two = kept.step("main_a1", step=2, state="B.sh").end(exit=0)
     assert (one, two) == (0, 0)
     assert sorted(os.listdir(folder)) == ["main.jsonl", "main_a1.jsonl"]
 
 
-def test_more_agents_than_files_may_be_open_lose_nothing(kept, folder):
+def test_more_agents_than_files_may_be_open_lose_nothing(kept: Transcripts, folder: str) -> None:
     offsets = {}
     for step in range(200):
         agent = f"main_a{step % 70}"
@@ -95,7 +97,7 @@ def test_more_agents_than_files_may_be_open_lose_nothing(kept, folder):
     assert len(os.listdir(f"/proc/{os.getpid()}/fd")) < 200
 
 
-def test_a_later_driver_goes_on_where_the_last_one_stopped(kept, folder):
+def test_a_later_driver_goes_on_where_the_last_one_stopped(kept: Transcripts, folder: str) -> None:
     kept.step("main", step=1, state="A.sh").end(exit=0)
     kept.close()
     later = Transcripts(folder)
@@ -107,7 +109,7 @@ def test_a_later_driver_goes_on_where_the_last_one_stopped(kept, folder):
     assert texts(folder, "main", offset) == "later"
 
 
-def test_a_line_torn_by_a_kill_does_not_hide_what_comes_after_it(kept, folder):
+def test_a_line_torn_by_a_kill_does_not_hide_what_comes_after_it(kept: Transcripts, folder: str) -> None:
     first = kept.step("main", step=1, state="A.sh").end(exit=0)
     kept.close()
     with open(f"{folder}/main.jsonl", "ab") as file:
@@ -121,13 +123,13 @@ def test_a_line_torn_by_a_kill_does_not_hide_what_comes_after_it(kept, folder):
     assert [line["step"] for line in transcripts.read(folder, "main", first)] == [1]
 
 
-def test_nobody_else_can_read_a_transcript(kept, folder):
+def test_nobody_else_can_read_a_transcript(kept: Transcripts, folder: str) -> None:
     kept.step("main", step=1, state="A.sh").end()
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     assert stat.S_IMODE(os.stat(f"{folder}/main.jsonl").st_mode) == 0o600
 
 
-def test_an_offset_that_is_not_there_reads_as_nothing(kept, folder):
+def test_an_offset_that_is_not_there_reads_as_nothing(kept: Transcripts, folder: str) -> None:
     kept.step("main", step=1, state="A.sh").end()
     assert transcripts.read(folder, "main", 1_000_000) == []
     assert transcripts.read(folder, "nobody", 0) == []
@@ -138,13 +140,13 @@ def test_an_offset_that_is_not_there_reads_as_nothing(kept, folder):
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are rolled at 1,000 bytes, pieces written at 100 characters."""
     monkeypatch.setattr(transcripts, "ROLL_AT", 1000)
     monkeypatch.setattr(transcripts, "PIECE", 100)
 
 
-def test_a_long_file_is_rolled_and_offsets_go_on(small, kept, folder):
+def test_a_long_file_is_rolled_and_offsets_go_on(small: None, kept: Transcripts, folder: str) -> None:
     offsets = []
     for step in range(40):
         record = kept.step("main", step=step, state="A.sh")
@@ -157,7 +159,7 @@ def test_a_long_file_is_rolled_and_offsets_go_on(small, kept, folder):
     assert [texts(folder, "main", offset) for offset in offsets] == [f"{step} " * 10 for step in range(40)]
 
 
-def test_a_record_that_goes_over_several_files_is_read_whole(small, kept, folder):
+def test_a_record_that_goes_over_several_files_is_read_whole(small: None, kept: Transcripts, folder: str) -> None:
     kept.step("main", step=1, state="A.sh").end()
     record = kept.step("main", step=2, state="B.sh")
     said = "".join(f"line {number}\n" for number in range(500))
@@ -170,7 +172,7 @@ def test_a_record_that_goes_over_several_files_is_read_whole(small, kept, folder
     assert transcripts.read(folder, "main", offset)[-1]["exit"] == 0
 
 
-def test_a_later_driver_counts_the_files_that_were_rolled(small, kept, folder):
+def test_a_later_driver_counts_the_files_that_were_rolled(small: None, kept: Transcripts, folder: str) -> None:
     record = kept.step("main", step=1, state="A.sh")
     record.add("out", "x" * 2000)
     record.end()
@@ -184,7 +186,9 @@ def test_a_later_driver_counts_the_files_that_were_rolled(small, kept, folder):
     assert texts(folder, "main", offset) == "later"
 
 
-def test_rolled_files_of_an_agent_with_a_longer_name_are_not_mixed_in(small, kept, folder):
+def test_rolled_files_of_an_agent_with_a_longer_name_are_not_mixed_in(
+    small: None, kept: Transcripts, folder: str
+) -> None:
     for agent in ("main", "main_a1"):
         record = kept.step(agent, step=1, state="A.sh")
         record.add("out", agent * 1000)
@@ -197,7 +201,7 @@ def test_rolled_files_of_an_agent_with_a_longer_name_are_not_mixed_in(small, kep
 # Trouble
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_path):
+def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError) as caught:
         Transcripts(str(tmp_path / "file" / "r")).step("main", step=1).end()
@@ -205,7 +209,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_pa
     assert caught.value.hint == "nothing that was written before is lost; mend this, then try again"
 
 
-def test_a_text_with_every_kind_of_character_is_kept(kept, folder):
+def test_a_text_with_every_kind_of_character_is_kept(kept: Transcripts, folder: str) -> None:
     text = '\0 \ud7ff \ufffd 🦊 \u2028 \\n " \x1b[31m'
     record = kept.step("main", step=1, state="A.sh")
     record.add("out", text)
@@ -214,7 +218,7 @@ def test_a_text_with_every_kind_of_character_is_kept(kept, folder):
         assert msgspec.json.decode(file.read())["out"] == text
 
 
-def test_an_agent_with_a_very_long_name_has_a_file(kept, folder):
+def test_an_agent_with_a_very_long_name_has_a_file(kept: Transcripts, folder: str) -> None:
     """The name of a fork of a fork of a fork grows; a file name may have 255 bytes."""
     one, other = "main" + "_worker1" * 100, "main" + "_worker1" * 99 + "_worker2"
     offsets = {}
@@ -227,7 +231,7 @@ def test_an_agent_with_a_very_long_name_has_a_file(kept, folder):
     assert file_name("main_worker1") == "main_worker1"
 
 
-def test_a_chain_of_40_forks_runs(tmp_path):
+def test_a_chain_of_40_forks_runs(tmp_path: Path) -> None:
     script = """
     n=${RAYMOND_VAR_n:-0}; touch "$RAYMOND_TASK_FOLDER/here"
     if [ $n = 40 ]; then echo "<result>$RAYMOND_AGENT_ID</result>"

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,42 +19,52 @@ from running import alive, until, zombie
 BASE = {b"PATH": os.environb[b"PATH"]}
 
 
-@pytest.fixture
-def started():
+class Start:
     """Starts processes that end with the test; what they print goes to a pipe."""
-    pids: list[int] = []
-    reader, writer = os.pipe()
 
-    def start(*argv: str, cwd: str = "/", stdin: str = "/dev/null", **env: str) -> int:
+    def __init__(self) -> None:
+        self._pids: list[int] = []
+        self._reader, self._writer = os.pipe()
+
+    def __call__(self, *argv: str, cwd: str = "/", stdin: str = "/dev/null", **env: str) -> int:
         given = BASE | {key.encode(): value.encode() for key, value in env.items()}
-        pid = spawn(list(argv), given, cwd, stdin=stdin, stdout=writer, stderr=writer)
-        pids.append(pid)
+        pid = spawn(list(argv), given, cwd, stdin=stdin, stdout=self._writer, stderr=self._writer)
+        self._pids.append(pid)
         return pid
 
-    start.said = lambda: os.read(reader, 4096).decode()  # type: ignore[attr-defined]
+    def said(self) -> str:
+        return os.read(self._reader, 4096).decode()
+
+    def end(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+        for pid in self._pids:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, 0)
+
+
+@pytest.fixture
+def started() -> Iterator[Start]:
+    start = Start()
     here = os.getcwd()
     yield start
     os.chdir(here)
-    os.close(reader)
-    os.close(writer)
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            os.killpg(pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.waitpid(pid, 0)
+    start.end()
 
 
 @pytest.fixture(params=["pidfd and /proc", "neither"])
-def machine(request, monkeypatch):
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A machine with pidfds and /proc, and one that has to do without."""
     if request.param == "neither":
         monkeypatch.setattr(processes, "HAS_PIDFD", False)
         monkeypatch.setattr(processes, "HAS_PROC", False)
-    return request.param
+    return str(request.param)
 
 
 @pytest.fixture
-def watched():
+def watched() -> Iterator[tuple[Watcher, Callable[[], object]]]:
     """A watcher, and a function that looks until something was told."""
     poll = Poll()
     watcher = Watcher(poll)
@@ -69,13 +80,13 @@ def watched():
 # Starting
 
 
-def test_a_process_leads_a_session_of_its_own(started):
+def test_a_process_leads_a_session_of_its_own(started: Start) -> None:
     pid = started("bash", "-c", "echo started; read -t 100 < <(sleep 100)")
     assert started.said() == "started\n"
     assert (os.getsid(pid), os.getpgid(pid)) == (pid, pid)
 
 
-def test_a_process_gets_its_directory_its_input_and_only_its_environment(started, tmp_path):
+def test_a_process_gets_its_directory_its_input_and_only_its_environment(started: Start, tmp_path: Path) -> None:
     (tmp_path / "prompt").write_text("what it is asked")
     program = "import os, sys; print(os.getcwd(), sys.stdin.read(), sorted(set(os.environ) - {'LC_CTYPE'}))"
     pid = started(sys.executable, "-c", program, cwd=str(tmp_path), stdin=str(tmp_path / "prompt"), ONE="1")
@@ -83,18 +94,18 @@ def test_a_process_gets_its_directory_its_input_and_only_its_environment(started
     assert started.said() == f"{tmp_path} what it is asked ['ONE', 'PATH']\n"
 
 
-def test_a_process_dies_of_a_broken_pipe_as_usual_although_python_ignores_it(started):
+def test_a_process_dies_of_a_broken_pipe_as_usual_although_python_ignores_it(started: Start) -> None:
     os.waitpid(started("grep", "SigIgn", "/proc/self/status"), 0)
     ignored = int(started.said().split()[1], 16)
     assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
 
 
-def test_a_program_that_is_not_there_is_an_error_and_no_process(started):
+def test_a_program_that_is_not_there_is_an_error_and_no_process(started: Start) -> None:
     with pytest.raises(FileNotFoundError):
         started("no-such-program-anywhere")
 
 
-def test_a_directory_that_is_not_there_is_an_error_and_no_process(started):
+def test_a_directory_that_is_not_there_is_an_error_and_no_process(started: Start) -> None:
     with pytest.raises(FileNotFoundError):
         started("true", cwd="/nowhere/at/all")
 
@@ -103,7 +114,9 @@ def test_a_directory_that_is_not_there_is_an_error_and_no_process(started):
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill $$", -15)])
-def test_the_end_of_a_child_is_told_with_its_exit_code(machine, started, watched, script, code):
+def test_the_end_of_a_child_is_told_with_its_exit_code(
+    machine: str, started: Start, watched: tuple[Watcher, Callable[[], object]], script: str, code: int
+) -> None:
     watcher, look = watched
     ends: list[int | None] = []
     watcher.watch(started("bash", "-c", script), ends.append)
@@ -112,7 +125,9 @@ def test_the_end_of_a_child_is_told_with_its_exit_code(machine, started, watched
     assert not watcher.polls
 
 
-def test_a_child_that_has_ended_before_it_is_watched_is_told_too(machine, started, watched):
+def test_a_child_that_has_ended_before_it_is_watched_is_told_too(
+    machine: str, started: Start, watched: tuple[Watcher, Callable[[], object]]
+) -> None:
     watcher, look = watched
     ends: list[int | None] = []
     pid = started("bash", "-c", "exit 3")
@@ -122,7 +137,9 @@ def test_a_child_that_has_ended_before_it_is_watched_is_told_too(machine, starte
     assert ends == [3]
 
 
-def test_the_end_of_a_process_that_is_no_child_of_ours_is_told_without_a_code(machine, started, watched):
+def test_the_end_of_a_process_that_is_no_child_of_ours_is_told_without_a_code(
+    machine: str, started: Start, watched: tuple[Watcher, Callable[[], object]]
+) -> None:
     watcher, look = watched
     ends: list[int | None] = []
     parent = started("bash", "-c", "(echo $BASHPID; exec sleep 100) & wait")
@@ -136,7 +153,9 @@ def test_the_end_of_a_process_that_is_no_child_of_ours_is_told_without_a_code(ma
     os.waitpid(parent, 0)
 
 
-def test_a_process_that_is_long_gone_is_told_without_a_code(machine, started, watched):
+def test_a_process_that_is_long_gone_is_told_without_a_code(
+    machine: str, started: Start, watched: tuple[Watcher, Callable[[], object]]
+) -> None:
     watcher, look = watched
     ends: list[int | None] = []
     pid = started("true")
@@ -146,7 +165,9 @@ def test_a_process_that_is_long_gone_is_told_without_a_code(machine, started, wa
     assert ends == [None]
 
 
-def test_many_processes_end_and_each_is_told_once(machine, started, watched):
+def test_many_processes_end_and_each_is_told_once(
+    machine: str, started: Start, watched: tuple[Watcher, Callable[[], object]]
+) -> None:
     watcher, look = watched
     ends: dict[int, list[int | None]] = {}
     for code in range(20):
@@ -158,7 +179,7 @@ def test_many_processes_end_and_each_is_told_once(machine, started, watched):
 # Is it there
 
 
-def test_a_process_is_alive_while_it_runs_and_not_as_a_zombie(started):
+def test_a_process_is_alive_while_it_runs_and_not_as_a_zombie(started: Start) -> None:
     pid = started("sleep", "100")
     began = start_time(pid)
     assert processes.alive(pid, began)
@@ -169,20 +190,20 @@ def test_a_process_is_alive_while_it_runs_and_not_as_a_zombie(started):
     assert not processes.alive(pid, began)
 
 
-def test_a_process_with_the_same_pid_that_began_at_another_time_is_another_one(machine, started):
+def test_a_process_with_the_same_pid_that_began_at_another_time_is_another_one(machine: str, started: Start) -> None:
     pid = started("sleep", "100")
     assert not processes.alive(pid, str(int(start_time(pid)) - 1))
     assert not processes.alive(pid, "")
 
 
-def test_a_signal_to_what_was_never_started_does_not_hit_ourselves(started):
+def test_a_signal_to_what_was_never_started_does_not_hit_ourselves(started: Start) -> None:
     """0 means the own group to the system."""
     program = "from raymond.system.processes import signal_group; signal_group(0, 9); print('still here')"
     os.waitpid(started(sys.executable, "-c", program), 0)
     assert started.said() == "still here\n"
 
 
-def test_a_signal_to_a_group_that_is_gone_is_no_error(started):
+def test_a_signal_to_a_group_that_is_gone_is_no_error(started: Start) -> None:
     pid = started("true")
     os.waitpid(pid, 0)
     processes.signal_group(pid, signal.SIGTERM)
@@ -192,16 +213,16 @@ def test_a_signal_to_a_group_that_is_gone_is_no_error(started):
 
 
 @pytest.fixture
-def pids(tmp_path):
+def pids(tmp_path: Path) -> Path:
     return tmp_path / "spool" / "r.pids"
 
 
 @pytest.fixture
-def marks(pids):
+def marks(pids: Path) -> Marks:
     return Marks(str(uuid.uuid4()), str(pids))
 
 
-def marked(marks: Marks, started, step: int, *argv: str) -> int:
+def marked(marks: Marks, started: Start, step: int, *argv: str) -> int:
     """A process of `step`, that stands where its program begins."""
     pid = started(*(argv or ("sleep", "1000")), **{MARK: marks.of(step)})
     marks.note(pid, step)
@@ -209,16 +230,20 @@ def marked(marks: Marks, started, step: int, *argv: str) -> int:
     return pid
 
 
-def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(pids):
+def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(pids: Path) -> None:
     assert Marks("key", str(pids)).of(7) == "key/7"
 
 
-def test_inside_a_step_of_another_run_the_mark_is_added_to_its_path(tmp_path, monkeypatch):
+def test_inside_a_step_of_another_run_the_mark_is_added_to_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(MARK, "outer/3")
     assert Marks("inner", str(tmp_path)).of(1) == "outer/3:inner/1"
 
 
-def test_everything_of_a_run_is_ended_and_nothing_of_another(machine, marks, started, tmp_path):
+def test_everything_of_a_run_is_ended_and_nothing_of_another(
+    machine: str, marks: Marks, started: Start, tmp_path: Path
+) -> None:
     ours = [marked(marks, started, step) for step in (1, 2, 11)]
     other = Marks(str(uuid.uuid4()), str(tmp_path / "other.pids"))
     theirs = marked(other, started, 1)
@@ -228,20 +253,22 @@ def test_everything_of_a_run_is_ended_and_nothing_of_another(machine, marks, sta
     assert marks.end() == 0
 
 
-def test_only_one_step_is_ended_where_that_is_asked_for(machine, marks, started):
+def test_only_one_step_is_ended_where_that_is_asked_for(machine: str, marks: Marks, started: Start) -> None:
     """Step 1 is not step 11."""
     first, eleventh = marked(marks, started, 1), marked(marks, started, 11)
     assert marks.end(step=1) == 1
     assert (alive(first), alive(eleventh)) == (False, True)
 
 
-def test_the_steps_that_go_on_are_spared(machine, marks, started):
+def test_the_steps_that_go_on_are_spared(machine: str, marks: Marks, started: Start) -> None:
     first, second = marked(marks, started, 1), marked(marks, started, 2)
     assert marks.end(spare=[2]) == 1
     assert (alive(first), alive(second)) == (False, True)
 
 
-def test_what_ignores_the_request_to_end_is_killed(machine, marks, started, monkeypatch):
+def test_what_ignores_the_request_to_end_is_killed(
+    machine: str, marks: Marks, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(processes, "GRACE", 0.1)
     pid = marked(marks, started, 1, "bash", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     assert started.said() == "ready\n"
@@ -249,19 +276,21 @@ def test_what_ignores_the_request_to_end_is_killed(machine, marks, started, monk
     until(lambda: not alive(pid), "the end of the process")
 
 
-def test_the_leader_of_a_step_is_found_among_its_processes(machine, marks, started):
+def test_the_leader_of_a_step_is_found_among_its_processes(machine: str, marks: Marks, started: Start) -> None:
     pid = marked(marks, started, 4, "bash", "-c", "sleep 1000 & echo both; wait")
     assert started.said() == "both\n"
     assert marks.leader(4) == pid
     assert marks.leader(3) == 0
 
 
-def test_without_a_file_of_pids_there_is_nothing_to_end(marks, monkeypatch):
+def test_without_a_file_of_pids_there_is_nothing_to_end(marks: Marks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "HAS_PROC", False)
     assert marks.end() == 0
 
 
-def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(marks, pids, started, monkeypatch):
+def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(
+    marks: Marks, pids: Path, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(processes, "HAS_PROC", False)
     pid = marked(marks, started, 1)
     pids.write_text(f"{pid} 1 {int(start_time(pid)) - 1}\n")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ SAYS_VERSION = "#!/bin/sh\necho '2.1.325 (Claude Code)'\n"
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     for name in ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"):
         room.environment.pop(name, None)
@@ -32,11 +33,12 @@ def claude(room: Room, text: str = SAYS_VERSION) -> Path:
 
 
 def finding(room: Room) -> dict[str, object]:
+    found: dict[str, object]
     [found] = [one for one in json.loads(room.raymond("doctor", "--json").stdout) if one["what"] == "claude"]
     return found
 
 
-def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room):
+def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room) -> None:
     assert finding(room) == {
         "what": "claude",
         "found": "there is no program `claude` on the PATH",
@@ -62,7 +64,7 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room):
         ("", "nobody is logged in"),
     ],
 )
-def test_who_pays_is_said(room, variable, payer):
+def test_who_pays_is_said(room: Room, variable: str, payer: str) -> None:
     path = claude(room)
     if variable:
         room.environment[variable] = "1"
@@ -71,7 +73,7 @@ def test_who_pays_is_said(room, variable, payer):
     )
 
 
-def test_a_login_and_how_long_conversations_are_kept_are_found_in_its_folder(room):
+def test_a_login_and_how_long_conversations_are_kept_are_found_in_its_folder(room: Room) -> None:
     claude(room)
     folder = room.path.parent / "settings"
     folder.mkdir()
@@ -82,7 +84,7 @@ def test_a_login_and_how_long_conversations_are_kept_are_found_in_its_folder(roo
     assert said.endswith(f"deleted after 90 days; pays: the subscription logged in at {folder}/.credentials.json")
 
 
-def test_a_program_that_cannot_be_started_says_so(room):
+def test_a_program_that_cannot_be_started_says_so(room: Room) -> None:
     path = claude(room, "not a program")
     path.chmod(0o755)
     assert "exec format error" in str(finding(room)["found"])
@@ -95,13 +97,13 @@ def of_a_person(room: Room, text: str) -> None:
     path.write_text(text)
 
 
-def test_a_person_can_say_where_the_program_is(room):
+def test_a_person_can_say_where_the_program_is(room: Room) -> None:
     path = claude(room).rename(room.path.parent / "bin" / "claude-next")
     of_a_person(room, f'[backends.claude]\nprogram = "{path}"\n')
     assert str(finding(room)["found"]).startswith(f"2.1.325 (Claude Code) at {path}; ")
 
 
-def test_a_table_of_a_program_that_says_anything_else_is_refused(room):
+def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> None:
     claude(room)
     of_a_person(room, '[backends.claude]\ncommand = ["my-claude"]\n')
     error, hint = "[backends.claude] takes `program` and nothing else", "another name than claude, perhaps"
@@ -113,7 +115,7 @@ def test_a_table_of_a_program_that_says_anything_else_is_refused(room):
 # --- the version
 
 
-def test_a_program_is_too_old_only_by_its_numbers():
+def test_a_program_is_too_old_only_by_its_numbers() -> None:
     assert [
         programs.numbers(said) for said in ("2.1.325 (Claude Code)", "codex-cli 0.166.0", "v10.2", "7", "none", "")
     ] == [
@@ -135,7 +137,7 @@ def test_a_program_is_too_old_only_by_its_numbers():
         ("FOLDER/program", ""),
     ],
 )
-def test_a_program_by_its_whole_path_has_to_be_one(tmp_path, path, problem):
+def test_a_program_by_its_whole_path_has_to_be_one(tmp_path: Path, path: str, problem: str) -> None:
     (tmp_path / "text").write_text("")
     (tmp_path / "program").touch(0o755)
     named = path.replace("FOLDER", str(tmp_path))
@@ -143,7 +145,9 @@ def test_a_program_by_its_whole_path_has_to_be_one(tmp_path, path, problem):
     assert programs.locate(named) == (there, problem.replace("FOLDER", str(tmp_path)))
 
 
-def test_the_first_program_on_the_path_that_can_be_started_counts(tmp_path, monkeypatch):
+def test_the_first_program_on_the_path_that_can_be_started_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for folder, mode in (("a", 0o644), ("b", 0o755), ("c", 0o755)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "some-agent").touch(mode)
@@ -156,7 +160,7 @@ def test_the_first_program_on_the_path_that_can_be_started_counts(tmp_path, monk
     assert programs.locate("other-agent") == (path, f"{path} is not executable: chmod +x {path}")
 
 
-def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked_for_its_version(room):
+def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked_for_its_version(room: Room) -> None:
     claude(room, '#!/bin/sh\necho "2.1.5${CLAUDECODE:+ inside}"\n')
     room.environment["CLAUDECODE"] = "1"
     assert str(finding(room)["found"]).startswith("2.1.5 at ")
@@ -165,7 +169,7 @@ def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked
 # --- doctor
 
 
-def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room):
+def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room: Room) -> None:
     path = claude(room, "#!/bin/sh\necho '1.0.3 (Claude Code)'\n")
     assert finding(room) == {
         "what": "claude",
@@ -176,7 +180,7 @@ def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room):
     }
 
 
-def test_nobody_logged_in_is_a_fault_when_the_program_is_wanted(room):
+def test_nobody_logged_in_is_a_fault_when_the_program_is_wanted(room: Room) -> None:
     claude(room)
     assert finding(room)["ok"] is True
     room.environment["RAYMOND_BACKEND"] = "claude"
@@ -198,13 +202,13 @@ exit 1
 """
 
 
-def test_doctor_asks_nothing_that_costs_without_a_word(room):
+def test_doctor_asks_nothing_that_costs_without_a_word(room: Room) -> None:
     claude(room, ANSWERS)
     assert room.raymond("doctor").returncode == 0
     assert not (room.path / "asked").exists()
 
 
-def test_a_probe_is_one_real_turn(room):
+def test_a_probe_is_one_real_turn(room: Room) -> None:
     claude(room, ANSWERS)
     done = room.raymond("doctor", "--probe")
     last = re.sub(r"after [\d.]+ s", "after T s", done.stdout.splitlines()[-1])
@@ -216,7 +220,7 @@ def test_a_probe_is_one_real_turn(room):
     assert (found["what"], found["ok"]) == ("probe", True)
 
 
-def test_a_probe_that_fails_says_how_and_ends_with_1(room):
+def test_a_probe_that_fails_says_how_and_ends_with_1(room: Room) -> None:
     claude(room, FAILS)
     done = room.raymond("doctor", "--probe", "--backend", "claude")
     *_, last, hint = re.sub(r"after [\d.]+ s", "after T s", done.stdout).splitlines()
@@ -227,7 +231,7 @@ def test_a_probe_that_fails_says_how_and_ends_with_1(room):
     )
 
 
-def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room):
+def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room: Room) -> None:
     done = room.raymond("doctor", "--probe")
     *_, last, hint = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (1, "")
@@ -235,14 +239,14 @@ def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room):
     assert hint == "     hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account"
 
 
-def test_a_probe_can_ask_a_program_of_ones_own(room):
+def test_a_probe_can_ask_a_program_of_ones_own(room: Room) -> None:
     room.settings('[backends.mine]\ncommand = ["cat"]\n')
     done = room.raymond("doctor", "--probe", "--backend", "mine")
     last = re.sub(r"after [\d.]+ s", "after T s", done.stdout.splitlines()[-1])
     assert last == "ok   probe: mine answered after T s for ~$0.5000: Reply with the single word: ready"
 
 
-def test_a_probe_asks_the_backend_that_is_set(room):
+def test_a_probe_asks_the_backend_that_is_set(room: Room) -> None:
     room.settings('backend = "mine"\n[backends.mine]\ncommand = ["cat"]\n')
     assert "probe: mine answered" in room.raymond("doctor", "--probe").stdout
 
@@ -267,7 +271,7 @@ def test_a_probe_asks_the_backend_that_is_set(room):
         ),
     ],
 )
-def test_a_probe_of_what_cannot_be_asked_is_refused(room, args, code, error):
+def test_a_probe_of_what_cannot_be_asked_is_refused(room: Room, args: tuple[str, ...], code: int, error: str) -> None:
     done = room.raymond("doctor", *args)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", error)
 
@@ -287,7 +291,7 @@ printf '"permission_denials":[%s]}\\n' "$denied"
 FLAG = "--allow-tool 'Bash(npm test:*)'"
 
 
-def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_status(room):
+def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_status(room: Room) -> None:
     claude(room, REFUSES)
     ran = room.command({"START.md": "Test it."})
     assert (ran.code, ran.out) == (0, "done\n")
@@ -298,7 +302,7 @@ def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_sta
     assert json.loads(room.raymond("wait", "r", "--json").stdout)["denied"] == {"Bash(npm test:*)": 1}
 
 
-def test_a_run_that_pauses_for_a_refused_tool_goes_on_when_it_is_allowed(room):
+def test_a_run_that_pauses_for_a_refused_tool_goes_on_when_it_is_allowed(room: Room) -> None:
     claude(room, REFUSES)
     ran = room.command({"START.md": "---\non_denied: pause\n---\nTest it."})
     [paused] = ran.all(AgentPaused)
@@ -334,7 +338,7 @@ def package(room: Room, points: str, module: str = MODULE) -> None:
     room.environment["PYTHONPATH"] = str(folder)
 
 
-def test_a_backend_of_another_package_is_found_by_its_name(room):
+def test_a_backend_of_another_package_is_found_by_its_name(room: Room) -> None:
     package(room, "other = raymond_other:make")
     ran = room.command({"START.md": ""}, "--backend", "other")
     assert (ran.code, ran.out, ran.run.cost) == (0, "of the package\n", 0.5)
@@ -344,7 +348,7 @@ def test_a_backend_of_another_package_is_found_by_its_name(room):
     assert wrong.err.endswith("hint: there are: scripted, scripted-program, claude, codex, other\n")
 
 
-def test_a_backend_of_another_package_gets_its_table(room):
+def test_a_backend_of_another_package_gets_its_table(room: Room) -> None:
     package(room, "other = raymond_other:make")
     of_a_person(room, "[backends.other]\ncost = 0.25\n")
     assert room.command({"START.md": ""}, "--backend", "other").run.cost == 0.25
@@ -358,7 +362,9 @@ def test_a_backend_of_another_package_gets_its_table(room):
         ("other = raymond_other:make", "import a_thing_not_here", "No module named 'a_thing_not_here'"),
     ],
 )
-def test_a_backend_of_another_package_that_cannot_be_loaded_says_why(room, point, module, why):
+def test_a_backend_of_another_package_that_cannot_be_loaded_says_why(
+    room: Room, point: str, module: str, why: str
+) -> None:
     package(room, point, module)
     ran = room.command({"START.md": ""}, "--backend", "other")
     assert (ran.code, ran.err) == (5, f"error: the backend `other` cannot be loaded: {why}\n")
