@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,12 +32,12 @@ print(json.dumps({{"kind": "answer", "text": text, "read": 100, "wrote": 20}}))
 
 def block(language: str, start: str) -> str:
     """The code of the page that begins with `start`."""
-    found = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     return next(code for code in found if code.startswith(start))
 
 
 @pytest.fixture
-def quill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def quill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the package of the page, installed, and the program on the PATH."""
     (tmp_path / "raymond_quill.py").write_text(block("python", '"""Quill'))
     about = tmp_path / "raymond_quill-1.dist-info"

@@ -5,10 +5,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+import click
 import msgspec
 import pytest
 
@@ -25,7 +26,7 @@ JSON_PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path, HOME=str(tmp_path))
     yield room
     room.clear()
@@ -34,22 +35,23 @@ def room(tmp_path):
 # --- cli.md ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_commands_is_what_the_commands_say():
+def test_the_page_of_commands_is_what_the_commands_say() -> None:
     assert cli_reference.page() == cli_reference.PAGE.read_text("utf-8"), f"stale: run {cli_reference.MAKE}"
 
 
-def test_the_page_of_commands_has_every_command_flag_and_key():
-    page = cli_reference.page()
+def test_the_page_of_commands_has_every_command_flag_and_key() -> None:
+    page, context = cli_reference.page(), click.Context(cli.group)
     assert [name for name in cli.COMMANDS if f"\n## raymond {name}\n" not in page] == []
     for name in cli.COMMANDS:
-        command = cli.group.get_command(None, name)
+        command = cli.group.get_command(context, name)
+        assert command
         assert [
             flag for param in command.params for flag in param.opts if flag[0] == "-" and f"`{flag}" not in page
         ] == []
     assert [key for key in {**config.KEYS, **config.SITE_KEYS} if f"\n| `{key}`" not in page] == []
 
 
-def test_what_is_said_of_the_environment_is_all_there_is():
+def test_what_is_said_of_the_environment_is_all_there_is() -> None:
     """Every variable that the program looks at, but those of shells and homes, is on the page."""
     source = "".join(path.read_text("utf-8") for path in (ROOT / "src" / "raymond").rglob("*.py"))
     asked = set(re.findall(r"environb?(?:\.get\(|\[)b?\"([A-Z_]+)\"", source)) - {"HOME", "PATH"}
@@ -61,7 +63,7 @@ def test_what_is_said_of_the_environment_is_all_there_is():
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 FACTS = {kind.__name__: kind for kind in get_args(events.Event)}
-PLAIN = {
+PLAIN: dict[str, Callable[[Any], bool]] = {
     "text": lambda value: isinstance(value, str),
     "time": lambda value: isinstance(value, str) and bool(TIME.fullmatch(value)),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
@@ -107,7 +109,7 @@ class Check:
         linked = re.fullmatch(r"\[(\w+)\]\(#\w+\)", inner or kind)
         if linked:
             name = linked[1].capitalize()
-            items = {"list": list, "map": dict.values}.get(outer, lambda one: [one])(value)
+            items = list(value) if outer == "list" else value.values() if outer == "map" else [value]
             for item in items:
                 self.document(name, item, some="key of a record" if name == "Record" else "")
             return True
@@ -127,7 +129,7 @@ class Check:
         return missing
 
 
-def test_every_command_that_can_print_json_is_on_the_page():
+def test_every_command_that_can_print_json_is_on_the_page() -> None:
     commands = cli_reference.every_command()
     able = [path for path, command in commands if any("--json" in param.opts for param in command.params)]
     listed = JSON_PAGE[: JSON_PAGE.index("\n## ")]
@@ -175,7 +177,7 @@ def settled(room: Room, id: str) -> bool:
     return {agent["status"] for agent in found["agents"]} == {"asking", "sleeping", "failed", "running"}
 
 
-def test_what_a_reading_command_prints_as_json_is_documented(room):
+def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None:
     check = Check()
     flow = room.flow(MANY)
     begun = room.raymond("run", flow, "-d", "--id", "r", "--var", "k=v", "--max-iterations", "50", "--budget", "0")
@@ -233,18 +235,24 @@ def keys_of_events() -> dict[str, list[str]]:
 KEYS = keys_of_events()
 
 
-def test_every_event_is_documented_with_its_keys_and_their_types():
+def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
     fields = {name: msgspec.structs.fields(kind) for name, kind in FACTS.items()}
     assert {name: [field.encode_name for field in found] for name, found in fields.items()} == KEYS
     documented = table("Event", "key of an event")
-    words = {str: "text", int: "integer", float: "number", bool: "boolean", dict[str, str]: "map of text"}
+    words: dict[object, str] = {
+        str: "text",
+        int: "integer",
+        float: "number",
+        bool: "boolean",
+        dict[str, str]: "map of text",
+    }
     words |= {list[str]: "list of text", dict[str, dict[str, object]]: "map of map"}
-    words |= {kind | None: word for kind, word in list(words.items())[:3]}
+    words |= {str | None: "text", int | None: "integer", float | None: "number"}
     words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map"}
     assert {field.encode_name: words[field.type] for found in fields.values() for field in found} == documented
 
 
-def test_how_a_run_ended_is_documented(room):
+def test_how_a_run_ended_is_documented(room: Room) -> None:
     check = Check()
     for files, code in ((DONE, 0), (ASKS, 3)):
         done = room.raymond("run", room.flow(files, str(code)), "--json", "--id", f"r{code}")
@@ -257,7 +265,7 @@ def test_how_a_run_ended_is_documented(room):
     assert check.unseen("Outcome") == []
 
 
-def test_what_is_told_to_others_is_documented(room):
+def test_what_is_told_to_others_is_documented(room: Room) -> None:
     flow = room.flow(
         {"START.sh": "echo '<ask next=\"END\">Which one?</ask>'", "END.sh": "echo '<result>this</result>'"}
     )
@@ -278,7 +286,7 @@ def told(room: Room) -> list[Any]:
     return [json.loads(path.read_text("utf-8")) for path in room.path.glob("told.*")]
 
 
-def test_a_budget_that_is_nearly_spent_is_told_to_others_as_documented(room):
+def test_a_budget_that_is_nearly_spent_is_told_to_others_as_documented(room: Room) -> None:
     replies = "START: {text: <goto>END</goto>, cost: 0.85}"
     flow = room.flow({"START.md": "", "END.sh": DONE["START.sh"], "replies.yaml": replies})
     room.raymond("run", flow, "--id", "r", "--notify", TELL, "--budget", "1")
@@ -288,7 +296,7 @@ def test_a_budget_that_is_nearly_spent_is_told_to_others_as_documented(room):
     assert warned["message"] == "80% of the budget is spent: $0.85 of $1.00"
 
 
-def test_what_is_long_is_told_to_others_without_its_maps(room):
+def test_what_is_long_is_told_to_others_without_its_maps(room: Room) -> None:
     flow = room.flow({"START.py": "print('<result>' + 'x' * 99000 + '</result>')"})
     room.raymond("run", flow, "--id", "r", "--notify", TELL)
     [document] = told(room)
@@ -298,7 +306,7 @@ def test_what_is_long_is_told_to_others_without_its_maps(room):
     assert 0 < len(document["result"]) < 99000
 
 
-def test_a_log_file_in_json_is_documented(room):
+def test_a_log_file_in_json_is_documented(room: Room) -> None:
     check = Check()
     flow = room.flow({"START.md": "", "END.sh": DONE["START.sh"], "replies.yaml": LOGGED})
     room.raymond("run", flow, "--id", "r", "--log-file", "log", "--log-format", "json", "--backend", "scripted-program")
@@ -323,7 +331,7 @@ def readme_blocks() -> list[str]:
     return re.findall(r"^```(?:bash)?\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def test_the_twenty_lines_of_the_readme_work(room):
+def test_the_twenty_lines_of_the_readme_work(room: Room) -> None:
     [block] = [block for block in readme_blocks() if "<<'END'" in block]
     assert len(block.splitlines()) <= 20
     command = room.path.parent / "bin" / "raymond"
@@ -345,7 +353,7 @@ def test_the_twenty_lines_of_the_readme_work(room):
     assert done.stdout == f"{shown[1]}\n"
 
 
-def test_the_readme_leads_to_every_page():
+def test_the_readme_leads_to_every_page() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert [path.name for path in (ROOT / "docs").iterdir() if f"(docs/{path.name})" not in readme] == []
 
@@ -356,7 +364,7 @@ def headings(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
-def test_a_link_of_a_page_leads_somewhere(page):
+def test_a_link_of_a_page_leads_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         name, _, anchor = target.partition("#")
@@ -365,7 +373,7 @@ def test_a_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in set(headings(found)), target
 
 
-def test_the_picture_of_the_live_view_is_small_and_loads_nothing():
+def test_the_picture_of_the_live_view_is_small_and_loads_nothing() -> None:
     picture = (ROOT / "docs" / "live.svg").read_text("utf-8")
     assert len(picture) < 20_000
     assert re.findall(r"https?://[^\"]+", picture) == ["http://www.w3.org/2000/svg"]

@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from raymond.backends import replies, scripted
-from raymond.errors import WorkflowError
+from raymond.errors import Diagnostic, WorkflowError
 from raymond.faces import errors as lines_module
 from raymond.language import lint, tags, workflow
 from raymond.machine.events import (
@@ -62,7 +63,7 @@ EXPECTED = {
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     """A room with the examples in it and `raymond` on the path, as a reader of a README has them."""
     command = tmp_path / "bin" / "raymond"
     command.parent.mkdir()
@@ -112,12 +113,12 @@ def visited(ran: Ran) -> list[str]:
     ]
 
 
-def test_there_is_an_expectation_for_every_example():
+def test_there_is_an_expectation_for_every_example() -> None:
     assert sorted(EXPECTED) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_does_what_its_readme_promises(name, room):
+def test_an_example_does_what_its_readme_promises(name: str, room: Room) -> None:
     lines = commands(name)
     assert len(lines) == len(EXPECTED[name])
     for line, (code, result, states) in zip(lines, EXPECTED[name], strict=True):
@@ -129,7 +130,7 @@ def test_an_example_does_what_its_readme_promises(name, room):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_readme_is_short_and_has_both_commands(name):
+def test_a_readme_is_short_and_has_both_commands(name: str) -> None:
     text = readme(name)
     assert text.startswith(f"# {name}\n")
     assert len(text.splitlines()) <= 30
@@ -142,7 +143,7 @@ def test_a_readme_is_short_and_has_both_commands(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_has_no_errors_and_the_readme_is_no_state(name):
+def test_an_example_has_no_errors_and_the_readme_is_no_state(name: str) -> None:
     loaded = loader.load(str(EXAMPLES / name))
     assert lint.errors(loaded.workflow) == []
     assert "README.md" not in loaded.workflow.states
@@ -150,29 +151,29 @@ def test_an_example_has_no_errors_and_the_readme_is_no_state(name):
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.sh")), ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_a_script_of_an_example_is_bash(script):
+def test_a_script_of_an_example_is_bash(script: Path) -> None:
     subprocess.run(["bash", "-n", script], check=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_zipped_example_is_the_same_workflow(name, tmp_path):
+def test_a_zipped_example_is_the_same_workflow(name: str, tmp_path: Path) -> None:
     packed = shutil.make_archive(str(tmp_path / name), "zip", EXAMPLES, name)
     assert loader.load(packed).digest == loader.load(str(EXAMPLES / name)).digest
 
 
-def test_a_zipped_example_runs_like_its_folder(room):
+def test_a_zipped_example_runs_like_its_folder(room: Room) -> None:
     shutil.make_archive(str(room.path / "packed"), "zip", EXAMPLES, "fan-out")
     ran = typed(room, commands("fan-out")[0].replace("examples/fan-out", "packed.zip"))
     [(code, result, states)] = EXPECTED["fan-out"]
     assert (ran.code, ran.out.strip(), visited(ran)) == (code, result, states.split()), ran.err
 
 
-def test_the_index_names_every_example():
+def test_the_index_names_every_example() -> None:
     index = (EXAMPLES / "README.md").read_text("utf-8")
     assert sorted(re.findall(r"^\| \[([a-z-]+)\]\(\1\)", index, re.MULTILINE)) == NAMES
 
 
-def test_polling_really_sleeps(room):
+def test_polling_really_sleeps(room: Room) -> None:
     ran = typed(room, commands("poll")[0])
     sleeps = [event for event in ran.all(AgentMoved) if event.wake_at]
     times = [decision.time for decision in journal.decisions(room.project, ran.id)]
@@ -181,13 +182,13 @@ def test_polling_really_sleeps(room):
     assert "look 2: nothing yet" in ran.err
 
 
-def test_polling_in_vain_is_a_failure(room):
+def test_polling_in_vain_is_a_failure(room: Room) -> None:
     ran = typed(room, "raymond run examples/poll --input false --var every=1ms --set START.max_visits=2")
     assert (ran.code, ran.out, visited(ran)) == (1, "", ["START.sh", "START.sh", "GIVE_UP.sh"])
     assert "failed: main in GIVE_UP.sh: ended with exit code 1: nothing came: false" in ran.err
 
 
-def test_a_no_publishes_nothing(room):
+def test_a_no_publishes_nothing(room: Room) -> None:
     typed(room, "raymond run examples/approval --id notes --input 2.1 --var publish='touch published'")
     typed(room, "raymond answer notes No.")
     ran = typed(room, "raymond resume notes")
@@ -195,7 +196,7 @@ def test_a_no_publishes_nothing(room):
     assert not (room.path / "published").exists()
 
 
-def test_a_yes_publishes_and_a_wish_reaches_the_agent_as_it_was_said(room):
+def test_a_yes_publishes_and_a_wish_reaches_the_agent_as_it_was_said(room: Room) -> None:
     typed(room, "raymond run examples/approval --id notes --input 2.1 --var publish='touch published'")
     typed(room, """raymond answer notes 'Say "hello" & <b>less</b>'""")
     asked = typed(room, "raymond resume notes")
@@ -208,26 +209,26 @@ def test_a_yes_publishes_and_a_wish_reaches_the_agent_as_it_was_said(room):
     assert (room.path / "published").exists()
 
 
-def test_a_file_of_any_name_reaches_its_worker(room):
+def test_a_file_of_any_name_reaches_its_worker(room: Room) -> None:
     ran = typed(room, """printf 'a "b" <c>&d.py\n\n' | raymond run examples/fan-out --input -""")
     [worker] = [event for event in ran.all(AgentStarted) if event.agent != "main"]
     assert worker.variables == {"file": 'a "b" <c>&d.py'}
 
 
-def test_a_fan_out_without_files_forks_nobody(room):
+def test_a_fan_out_without_files_forks_nobody(room: Room) -> None:
     ran = typed(room, "echo | raymond run examples/fan-out --input -")
     assert (ran.code, ran.out) == (0, "no files, nothing to review\n")
     assert ran.all(WaitStarted) == []
 
 
-def test_workers_that_fail_are_reported_and_the_run_is_done(room):
+def test_workers_that_fail_are_reported_and_the_run_is_done(room: Room) -> None:
     (room.path / "bad-day.yaml").write_text("COLLECT: <result>nobody came</result>\n", "utf-8")
     ran = typed(room, "printf 'a\nb\n' | raymond run examples/fan-out --input - --replies bad-day.yaml")
     assert (ran.code, ran.out) == (0, "nobody came\n")
     assert ran.transcript()[-1]["sent"].count('"status":"failed"') == 2
 
 
-def test_the_main_conversation_of_the_issue_holds_nothing_of_its_subtasks(room):
+def test_the_main_conversation_of_the_issue_holds_nothing_of_its_subtasks(room: Room) -> None:
     ran = typed(room, commands("issue")[0])
     [session] = ran.sessions("main", "COMMIT.md")
     talk = scripted.conversation(room.project.path("sessions", ran.id), session)
@@ -239,14 +240,14 @@ def test_the_main_conversation_of_the_issue_holds_nothing_of_its_subtasks(room):
     ]
 
 
-def test_an_issue_whose_tests_stay_red_is_said_to_be_unfinished(room):
+def test_an_issue_whose_tests_stay_red_is_said_to_be_unfinished(room: Room) -> None:
     ran = typed(room, "raymond run examples/issue --input '201 a bug' --var test=false")
     assert visited(ran).count("FIX.md") == 5
     sent = [step["sent"] for step in ran.transcript() if step["state"] == "REVIEW.md"]
     assert sent[0].startswith("Not finished: the tests are still red, see ")
 
 
-def test_a_message_that_never_keeps_to_the_rules_is_a_failure(room):
+def test_a_message_that_never_keeps_to_the_rules_is_a_failure(room: Room) -> None:
     (room.path / "bad-day.yaml").write_text("WRITE: <result>Too bad.</result>\n", "utf-8")
     ran = typed(room, "echo x | raymond run examples/hybrid --input - --replies bad-day.yaml")
     assert ran.code == 1
@@ -269,12 +270,12 @@ def snippets(language: str, *, wrong: bool = False) -> list[str]:
     ]
 
 
-def built(body: str) -> list:
+def built(body: str) -> list[Diagnostic]:
     return lint.errors(workflow.build("flow", {"START.md": body, **OTHERS}))
 
 
 @pytest.mark.parametrize("body", snippets("markdown"))
-def test_a_prompt_in_the_page_for_authors_is_right(body):
+def test_a_prompt_in_the_page_for_authors_is_right(body: str) -> None:
     said = [tags.transition(tag) for tag in tags.scan(body)]
     assert said or "{{transitions}}" in body
     assert [one for one in said if isinstance(one, tags.Refused)] == []
@@ -283,7 +284,7 @@ def test_a_prompt_in_the_page_for_authors_is_right(body):
 
 
 @pytest.mark.parametrize("body", snippets("bash"))
-def test_a_script_in_the_page_for_authors_prints_what_can_be_read(body, tmp_path):
+def test_a_script_in_the_page_for_authors_prints_what_can_be_read(body: str, tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("test deploy:\n\t@true\n", "utf-8")
     found = workflow.build("flow", {"START.sh": body})
     assert [one for one in lint.errors(found) if one.id != "missing-target"] == []
@@ -294,11 +295,11 @@ def test_a_script_in_the_page_for_authors_prints_what_can_be_read(body, tmp_path
 
 
 @pytest.mark.parametrize("body", snippets("yaml"))
-def test_replies_in_the_page_for_authors_can_be_used(body):
-    assert replies.Replies(body)
+def test_replies_in_the_page_for_authors_can_be_used(body: str) -> None:
+    replies.Replies(body)  # raises where it cannot
 
 
-def test_a_mistake_in_the_page_for_authors_gets_the_error_shown_there():
+def test_a_mistake_in_the_page_for_authors_gets_the_error_shown_there() -> None:
     wrong = snippets("markdown", wrong=True)
     shown = fences(AUTHORING, "text")
     assert len(wrong) == len(shown) >= 2
@@ -317,14 +318,14 @@ def test_a_mistake_in_the_page_for_authors_gets_the_error_shown_there():
         ),
     ],
 )
-def test_an_unreadable_output_gets_the_reason_shown_in_the_page_for_authors(output, reason):
+def test_an_unreadable_output_gets_the_reason_shown_in_the_page_for_authors(output: str, reason: str) -> None:
     refused = tags.read(output).refused
     assert refused
     assert refused.reason == reason
     assert f"`{reason}`" in AUTHORING
 
 
-def test_what_a_run_leaves_can_be_read_by_nobody_else_as_the_page_on_security_says(room):
+def test_what_a_run_leaves_can_be_read_by_nobody_else_as_the_page_on_security_says(room: Room) -> None:
     typed(room, commands("fan-out")[0])
     files = [path for path in Path(room.project.root).rglob("*") if path.is_file()]
     assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o600"}
@@ -332,7 +333,7 @@ def test_what_a_run_leaves_can_be_read_by_nobody_else_as_the_page_on_security_sa
 
 
 @pytest.mark.parametrize("page", ["authoring", "environments", "security"])
-def test_a_link_of_a_page_leads_somewhere(page):
+def test_a_link_of_a_page_leads_somewhere(page: str) -> None:
     folder = ROOT / "docs"
     for target in re.findall(r"\]\(([^)\s]+)\)", (folder / f"{page}.md").read_text("utf-8")):
         name, _, anchor = target.partition("#")
@@ -341,7 +342,7 @@ def test_a_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in headings(found), target
 
 
-def test_what_is_to_be_copied_from_the_page_on_environments_can_be_parsed():
+def test_what_is_to_be_copied_from_the_page_on_environments_can_be_parsed() -> None:
     text = (ROOT / "docs" / "environments.md").read_text("utf-8")
     [plist] = fences(text, "xml")
     assert plistlib.loads(plist.encode())["ProgramArguments"][1:] == ["resume", "--all"]
@@ -358,6 +359,6 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^a-z0-9_ -]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
-def test_the_page_for_authors_shows_every_transition():
+def test_the_page_for_authors_shows_every_transition() -> None:
     shown = "".join((*snippets("markdown"), *snippets("bash"))).replace('\\"', '"')
     assert {tag.name for tag in tags.scan(shown)} == set(tags.NAMES) - {"print"}

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,7 +120,7 @@ class Reader:
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     """An empty folder, a home of its own, and `raymond` on the path."""
     command = tmp_path / "bin" / "raymond"
     command.parent.mkdir()
@@ -131,7 +132,7 @@ def room(tmp_path):
     room.clear()
 
 
-def test_everything_in_the_tutorial_happens_as_it_says(room):
+def test_everything_in_the_tutorial_happens_as_it_says(room: Room) -> None:
     reader = Reader(room)
     for block in blocks():
         if isinstance(block, Typed):
@@ -141,7 +142,7 @@ def test_everything_in_the_tutorial_happens_as_it_says(room):
     room.nothing_runs()
 
 
-def test_nothing_on_the_page_is_left_out():
+def test_nothing_on_the_page_is_left_out() -> None:
     """Every fence is a file with a name or a block of commands, and every command of the page is in one."""
     fences = list(FENCE.finditer(PAGE))
     assert len(fences) == PAGE.count("\n```\n")
@@ -150,7 +151,7 @@ def test_nothing_on_the_page_is_left_out():
     assert len(typed) == len(re.findall(r"^\$ ", PAGE, re.MULTILINE))
 
 
-def test_what_differs_from_reader_to_reader_is_little():
+def test_what_differs_from_reader_to_reader_is_little() -> None:
     """A comparison that forgives too much proves nothing."""
     assert alike("completed: note after 7ms") == alike("completed: note after 1m 12s")
     assert alike("completed: note after 7ms") != alike("failed: note after 7ms")
