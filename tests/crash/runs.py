@@ -172,7 +172,7 @@ def story(project: Project, id: str, decisions: list[Decision] | None = None) ->
 
 def _note(told: Story, event: object) -> None:
     told.resumed += isinstance(event, RunResumed)
-    lists = {
+    lists: dict[type, Counter[Visit]] = {
         StepStarted: told.started,
         StepFinished: told.finished,
         StepRefused: told.refused,

@@ -127,10 +127,9 @@ def test_a_clock_set_back_goes_on_from_where_it_is(tmp_path: Path) -> None:
 
     run = runs.drive(project, id, runs.Silent(back), clock=going).run
     assert runs.ending(run) == ("completed", 0)
-    moved, woke = (
-        next(one for d in journal.decisions(project, id) for one in d.events if isinstance(one, kind))
-        for kind in (AgentMoved, AgentWoke)
-    )
+    happened = [one for d in journal.decisions(project, id) for one in d.events]
+    moved = next(one for one in happened if isinstance(one, AgentMoved))
+    woke = next(one for one in happened if isinstance(one, AgentWoke))
     (at,) = [d.time for d in journal.decisions(project, id) if woke in d.events]
     assert min(seen) < T < moved.wake_at <= at < moved.wake_at + 1200
 

@@ -7,6 +7,7 @@ import pytest
 from msgspec import Struct
 
 from crash import runs, torture
+from raymond.errors import JournalError
 from raymond.machine.events import Decision, StepFinished, StepStarted
 from raymond.store import journal
 from raymond.store.project import Project
@@ -68,14 +69,14 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return watched
 
 
-def ends_of(project: Project, kind: type) -> dict[str, int]:
+def ends_of(project: Project, kind: type[StepStarted] | type[StepFinished]) -> dict[str, int]:
     """Where the line of each event of this kind ends, by session."""
     data = Path(project.journal("r")).read_bytes()
     lines: list[tuple[int, Decision]] = list(
         zip(runs.boundaries(data)[1:], journal.decisions(project, "r"), strict=True)
     )
     found = [(end, event) for end, one in lines for event in one.events if isinstance(event, kind)]
-    return {event.session: end for end, event in found if event.session}  # type: ignore[attr-defined]
+    return {event.session: end for end, event in found if event.session}
 
 
 def test_no_turn_starts_and_nothing_follows_from_one_before_the_disk_has_it(
@@ -137,6 +138,6 @@ def test_a_long_text_that_is_gone_is_named(tmp_path: Path) -> None:
     id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="exit 1"), id="r", input="x" * 20_000)
     (blob,) = Path(project.path("blobs")).iterdir()
     blob.unlink()
-    with pytest.raises(journal.JournalError) as caught:
+    with pytest.raises(JournalError) as caught:
         journal.read(project, id)
     assert str(caught.value) == f"{blob}: no such file or directory"
