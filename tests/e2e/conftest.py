@@ -43,10 +43,12 @@ class Desk(Room):
 
     def turns(self, agent: str = "", state: str = "") -> list[StepStarted]:
         """The turns that were started, in order: all, or those of an agent in a state."""
-        found, states = [], {}
+        found: list[tuple[str, str, StepStarted]] = []
+        states: dict[str, str] = {}
         for event in self.events():
-            if getattr(event, "state", "") and hasattr(event, "agent"):
-                states[event.agent] = event.state
+            moved_to = getattr(event, "state", "")
+            if moved_to and hasattr(event, "agent"):
+                states[event.agent] = moved_to
             elif isinstance(event, StepStarted) and event.backend:
                 found.append((event.agent, states[event.agent], event))
         return [turn for who, where, turn in found if not agent or (who, where) == (agent, state)]
@@ -54,7 +56,7 @@ class Desk(Room):
     def leader(self, spool: str) -> int:
         """The process of a turn in flight, from its spool."""
         path = Path(self.project.path("spool", "r", spool, "pid"))
-        return int(until(lambda: path.exists() and path.read_text("ascii"), f"the pid in {path}").split()[0])
+        return int(until(lambda: path.read_text("ascii") if path.exists() else "", f"the pid in {path}").split()[0])
 
     def kill(self, live: Live) -> None:
         """`kill -9` of Raymond alone."""

@@ -46,7 +46,14 @@ class Person:
 
     def turn(self, **given: Any) -> Turn:
         """A turn of this person's, with the prompt `hello` and nothing special."""
-        usual = {"agent": "main", "state": "START.md", "visit": 1, "tries": 0, "prompt": "hello", "session": "ours"}
+        usual: dict[str, Any] = {
+            "agent": "main",
+            "state": "START.md",
+            "visit": 1,
+            "tries": 0,
+            "prompt": "hello",
+            "session": "ours",
+        }
         return Turn(**(usual | {"cwd": str(self.project), "spool": str(self.home)} | given))
 
     def codex(self, turn: Turn) -> Ended:

@@ -136,6 +136,7 @@ class Exchange(model.Exchange):
         body = json.loads(self._read())
         headers = {name: self.headers[name] for name in KEPT if name in self.headers}
         question, answer = self.server.model.receive(self.path, headers, body)
+        assert isinstance(question, Question)
         match answer:
             case Error():
                 self._error(answer)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from e2e import model, record_codex
+from e2e import model, record, record_codex
 from e2e.model import Cut, Error, Gate, Hang, Limit, Script, Text, Tool, Usage, program
 from e2e.record_codex import PATCH, Person
 from e2e.responses import MISSING, Coded, Responses
@@ -34,6 +34,9 @@ class Seat(Person):
         """Take a turn to its end: how it ended, and what was seen of it."""
         reader, seen = self.backend.reader(turn), []
         with self.start(turn, **environment) as process:
+            assert process.stdin
+            assert process.stdout
+            assert process.stderr
             process.stdin.write(turn.prompt)
             process.stdin.close()
             for line in process.stdout:
@@ -89,7 +92,7 @@ def shell(command: str, **given: Any) -> Tool:
 # --- replies
 
 
-def test_a_fresh_turn_is_answered_under_an_id_of_the_programs_own(seat):
+def test_a_fresh_turn_is_answered_under_an_id_of_the_programs_own(seat: Callable[..., Seat]) -> None:
     someone = seat([Text("hello", Usage(100, 20, 30))])
     ending, seen = someone.take(someone.turn(model="gpt-5.5", effort="high"))
     assert isinstance(ending, Reply)
@@ -102,7 +105,7 @@ def test_a_fresh_turn_is_answered_under_an_id_of_the_programs_own(seat):
     assert (request.body["model"], request.body["reasoning"]["effort"]) == ("gpt-5.5", "high")
 
 
-def test_two_branches_of_one_conversation_know_nothing_of_each_other(seat):
+def test_two_branches_of_one_conversation_know_nothing_of_each_other(seat: Callable[..., Seat]) -> None:
     """Judged by what the model was sent; each pays for its own turn only."""
     someone = seat([Text("base", Usage(100, 20, 30)), Text("one"), Text("two"), Text("on")])
     base = someone.reply()
@@ -120,7 +123,7 @@ def test_two_branches_of_one_conversation_know_nothing_of_each_other(seat):
     assert further.spent.meter == (330, 30, 60)
 
 
-def test_a_branch_takes_model_effort_and_rights_from_its_own_turn(seat):
+def test_a_branch_takes_model_effort_and_rights_from_its_own_turn(seat: Callable[..., Seat]) -> None:
     someone = seat([Text("base"), Text("branch")])
     base = someone.reply(model="gpt-6.1-sol", effort="high", permission_mode="plan")
     someone.reply(base=base.session, model="gpt-6-luna", effort="low", permission_mode="bypassPermissions")
@@ -133,7 +136,7 @@ def test_a_branch_takes_model_effort_and_rights_from_its_own_turn(seat):
     assert [one["sandbox_mode"] for one in about] == ["read-only", "danger-full-access"]
 
 
-def test_a_branch_for_a_model_of_another_family_begins_with_a_summary_by_the_first(seat):
+def test_a_branch_for_a_model_of_another_family_begins_with_a_summary_by_the_first(seat: Callable[..., Seat]) -> None:
     """It costs one more request, and what the agent had said is lost but for that summary."""
     someone = seat([Text("base"), Text("in short"), Text("branch")])
     base = someone.reply(model="gpt-5.5")
@@ -145,14 +148,14 @@ def test_a_branch_for_a_model_of_another_family_begins_with_a_summary_by_the_fir
     assert (branch.text, branch.spent.tokens_in) == ("branch", 200)
 
 
-def test_a_conversation_can_be_branched_from_another_directory(seat, tmp_path):
+def test_a_conversation_can_be_branched_from_another_directory(seat: Callable[..., Seat], tmp_path: Path) -> None:
     someone = seat([Text("base"), Text("branch")])
     base = someone.reply()
     assert someone.reply(base=base.session, cwd=str(tmp_path)).text == "branch"
     assert someone.server.requests[1].turns[:2] == [("user", "hello"), ("assistant", "base")]
 
 
-def test_without_a_model_the_price_is_that_of_the_users_own(seat):
+def test_without_a_model_the_price_is_that_of_the_users_own(seat: Callable[..., Seat]) -> None:
     someone = seat([Text("hello")])
     ending = someone.reply(model="")
     assert someone.server.requests[0].body["model"] == "gpt-5.4"
@@ -160,7 +163,7 @@ def test_without_a_model_the_price_is_that_of_the_users_own(seat):
     assert ending.spent.cost == pytest.approx(100 * 2.5e-6 + 20 * 15e-6)
 
 
-def test_a_prompt_of_a_million_characters_arrives_whole(seat):
+def test_a_prompt_of_a_million_characters_arrives_whole(seat: Callable[..., Seat]) -> None:
     someone = seat([Text("base"), Text("read"), Text("read")])
     prompt = "é" * 1_048_570 + "\nend"
     base = someone.reply()
@@ -170,7 +173,7 @@ def test_a_prompt_of_a_million_characters_arrives_whole(seat):
 
 
 @pytest.mark.parametrize("forked", [False, True])
-def test_a_prompt_of_five_megabytes_is_refused_by_the_program_itself(seat, forked):
+def test_a_prompt_of_five_megabytes_is_refused_by_the_program_itself(seat: Callable[..., Seat], forked: bool) -> None:
     someone = seat([Text("base")])
     base = someone.reply().session if forked else ""
     ending = someone.trouble(prompt="x" * 5_000_000, base=base)
@@ -181,7 +184,7 @@ def test_a_prompt_of_five_megabytes_is_refused_by_the_program_itself(seat, forke
 # --- tools and rights
 
 
-def test_a_tool_is_seen_and_edits_the_project(seat):
+def test_a_tool_is_seen_and_edits_the_project(seat: Callable[..., Seat]) -> None:
     someone = seat([shell("echo one > made.txt; cat made.txt", text="I write."), Text("done")])
     ending, seen = someone.take(someone.turn(model="gpt-5.5", permission_mode="acceptEdits"))
     assert isinstance(ending, Reply)
@@ -194,7 +197,7 @@ def test_a_tool_is_seen_and_edits_the_project(seat):
     assert (ending.spent.tokens_in, ending.spent.tokens_out) == (200, 40)
 
 
-def test_a_patch_is_seen_as_an_edit(seat):
+def test_a_patch_is_seen_as_an_edit(seat: Callable[..., Seat]) -> None:
     someone = seat([Tool("apply_patch", {"input": PATCH}), Text("done")])
     _, seen = someone.take(someone.turn(model="gpt-5.5"))
     made = someone.project / "made.txt"
@@ -202,7 +205,9 @@ def test_a_patch_is_seen_as_an_edit(seat):
     assert seen[1] == Observation("tool", f"Edit {made}")
 
 
-def test_the_project_and_places_for_temporary_files_are_all_that_edits_are_accepted_in(seat, tmp_path):
+def test_the_project_and_places_for_temporary_files_are_all_that_edits_are_accepted_in(
+    seat: Callable[..., Seat], tmp_path: Path
+) -> None:
     someone = seat({"": [shell("touch made ../made $OUTSIDE/made"), Text("done")]})
     with tempfile.TemporaryDirectory(dir="/var/tmp") as outside:
         someone.take(someone.turn(model="gpt-5.5"), OUTSIDE=outside)
@@ -213,7 +218,7 @@ def test_the_project_and_places_for_temporary_files_are_all_that_edits_are_accep
 
 
 @pytest.mark.parametrize("mode", ["plan", "default", "dontAsk"])
-def test_modes_that_only_read_let_nothing_be_written(seat, mode):
+def test_modes_that_only_read_let_nothing_be_written(seat: Callable[..., Seat], mode: str) -> None:
     someone = seat([shell("touch made"), Tool("apply_patch", {"input": PATCH}), shell("ls"), Text("done")])
     _, seen = someone.take(someone.turn(model="gpt-5.5", permission_mode=mode))
     assert list(someone.project.iterdir()) == []
@@ -226,14 +231,14 @@ def test_modes_that_only_read_let_nothing_be_written(seat, mode):
     assert shown == ["Bash ls", "done"]
 
 
-def test_skipped_permissions_open_everything(seat):
+def test_skipped_permissions_open_everything(seat: Callable[..., Seat]) -> None:
     someone = seat([shell("touch $OUTSIDE/made"), Text("done")])
     with tempfile.TemporaryDirectory(dir=model.ROOT / ".cache") as outside:
         someone.take(someone.turn(model="gpt-5.5", skip_permissions=True), OUTSIDE=outside)
         assert os.listdir(outside) == ["made"]
 
 
-def test_all_names_that_codex_sets_for_its_children_are_known(seat):
+def test_all_names_that_codex_sets_for_its_children_are_known(seat: Callable[..., Seat]) -> None:
     someone = seat([shell("env"), Text("done")])
     someone.reply(permission_mode="plan")
     names = set(re.findall(r"^(CODEX_\w+)=", someone.server.requests[-1].results[0], re.MULTILINE))
@@ -258,19 +263,23 @@ def test_all_names_that_codex_sets_for_its_children_are_known(seat):
         (Coded(400, code="context_length_exceeded"), "context"),
     ],
 )
-def test_a_failure_has_a_class_and_costs_nothing(seat, answer, kind):
+def test_a_failure_has_a_class_and_costs_nothing(
+    seat: Callable[..., Seat], answer: Error | Coded | Cut, kind: str
+) -> None:
     ending = seat([answer]).trouble()
     assert (ending.kind, ending.spent.cost, ending.retry_at) == (kind, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("window", ["five_hour", "seven_day"])
-def test_a_usage_limit_says_to_the_second_when_it_ends(seat, window):
+def test_a_usage_limit_says_to_the_second_when_it_ends(seat: Callable[..., Seat], window: str) -> None:
     reset = int(time.time()) + 7217
     ending = seat([Limit(reset, window)]).trouble()
     assert (ending.kind, ending.retry_at, ending.only_model) == ("limit", reset, False)
 
 
-def test_without_the_record_a_usage_limit_is_dated_by_its_words(seat, monkeypatch, tmp_path):
+def test_without_the_record_a_usage_limit_is_dated_by_its_words(
+    seat: Callable[..., Seat], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     someone = seat([Limit(int(time.time()) + 3 * 86400)])
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "elsewhere"))
     ending = someone.trouble()
@@ -278,17 +287,17 @@ def test_without_the_record_a_usage_limit_is_dated_by_its_words(seat, monkeypatc
     assert 0 < ending.retry_at - (time.time() + 3 * 86400) <= 60
 
 
-def test_what_was_done_before_a_failure_is_paid(seat):
+def test_what_was_done_before_a_failure_is_paid(seat: Callable[..., Seat]) -> None:
     ending = seat([shell("echo one"), Error(500)]).trouble()
     assert (ending.kind, ending.spent.tokens_in, ending.spent.unknown) == ("overload", 100, False)
     assert ending.spent.cost > 0
 
 
-def test_an_attempt_that_broke_is_made_again(seat):
+def test_an_attempt_that_broke_is_made_again(seat: Callable[..., Seat]) -> None:
     assert seat([Cut(), Text("hello")], retries=1).reply().text == "hello"
 
 
-def test_without_a_network_the_program_gives_up(seat):
+def test_without_a_network_the_program_gives_up(seat: Callable[..., Seat]) -> None:
     someone = seat()
     someone.server.close()
     ending = someone.trouble()
@@ -296,11 +305,11 @@ def test_without_a_network_the_program_gives_up(seat):
 
 
 @pytest.mark.parametrize("base", ["00000000-0000-4000-8000-000000000000", "nobody"])
-def test_a_conversation_that_never_was_is_gone(seat, base):
+def test_a_conversation_that_never_was_is_gone(seat: Callable[..., Seat], base: str) -> None:
     assert seat().trouble(base=base) == Trouble(kind="session", error=f"the conversation {base} is gone")
 
 
-def test_a_branch_is_gone_with_the_conversation_it_came_from(seat):
+def test_a_branch_is_gone_with_the_conversation_it_came_from(seat: Callable[..., Seat]) -> None:
     """The program does not copy what it branches from."""
     someone = seat([Text("base"), Text("branch")])
     base = someone.reply()
@@ -314,19 +323,22 @@ def test_a_branch_is_gone_with_the_conversation_it_came_from(seat):
 # --- what is left of a turn that was not seen to its end
 
 
-def test_a_reply_that_was_not_read_is_recalled_with_what_it_cost(seat):
+def test_a_reply_that_was_not_read_is_recalled_with_what_it_cost(seat: Callable[..., Seat]) -> None:
     someone = seat([Text("base"), shell("echo one"), Text("branch", Usage(200, 5, 60))])
     base = someone.reply()
     told = someone.reply(base=base.session, meter=base.spent.meter)
     assert someone.backend.recall(someone.turn(session=told.session, base=base.session, model="gpt-5.5")) == told
 
 
-def test_a_turn_that_was_killed_is_a_crash_and_not_recalled(seat):
+def test_a_turn_that_was_killed_is_a_crash_and_not_recalled(seat: Callable[..., Seat]) -> None:
     hang = Hang(Gate())
     someone = seat([shell("echo one"), hang])
     turn = someone.turn(model="gpt-5.5")
     reader = CodexReader(turn)
     with someone.start(turn) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
         process.stdin.write(turn.prompt)
         process.stdin.close()
         (session,) = reader.feed(process.stdout.readline().encode())
@@ -343,7 +355,9 @@ def test_a_turn_that_was_killed_is_a_crash_and_not_recalled(seat):
 # --- the program as it is
 
 
-def test_the_program_is_found_with_its_version_and_who_pays(seat, monkeypatch):
+def test_the_program_is_found_with_its_version_and_who_pays(
+    seat: Callable[..., Seat], monkeypatch: pytest.MonkeyPatch
+) -> None:
     someone = seat()
     for name, value in someone.environment.items():
         monkeypatch.setenv(name, value)
@@ -351,18 +365,18 @@ def test_the_program_is_found_with_its_version_and_who_pays(seat, monkeypatch):
     assert (found.version, found.problem, found.payer) == ("codex-cli 0.166.0", "", "the key in OPENAI_API_KEY")
 
 
-def test_codex_asks_nothing_of_anybody_but_the_model(seat):
+def test_codex_asks_nothing_of_anybody_but_the_model(seat: Callable[..., Seat]) -> None:
     someone = seat([shell("echo one"), Text("done")])
     someone.reply()
     assert {request.path for request in someone.server.requests} == {"/v1/responses"}
     assert someone.server.others == []
 
 
-def test_without_the_switches_it_would(seat):
+def test_without_the_switches_it_would(seat: Callable[..., Seat]) -> None:
     """Else the test above would prove nothing."""
     someone = seat([Text("hello")])
     subprocess.run(
-        [program("codex"), "exec", "--json", "--skip-git-repo-check", "-"],
+        [program("codex") or "", "exec", "--json", "--skip-git-repo-check", "-"],
         input=b"hello",
         cwd=someone.project,
         env=someone.environment,
@@ -375,9 +389,9 @@ def test_without_the_switches_it_would(seat):
 
 
 @pytest.mark.parametrize("name", record_codex.cases())
-def test_codex_still_prints_and_writes_what_was_recorded(name):
+def test_codex_still_prints_and_writes_what_was_recorded(name: str) -> None:
     _, printed, written = record_codex.record(record_codex.cases()[name])
-    kept = [record_codex.FOLDER / f"codex_{name}{end}" for end in (".jsonl", ".record.jsonl")]
+    kept = [record.FOLDER / f"codex_{name}{end}" for end in (".jsonl", ".record.jsonl")]
     assert [shape(text) for text in (printed, written)] == [shape(path.read_text("utf-8")) for path in kept]
 
 

@@ -2,9 +2,11 @@
 
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
 
+from e2e.conftest import Desk
 from e2e.model import MISSING, Answer, Mute, Text, Tool, program, results, turns
 from raymond.machine.events import StepFailed
 from raymond.machine.prompts import INTERRUPTED
@@ -15,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, rea
 class Talk:
     """A workflow given as the reply to each state; prompts say the name of their state."""
 
-    def __init__(self, desk, replies: dict[str, str], **scripts: str) -> None:
+    def __init__(self, desk: Callable[..., Desk], replies: dict[str, str], **scripts: str) -> None:
         self.replies = replies
         self.desk = desk({f"prompt {state}.": Text(reply) for state, reply in replies.items()})
         self.files = {f"{state}.md": f"prompt {state}." for state in replies}
@@ -46,7 +48,7 @@ class Talk:
         assert sorted(request.session for request in self.desk.server.requests) == sorted(sessions)
 
 
-def test_goto_continues_and_reset_forgets(desk):
+def test_goto_continues_and_reset_forgets(desk: Callable[..., Desk]) -> None:
     talk = Talk(
         desk,
         {
@@ -64,7 +66,7 @@ def test_goto_continues_and_reset_forgets(desk):
     talk.each_in_a_session_of_its_own()
 
 
-def test_a_state_that_comes_again_branches_every_time(desk):
+def test_a_state_that_comes_again_branches_every_time(desk: Callable[..., Desk]) -> None:
     talk = Talk(desk, {"START": "<goto>AGAIN</goto>", "AGAIN": "<goto>TURN</goto>"}, TURN=_SECOND_TIME).run()
     assert talk.saw("AGAIN") == ["START", "AGAIN"]
     assert talk.saw("AGAIN", visit=2) == ["START", "AGAIN", "AGAIN"]
@@ -74,7 +76,9 @@ def test_a_state_that_comes_again_branches_every_time(desk):
 _SECOND_TIME = "if [ -e there ]; then echo '<result></result>'; else touch there; echo '<goto>AGAIN</goto>'; fi"
 
 
-def test_a_call_sees_its_caller_and_the_caller_nothing_of_it_and_a_function_sees_nothing(desk):
+def test_a_call_sees_its_caller_and_the_caller_nothing_of_it_and_a_function_sees_nothing(
+    desk: Callable[..., Desk],
+) -> None:
     talk = Talk(
         desk,
         {
@@ -99,7 +103,9 @@ def test_a_call_sees_its_caller_and_the_caller_nothing_of_it_and_a_function_sees
     talk.each_in_a_session_of_its_own()
 
 
-def test_nested_calls_return_each_to_its_own_conversation_also_when_a_callee_begins_with_a_script(desk):
+def test_nested_calls_return_each_to_its_own_conversation_also_when_a_callee_begins_with_a_script(
+    desk: Callable[..., Desk],
+) -> None:
     talk = Talk(
         desk,
         {
@@ -122,7 +128,9 @@ def test_nested_calls_return_each_to_its_own_conversation_also_when_a_callee_beg
     talk.each_in_a_session_of_its_own()
 
 
-def test_forks_see_neither_parent_nor_each_other_and_the_parent_keeps_its_conversation_over_the_wait(desk):
+def test_forks_see_neither_parent_nor_each_other_and_the_parent_keeps_its_conversation_over_the_wait(
+    desk: Callable[..., Desk],
+) -> None:
     talk = Talk(
         desk,
         {
@@ -141,7 +149,7 @@ def test_forks_see_neither_parent_nor_each_other_and_the_parent_keeps_its_conver
     talk.each_in_a_session_of_its_own()
 
 
-def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(desk):
+def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(desk: Callable[..., Desk]) -> None:
     room = desk({"prompt START": Text('<ask next="NEXT">Which one?</ask>'), "prompt NEXT": Text("<result>ok</result>")})
     ran = room.claude({"START.md": "prompt START", "NEXT.md": "prompt NEXT: {{input}}"})
     assert ran.code == 3
@@ -154,7 +162,7 @@ def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(desk):
     ]
 
 
-def test_what_tools_gave_back_is_remembered_too(desk):
+def test_what_tools_gave_back_is_remembered_too(desk: Callable[..., Desk]) -> None:
     look = Tool("Bash", {"command": "echo 4711"}, text="I look.")
     room = desk({"prompt START": [look, Text("<goto>NEXT</goto>")], "prompt NEXT": Text("<result>seen</result>")})
     ran = room.claude({"START.md": "prompt START", "NEXT.md": "prompt NEXT"})
@@ -177,7 +185,7 @@ REMINDER = (
 )
 
 
-def test_a_reminder_continues_the_conversation_and_does_not_send_the_prompt_again(desk):
+def test_a_reminder_continues_the_conversation_and_does_not_send_the_prompt_again(desk: Callable[..., Desk]) -> None:
     room = desk(
         {
             "prompt START": Text("<goto>NEXT</goto>"),
@@ -197,7 +205,7 @@ def test_a_reminder_continues_the_conversation_and_does_not_send_the_prompt_agai
     assert len({turn.session for turn in room.turns()}) == len(room.server.requests) == 3
 
 
-def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(desk):
+def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(desk: Callable[..., Desk]) -> None:
     """The program is killed while the model thinks; what it was asked is in no later conversation."""
     mute = Mute()
     answers: list[Answer] = [Text("<goto>NEXT</goto>"), mute, Text("<result>again</result>")]
@@ -218,7 +226,7 @@ def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(desk
     assert len({first.session, crashed.session, again.session}) == 3
 
 
-def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(desk):
+def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(desk: Callable[..., Desk]) -> None:
     mute = Mute()
     room = desk([Text("<goto>NEXT</goto>"), Text("no tag"), mute, Text("<result>again</result>")])
     with room.start(*room.begin({"START.md": "prompt START", "NEXT.md": "prompt NEXT"})) as live:

@@ -3,11 +3,12 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from e2e.conftest import Desk
 from e2e.model import MISSING, Mute, Text, Tool, program, results
 from raymond.machine.events import StepFinished, StepInterrupted
 from raymond.machine.prices import UNKNOWN_TURN
@@ -30,7 +31,7 @@ def again() -> Mute:
 
 
 @pytest.fixture
-def room(desk, again):
+def room(desk: Callable[..., Desk], again: Mute) -> Desk:
     """The second turn uses a tool that waits for the test."""
     return desk(
         {
@@ -43,25 +44,25 @@ def room(desk, again):
 
 
 @contextmanager
-def at_work(room) -> Iterator[Live]:
+def at_work(room: Desk) -> Iterator[Live]:
     """Raymond, while the tool runs."""
     with room.start(*room.begin(FILES, "--allow-tool", "Bash")) as live:
         until(lambda: (room.path / "tool").exists() and tool(room), "the tool")
         yield live
 
 
-def tool(room) -> int:
+def tool(room: Desk) -> int:
     return int((room.path / "tool").read_text("ascii") or 0)
 
 
-def ended_alone(room) -> None:
+def ended_alone(room: Desk) -> None:
     """Let the turn end while nobody looks on."""
     leader = room.leader("2.1")
     room.go()
     until(lambda: not alive(leader), "the end of the turn")
 
 
-def asked(room) -> list[str]:
+def asked(room: Desk) -> list[str]:
     """What each question to the model was about."""
     return [request.prompt + "".join(f" {one}" for one in results(request)[-1:]) for request in room.server.requests]
 
@@ -69,7 +70,7 @@ def asked(room) -> list[str]:
 ONCE = ["prompt START", "prompt WORK", "prompt WORK gone on", "prompt END gone on"]
 
 
-def test_resumed_at_once_the_turn_is_followed_and_paid_once(room):
+def test_resumed_at_once_the_turn_is_followed_and_paid_once(room: Desk) -> None:
     with at_work(room) as live:
         room.kill(live)
         leader = room.leader("2.1")
@@ -86,7 +87,7 @@ def test_resumed_at_once_the_turn_is_followed_and_paid_once(room):
     room.nothing_runs()
 
 
-def test_resumed_after_the_turn_has_ended_the_reply_comes_from_the_spool(room):
+def test_resumed_after_the_turn_has_ended_the_reply_comes_from_the_spool(room: Desk) -> None:
     with at_work(room) as live:
         room.kill(live)
         ended_alone(room)
@@ -96,7 +97,7 @@ def test_resumed_after_the_turn_has_ended_the_reply_comes_from_the_spool(room):
     assert (round(ran.run.cost, 6), ran.run.estimated) == (4 * TURN, False)
 
 
-def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is_estimated(room):
+def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is_estimated(room: Desk) -> None:
     with at_work(room) as live:
         room.kill(live)
         ended_alone(room)
@@ -113,7 +114,9 @@ def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is
     assert ran.lines[-3].startswith("cost:   ~$0.50 in ")
 
 
-def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversation_and_both_costs_count(room, again):
+def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversation_and_both_costs_count(
+    room: Desk, again: Mute
+) -> None:
     with at_work(room) as live:
         room.kill(live)
         leader, orphan = room.leader("2.1"), tool(room)
@@ -137,7 +140,7 @@ def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversati
     assert len({turn.session for turn in room.turns()}) == 4
 
 
-def test_resume_with_restart_ends_the_turn_and_its_tool_and_runs_it_again(room, again):
+def test_resume_with_restart_ends_the_turn_and_its_tool_and_runs_it_again(room: Desk, again: Mute) -> None:
     with at_work(room) as live:
         room.kill(live)
         leader, orphan = room.leader("2.1"), tool(room)

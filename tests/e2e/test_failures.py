@@ -4,10 +4,30 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from e2e.model import MISSING, Break, Cut, Error, Hang, Limit, Mute, Text, Tool, program, results, turns, typed
+from e2e.conftest import Desk
+from e2e.model import (
+    MISSING,
+    Answer,
+    Break,
+    Cut,
+    Error,
+    Hang,
+    Limit,
+    Mute,
+    Request,
+    Text,
+    Tool,
+    program,
+    results,
+    turns,
+    typed,
+)
 from raymond.machine.events import AgentPaused, BackendClosed, BackendOpened, RunStopped, StepFailed, StepStarted
 from raymond.machine.prices import UNKNOWN_TURN
 from raymond.store import journal
@@ -22,10 +42,10 @@ MAKEFILE = "test:\n\ttouch tested\n"
 
 
 @pytest.fixture
-def impatient(desk):
+def impatient(desk: Callable[..., Desk]) -> Callable[..., Desk]:
     """A desk whose Claude Code tries nothing again by itself."""
 
-    def make(*args, **given):
+    def make(*args: Any, **given: Any) -> Desk:
         room = desk(*args, **given)
         room.environment["CLAUDE_CODE_MAX_RETRIES"] = "0"
         return room
@@ -41,7 +61,7 @@ def failures(ran: Ran) -> list[tuple[str, bool]]:
 # --- usage limits
 
 
-def test_a_usage_limit_closes_the_backend_until_its_reset_and_scripts_go_on(desk):
+def test_a_usage_limit_closes_the_backend_until_its_reset_and_scripts_go_on(desk: Callable[..., Desk]) -> None:
     reset = int(time.time()) + 3600
     room = desk([Limit(reset)], subscription=True)
     files = {
@@ -68,7 +88,7 @@ def test_a_usage_limit_closes_the_backend_until_its_reset_and_scripts_go_on(desk
         assert journal.read(room.project, "r").run.closed["claude"].until == reset, "a restart does not forget it"
 
 
-def test_at_the_reset_one_turn_tries_and_the_run_goes_on(desk):
+def test_at_the_reset_one_turn_tries_and_the_run_goes_on(desk: Callable[..., Desk]) -> None:
     room = desk(lambda request: FINE if request.number else Limit(int(time.time()) + 4), subscription=True)
     ran = room.claude(PROMPT)
     assert (ran.code, ran.out) == (0, "fine\n")
@@ -76,7 +96,7 @@ def test_at_the_reset_one_turn_tries_and_the_run_goes_on(desk):
     assert len(room.server.requests) == 2
 
 
-def test_a_usage_limit_longer_than_max_wait_stops_the_run(desk):
+def test_a_usage_limit_longer_than_max_wait_stops_the_run(desk: Callable[..., Desk]) -> None:
     room = desk([Limit(int(time.time()) + 100_000, "seven_day")], subscription=True)
     ran = room.claude(PROMPT)
     assert ran.code == 4
@@ -88,7 +108,7 @@ def test_a_usage_limit_longer_than_max_wait_stops_the_run(desk):
 
 
 @pytest.mark.parametrize("words", ["API Error: 429", "You've hit your limit · resets 5pm (UTC)"])
-def test_an_agent_that_talks_of_limits_meets_none(desk, words):
+def test_an_agent_that_talks_of_limits_meets_none(desk: Callable[..., Desk], words: str) -> None:
     room = desk([Text(f"The log says: {words}\n<result>fine</result>")], subscription=True)
     ran = room.claude(PROMPT)
     assert (ran.code, ran.out) == (0, "fine\n")
@@ -97,7 +117,7 @@ def test_an_agent_that_talks_of_limits_meets_none(desk, words):
 
 # --- overload
 
-OVERLOADS = {
+OVERLOADS: dict[str, list[Answer]] = {
     "529": [Error(529)],
     "500": [Error(500)],
     "429": [Error(429)],
@@ -108,7 +128,9 @@ OVERLOADS = {
 
 
 @pytest.mark.parametrize("name", OVERLOADS)
-def test_an_overload_closes_the_backend_for_a_second_and_no_attempt_is_charged(impatient, name):
+def test_an_overload_closes_the_backend_for_a_second_and_no_attempt_is_charged(
+    impatient: Callable[..., Desk], name: str
+) -> None:
     room = impatient([*OVERLOADS[name], FINE])
     ran = room.claude(PROMPT, "--set", "START.retries=0")
     assert (ran.code, ran.out) == (0, "fine\n")
@@ -118,7 +140,7 @@ def test_an_overload_closes_the_backend_for_a_second_and_no_attempt_is_charged(i
     assert ran.run.cost == pytest.approx(0.0008)
 
 
-def test_the_waits_of_an_overload_grow(impatient):
+def test_the_waits_of_an_overload_grow(impatient: Callable[..., Desk]) -> None:
     room = impatient({"prompt": Error(529)})
     with room.start(*room.begin(PROMPT)) as live:
         until(lambda: len(_closings(room)) == 2, "the second closing")
@@ -127,7 +149,7 @@ def test_the_waits_of_an_overload_grow(impatient):
     assert _closings(room) == [1.0, 5.0]
 
 
-def _closings(room) -> list[float]:
+def _closings(room: Desk) -> list[float]:
     if not os.path.exists(room.project.journal("r")):
         return []
     decisions = list(journal.decisions(room.project, "r"))
@@ -135,7 +157,7 @@ def _closings(room) -> list[float]:
     return [round(event.until - at, 3) for at, event in closed]
 
 
-def test_a_model_that_cannot_be_reached_is_an_overload(impatient):
+def test_a_model_that_cannot_be_reached_is_an_overload(impatient: Callable[..., Desk]) -> None:
     room = impatient([])
     with room.start(*room.begin(PROMPT), ANTHROPIC_BASE_URL="http://127.0.0.1:9") as live:
         live.sees("claude closed until ")
@@ -144,7 +166,7 @@ def test_a_model_that_cannot_be_reached_is_an_overload(impatient):
     assert failures(ran)[0] == ("overload", False)
 
 
-def test_a_stream_that_is_cut_once_is_mended_by_the_program_itself(desk):
+def test_a_stream_that_is_cut_once_is_mended_by_the_program_itself(desk: Callable[..., Desk]) -> None:
     room = desk([Cut(), FINE])
     ran = room.claude(PROMPT)
     assert (ran.code, ran.out, failures(ran)) == (0, "fine\n", [])
@@ -167,7 +189,9 @@ LOG_IN = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
     ],
     ids=["401", "credit"],
 )
-def test_who_is_not_let_in_is_told_and_resume_tries_again(impatient, answer, kind, error):
+def test_who_is_not_let_in_is_told_and_resume_tries_again(
+    impatient: Callable[..., Desk], answer: Error, kind: str, error: str
+) -> None:
     room = impatient([answer, FINE])
     ran = room.claude(PROMPT)
     assert ran.code == 5
@@ -179,7 +203,7 @@ def test_who_is_not_let_in_is_told_and_resume_tries_again(impatient, answer, kin
     assert (again.code, again.out) == (0, "fine\n")
 
 
-def test_who_never_logged_in_is_told_before_anything_is_asked(desk):
+def test_who_never_logged_in_is_told_before_anything_is_asked(desk: Callable[..., Desk]) -> None:
     room = desk([])
     del room.environment["ANTHROPIC_API_KEY"]
     ran = room.claude(PROMPT)
@@ -189,7 +213,7 @@ def test_who_never_logged_in_is_told_before_anything_is_asked(desk):
     assert room.server.requests == []
 
 
-def test_a_model_that_does_not_exist_fails_at_once(desk):
+def test_a_model_that_does_not_exist_fails_at_once(desk: Callable[..., Desk]) -> None:
     room = desk({"prompt": Error(404)})
     ran = room.claude(PROMPT, "--model", "claude-nobody-1")
     assert ran.code == 1
@@ -198,7 +222,7 @@ def test_a_model_that_does_not_exist_fails_at_once(desk):
     assert {request.body["model"] for request in room.server.requests} == {"claude-nobody-1"}
 
 
-def test_without_claude_on_the_path_nothing_is_started(desk):
+def test_without_claude_on_the_path_nothing_is_started(desk: Callable[..., Desk]) -> None:
     room = desk([])
     room.environment["PATH"] = "/nowhere"
     ran = room.claude(PROMPT)
@@ -214,7 +238,9 @@ def test_without_claude_on_the_path_nothing_is_started(desk):
 
 
 @pytest.mark.parametrize("silence", [Hang, Mute], ids=["half-way", "no-byte"])
-def test_a_model_that_goes_silent_is_stopped_and_asked_again(desk, silence):
+def test_a_model_that_goes_silent_is_stopped_and_asked_again(
+    desk: Callable[..., Desk], silence: type[Hang] | type[Mute]
+) -> None:
     """A machine under load may also be silent while the program starts: then there are more tries, of the same class."""
     room = desk([silence(), FINE])
     ran = room.claude(PROMPT, "--timeout", "3s")
@@ -226,7 +252,7 @@ def test_a_model_that_goes_silent_is_stopped_and_asked_again(desk, silence):
     room.nothing_runs()
 
 
-def test_a_program_that_is_killed_is_a_crash_and_runs_again(desk):
+def test_a_program_that_is_killed_is_a_crash_and_runs_again(desk: Callable[..., Desk]) -> None:
     """By its own tool: nobody else is as close."""
     room = desk([Tool("Bash", {"command": 'kill -9 "$PPID"'}), FINE])
     ran = room.claude(PROMPT, "--allow-tool", "Bash", "--set", "START.retries=1")
@@ -236,7 +262,7 @@ def test_a_program_that_is_killed_is_a_crash_and_runs_again(desk):
     room.nothing_runs()
 
 
-def test_a_program_that_lives_on_after_its_result_is_ended_and_its_reply_counts(desk):
+def test_a_program_that_lives_on_after_its_result_is_ended_and_its_reply_counts(desk: Callable[..., Desk]) -> None:
     room = desk([FINE])
     real, folder = program("claude"), room.path.parent / "bin"
     folder.mkdir()
@@ -249,7 +275,7 @@ def test_a_program_that_lives_on_after_its_result_is_ended_and_its_reply_counts(
     room.nothing_runs()
 
 
-def test_what_a_tool_leaves_running_is_ended_with_the_run(desk):
+def test_what_a_tool_leaves_running_is_ended_with_the_run(desk: Callable[..., Desk]) -> None:
     room = desk([Tool("Bash", {"command": f"({GO}) >/dev/null 2>&1 & echo $! > left"}), FINE])
     ran = room.claude(PROMPT, "--allow-tool", "Bash")
     assert (ran.code, ran.out) == (0, "fine\n")
@@ -260,7 +286,7 @@ def test_what_a_tool_leaves_running_is_ended_with_the_run(desk):
 # --- the conversation itself
 
 
-def test_a_conversation_that_is_too_long_is_begun_afresh_once(desk):
+def test_a_conversation_that_is_too_long_is_begun_afresh_once(desk: Callable[..., Desk]) -> None:
     full = Error(400, "prompt is too long: 250000 tokens > 200000 maximum")
     room = desk(lambda request: _in_a_full_conversation(request, full))
     ran = room.claude({"START.md": "prompt START", "NEXT.md": "prompt NEXT"})
@@ -272,14 +298,14 @@ def test_a_conversation_that_is_too_long_is_begun_afresh_once(desk):
     assert last[0][1].endswith("prompt NEXT")
 
 
-def _in_a_full_conversation(request, full):
+def _in_a_full_conversation(request: Request, full: Error) -> Answer:
     said = typed(request)
     if said == ["prompt START"]:
         return Text("<goto>NEXT</goto>")
     return FINE if len(said) == 1 and "NEXT" in said[0] else full
 
 
-def test_a_refusal_of_the_model_is_tried_afresh_once_and_then_fails(desk):
+def test_a_refusal_of_the_model_is_tried_afresh_once_and_then_fails(desk: Callable[..., Desk]) -> None:
     room = desk(lambda request: Text("no", stop_reason="refusal"))
     ran = room.claude(PROMPT)
     assert ran.code == 1
@@ -289,7 +315,7 @@ def test_a_refusal_of_the_model_is_tried_afresh_once_and_then_fails(desk):
 # --- rights
 
 
-def test_a_command_that_is_not_allowed_is_refused_and_shown_and_the_turn_counts(desk):
+def test_a_command_that_is_not_allowed_is_refused_and_shown_and_the_turn_counts(desk: Callable[..., Desk]) -> None:
     room = desk([Tool("Bash", {"command": "make test"}), FINE])
     (room.path / "Makefile").write_text(MAKEFILE, "utf-8")
     ran = room.claude(PROMPT)
@@ -309,7 +335,9 @@ def test_a_command_that_is_not_allowed_is_refused_and_shown_and_the_turn_counts(
     ],
     ids=["allow-tool", "gate", "skip"],
 )
-def test_a_command_runs_when_it_is_allowed_or_is_the_gate_or_permissions_are_skipped_also_as_root(desk, policy, args):
+def test_a_command_runs_when_it_is_allowed_or_is_the_gate_or_permissions_are_skipped_also_as_root(
+    desk: Callable[..., Desk], policy: str, args: tuple[str, ...]
+) -> None:
     room = desk([Tool("Bash", {"command": "make test 2>&1 | tail"}), FINE])
     (room.path / "Makefile").write_text(MAKEFILE, "utf-8")
     ran = room.claude({"START.md": f"{policy}prompt START"}, *args)
@@ -318,7 +346,7 @@ def test_a_command_runs_when_it_is_allowed_or_is_the_gate_or_permissions_are_ski
     assert "was refused" not in ran.err
 
 
-def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk):
+def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk: Callable[..., Desk]) -> None:
     outside = "/outside-of-everything/made"
     edits = [Tool("Write", {"file_path": path, "content": "new\n"}) for path in ("made", outside)]
     room = desk([*edits, FINE])
@@ -329,7 +357,9 @@ def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk):
 
 
 @pytest.mark.parametrize("name", ["config.toml", "workflows/made.json", "transcripts/r/made"])
-def test_no_agent_edits_the_files_of_raymond_even_with_permissions_skipped(desk, tmp_path, name):
+def test_no_agent_edits_the_files_of_raymond_even_with_permissions_skipped(
+    desk: Callable[..., Desk], tmp_path: Path, name: str
+) -> None:
     path = tmp_path / "room" / ".raymond" / name
     room = desk([Tool("Write", {"file_path": str(path), "content": "x"}), FINE])
     ran = room.claude(PROMPT, "--dangerously-skip-permissions")
@@ -339,7 +369,7 @@ def test_no_agent_edits_the_files_of_raymond_even_with_permissions_skipped(desk,
     assert not path.exists()
 
 
-def test_a_state_may_narrow_what_its_agent_can_use(desk):
+def test_a_state_may_narrow_what_its_agent_can_use(desk: Callable[..., Desk]) -> None:
     room = desk([FINE])
     room.claude({"START.md": "---\ndisallowed_tools: [Bash]\n---\nprompt"}, "--dangerously-skip-permissions")
     tools = {tool["name"] for tool in room.server.requests[0].body["tools"]}
@@ -347,7 +377,7 @@ def test_a_state_may_narrow_what_its_agent_can_use(desk):
     assert not tools & {"Bash", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}
 
 
-def test_a_workflow_that_asks_for_wider_rights_is_refused_before_anything_starts(desk):
+def test_a_workflow_that_asks_for_wider_rights_is_refused_before_anything_starts(desk: Callable[..., Desk]) -> None:
     room = desk([])
     policy = "---\npermission_mode: bypassPermissions\nallowed_tools: [Bash]\n---\nprompt START"
     ran = room.claude({"START.md": policy})
@@ -370,7 +400,7 @@ def test_a_workflow_that_asks_for_wider_rights_is_refused_before_anything_starts
     assert not os.path.exists(room.project.journal("r"))
 
 
-def test_a_model_is_said_every_time_and_does_not_stick_to_the_conversation(desk):
+def test_a_model_is_said_every_time_and_does_not_stick_to_the_conversation(desk: Callable[..., Desk]) -> None:
     """What a branch was told is what its branches take, unless they are told again."""
     room = desk(
         {"prompt START": Text("<goto>SMALL</goto>"), "prompt SMALL": Text("<goto>END</goto>"), "prompt END": FINE}

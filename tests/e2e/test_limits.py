@@ -3,9 +3,11 @@
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
+from e2e.conftest import Desk
 from e2e.model import MISSING, Limit, Request, Text, program
 from raymond.machine.events import BackendClosed, BackendOpened, StepFailed
 from raymond.store import journal
@@ -44,11 +46,11 @@ class Weekly:
         return Text("<result>fine</result>")
 
 
-def models(room) -> list[str]:
+def models(room: Desk) -> list[str]:
     return [request.body["model"] for request in room.server.requests]
 
 
-def test_a_limit_of_one_model_closes_it_alone_and_its_reset_is_waited_out(desk):
+def test_a_limit_of_one_model_closes_it_alone_and_its_reset_is_waited_out(desk: Callable[..., Desk]) -> None:
     weekly = Weekly(4)
     room = desk(weekly, subscription=True)
     ran = room.claude(FILES)
@@ -60,7 +62,7 @@ def test_a_limit_of_one_model_closes_it_alone_and_its_reset_is_waited_out(desk):
     assert Counter(models(room)) == {OPUS: 3, SONNET: 2}
 
 
-def test_a_kill_does_not_forget_the_limit_and_who_says_now_tries_at_once(desk):
+def test_a_kill_does_not_forget_the_limit_and_who_says_now_tries_at_once(desk: Callable[..., Desk]) -> None:
     weekly = Weekly(7200)
     room = desk(weekly, subscription=True)
     with room.start(*room.begin(FILES)) as live:

@@ -89,7 +89,7 @@ def serve() -> Iterator[Callable[..., Model]]:
         server.close()
 
 
-def test_a_reply_comes_whole(serve):
+def test_a_reply_comes_whole(serve: Callable[..., Model]) -> None:
     server = serve([Text("hello", Usage(1, 2, 3, 4), stop_reason="max_tokens")])
     reply = Asked(server, "hi").json()
     assert reply.pop("id").startswith("msg_")
@@ -110,7 +110,7 @@ def test_a_reply_comes_whole(serve):
     }
 
 
-def test_a_reply_comes_as_a_stream(serve):
+def test_a_reply_comes_as_a_stream(serve: Callable[..., Model]) -> None:
     events = list(Asked(serve([Text("hello", Usage(output=7))]), "hi", stream=True).events())
     assert [event["type"] for event in events] == [
         "message_start",
@@ -127,7 +127,7 @@ def test_a_reply_comes_as_a_stream(serve):
     assert events[5]["usage"]["output_tokens"] == 7
 
 
-def test_a_thought_and_a_tool_are_streamed_in_pieces(serve):
+def test_a_thought_and_a_tool_are_streamed_in_pieces(serve: Callable[..., Model]) -> None:
     server = serve([Text("so", thought="hm"), Tool("Bash", {"command": "ls"}, text="look")])
     thought = [one["delta"] for one in Asked(server, "a", stream=True).events() if one["type"] == "content_block_delta"]
     assert thought == [
@@ -155,17 +155,17 @@ def test_a_thought_and_a_tool_are_streamed_in_pieces(serve):
         (529, "overloaded_error"),
     ],
 )
-def test_an_error_has_the_name_that_goes_with_its_number(serve, status, kind):
+def test_an_error_has_the_name_that_goes_with_its_number(serve: Callable[..., Model], status: int, kind: str) -> None:
     response = Asked(serve([Error(status)]), "hi").response()
     assert (response.status, response.getheader("retry-after")) == (status, None)
     assert json.loads(response.read())["error"] == {"type": kind, "message": f"the script answers {status}"}
 
 
-def test_an_error_can_ask_to_come_again_later(serve):
+def test_an_error_can_ask_to_come_again_later(serve: Callable[..., Model]) -> None:
     assert Asked(serve([Error(429, retry_after=5)]), "hi").response().getheader("retry-after") == "5"
 
 
-def test_a_usage_limit_tells_its_reset_in_the_headers(serve):
+def test_a_usage_limit_tells_its_reset_in_the_headers(serve: Callable[..., Model]) -> None:
     response = Asked(serve([Limit(4_000_000_000, "seven_day")]), "hi").response()
     assert response.status == 429
     prefix = "anthropic-ratelimit-unified-"
@@ -179,10 +179,10 @@ def test_a_usage_limit_tells_its_reset_in_the_headers(serve):
         "7d-utilization": "1.0",
         "overage-status": "rejected",
     }
-    assert int(response.getheader("retry-after")) > 0
+    assert int(response.getheader("retry-after", "0")) > 0
 
 
-def test_a_stream_is_cut_half_way(serve):
+def test_a_stream_is_cut_half_way(serve: Callable[..., Model]) -> None:
     events = []
     with pytest.raises(http.client.IncompleteRead):
         response = Asked(serve([Cut()]), "hi", stream=True).response()
@@ -191,18 +191,18 @@ def test_a_stream_is_cut_half_way(serve):
     assert events
 
 
-def test_a_whole_reply_is_cut_half_way(serve):
+def test_a_whole_reply_is_cut_half_way(serve: Callable[..., Model]) -> None:
     with pytest.raises(http.client.IncompleteRead):
         Asked(serve([Cut()]), "hi").json()
 
 
-def test_a_stream_says_that_it_broke(serve):
+def test_a_stream_says_that_it_broke(serve: Callable[..., Model]) -> None:
     events = list(Asked(serve([Break()]), "hi", stream=True).events())
     assert said(events) == "one two three four f"
     assert events[-1]["error"]["type"] == "overloaded_error"
 
 
-def test_a_stream_is_silent_half_way_until_the_test_lets_it_go_on(serve):
+def test_a_stream_is_silent_half_way_until_the_test_lets_it_go_on(serve: Callable[..., Model]) -> None:
     hang = Hang()
     events = Asked(serve([hang]), "hi", stream=True).events()
     first = next(events)
@@ -212,7 +212,7 @@ def test_a_stream_is_silent_half_way_until_the_test_lets_it_go_on(serve):
     assert said([first, *events]) == hang.text
 
 
-def test_not_one_byte_comes_until_the_test_lets_it(serve):
+def test_not_one_byte_comes_until_the_test_lets_it(serve: Callable[..., Model]) -> None:
     gate = Gate()
     asked = Asked(serve([Mute(gate)]), "hi")
     gate.meet()
@@ -220,14 +220,14 @@ def test_not_one_byte_comes_until_the_test_lets_it(serve):
     assert asked.text() == "at last"
 
 
-def test_closing_lets_waiting_answers_go(serve):
+def test_closing_lets_waiting_answers_go(serve: Callable[..., Model]) -> None:
     with Model([Hang()]) as server:
         asked = Asked(server, "hi")
         server.wait_for(1)
     assert asked.text() == Hang().text
 
 
-def test_release_opens_every_gate(serve):
+def test_release_opens_every_gate(serve: Callable[..., Model]) -> None:
     hang = Hang()
     server = serve([hang])
     asked = Asked(server, "hi")
@@ -236,18 +236,20 @@ def test_release_opens_every_gate(serve):
     assert asked.text() == hang.text
 
 
-def test_a_slow_reply_comes_in_pieces(serve):
+def test_a_slow_reply_comes_in_pieces(serve: Callable[..., Model]) -> None:
     events = list(Asked(serve([Slow(0.01)]), "hi", stream=True).events())
     assert [event["type"] for event in events].count("content_block_delta") == 8
     assert said(events) == Slow(0).text
 
 
-def test_a_callable_decides_by_the_request(serve):
+def test_a_callable_decides_by_the_request(serve: Callable[..., Model]) -> None:
     server = serve(lambda request: Text(request.prompt.upper()))
     assert Asked(server, "hi").text() == "HI"
 
 
-def test_a_table_is_looked_up_by_a_piece_of_the_prompt_and_used_up_by_the_calls_of_the_turn(serve):
+def test_a_table_is_looked_up_by_a_piece_of_the_prompt_and_used_up_by_the_calls_of_the_turn(
+    serve: Callable[..., Model],
+) -> None:
     server = serve({"fix": [Error(529), Text("fixed")], "ever": Error(500), "tell": Text("told")})
     assert [Asked(server, "please fix it").json()["status"] for _ in range(2)] == [529, 200]
     assert Asked(server, "please fix it").text() == "done"
@@ -256,25 +258,25 @@ def test_a_table_is_looked_up_by_a_piece_of_the_prompt_and_used_up_by_the_calls_
     assert Asked(server, "what?").json()["error"]["message"] == "the script has no answer to request 7: what?"
 
 
-def test_two_conversations_have_turns_of_their_own(serve):
+def test_two_conversations_have_turns_of_their_own(serve: Callable[..., Model]) -> None:
     server = serve({"go": [Text("first"), Text("second")]})
-    one, two = ({"metadata": {"user_id": json.dumps({"session_id": name})}} for name in ("one", "two"))
-    assert [Asked(server, "go", **fields).text() for fields in (one, two, one)] == ["first", "first", "second"]
+    one, two = ({"user_id": json.dumps({"session_id": name})} for name in ("one", "two"))
+    assert [Asked(server, "go", metadata=named).text() for named in (one, two, one)] == ["first", "first", "second"]
     assert [request.session for request in server.requests] == ["one", "two", "one"]
 
 
-def test_a_list_is_used_up_by_whoever_asks(serve):
+def test_a_list_is_used_up_by_whoever_asks(serve: Callable[..., Model]) -> None:
     server = serve([Text("first"), Text("second")])
     assert [Asked(server, "a").text(), Asked(server, "b").text()] == ["first", "second"]
     assert Asked(server, "c").json()["error"]["message"] == "the script has no answer to request 2: c"
 
 
-def test_a_script_that_fails_is_an_answer_too(serve):
+def test_a_script_that_fails_is_an_answer_too(serve: Callable[..., Model]) -> None:
     server = serve(lambda request: request.body["nothing"])
     assert Asked(server, "hi").json()["error"]["message"] == "the script failed: KeyError('nothing')"
 
 
-def test_what_is_typed_says_what_to_answer(serve):
+def test_what_is_typed_says_what_to_answer(serve: Callable[..., Model]) -> None:
     server = serve()
     prompt = 'Do this.\nUSAGE 5 6 7 8\nTOOL Bash {"command": "ls"}\nERROR 429 3\nREPLY: one\\ntwo'
     call = Asked(server, prompt).json()
@@ -290,7 +292,7 @@ def test_what_is_typed_says_what_to_answer(serve):
     assert Asked(server, "just words").text() == "ok"
 
 
-def test_every_directive_has_its_answer(serve):
+def test_every_directive_has_its_answer(serve: Callable[..., Model]) -> None:
     lines = "REPLY: a|THINK: b|HISTORY|TOOL T {}|STOP refusal|ERROR 500|LIMIT 60|SLOW 1|CUT|BREAK|HANG|MUTE".split("|")
     request = model.Request(0, 0, "", {}, {"messages": [{"role": "user", "content": "\n".join(lines)}]})
     kinds = [type(answer) for answer in model.directives(request)]
@@ -299,7 +301,7 @@ def test_every_directive_has_its_answer(serve):
     assert all(word in (model.directives.__doc__ or "") for word in model.DIRECTIVES)
 
 
-def test_requests_are_kept_and_can_be_read_as_a_conversation(serve):
+def test_requests_are_kept_and_can_be_read_as_a_conversation(serve: Callable[..., Model]) -> None:
     server = serve(lambda request: Text("fine"))
     reminder = "<system-reminder>\nmind this\n</system-reminder>"
     Asked(
@@ -323,7 +325,7 @@ def test_requests_are_kept_and_can_be_read_as_a_conversation(serve):
     assert (request.number, request.call, request.path) == (0, 0, "/v1/messages?beta=true")
 
 
-def test_everything_else_is_noted_and_answered(serve):
+def test_everything_else_is_noted_and_answered(serve: Callable[..., Model]) -> None:
     server = serve()
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=model.PATIENCE)
     found = []
@@ -346,7 +348,7 @@ def test_everything_else_is_noted_and_answered(serve):
     assert server.requests == []
 
 
-def test_nobody_gets_out_through_the_server(serve):
+def test_nobody_gets_out_through_the_server(serve: Callable[..., Model]) -> None:
     server = serve()
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=model.PATIENCE)
     connection.set_tunnel("example.invalid", 443)
@@ -355,7 +357,7 @@ def test_nobody_gets_out_through_the_server(serve):
     assert server.others == ["CONNECT example.invalid:443"]
 
 
-def test_it_is_a_program_too(tmp_path):
+def test_it_is_a_program_too(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     command = [sys.executable, model.__file__, "--port", "0", "--log", str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -372,7 +374,9 @@ def test_it_is_a_program_too(tmp_path):
     assert json.loads(line)["body"] == json.loads(body)
 
 
-def test_the_environment_has_nothing_of_the_person_who_runs_the_tests(serve, tmp_path, monkeypatch):
+def test_the_environment_has_nothing_of_the_person_who_runs_the_tests(
+    serve: Callable[..., Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret")
     monkeypatch.setenv("CLAUDECODE", "1")
     server = serve()
@@ -383,11 +387,11 @@ def test_the_environment_has_nothing_of_the_person_who_runs_the_tests(serve, tmp
     assert set(environment) ^ set(model.subscribed(environment)) == {"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
 
 
-def test_a_program_that_is_not_installed_has_no_path():
+def test_a_program_that_is_not_installed_has_no_path() -> None:
     assert program("no-such-agent") is None
 
 
-def test_there_is_a_small_recording_of_every_case_without_anything_of_this_machine():
+def test_there_is_a_small_recording_of_every_case_without_anything_of_this_machine() -> None:
     files = {path.stem: path for path in record.FOLDER.iterdir() if not path.name.startswith("codex_")}
     assert set(files) == set(record.cases())
     for path in files.values():
@@ -411,13 +415,13 @@ def marked(test: Callable[..., None]) -> Callable[..., None]:
 
 
 @pytest.fixture
-def someone(serve, tmp_path) -> Callable[..., Person]:
+def someone(serve: Callable[..., Model], tmp_path: Path) -> Callable[..., Person]:
     """Makes the person whose Claude Code talks to a script."""
     return lambda script=None, **given: record.person(tmp_path, serve(script), **given)
 
 
 @marked
-def test_claude_code_gets_a_reply(someone):
+def test_claude_code_gets_a_reply(someone: Callable[..., Person]) -> None:
     person = someone([Text("hello", Usage(10, 5, 1000, 200))])
     ended = person.claude("hi")
     assert (ended.code, ended.err) == (0, "")
@@ -431,7 +435,7 @@ def test_claude_code_gets_a_reply(someone):
 
 
 @marked
-def test_claude_code_runs_a_tool_and_brings_back_its_result(someone):
+def test_claude_code_runs_a_tool_and_brings_back_its_result(someone: Callable[..., Person]) -> None:
     person = someone([Tool("Bash", {"command": "echo written > file; cat file"}), Text("seen")])
     ended = person.claude("go", record.SKIP)
     assert ended.result["result"] == "seen"
@@ -441,7 +445,7 @@ def test_claude_code_runs_a_tool_and_brings_back_its_result(someone):
 
 
 @marked
-def test_claude_code_is_denied_a_tool_and_still_ends_well(someone):
+def test_claude_code_is_denied_a_tool_and_still_ends_well(someone: Callable[..., Person]) -> None:
     person = someone([Tool("Bash", {"command": "touch made"}), Text("no luck")])
     ended = person.claude("go")
     assert (ended.code, ended.result["is_error"], ended.result["result"]) == (0, False, "no luck")
@@ -450,7 +454,7 @@ def test_claude_code_is_denied_a_tool_and_still_ends_well(someone):
 
 
 @marked
-def test_a_branch_sees_exactly_the_conversation_it_came_from(someone):
+def test_a_branch_sees_exactly_the_conversation_it_came_from(someone: Callable[..., Person]) -> None:
     person = someone({"first": Text("one"), "branch": Text("two"), "again": Text("three")})
     base, branch, other = (str(uuid.uuid4()) for _ in range(3))
     fork = ("--resume", base, "--fork-session", "--session-id")
@@ -469,7 +473,7 @@ def test_a_branch_sees_exactly_the_conversation_it_came_from(someone):
 
 
 @marked
-def test_an_overloaded_model_is_an_api_error_after_the_retries(someone):
+def test_an_overloaded_model_is_an_api_error_after_the_retries(someone: Callable[..., Person]) -> None:
     person = someone({"hi": Error(529)})
     ended = person.claude("hi", CLAUDE_CODE_MAX_RETRIES="1")
     result = ended.result
@@ -480,7 +484,7 @@ def test_an_overloaded_model_is_an_api_error_after_the_retries(someone):
 
 
 @marked
-def test_a_usage_limit_tells_when_it_ends(someone):
+def test_a_usage_limit_tells_when_it_ends(someone: Callable[..., Person]) -> None:
     reset = int(time.time()) + 3600
     person = someone([Limit(reset)], subscription=True)
     ended = person.claude("hi")
@@ -494,14 +498,16 @@ def test_a_usage_limit_tells_when_it_ends(someone):
 
 @marked
 @pytest.mark.parametrize("failure", [Cut(), Break()], ids=["cut", "broken"])
-def test_claude_code_asks_again_when_a_stream_ends_half_way(someone, failure):
+def test_claude_code_asks_again_when_a_stream_ends_half_way(
+    someone: Callable[..., Person], failure: Cut | Break
+) -> None:
     person = someone([failure, Text("hello")])
     assert person.claude("hi").result["result"] == "hello"
     assert len(person.server.requests) == 2
 
 
 @marked
-def test_claude_code_waits_while_a_stream_is_silent(someone):
+def test_claude_code_waits_while_a_stream_is_silent(someone: Callable[..., Person]) -> None:
     hang = Hang()
     person = someone([hang])
     ended: list[Ended] = []
@@ -515,7 +521,7 @@ def test_claude_code_waits_while_a_stream_is_silent(someone):
 
 
 @marked
-def test_claude_code_asks_nothing_of_anybody_but_the_model(someone):
+def test_claude_code_asks_nothing_of_anybody_but_the_model(someone: Callable[..., Person]) -> None:
     person = someone({"go": [Tool("Bash", {"command": "echo one"}), Text("done")]})
     assert person.claude("go", record.SKIP).code == 0
     assert person.server.others == []
@@ -523,7 +529,7 @@ def test_claude_code_asks_nothing_of_anybody_but_the_model(someone):
 
 
 @marked
-def test_whoever_asks_another_host_below_claude_code_is_noticed_and_refused(someone):
+def test_whoever_asks_another_host_below_claude_code_is_noticed_and_refused(someone: Callable[..., Person]) -> None:
     """Else the test above would prove nothing. The name can never be one of a real host."""
     ask = """python3 -c 'import urllib.request; urllib.request.urlopen("https://example.invalid")' 2>&1 | tail -n 1"""
     person = someone([Tool("Bash", {"command": ask}), Text("refused")])
@@ -534,7 +540,7 @@ def test_whoever_asks_another_host_below_claude_code_is_noticed_and_refused(some
 
 @marked
 @pytest.mark.parametrize("name", record.cases())
-def test_claude_code_still_prints_what_was_recorded(name):
+def test_claude_code_still_prints_what_was_recorded(name: str) -> None:
     _, text = record.record(record.cases()[name])
     assert shape(text) == shape((record.FOLDER / f"{name}.jsonl").read_text("utf-8"))
 

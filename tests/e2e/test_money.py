@@ -2,9 +2,11 @@
 
 import signal
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
+from e2e.conftest import Desk
 from e2e.model import MISSING, Answer, Mute, Request, Text, Tool, Usage, program
 from raymond.machine.events import LimitsChanged, RunStopped, StepEnded, StepFailed, StepInterrupted, StepRefused
 from raymond.machine.prices import UNKNOWN_TURN
@@ -29,7 +31,9 @@ def paid(ran: Ran) -> list[float]:
     return [round(event.cost, 6) for event in ran.events if isinstance(event, StepEnded) and event.cost]
 
 
-def test_a_turn_that_reaches_its_share_goes_on_in_its_conversation_and_a_higher_budget_too(desk):
+def test_a_turn_that_reaches_its_share_goes_on_in_its_conversation_and_a_higher_budget_too(
+    desk: Callable[..., Desk],
+) -> None:
     """Two agents share a dollar; one wants more than its half, then more than all."""
     answers: list[Answer] = [dear(0.6, "first"), dear(0.6, "second"), Text("<result>third</result>")]
     room = desk(lambda request: Text("<result>cheap</result>") if "CHEAP" in request.prompt else answers.pop(0))
@@ -78,7 +82,7 @@ def greedy(request: Request) -> Answer:
     return dear(CALL, "more") if request.call < 40 else Text("<result>far too late</result>")
 
 
-def within_the_budget(room, ran: Ran) -> None:
+def within_the_budget(room: Desk, ran: Ran) -> None:
     """Every question to the model was paid for and counted once; no turn passed its cap by more than one of them."""
     assert ran.code == 4
     assert [event.reason for event in ran.all(RunStopped)] == ["the budget of $1.00 is spent"]
@@ -93,14 +97,14 @@ def within_the_budget(room, ran: Ran) -> None:
     room.nothing_runs()
 
 
-def test_eight_agents_that_each_want_it_all_stay_within_the_budget(desk):
+def test_eight_agents_that_each_want_it_all_stay_within_the_budget(desk: Callable[..., Desk]) -> None:
     room = desk(greedy)
     ran = room.claude(GREEDY, "--budget", "1", "--max-parallel", "4")
     within_the_budget(room, ran)
     assert len(ran.run.agents) == 9, "nobody has ended and nobody has failed"
 
 
-def test_they_do_so_over_a_kill_in_the_middle_too(desk):
+def test_they_do_so_over_a_kill_in_the_middle_too(desk: Callable[..., Desk]) -> None:
     room = desk(greedy)
     with room.start(*room.begin(GREEDY, "--budget", "1", "--max-parallel", "4")) as live:
         room.server.wait_for(6)
@@ -109,7 +113,9 @@ def test_they_do_so_over_a_kill_in_the_middle_too(desk):
     within_the_budget(room, ran)
 
 
-def test_a_visit_has_a_budget_of_its_own_and_what_failed_or_was_cut_off_is_in_the_ledger(desk):
+def test_a_visit_has_a_budget_of_its_own_and_what_failed_or_was_cut_off_is_in_the_ledger(
+    desk: Callable[..., Desk],
+) -> None:
     mute = Mute()
     room = desk(
         {
@@ -142,7 +148,7 @@ def test_a_visit_has_a_budget_of_its_own_and_what_failed_or_was_cut_off_is_in_th
     assert ran.run.cost == pytest.approx(0.7 + CHEAP)
 
 
-def test_without_a_budget_nothing_stops_a_turn(desk):
+def test_without_a_budget_nothing_stops_a_turn(desk: Callable[..., Desk]) -> None:
     """Else the tests above would prove nothing."""
     room = desk([dear(0.3, "one"), dear(0.3, "two"), Text("<result></result>")])
     assert room.claude({"START.md": "prompt"}, "--budget", "0").code == 0

@@ -6,12 +6,14 @@ import secrets
 import shlex
 import shutil
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from e2e.conftest import Desk
 from e2e.model import MISSING, Error, Mute, Slow, Text, Tool, program, results
 from raymond.machine.events import Decision, RunResumed
 from raymond.store.journal import decisions
@@ -64,7 +66,7 @@ def mute() -> Mute:
 
 
 @pytest.fixture
-def room(desk, mute):
+def room(desk: Callable[..., Desk], mute: Mute) -> Desk:
     made = desk(
         {
             "prompt START": [LOOK, USE, mute],
@@ -78,7 +80,7 @@ def room(desk, mute):
     return made
 
 
-def written(room) -> Iterator[tuple[Path, bytes]]:
+def written(room: Desk) -> Iterator[tuple[Path, bytes]]:
     """Every file that Raymond wrote, but for the copies of workflows."""
     for path in sorted(Path(room.project.root).rglob("*")):
         if path.is_file() and "sources" not in path.relative_to(room.project.root).parts:
@@ -96,7 +98,7 @@ def forms() -> dict[str, bytes]:
     return found
 
 
-def nothing_is_left(room, told: dict[str, bytes]) -> None:
+def nothing_is_left(room: Desk, told: dict[str, bytes]) -> None:
     """No secret stands in a file or in what was told, in any form."""
     files = {str(path.relative_to(room.project.root)): content for path, content in written(room)}
     assert len(files) > 2
@@ -106,7 +108,7 @@ def nothing_is_left(room, told: dict[str, bytes]) -> None:
     assert not any(os.listdir(folder) for folder in Path(room.project.root, "spool").glob("*"))
 
 
-def journaled(room, id: str) -> list[object]:
+def journaled(room: Desk, id: str) -> list[object]:
     """What was decided, without what differs from run to run."""
     apart = {"workflow_id", "key", "session", "base", "offset", "cost", "cap", "notify"}
     events = [event for decision in decisions(room.project, id) for event in _events(decision)]
@@ -117,12 +119,12 @@ def _events(decision: Decision) -> list[dict[str, object]]:
     return [msgspec.to_builtins(event) for event in decision.events if not isinstance(event, RunResumed)]
 
 
-def transcripts(ran: Ran) -> list[dict[str, object]]:
+def transcripts(ran: Ran) -> list[dict[str, Any]]:
     apart = {"time", "session", "base", "step", "cost"}
     return [{name: value for name, value in one.items() if name not in apart} for one in ran.transcript()]
 
 
-def test_no_secret_is_left_and_a_run_that_was_killed_has_the_same_text(room, mute):
+def test_no_secret_is_left_and_a_run_that_was_killed_has_the_same_text(room: Desk, mute: Mute) -> None:
     with room.start(*room.begin(FILES, "--allow-tool", "Bash")) as live:
         mute.gate.meet()
         room.kill(live)
@@ -162,7 +164,7 @@ def test_no_secret_is_left_and_a_run_that_was_killed_has_the_same_text(room, mut
     assert "main | printed [secret API_TOKEN]" in whole.lines
 
 
-def test_a_reply_that_is_recalled_from_the_conversation_is_cleaned_too(room, mute):
+def test_a_reply_that_is_recalled_from_the_conversation_is_cleaned_too(room: Desk, mute: Mute) -> None:
     """The program keeps what was said as it was; what is taken from there passes the same door."""
     with room.start(*room.begin({**FILES, "WORK.md": "prompt END"}, "--allow-tool", "Bash")) as live:
         mute.gate.meet()

@@ -4,10 +4,12 @@ import os
 import random
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from e2e.conftest import Desk
 from e2e.model import MISSING, PATIENCE, Gate, Request, Slow, Text, program
 from raymond.machine.events import AgentEnded, StepFailed, StepFinished, StepStarted
 from running import GO, Ran, until
@@ -25,14 +27,14 @@ def words(size: int) -> str:
 
 
 @pytest.fixture
-def large(tmp_path):
+def large(tmp_path: Path) -> Path:
     """A file with five megabytes of text."""
     path = tmp_path / "large"
     path.write_text(words(5 * MB), "utf-8")
     return path
 
 
-def test_a_prompt_of_five_megabytes_arrives_whole(desk, large):
+def test_a_prompt_of_five_megabytes_arrives_whole(desk: Callable[..., Desk], large: Path) -> None:
     room = desk(lambda request: FINE)
     # It is more than the model could read: the program would refuse it, see below.
     room.environment["CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE"] = "9000000"
@@ -42,7 +44,9 @@ def test_a_prompt_of_five_megabytes_arrives_whole(desk, large):
     assert request.prompt == f"prompt: {large.read_text('utf-8')} :end"
 
 
-def test_a_prompt_that_the_model_could_not_read_fails_as_too_long_and_nothing_is_asked(desk, large):
+def test_a_prompt_that_the_model_could_not_read_fails_as_too_long_and_nothing_is_asked(
+    desk: Callable[..., Desk], large: Path
+) -> None:
     room = desk([])
     ran = room.claude({"START.md": "prompt: {{input}}"}, "--input", f"@{large}")
     assert ran.code == 1
@@ -59,7 +63,7 @@ def peak(pid: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_twenty_megabytes_of_output_are_read_with_little_memory(desk):
+def test_twenty_megabytes_of_output_are_read_with_little_memory(desk: Callable[..., Desk]) -> None:
     """The program prints them three times: in pieces, as a message, as the result."""
     said = f"{words(20 * MB)}\n<goto>SECOND</goto>"
     room = desk({"prompt SHORT": Text("<goto>FIRST</goto>"), "prompt LONG": Slow(0, said)})
@@ -110,7 +114,7 @@ class Crowd:
         return FINE
 
 
-def test_fifty_agents_take_turns_four_at_a_time(desk):
+def test_fifty_agents_take_turns_four_at_a_time(desk: Callable[..., Desk]) -> None:
     crowd = Crowd()
     room = desk(crowd)
     files = {

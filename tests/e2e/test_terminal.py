@@ -6,11 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from e2e.conftest import Desk
 from e2e.model import MISSING, Mute, Text, Tool, program
 from raymond.machine.events import RunStopped, StepFinished, StepInterrupted
 from raymond.machine.prompts import INTERRUPTED
@@ -28,7 +29,7 @@ FILES = {"START.md": "prompt START", "NEXT.md": "prompt NEXT"}
 class Pane:
     """A terminal of tmux with one command in it."""
 
-    def __init__(self, room) -> None:
+    def __init__(self, room: Desk) -> None:
         self._room = room
         self._socket = f"raymond-e2e-{os.getpid()}-{id(self)}"
 
@@ -72,7 +73,7 @@ class Pane:
 
 
 @contextlib.contextmanager
-def terminal(room, *args: str) -> Iterator[Pane]:
+def terminal(room: Desk, *args: str) -> Iterator[Pane]:
     pane = Pane(room)
     try:
         pane.start(*args)
@@ -82,7 +83,7 @@ def terminal(room, *args: str) -> Iterator[Pane]:
         room.clear()
 
 
-def left(room) -> Ran:
+def left(room: Desk) -> Ran:
     """The run as the terminal left it."""
     return Ran(room, "r", 0, "", "")
 
@@ -93,7 +94,7 @@ PARKED = (
 )
 
 
-def test_ctrl_c_once_waits_for_the_turn_and_says_so(desk):
+def test_ctrl_c_once_waits_for_the_turn_and_says_so(desk: Callable[..., Desk]) -> None:
     mute = Mute(text="<goto>NEXT</goto>")
     room = desk({"prompt START": mute, "prompt NEXT": Text("<result>fine</result>")})
     with terminal(room, *room.begin(FILES)) as pane:
@@ -117,11 +118,12 @@ def test_ctrl_c_once_waits_for_the_turn_and_says_so(desk):
     ]
 
 
-def test_ctrl_c_twice_stops_at_once_with_the_tool_and_the_step_runs_again(desk):
+def test_ctrl_c_twice_stops_at_once_with_the_tool_and_the_step_runs_again(desk: Callable[..., Desk]) -> None:
     waits = Tool("Bash", {"command": f"echo $$ > tool; {GO}"})
     room = desk({INTERRUPTED: Text("<result>fine</result>"), "prompt START": waits})
     with terminal(room, *room.begin(FILES, "--allow-tool", "Bash")) as pane:
-        tool = int(until(lambda: (room.path / "tool").exists() and (room.path / "tool").read_text("ascii"), "the tool"))
+        noted = room.path / "tool"
+        tool = int(until(lambda: noted.read_text("ascii") if noted.exists() else "", "the tool"))
         pane.press("C-c")
         pane.sees(PARKED)
         assert alive(tool)

@@ -1,8 +1,11 @@
 """Tools of the real Claude Code: one that is stuck, one that takes its time, one that was refused."""
 
+from collections.abc import Callable
+
 import pytest
 
-from e2e.model import MISSING, Text, Tool, program, results
+from e2e.conftest import Desk
+from e2e.model import MISSING, Answer, Request, Text, Tool, program, results
 from raymond.machine.events import AgentPaused, LimitsChanged, StepFailed, StepRefused
 from raymond.machine.prices import UNKNOWN_TURN
 from raymond.machine.prompts import BLOCKED, INTERRUPTED
@@ -21,7 +24,7 @@ def policy(*lines: str) -> dict[str, str]:
 # --- how long a tool may take
 
 
-def test_a_tool_that_is_stuck_is_ended_with_its_turn_and_the_step_runs_again(desk):
+def test_a_tool_that_is_stuck_is_ended_with_its_turn_and_the_step_runs_again(desk: Callable[..., Desk]) -> None:
     stuck = f"echo $$ > tool; {GO}"
     room = desk({INTERRUPTED: FINE, "prompt START": Tool("Bash", {"command": stuck})})
     ran = room.claude(policy("tool_timeout: 2s"), "--allow-tool", "Bash")
@@ -33,7 +36,7 @@ def test_a_tool_that_is_stuck_is_ended_with_its_turn_and_the_step_runs_again(des
     room.nothing_runs()
 
 
-def test_a_tool_may_be_quiet_for_longer_than_a_model(desk):
+def test_a_tool_may_be_quiet_for_longer_than_a_model(desk: Callable[..., Desk]) -> None:
     """It takes longer than `timeout`, and says nothing meanwhile. A start under load may be silent too: not this."""
     slow = """python3 -c 'import time; time.sleep(4); print("slept")'"""
     room = desk({"prompt START": [Tool("Bash", {"command": slow}), FINE]})
@@ -50,10 +53,10 @@ FLAG = "--allow-tool 'Bash(make build:*)'"
 
 
 @pytest.fixture
-def room(desk):
+def room(desk: Callable[..., Desk]) -> Desk:
     """The agent tries to build until it has built."""
 
-    def answer(request):
+    def answer(request: Request) -> Answer:
         built = [result for result in results(request) if "built" in result]
         if built or request.call:
             return FINE
@@ -64,7 +67,7 @@ def room(desk):
     return made
 
 
-def test_what_was_refused_is_said_at_once_in_the_status_and_at_the_end_with_the_flag_that_allows_it(room):
+def test_what_was_refused_is_said_at_once_in_the_status_and_at_the_end_with_the_flag_that_allows_it(room: Desk) -> None:
     ran = room.claude(PROMPT)
     assert (ran.code, ran.out) == (0, "fine\n")
     once = f"refused: Bash(make build:*) 1 time ({FLAG} would allow it)"
@@ -76,7 +79,7 @@ def test_what_was_refused_is_said_at_once_in_the_status_and_at_the_end_with_the_
     assert not (room.path / "it-is-there").exists()
 
 
-def test_who_wants_to_be_asked_allows_the_tool_and_it_runs_in_the_same_conversation(room):
+def test_who_wants_to_be_asked_allows_the_tool_and_it_runs_in_the_same_conversation(room: Desk) -> None:
     paused = room.claude(policy("on_denied: pause"))
     assert paused.code == 3
     (pause,) = paused.all(AgentPaused)
