@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from raymond import redaction
-from raymond.redaction import Secrets
+from raymond.redaction import Secrets, shapes
 
 RANDOM = "q7Zr2LmX9vTb4KpW1sNd8Hc3Yf6Gj5Qa0RtUeVwBxCyDzEiFoAkJlMnPgShIuO1234567890abcdEFGH"
 PASSWORD = 'pa"ss\\wörd/n😀\tQ7#'
@@ -313,7 +313,7 @@ def test_of_a_private_key_that_is_cut_off_only_full_lines_are_sure() -> None:
 
 def test_a_token_ends_at_the_limit() -> None:
     token = "sk-ant-sk-ant-" + RANDOM * 200
-    assert Secrets().clean(token) == "[secret]" + token[redaction.LIMIT :]
+    assert Secrets().clean(token) == "[secret]" + token[shapes.LIMIT :]
 
 
 def test_bytes_that_are_no_text_survive() -> None:
@@ -384,7 +384,7 @@ def test_a_stream_waits_for_the_last_letter_of_the_longest_value() -> None:
 def test_a_stream_keeps_back_no_more_than_the_limit() -> None:
     stream = Secrets().stream()
     let_through = sum(len(stream.feed("sk-ant-" + "x" * 93)) for _ in range(200))
-    assert let_through >= 200 * 100 - redaction.LIMIT
+    assert let_through >= 200 * 100 - shapes.LIMIT
 
 
 PIECES = [

@@ -61,7 +61,7 @@ def compare(path: Path, found: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_scenario_tells_and_journals_what_is_expected(name, tmp_path):
+def test_a_scenario_tells_and_journals_what_is_expected(name: str, tmp_path: Path) -> None:
     room = Room(tmp_path)
     (tmp_path / "workflow").symlink_to(FOLDER / name / "workflow")
     commands = FOLDER / name / "commands.txt"
@@ -74,5 +74,5 @@ def test_a_scenario_tells_and_journals_what_is_expected(name, tmp_path):
     compare(FOLDER / name / "expected.jsonl", b"".join(map(journaled, room.events(name))).decode())
 
 
-def test_there_are_scenarios():
+def test_there_are_scenarios() -> None:
     assert len(SCENARIOS) >= 6

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ QUOTED = 'pa"ss\\word/9 with ünïcode'
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(
         tmp_path, MY_API_TOKEN=TOKEN, SIGNING_KEY=KEY, DB_PASSWORD=QUOTED, SHORT_KEY="abc123", KEY_PATH="/etc/ssl/keys"
     )
@@ -51,7 +52,7 @@ print(f'<goto input="given {token}">NEXT</goto>')
 """
 
 
-def test_what_a_script_says_is_cleaned_wherever_it_goes(room):
+def test_what_a_script_says_is_cleaned_wherever_it_goes(room: Room) -> None:
     ran = room.command({"START.py": SAYS_IT, "NEXT.sh": 'echo "<result>got: $RAYMOND_INPUT</result>"'}, "--debug")
     assert (ran.code, ran.result) == (0, "got: given [secret MY_API_TOKEN]")
     lines = [line for line in KEY.splitlines() if "PRIVATE" not in line]
@@ -62,14 +63,14 @@ def test_what_a_script_says_is_cleaned_wherever_it_goes(room):
     assert "stderr has [secret MY_API_TOKEN]\n" in first["err"]
 
 
-def test_an_error_is_cleaned(room):
+def test_an_error_is_cleaned(room: Room) -> None:
     ran = room.command({"START.sh": 'echo "bad token $MY_API_TOKEN" >&2; exit 1'})
     assert ran.run.agents["main"].error == "ended with exit code 1: bad token [secret MY_API_TOKEN]"
     assert leaks(room, TOKEN) == []
 
 
 @pytest.mark.parametrize("backend", ["scripted-program", "mine"])
-def test_what_an_agent_says_is_cleaned(room, backend):
+def test_what_an_agent_says_is_cleaned(room: Room, backend: str) -> None:
     """Its reply, its tools and what it is asked for in the end; the program is a real process."""
     (room.path / ".raymond").mkdir(exist_ok=True)
     agent = 'import os; print("the token is", os.environ["MY_API_TOKEN"], "<result>" + os.environ["MY_API_TOKEN"] + "</result>")'
@@ -87,12 +88,12 @@ def test_what_an_agent_says_is_cleaned(room, backend):
     assert ran.transcript()[0]["said"] == "the token is [secret MY_API_TOKEN] <result>[secret MY_API_TOKEN]</result>"
 
 
-def test_short_values_paths_and_words_are_left_alone(room):
+def test_short_values_paths_and_words_are_left_alone(room: Room) -> None:
     ran = room.command({"START.sh": 'echo "<result>$SHORT_KEY $KEY_PATH</result>"'})
     assert ran.result == "abc123 /etc/ssl/keys"
 
 
-def test_a_token_is_known_by_its_looks(room):
+def test_a_token_is_known_by_its_looks(room: Room) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 4
     ran = room.command({"START.sh": f'echo "<result>{token[:8]}""{token[8:]}</result>"'})
     assert (ran.code, ran.result) == (0, "[secret]")
@@ -104,7 +105,7 @@ def test_a_token_is_known_by_its_looks(room):
     [(["--input", f"use {TOKEN}"], "--input"), (["--var", f"token={TOKEN}"], "--var token")],
     ids=["input", "var"],
 )
-def test_a_secret_that_would_be_stored_is_refused(room, flags, what):
+def test_a_secret_that_would_be_stored_is_refused(room: Room, flags: list[str], what: str) -> None:
     flow = room.flow({"START.sh": "echo '<result></result>'"})
     done = room.raymond("run", flow, *flags)
     assert (done.returncode, done.stderr) == (
@@ -117,7 +118,7 @@ def test_a_secret_that_would_be_stored_is_refused(room, flags, what):
     assert room.project.ids() == []
 
 
-def test_an_answer_with_a_secret_is_refused_and_the_question_stays(room):
+def test_an_answer_with_a_secret_is_refused_and_the_question_stays(room: Room) -> None:
     room.command({"START.sh": "echo '<ask next=\"NEXT\">token?</ask>'", "NEXT.sh": "echo '<result>x</result>'"})
     done = room.raymond("answer", "r", TOKEN)
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the answer contains the value of MY_API_TOKEN")
@@ -125,7 +126,7 @@ def test_an_answer_with_a_secret_is_refused_and_the_question_stays(room):
     assert leaks(room, TOKEN) == []
 
 
-def test_a_state_with_a_token_in_it_is_refused_without_showing_it(room):
+def test_a_state_with_a_token_in_it_is_refused_without_showing_it(room: Room) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 4
     done = room.raymond(
         "run", room.flow({"START.md": f"Use this:\n  {token}\n", "replies.yaml": "START: <result>x</result>"})
@@ -139,7 +140,7 @@ def test_a_state_with_a_token_in_it_is_refused_without_showing_it(room):
     )
 
 
-def test_a_run_that_was_killed_has_the_same_words_in_its_journal(room):
+def test_a_run_that_was_killed_has_the_same_words_in_its_journal(room: Room) -> None:
     files = {
         "START.sh": 'echo "<print>$MY_API_TOKEN</print><goto input=\\"$MY_API_TOKEN\\">NEXT</goto>"',
         "NEXT.sh": '[ -e gone ] || { touch gone; kill -9 $PPID; sleep 30; }\necho "<result>$RAYMOND_INPUT</result>"',
@@ -151,7 +152,7 @@ def test_a_run_that_was_killed_has_the_same_words_in_its_journal(room):
     assert leaks(room, TOKEN) == []
 
 
-def test_a_private_key_over_several_lines_of_an_answer_is_cleaned(room):
+def test_a_private_key_over_several_lines_of_an_answer_is_cleaned(room: Room) -> None:
     body = "".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC{number}\n" for number in range(3))
     pem = f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\n"
     (room.path / "agent.py").write_text(f"print({pem!r}, '<result>ok</result>')")
@@ -161,14 +162,14 @@ def test_a_private_key_over_several_lines_of_an_answer_is_cleaned(room):
     assert leaks(room, *body.split()) == []
 
 
-def test_scripted_replies_pass_the_door_too(room):
+def test_scripted_replies_pass_the_door_too(room: Room) -> None:
     said = {"text": f"it is {TOKEN} <result>{TOKEN}</result>", "tools": [{"name": "Bash", "input": {"command": TOKEN}}]}
     ran = room.command({"START.md": "Go.", "replies.yaml": json.dumps({"START": said})})
     assert (ran.result, TOKEN in ran.err + ran.out) == ("[secret MY_API_TOKEN]", False)
     assert leaks(room, TOKEN) == []
 
 
-def test_a_state_with_the_value_of_a_variable_in_it_is_refused(room):
+def test_a_state_with_the_value_of_a_variable_in_it_is_refused(room: Room) -> None:
     done = room.raymond("run", room.flow({"START.sh": f"echo {TOKEN}"}))
     assert (done.returncode, done.stderr) == (
         6,

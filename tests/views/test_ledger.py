@@ -1,6 +1,8 @@
 """The ledger: every turn that was paid for, and its sums by state, agent, model, day and run."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -65,13 +67,13 @@ def test_a_backend_that_chooses_its_model_is_named() -> None:
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
 
 
-def test_cost_shows_the_ledger_of_a_run_with_what_failed(room):
+def test_cost_shows_the_ledger_of_a_run_with_what_failed(room: Room) -> None:
     room.command(PAID)
     done = room.raymond("cost", "r")
     assert (done.returncode, done.stderr) == (0, "")
@@ -83,7 +85,7 @@ def test_cost_shows_the_ledger_of_a_run_with_what_failed(room):
     )
 
 
-def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room):
+def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room: Room) -> None:
     room.command(PAID, id="one")
     room.command(PAID, id="two")
     journal = room.path / ".raymond" / "workflows" / "two.jsonl"
@@ -94,7 +96,7 @@ def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room):
     assert done.stderr.startswith("two is left out: ")
 
 
-def test_cost_of_one_run_and_of_all_is_refused(room):
+def test_cost_of_one_run_and_of_all_is_refused(room: Room) -> None:
     room.command(PAID)
     done = room.raymond("cost", "r", "--all")
     assert (done.returncode, done.stderr) == (

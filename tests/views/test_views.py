@@ -1,7 +1,7 @@
 """What people look at: words, reasons, exit codes, the state file, a line per event."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -418,4 +418,4 @@ def test_an_event_in_one_line(event: Event, shown: str | None) -> None:
 
 
 def test_every_event_has_its_line_above() -> None:
-    assert {type(event) for event, _ in LINES} == set(events.Event.__args__)  # type: ignore[attr-defined]
+    assert {type(event) for event, _ in LINES} == set(get_args(events.Event))
