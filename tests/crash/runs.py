@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from time import time
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -84,10 +85,10 @@ def workflow(folder: Path, **states: str) -> Path:
     return folder
 
 
-def begin(project: Project, path: Path, **options: object) -> str:
+def begin(project: Project, path: Path, **options: Any) -> str:
     """A new run in the folder that holds the project."""
     os.chdir(os.path.dirname(project.root))
-    return start.begin(project, loader.load(str(path)), Options(**options))  # type: ignore[arg-type]
+    return start.begin(project, loader.load(str(path)), Options(**options))
 
 
 def drive(
@@ -179,9 +180,9 @@ def _note(told: Story, event: object) -> None:
         StepFailed: told.failed,
         StepInterrupted: told.interrupted,
     }
-    if type(event) not in lists:
+    if not isinstance(event, StepStarted | StepFinished | StepRefused | StepFailed | StepInterrupted):
         return
-    agent = told.run.agents[event.agent]  # type: ignore[attr-defined]
+    agent = told.run.agents[event.agent]
     visit = Visit(agent.id, agent.entered, agent.state)
     lists[type(event)][visit] += 1
     if isinstance(event, StepStarted) and event.session:

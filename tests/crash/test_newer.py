@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -167,10 +168,13 @@ def shortened(data: list[bytes]) -> None:
 
 @pytest.mark.parametrize("harm", [flipped, emptied, joined, shortened])
 def test_damage_in_the_middle_is_refused_with_its_line(
-    harm: object, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    harm: Callable[[list[bytes]], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = lines()
-    harm(data)  # type: ignore[operator]
+    harm(data)
     said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
     assert said == f"error: line 21 of JOURNAL is damaged and good lines follow it\n{DOCTOR}"
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -57,11 +58,11 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         fsync(fd)
         watched.folders.append(os.path.basename(name(fd)))
 
-    def start(path: str, argv: list[str], env: dict[bytes, bytes], **given: object) -> int:
+    def start(path: str, argv: list[str], env: dict[bytes, bytes], **given: Any) -> int:
         session = argv[argv.index("--session-id") + 1] if "--session-id" in argv else ""
         written = size(journals[-1] if journals else "")
         watched.spawned.append(Spawned(os.path.basename(argv[-1]), session, written, watched.synced))
-        return spawn(path, argv, env, **given)  # type: ignore[arg-type]
+        return spawn(path, argv, env, **given)
 
     monkeypatch.setattr(os, "fdatasync", sync_file)
     monkeypatch.setattr(os, "fsync", sync_folder)

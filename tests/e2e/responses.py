@@ -99,7 +99,7 @@ def _said(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 class Responses(Model):
     """The server, in a thread of its own from `start` to `close`."""
 
-    requests: list[Question]  # type: ignore[assignment]
+    requests: list[Question]  # type: ignore[assignment]  # narrower than in Model: here only `receive` adds to it
 
     def __init__(self, script: Script | None = None) -> None:
         super().__init__(script)

@@ -505,7 +505,9 @@ def test_every_agent_counts_its_own_visits() -> None:
 
 def test_then_may_lead_on_and_a_circle_of_it_fails() -> None:
     play = played("<goto>ROUND</goto>", "<goto>ROUND</goto>")
-    assert (play.main.state, play.last[-1].instead_of) == ("TRIP.md", "ROUND.md")  # type: ignore[union-attr]
+    moved = play.last[-1]
+    assert isinstance(moved, AgentMoved)
+    assert (play.main.state, moved.instead_of) == ("TRIP.md", "ROUND.md")
     play.say("<goto>TRIP</goto>")
     error = "the max_visits of TRIP.md, ROUND.md are used up and `then` leads in a circle"
     assert play.last[1:] == [AgentFailed(agent="main", kind="visits", error=error)]
