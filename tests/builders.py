@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raymond.language import tags, workflow
+from raymond.language.refusal import Refusal
 from raymond.language.workflow import Workflow
 from raymond.machine import decide, evolve, requests, schedule
 from raymond.machine.agent import SCRIPTS, Agent
@@ -121,7 +122,7 @@ class Play:
         text: str,
         agent: str = "main",
         *,
-        cds: Mapping[str, str] | None = None,
+        cds: Mapping[str, str | Refusal] | None = None,
         denied: tuple[str, ...] = (),
         session: str | None = None,
         **spent: Any,

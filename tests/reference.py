@@ -330,7 +330,7 @@ class Reference:
         name: str,
         said: Said,
         cost: float,
-        directories: dict[str, str],
+        directories: dict[str, Any],
         *,
         meter: tuple[int, ...] = (),
         unknown: bool = False,
@@ -423,12 +423,12 @@ class Reference:
                 return False
         return True
 
-    def possible(self, agent: dict[str, Any], tags: Said, directories: dict[str, str]) -> bool:
+    def possible(self, agent: dict[str, Any], tags: Said, directories: dict[str, Any]) -> bool:
         for tag in tags:
             names = [tag[key] for key in ("target", "next", "return", "timeout_next") if tag.get(key)]
             if any(self.find(name) is None for name in names):
                 return False
-            if tag.get("cd") and directories[tag["cd"]].startswith("!"):
+            if tag.get("cd") and not isinstance(directories[tag["cd"]], str):
                 return False
         in_place = agent["pool"].split("/")[0] in self.limits["in_place"]
         if in_place and tags[-1]["tag"] == "call" and not self.states[agent["state"]].get("in_place"):
@@ -437,7 +437,7 @@ class Reference:
         others = [name for name, one in self.agents.items() if name != "main" and one["status"] != "failed"]
         return not forks or len(others) + len(forks) <= self.limits["agents"]
 
-    def follow(self, agent: dict[str, Any], tags: Said, directories: dict[str, str]) -> None:
+    def follow(self, agent: dict[str, Any], tags: Said, directories: dict[str, Any]) -> None:
         before = dict(agent)
         last = tags[-1]
         if last["tag"] == "fork":

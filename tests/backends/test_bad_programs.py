@@ -428,7 +428,7 @@ def test_a_model_that_no_program_could_be_told_is_refused(room: Room) -> None:
     claude(room, 'reply(\'<function return="NEXT" model="a\\0b">NEXT</function>\')')
     ran = room.command({"START.md": "Begin.", "NEXT.md": "Go on."})
     assert ran.code == 1
-    assert "`model` and `effort` of `<function>` are plain names (asked 4 times)" in ran.run.agents["main"].error
+    assert "`model` and `effort` of `<function>` must be plain names (asked 4 times)" in ran.run.agents["main"].error
 
 
 def test_files_that_changed_since_widen_no_rights(room: Room) -> None:

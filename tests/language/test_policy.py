@@ -7,6 +7,7 @@ import pytest
 from raymond.errors import Diagnostic
 from raymond.language import policy
 from raymond.language.policy import Allowed, Evaluator, Parsed, Policy
+from raymond.language.refusal import Refusal
 from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
 
 
@@ -545,7 +546,7 @@ def test_what_matches_is_permitted(allowed: list[str], asked: list[Transition]) 
 def test_a_refusal_says_what_was_asked_and_what_is_allowed(
     allowed: list[str], asked: list[Transition], said: str
 ) -> None:
-    assert policy.permit(allow(*allowed), asked) == said
+    assert policy.permit(allow(*allowed), asked) == Refusal("not_allowed", said)
 
 
 @pytest.mark.parametrize(

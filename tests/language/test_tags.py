@@ -3,7 +3,8 @@
 import pytest
 
 from raymond.language import tags
-from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reading, Refused, Reset, Result, Transition, Wait
+from raymond.language.refusal import Refusal
+from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reading, Reset, Result, Transition, Wait
 
 ONE = "end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>"
 A = Goto(target="A.md")
@@ -19,7 +20,7 @@ def said(text: str, *, script: bool = False) -> list[Transition]:
     return list(reading.transitions)
 
 
-def refused(text: str) -> Refused:
+def refused(text: str) -> Refusal:
     reading = tags.read(text)
     assert reading.transitions == ()
     assert reading.refused is not None
@@ -134,7 +135,7 @@ def test_entities_are_not_decoded_in_the_text() -> None:
 )
 def test_what_only_looks_like_a_tag_is_plain_text(text: str) -> None:
     assert tags.scan(text) == []
-    assert refused(text) == Refused("none", "the output has no transition", ONE)
+    assert refused(text) == Refusal("none", "the output has no transition", ONE)
 
 
 @table(
@@ -236,7 +237,7 @@ def test_what_quotes_nothing(text: str, expected: int) -> None:
 
 
 def test_of_two_quoted_tags_none_is_meant() -> None:
-    assert refused("`<goto>A</goto>` or `<goto>B</goto>`") == Refused(
+    assert refused("`<goto>A</goto>` or `<goto>B</goto>`") == Refusal(
         "none",
         "the output has no transition; the two in code or comments do not count",
         "write the one that is meant outside of code and comments",
@@ -296,7 +297,7 @@ def test_quoted_tags_follow_the_outermost_rule_too() -> None:
     ),
 )
 def test_more_than_one_transition_is_refused_by_name(text: str, expected: str) -> None:
-    assert refused(text) == Refused("several", expected, ONE)
+    assert refused(text) == Refusal("several", expected, ONE)
 
 
 @table(
@@ -323,8 +324,8 @@ def test_forks_may_stand_together(text: str, expected: list[Transition]) -> None
     (
         "no next",
         "<fork>B.md</fork>",
-        Refused(
-            "malformed",
+        Refusal(
+            "incomplete",
             "a <fork> needs `next`, or one <goto> or <wait> beside it",
             '<fork next="NEXT.md">B.md</fork>',
         ),
@@ -332,8 +333,8 @@ def test_forks_may_stand_together(text: str, expected: list[Transition]) -> None
     (
         "one without next",
         '<fork next="N">A</fork><fork next=" ">B</fork>',
-        Refused(
-            "malformed",
+        Refusal(
+            "incomplete",
             "a <fork> needs `next`, or one <goto> or <wait> beside it",
             '<fork next="NEXT.md">B</fork>',
         ),
@@ -341,7 +342,7 @@ def test_forks_may_stand_together(text: str, expected: list[Transition]) -> None
     (
         "different next",
         '<fork next="N">A</fork><fork next="M">B</fork>',
-        Refused(
+        Refusal(
             "several",
             "the forks of the output disagree on `next`: N and M",
             "give all of them the same `next`",
@@ -350,7 +351,7 @@ def test_forks_may_stand_together(text: str, expected: list[Transition]) -> None
     (
         "next and goto",
         '<fork next="N">A</fork><goto>N</goto>',
-        Refused(
+        Refusal(
             "several",
             "the output has a <fork> with `next` and a <goto>, which both say where to go on",
             "leave out `next` in each <fork>, or the <goto>",
@@ -359,14 +360,14 @@ def test_forks_may_stand_together(text: str, expected: list[Transition]) -> None
     (
         "next and wait",
         '<fork>A</fork><fork next="N">A</fork><wait>N</wait>',
-        Refused(
+        Refusal(
             "several",
             "the output has a <fork> with `next` and a <wait>, which both say where to go on",
             "leave out `next` in each <fork>, or the <wait>",
         ),
     ),
 )
-def test_forks_must_agree_on_where_to_go_on(text: str, expected: Refused) -> None:
+def test_forks_must_agree_on_where_to_go_on(text: str, expected: Refusal) -> None:
     assert refused(text) == expected
 
 
@@ -374,7 +375,7 @@ def test_ten_thousand_forks_are_taken_and_one_more_is_refused() -> None:
     text = '<fork next="N">W</fork>\n' * tags.MOST_FORKS
     assert len(said(text)) == tags.MOST_FORKS
     assert len(said(text.replace(' next="N"', "") + "<wait>N</wait>")) == tags.MOST_FORKS + 1
-    assert refused(text * 2) == Refused("several", "the output has more than 10000 forks", "fork fewer agents at once")
+    assert refused(text * 2) == Refusal("several", "the output has more than 10000 forks", "fork fewer agents at once")
 
 
 # What is refused in one tag
@@ -384,34 +385,34 @@ def test_ten_thousand_forks_are_taken_and_one_more_is_refused() -> None:
     (
         "call without return",
         "<call>CHECK.md</call>",
-        Refused("malformed", "<call> needs `return`", '<call return="NEXT.md">CHECK.md</call>'),
+        Refusal("incomplete", "<call> needs `return`", '<call return="NEXT.md">CHECK.md</call>'),
     ),
     (
         "function with an empty return",
         '<function return=" ">CHECK.md</function>',
-        Refused("malformed", "<function> needs `return`", '<function return="NEXT.md">CHECK.md</function>'),
+        Refusal("incomplete", "<function> needs `return`", '<function return="NEXT.md">CHECK.md</function>'),
     ),
     (
         "a long target is not repeated",
         f"<call>{'x' * 41}</call>",
-        Refused("malformed", "<call> needs `return`", '<call return="NEXT.md">CHECK.md</call>'),
+        Refusal("incomplete", "<call> needs `return`", '<call return="NEXT.md">CHECK.md</call>'),
     ),
     (
         "ask without next",
         "<ask>ok?</ask>",
-        Refused("malformed", "<ask> needs `next`", '<ask next="NEXT.md">ok?</ask>'),
+        Refusal("incomplete", "<ask> needs `next`", '<ask next="NEXT.md">ok?</ask>'),
     ),
     (
         "ask without a question",
         '<ask next="N"> </ask>',
-        Refused("malformed", "<ask> has no question", '<ask next="NEXT.md">question</ask>'),
+        Refusal("incomplete", "<ask> has no question", '<ask next="NEXT.md">question</ask>'),
     ),
-    ("no target", "<goto> \n</goto>", Refused("malformed", "<goto> has no target", "<goto>NEXT.md</goto>")),
+    ("no target", "<goto> \n</goto>", Refusal("incomplete", "<goto> has no target", "<goto>NEXT.md</goto>")),
     (
         "a typo",
         '<goto inptu="x">A</goto>',
-        Refused(
-            "malformed",
+        Refusal(
+            "attribute",
             "<goto> has no attribute `inptu`",
             "did you mean `input`? <goto> takes `input`, `after`",
         ),
@@ -419,8 +420,8 @@ def test_ten_thousand_forks_are_taken_and_one_more_is_refused() -> None:
     (
         "nothing like it",
         '<wait zzz="x">A</wait>',
-        Refused(
-            "malformed",
+        Refusal(
+            "attribute",
             "<wait> has no attribute `zzz`",
             "<wait> takes `input`, `timeout`, `timeout_next`",
         ),
@@ -428,68 +429,68 @@ def test_ten_thousand_forks_are_taken_and_one_more_is_refused() -> None:
     (
         "cd on goto",
         '<goto cd="x">A</goto>',
-        Refused("malformed", "<goto> has no attribute `cd`", "<goto> takes `input`, `after`"),
+        Refusal("attribute", "<goto> has no attribute `cd`", "<goto> takes `input`, `after`"),
     ),
     (
         "a name that cannot be one",
         '<call time-out="x" return="N">A</call>',
-        Refused("malformed", "<call> has no attribute `time-out`", "<call> takes `return`, `input`"),
+        Refusal("attribute", "<call> has no attribute `time-out`", "<call> takes `return`, `input`"),
     ),
     (
         "an endless name",
         f'<goto {"x" * 99}="">A</goto>',
-        Refused("malformed", f"<goto> has no attribute `{'x' * 37}...`", "<goto> takes `input`, `after`"),
+        Refusal("attribute", f"<goto> has no attribute `{'x' * 37}...`", "<goto> takes `input`, `after`"),
     ),
     (
         "result takes none",
         '<result input="x">y</result>',
-        Refused("malformed", "<result> has no attribute `input`", "<result>text</result>"),
+        Refusal("attribute", "<result> has no attribute `input`", "<result>text</result>"),
     ),
     (
         "print takes none",
         '<print to="x">y</print><goto>A</goto>',
-        Refused("malformed", "<print> has no attribute `to`", "<print>text</print>"),
+        Refusal("attribute", "<print> has no attribute `to`", "<print>text</print>"),
     ),
     (
         "twice",
         '<goto input="x" input="y">A</goto>',
-        Refused("malformed", "<goto> has the attribute `input` twice", "give `input` once"),
+        Refusal("attribute", "<goto> has the attribute `input` twice", "give `input` once"),
     ),
     (
         "no length of time",
         '<goto after="5 minutes">A</goto>',
-        Refused("malformed", "`5 minutes` in `after` is no length of time", 'after="5m"'),
+        Refusal("value", "`5 minutes` in `after` is no length of time", 'after="5m"'),
     ),
     (
         "endless digits",
         f'<goto after="{"9" * 100}s">A</goto>',
-        Refused("malformed", f"`{'9' * 37}...` in `after` is no length of time", 'after="5m"'),
+        Refusal("value", f"`{'9' * 37}...` in `after` is no length of time", 'after="5m"'),
     ),
     (
         "empty timeout",
         '<wait timeout="">A</wait>',
-        Refused("malformed", "`` in `timeout` is no length of time", 'timeout="5m"'),
+        Refusal("value", "`` in `timeout` is no length of time", 'timeout="5m"'),
     ),
     (
         "no timeout at all",
         '<ask next="N" timeout="0s">q</ask>',
-        Refused("malformed", "`0s` in `timeout` is no length of time", 'timeout="5m"'),
+        Refusal("value", "`0s` in `timeout` is no length of time", 'timeout="5m"'),
     ),
     (
         "timeout_next alone",
         '<wait timeout_next="L">A</wait>',
-        Refused("malformed", "<wait> has `timeout_next` without `timeout`", 'add timeout="5m"'),
+        Refusal("incomplete", "<wait> has `timeout_next` without `timeout`", 'add timeout="5m"'),
     ),
     (
         "a built-in variable",
         '<fork next="N" agent_id="x">A</fork>',
-        Refused("malformed", "<fork> cannot set `agent_id`, a built-in variable", "choose another name"),
+        Refusal("attribute", "<fork> cannot set `agent_id`, a built-in variable", "choose another name"),
     ),
     (
         "no variable's name",
         '<fork next="N" my-name="x">A</fork>',
-        Refused(
-            "malformed",
+        Refusal(
+            "attribute",
             "<fork> cannot set a variable `my-name`",
             "use letters, digits and _ in the name, no digit first",
         ),
@@ -497,20 +498,20 @@ def test_ten_thousand_forks_are_taken_and_one_more_is_refused() -> None:
     (
         "a quoted tag is checked too",
         "`<call>X</call>`",
-        Refused("malformed", "<call> needs `return`", '<call return="NEXT.md">X</call>'),
+        Refusal("incomplete", "<call> needs `return`", '<call return="NEXT.md">X</call>'),
     ),
 )
-def test_a_malformed_tag_is_refused_with_the_way_out(text: str, expected: Refused) -> None:
+def test_a_malformed_tag_is_refused_with_the_way_out(text: str, expected: Refusal) -> None:
     assert refused(text) == expected
 
 
 @pytest.mark.parametrize("name", sorted(tags.BUILT_IN - {"input"}))
 def test_no_fork_sets_a_built_in(name: str) -> None:
-    assert refused(f'<fork next="N" {name}="x">A</fork>').kind == "malformed"
+    assert refused(f'<fork next="N" {name}="x">A</fork>').kind == "attribute"
 
 
 def test_a_print_is_no_transition() -> None:
-    assert tags.transition(tags.scan("<print>x</print>")[0]) == Refused("none", "<print> is no transition", ONE)
+    assert tags.transition(tags.scan("<print>x</print>")[0]) == Refusal("none", "<print> is no transition", ONE)
 
 
 # Texts
@@ -562,8 +563,8 @@ def test_read_returns_all_prints() -> None:
 def test_a_payload_over_the_limit_is_refused(name: str) -> None:
     reader = tags.Reader(limit=40)
     reader.feed(f'<{name} next="N">{"x" * 41}</{name}> <goto>A.md</goto>')
-    assert reader.close().refused == Refused(
-        "long",
+    assert reader.close().refused == Refusal(
+        "too_long",
         f"the text of <{name}> is longer than 8 MiB",
         "write it to a file and hand on the name of the file",
     )
@@ -572,7 +573,7 @@ def test_a_payload_over_the_limit_is_refused(name: str) -> None:
 def test_a_payload_of_eight_mebibytes_is_taken_and_one_more_is_not() -> None:
     text = "x" * tags.LIMIT
     assert said(f"<result>{text}</result>") == [Result(text=text)]
-    assert refused(f"<result>{text}x</result>").kind == "long"
+    assert refused(f"<result>{text}x</result>").kind == "too_long"
 
 
 def test_the_transitions_together_keep_to_the_limit() -> None:
@@ -580,7 +581,7 @@ def test_the_transitions_together_keep_to_the_limit() -> None:
     reader.feed('<fork next="N" a="0123456789">W</fork>\n' * 10)
     refusal = reader.close().refused
     assert refusal is not None
-    assert (refusal.kind, refusal.reason) == ("long", "the text of the transitions is longer than 8 MiB")
+    assert (refusal.kind, refusal.reason) == ("too_long", "the text of the transitions is longer than 8 MiB")
 
 
 @table(

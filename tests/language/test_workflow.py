@@ -9,8 +9,9 @@ import pytest
 from raymond.errors import Diagnostic
 from raymond.language import workflow
 from raymond.language.policy import Policy
+from raymond.language.refusal import Refusal
 from raymond.language.settings import Settings
-from raymond.language.workflow import Unresolved, Workflow
+from raymond.language.workflow import Workflow
 
 
 def build(*names: str, **more: Any) -> Workflow:
@@ -220,13 +221,13 @@ def test_a_target_may_leave_out_the_extension(names: list[str], target: str, pla
         (
             ["A.md", "A.sh"],
             "A",
-            Unresolved("ambiguous-target", "`A` could be `A.md` or `A.sh`", "write the extension: `A.md` or `A.sh`"),
+            Refusal("ambiguous_state", "`A` could be `A.md` or `A.sh`", "write the extension: `A.md` or `A.sh`"),
         ),
         (
             ["A.bat"],
             "A",
-            Unresolved(
-                "wrong-platform",
+            Refusal(
+                "wrong_platform",
                 "`A.bat` cannot run on this machine (linux)",
                 "it needs Windows; or add `A.py`, which runs everywhere",
             ),
@@ -234,55 +235,55 @@ def test_a_target_may_leave_out_the_extension(names: list[str], target: str, pla
         (
             ["A.bat", "A.sh"],
             "A.bat",
-            Unresolved(
-                "wrong-platform",
+            Refusal(
+                "wrong_platform",
                 "`A.bat` cannot run on this machine (linux)",
                 "it needs Windows; or add `A.py`, which runs everywhere",
             ),
         ),
-        (["A.sh"], "A.md", Unresolved("missing-target", "there is no state `A.md`", "did you mean `A.sh`?")),
+        (["A.sh"], "A.md", Refusal("unknown_state", "there is no state `A.md`", "did you mean `A.sh`?")),
         (
             ["A.md.sh"],
             "A.md",
-            Unresolved("missing-target", "there is no state `A.md`", "the states are: A.md.sh, START.py"),
+            Refusal("unknown_state", "there is no state `A.md`", "the states are: A.md.sh, START.py"),
         ),
         (
             ["REVIEW.md"],
             "revew",
-            Unresolved("missing-target", "there is no state `revew`", "did you mean `REVIEW.md`?"),
+            Refusal("unknown_state", "there is no state `revew`", "did you mean `REVIEW.md`?"),
         ),
         (
             ["REVIEW.md"],
             "review.md",
-            Unresolved("missing-target", "there is no state `review.md`", "did you mean `REVIEW.md`?"),
+            Refusal("unknown_state", "there is no state `review.md`", "did you mean `REVIEW.md`?"),
         ),
-        (["A.md"], "zzz", Unresolved("missing-target", "there is no state `zzz`", "the states are: A.md, START.py")),
+        (["A.md"], "zzz", Refusal("unknown_state", "there is no state `zzz`", "the states are: A.md, START.py")),
         (
             ["README.md"],
             "README.md",
-            Unresolved("missing-target", "there is no state `README.md`", "the states are: START.py"),
+            Refusal("unknown_state", "there is no state `README.md`", "the states are: START.py"),
         ),
     ],
 )
-def test_a_target_that_leads_nowhere_says_why(names: list[str], target: str, expected: Unresolved) -> None:
+def test_a_target_that_leads_nowhere_says_why(names: list[str], target: str, expected: Refusal) -> None:
     assert workflow.resolve(build("START.py", *names), target) == expected
 
 
 @pytest.mark.parametrize("target", [".hidden", "../A.md", "lib/A.md", "a\\b", "A\0", "C:A.md", "/A.md", "..."])
 def test_an_unsafe_name_is_refused_wherever_it_comes_from(target: str) -> None:
     found = workflow.resolve(build("START.md"), target)
-    assert found == Unresolved("unsafe-target", f"`{target}` is no name of a state", "name a state of this workflow")
+    assert found == Refusal("unsafe_name", f"`{target}` is no name of a state", "name a state of this workflow")
 
 
 def test_what_can_run_may_be_said_from_outside() -> None:
     made = build("START.md", "A.ps1", "B.sh", runnable=frozenset({".md", ".py"}))
-    assert workflow.resolve(made, "A") == Unresolved(
-        "wrong-platform",
+    assert workflow.resolve(made, "A") == Refusal(
+        "wrong_platform",
         "`A.ps1` cannot run on this machine (linux)",
         "it needs PowerShell (pwsh); or add `A.py`, which runs everywhere",
     )
     found = workflow.resolve(made, "B.sh")
-    assert isinstance(found, Unresolved)
+    assert isinstance(found, Refusal)
     assert found.hint == "it needs bash; or add `B.py`, which runs everywhere"
 
 

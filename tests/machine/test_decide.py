@@ -6,6 +6,7 @@ import pytest
 
 from builders import START, Play, block, head, place, start
 from raymond.language import tags
+from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, failures, prompts, run, schedule
 from raymond.machine.events import (
     AgentFailed,
@@ -352,7 +353,7 @@ def test_what_the_policy_forbids_is_refused_with_what_it_allows(state: str, text
 )
 def test_what_the_policy_implies_need_not_be_said(state: str, text: str, lands: str) -> None:
     play = at(state)
-    play.say(text, cds={"/etc": "!outside"})
+    play.say(text, cds={"/etc": Refusal("directory", "outside")})
     assert (play.kinds()[0], play.main.state) == ("StepFinished", lands)
 
 

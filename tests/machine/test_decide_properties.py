@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from builders import Play, block, head
+from raymond.language.refusal import Refusal
 from raymond.machine import decide, events, evolve, schedule
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
 from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, StepStarted
@@ -60,7 +61,11 @@ STATES: dict[str, dict[str, Any]] = {
     "LOOP.sh": {"max_visits": 2, "then": "START.md"},
 }
 OFTEN = "START START TWICE ONCE LAST LAST LAST OTHER OTHER WORK WORK TRY OPUS OPUS CHEAP ASKS".split()
-DIRECTORIES = {"sub": "/project/sub", "deep": "/project/sub/deep", "bad": "!there is no such directory"}
+DIRECTORIES = {
+    "sub": "/project/sub",
+    "deep": "/project/sub/deep",
+    "bad": Refusal("directory", "there is no such directory"),
+}
 
 
 def files(states: dict[str, dict[str, Any]]) -> dict[str, str]:

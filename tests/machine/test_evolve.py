@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from builders import START, Play, place, start
+from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, schedule
 from raymond.machine.agent import Outcome
 from raymond.machine.events import (
@@ -145,7 +146,7 @@ def test_a_reminder_says_what_was_wrong_and_what_would_be_right() -> None:
     play = Play(FILES)
     play.say("<goto>A")
     assert play.main.reminder == "the output has no transition; its <goto> is never closed\n<goto>NEXT.md</goto>"
-    play.say("<reset cd='x'>A</reset>", cds={"x": "!no"})
+    play.say("<reset cd='x'>A</reset>", cds={"x": Refusal("directory", "no")})
     assert play.main.reminder == "no"
 
 

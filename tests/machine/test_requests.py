@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
+from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
 from raymond.machine.agent import Outcome
 from raymond.machine.events import (
@@ -25,7 +26,6 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.requests import Request
-from raymond.machine.transitions import Problem
 from raymond.views.status import exit_code, run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "ONCE.md": head("max_visits: 1")}
@@ -74,12 +74,12 @@ def test_a_refused_request_is_taken_too_and_says_why() -> None:
         (Request(id="r", kind="move", agent="main", state="A"), None),
         (
             Request(id="r", kind="answer", text="x"),
-            Problem("no agent asks anything", "raymond status test-1 shows what its agents do"),
+            Refusal("not_asking", "no agent asks anything", "raymond status test-1 shows what its agents do"),
         ),
-        (Request(id="r", kind="retry", agent="main"), Problem("main is ready, not failed or paused")),
+        (Request(id="r", kind="retry", agent="main"), Refusal("agent_status", "main is ready, not failed or paused")),
     ],
 )
-def test_whether_a_request_would_be_refused_can_be_asked_before(request_: Request, problem: Problem | None) -> None:
+def test_whether_a_request_would_be_refused_can_be_asked_before(request_: Request, problem: Refusal | None) -> None:
     play = Play(FILES)
     assert requests.problem(play.run, play.workspace, request_) == problem
     assert play.run.requests == {}
@@ -99,8 +99,8 @@ def test_the_only_question_is_answered_without_a_name() -> None:
 def test_several_questions_need_a_name() -> None:
     play = asking()
     request = Request(id="r", kind="answer", text="so")
-    assert requests.problem(play.run, play.workspace, request) == Problem(
-        "several agents ask: main_a1, main_b2", "say which one: raymond answer test-1 main_a1 TEXT"
+    assert requests.problem(play.run, play.workspace, request) == Refusal(
+        "several_asking", "several agents ask: main_a1, main_b2", "say which one: raymond answer test-1 main_a1 TEXT"
     )
     play.ask("answer", agent="main_b2", text="so")
     assert (play.agent("main_b2").input, play.agent("main_a1").status) == ("so", "asking")
@@ -270,7 +270,7 @@ def test_an_agent_that_runs_is_left_alone(kind: Any) -> None:
     play.begin()
     request = Request(id="r", kind=kind, agent="main", state="A")
     hint = "stop it first: raymond stop test-1 --agent main"
-    assert requests.problem(play.run, play.workspace, request) == Problem("main is running", hint)
+    assert requests.problem(play.run, play.workspace, request) == Refusal("agent_running", "main is running", hint)
 
 
 def test_a_failed_agent_is_tried_again() -> None:

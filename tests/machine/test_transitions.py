@@ -6,6 +6,7 @@ import pytest
 
 from builders import START, Play, block, head
 from raymond.language import tags
+from raymond.language.refusal import Refusal
 from raymond.machine import transitions
 from raymond.machine.agent import Frame, Outcome
 from raymond.machine.events import (
@@ -22,7 +23,7 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.machine.transitions import Landing, Problem
+from raymond.machine.transitions import Landing
 
 FILES = {
     "START.md": "",
@@ -40,7 +41,8 @@ FILES = {
     "SAFE.md": head("on_error: A"),
     "UNSAFE.md": head("on_error: ONCE"),
 }
-CDS = {"sub": "/project/sub", "else": "/project/else", "/etc": '!cd="/etc": /etc lies outside'}
+OUTSIDE = Refusal("directory", 'cd="/etc": /etc is outside')
+CDS = {"sub": "/project/sub", "else": "/project/else", "/etc": OUTSIDE}
 
 
 def played(*texts: str, **given: Any) -> Play:
@@ -521,10 +523,10 @@ def test_then_may_lead_on_and_a_circle_of_it_fails() -> None:
         ({"TWICE.md": 1}, "TWICE", Landing("TWICE.md")),
         ({"TWICE.md": 2}, "TWICE", Landing("N.md", "TWICE.md")),
         ({"ROUND.md": 1}, "ROUND", Landing("TRIP.md", "ROUND.md")),
-        ({}, "WORKR", Problem("there is no state `WORKR`", "did you mean `WORKER.md`?")),
+        ({}, "WORKR", Refusal("unknown_state", "there is no state `WORKR`", "did you mean `WORKER.md`?")),
     ],
 )
-def test_where_an_agent_lands(visits: dict[str, int], target: str, landing: Landing | Problem) -> None:
+def test_where_an_agent_lands(visits: dict[str, int], target: str, landing: Landing | Refusal) -> None:
     assert transitions.land(Play(FILES).workspace, visits, target) == landing
 
 
@@ -613,7 +615,7 @@ def test_a_name_that_is_a_path_is_refused_wherever_it_comes_from(name: str) -> N
 
 @pytest.mark.parametrize("text", ["<reset cd='/etc'>A</reset>", "<fork next='N' cd='/etc'>A</fork>"])
 def test_a_directory_outside_is_refused_with_the_words_of_who_looked(text: str) -> None:
-    assert refusal(text) == ('cd="/etc": /etc lies outside', "")
+    assert refusal(text) == (OUTSIDE.reason, "")
 
 
 def test_a_directory_nobody_looked_for_is_refused() -> None:
@@ -622,7 +624,7 @@ def test_a_directory_nobody_looked_for_is_refused() -> None:
 
 def test_more_agents_than_allowed_are_refused_and_none_is_made() -> None:
     assert refusal("<fork>A</fork><fork>A</fork><wait>N</wait>", max_agents=2) == (
-        "2 more agents would be more than max_agents (2)",
+        "2 more agents would exceed max_agents (2)",
         "",
     )
 

@@ -16,6 +16,7 @@ from raymond.backends import replies, scripted
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.faces import errors as lines_module
 from raymond.language import lint, tags, workflow
+from raymond.language.refusal import Refusal
 from raymond.machine.events import (
     AgentCalled,
     AgentMoved,
@@ -278,7 +279,7 @@ def built(body: str) -> list[Diagnostic]:
 def test_a_prompt_in_the_page_for_authors_is_right(body: str) -> None:
     said = [tags.transition(tag) for tag in tags.scan(body)]
     assert said or "{{transitions}}" in body
-    assert [one for one in said if isinstance(one, tags.Refused)] == []
+    assert [one for one in said if isinstance(one, Refusal)] == []
     # The states around a snippet are not on the page.
     assert [found for found in built(body) if found.id != "missing-target"] == []
 

@@ -4,10 +4,13 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from raymond.language.tags import Fork, Goto, Reset, Transition
+from raymond.language.refusal import Refusal
+from raymond.language.tags import Fork, Goto, Reset
 from raymond.machine.events import AgentFailed, AgentStarted, RunStarted
 from raymond.machine.run import Run
 from raymond.steps.working_directory import allowed, directories
@@ -29,7 +32,7 @@ def repository(path: Path) -> Path:
     return path
 
 
-def resolved(cwd: Path, cd: str, *, base: Path | None = None, roots: list[str] | None = None) -> str:
+def resolved(cwd: Path, cd: str, *, base: Path | None = None, roots: list[str] | None = None) -> Any:
     """What becomes of one `cd` of an agent that stands in `base`."""
     start = RunStarted(
         workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(cwd), roots=roots or []
@@ -76,33 +79,35 @@ def test_only_what_asks_for_a_directory_is_looked_at(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert resolved(tmp_path, "nowhere") == f'!cd="nowhere": there is no directory {tmp_path}/nowhere'
-    assert resolved(tmp_path, "file") == f'!cd="file": there is no directory {tmp_path}/file'
+    assert resolved(tmp_path, "nowhere") == Refusal(
+        "directory", f'cd="nowhere": there is no directory {tmp_path}/nowhere'
+    )
+    assert resolved(tmp_path, "file") == Refusal("directory", f'cd="file": there is no directory {tmp_path}/file')
 
 
 def test_a_path_with_nul_is_refused(tmp_path: Path) -> None:
-    assert resolved(tmp_path, "a\0b") == "!cd is no path: it contains NUL"
+    assert resolved(tmp_path, "a\0b") == Refusal("directory", "`cd` is not a path: it contains a NUL")
 
 
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     long = "x" * 5000
-    assert resolved(tmp_path, long) == f'!cd="{long}": there is no directory {tmp_path}/{long}'
+    assert resolved(tmp_path, long) == Refusal("directory", f'cd="{long}": there is no directory {tmp_path}/{long}')
 
 
 @pytest.mark.parametrize("cd", ["..", "/", "/etc", "a/../.."])
 def test_a_directory_outside_is_refused(tmp_path: Path, cd: str) -> None:
     home = tmp_path / "home"
     (home / "a").mkdir(parents=True)
-    assert resolved(home, cd) == (
-        f'!cd="{cd}": {os.path.realpath(home / cd)} lies neither in {home}, '
-        "nor in a worktree of its repository, nor under the `roots`"
+    assert resolved(home, cd) == Refusal(
+        "directory",
+        f'cd="{cd}": {os.path.realpath(home / cd)} is outside {home}, the repository\'s worktrees and `roots`',
     )
 
 
 def test_a_neighbour_whose_name_begins_the_same_is_outside(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home-of-another").mkdir()
-    assert resolved(tmp_path / "home", "../home-of-another").startswith("!")
+    assert resolved(tmp_path / "home", "../home-of-another").kind == "directory"
 
 
 def test_a_link_that_leads_out_is_refused_and_one_that_stays_is_followed(tmp_path: Path) -> None:
@@ -111,7 +116,7 @@ def test_a_link_that_leads_out_is_refused_and_one_that_stays_is_followed(tmp_pat
     (tmp_path / "outside").mkdir()
     (home / "out").symlink_to("../outside")
     (home / "in").symlink_to("a")
-    assert resolved(home, "out").startswith(f'!cd="out": {tmp_path}/outside lies neither in {home},')
+    assert resolved(home, "out").reason.startswith(f'cd="out": {tmp_path}/outside is outside {home},')
     assert resolved(home, "in") == f"{home}/a"
 
 
@@ -126,7 +131,7 @@ def test_roots_open_further_directories(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
     roots = [f"{tmp_path}/other"]
     assert resolved(tmp_path / "home", "../other/deep", roots=roots) == f"{tmp_path}/other/deep"
-    assert resolved(tmp_path / "home", "../third", roots=roots).startswith("!")
+    assert resolved(tmp_path / "home", "../third", roots=roots).kind == "directory"
     assert resolved(tmp_path / "home", "/etc", roots=["/"]) == "/etc"
 
 
@@ -141,20 +146,20 @@ def test_worktrees_of_the_repository_are_open_from_each_of_them(tmp_path: Path) 
     for start in (repo, tmp_path / "one", tmp_path / "one" / "sub"):
         for goal in (repo, tmp_path / "one", tmp_path / "two", tmp_path / "one" / "sub"):
             assert resolved(start, str(goal)) == str(goal)
-    assert resolved(repo, str(tmp_path)).startswith("!")
+    assert resolved(repo, str(tmp_path)).kind == "directory"
 
 
 def test_a_worktree_of_another_repository_is_outside(tmp_path: Path) -> None:
     repo, other = repository(tmp_path / "repo"), repository(tmp_path / "other")
     git(other, "worktree", "add", "-q", "../theirs")
-    assert resolved(repo, "../theirs").startswith("!")
-    assert resolved(repo, "../other").startswith("!")
+    assert resolved(repo, "../theirs").kind == "directory"
+    assert resolved(repo, "../other").kind == "directory"
 
 
 def test_a_worktree_made_while_the_run_goes_on_is_open(tmp_path: Path) -> None:
     repo = repository(tmp_path / "repo")
     (tmp_path / "late").mkdir()
-    assert resolved(repo, "../late").startswith("!")
+    assert resolved(repo, "../late").kind == "directory"
     (tmp_path / "late").rmdir()
     git(repo, "worktree", "add", "-q", "../late")
     assert resolved(repo, "../late") == f"{tmp_path}/late"
@@ -172,7 +177,7 @@ def test_a_submodule_is_a_repository_of_its_own(tmp_path: Path) -> None:
     inner, outer = repository(tmp_path / "inner"), repository(tmp_path / "outer")
     git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "part")
     assert resolved(outer, "part") == f"{outer}/part"
-    assert resolved(outer / "part", "..").startswith("!")
+    assert resolved(outer / "part", "..").kind == "directory"
 
 
 def test_without_a_repository_there_are_no_worktrees(tmp_path: Path) -> None:
@@ -223,8 +228,7 @@ def test_a_script_that_asks_for_a_directory_outside_fails_with_the_reason(room: 
     (room.path / "out").symlink_to(room.path.parent)
     ran = room.drive({"START.sh": "echo '<reset cd=\"out\">START</reset>'"})
     assert refusal(ran) == (
-        f'cd="out": {room.path.parent} lies neither in {room.path}, nor in a worktree of its repository, '
-        "nor under the `roots`"
+        f'cd="out": {room.path.parent} is outside {room.path}, the repository\'s worktrees and `roots`'
     )
 
 

@@ -11,10 +11,10 @@ from raymond.store import journal
 from raymond.store.project import Project, find
 
 if TYPE_CHECKING:
+    from raymond.language.refusal import Refusal
     from raymond.machine.events import Event
     from raymond.machine.requests import Request
     from raymond.machine.run import Run
-    from raymond.machine.transitions import Problem
     from raymond.machine.workspace import Workspace
 
 
@@ -46,7 +46,7 @@ def project() -> Project:
     return found
 
 
-def _refuse(problem: "Problem | None") -> None:
+def _refuse(problem: "Refusal | None") -> None:
     if problem:
         raise UsageError(problem.reason, hint=problem.hint)
 

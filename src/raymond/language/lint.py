@@ -13,9 +13,10 @@ from raymond.errors import Diagnostic
 from raymond.language import frontmatter, tags
 from raymond.language.allowed_transitions import FIELDS, STATE_FIELDS, TIMES
 from raymond.language.frontmatter import Mark, Path
+from raymond.language.refusal import Refusal
 from raymond.language.scanner import Tag, read_opening
 from raymond.language.settings import SETTINGS_FILE
-from raymond.language.workflow import State, Unresolved, Workflow, extension, mark_of, resolve
+from raymond.language.workflow import FINDINGS, State, Workflow, extension, mark_of, resolve
 
 ERRORS = frozenset(
     "no-entry ambiguous-entry bad-frontmatter unknown-key bad-value missing-target ambiguous-target wrong-platform"
@@ -152,8 +153,8 @@ def _resolve(workflow: Workflow, name: str, mark: Mark) -> Iterator[Diagnostic]:
     if "{{" in name or _PLACEHOLDER.fullmatch(name):
         return
     found = resolve(workflow, name)
-    if isinstance(found, Unresolved):
-        yield frontmatter.diagnose(mark, found.id, found.reason, found.hint)
+    if isinstance(found, Refusal):
+        yield frontmatter.diagnose(mark, FINDINGS[found.kind], found.reason, found.hint)
 
 
 def _script(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
@@ -231,9 +232,8 @@ def _refused(state: State, tag: Tag) -> Iterator[Diagnostic]:
     if tag.name == "fork" and not plain.get("next"):
         plain["next"] = "NEXT.md"
     found = tags.transition(msgspec.structs.replace(tag, attributes=plain))
-    if isinstance(found, tags.Refused):
-        id = found.kind if found.kind in ERRORS else "bad-value"
-        yield frontmatter.diagnose(_spot(state, tag), id, found.reason, found.hint)
+    if isinstance(found, Refusal):
+        yield frontmatter.diagnose(_spot(state, tag), "bad-value", found.reason, found.hint)
 
 
 def _mismatches(state: State, forks: list[Tag]) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from raymond.language import frontmatter, tags
 from raymond.language.allowed_transitions import NEEDED, Allowed, bare, make, matches, show, write
 from raymond.language.frontmatter import Document, Mark, Path
 from raymond.language.policy_keys import KEYS, Evaluator
+from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
 
 __all__ = ["Allowed", "Evaluator", "Parsed", "Policy", "bare", "check", "implicit", "instructions", "parse", "permit"]
@@ -93,8 +94,8 @@ def check(document: Document, *, known: Sequence[str] = ()) -> dict[str, Any]:
     return fields
 
 
-def permit(policy: Policy, transitions: Sequence[Transition]) -> str | None:
-    """None when the policy allows these; else one sentence that says what was asked and what is allowed."""
+def permit(policy: Policy, transitions: Sequence[Transition]) -> Refusal | None:
+    """None when the policy allows these; else what was asked and what is allowed."""
     if not policy.allowed_transitions:
         return None
     forks = [one for one in transitions if isinstance(one, tags.Fork)]
@@ -106,7 +107,7 @@ def permit(policy: Policy, transitions: Sequence[Transition]) -> str | None:
             continue
         if not any(matches(allowed, one, after) for allowed in policy.allowed_transitions):
             allowed = ", ".join(f"`{line}`" for line in instructions(policy).splitlines())
-            return f"`{show(one)}` is not allowed here; allowed: {allowed}"
+            return Refusal("not_allowed", f"`{show(one)}` is not allowed here; allowed: {allowed}")
     return None
 
 

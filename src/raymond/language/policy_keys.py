@@ -11,6 +11,7 @@ from raymond import durations
 from raymond.language import frontmatter, tags
 from raymond.language.allowed_transitions import FIELDS, TIMES, Allowed
 from raymond.language.frontmatter import Document, Path
+from raymond.language.refusal import Refusal
 
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_DENIED = ("count", "pause")
@@ -196,7 +197,7 @@ def _verdict(document: Document, path: Path, value: str | None) -> None:
     if value is None or value == "keep":
         return
     found = tags.scan(value)
-    if len(found) != 1 or isinstance(tags.transition(found[0]), tags.Refused):
+    if len(found) != 1 or isinstance(tags.transition(found[0]), Refusal):
         _bad(document, path, f"`{value}` is neither `keep` nor a transition", "write it like <goto>FIX.md</goto>")
 
 

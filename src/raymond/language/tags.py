@@ -6,6 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from raymond import durations
+from raymond.language.refusal import Refusal
 from raymond.language.scanner import LIMIT as LIMIT
 from raymond.language.scanner import NAMES as NAMES
 from raymond.language.scanner import Scanner
@@ -125,21 +126,11 @@ class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True
 Transition: TypeAlias = Goto | Reset | Call | Function | Fork | Wait | Ask | Result
 
 
-class Refused(Struct, frozen=True):
-    """Why an output cannot be taken."""
-
-    kind: str
-    """`none`: no transition; `several`: too many, or at odds; `malformed`; `long`: a payload over the limit."""
-    reason: str
-    hint: str = ""
-    """What would be right."""
-
-
 class Reading(Struct, frozen=True):
     """What an output says: transitions, or why it was refused."""
 
     transitions: tuple[Transition, ...] = ()
-    refused: Refused | None = None
+    refused: Refusal | None = None
     prints: tuple[str, ...] = ()
     """Payloads of <print> that `feed` had not returned yet."""
 
@@ -191,7 +182,7 @@ class _FullReader:
         self._prints: list[str] = []
         self._plain = _Kept(limit, script)
         self._quoted = _Kept(limit, script)
-        self._wrong: Refused | None = None
+        self._wrong: Refusal | None = None
 
     def feed(self, text: str) -> list[str]:
         self._scanner.feed(text)
@@ -202,7 +193,7 @@ class _FullReader:
         self._scanner.close()
         prints, self._prints = tuple(self._prints), []
         said = self._decide()
-        if isinstance(said, Refused):
+        if isinstance(said, Refusal):
             return Reading(refused=said, prints=prints)
         return Reading(said, prints=prints)
 
@@ -220,7 +211,7 @@ class _FullReader:
             else:
                 self._prints.append(_trim(tag.body))
 
-    def _decide(self) -> tuple[Transition, ...] | Refused:
+    def _decide(self) -> tuple[Transition, ...] | Refusal:
         if self._scanner.long:
             return _long(f"the text of <{self._scanner.long}>")
         if self._wrong:
@@ -241,7 +232,7 @@ class _Kept:
         self.others: list[str] = []
         """Names of the first two that are no forks."""
         self.shown: list[str] = []
-        self.said: list[Transition | Refused] = []
+        self.said: list[Transition | Refusal] = []
         """Made as the tags come: while a script still runs, this costs nobody anything."""
         self.long = False
         self._room = limit
@@ -287,16 +278,16 @@ def scan(text: str) -> list[Tag]:
     return found
 
 
-def transition(tag: Tag, *, script: bool = False) -> Transition | Refused:
+def transition(tag: Tag, *, script: bool = False) -> Transition | Refusal:
     """What `tag` says, or what is wrong with it."""
     wrong = _misattributed(tag) or _incomplete(tag)
     if wrong:
         return wrong
     built = _build(tag, script)
-    return built or Refused("none", f"<{tag.name}> is no transition", _ONE)
+    return built or Refusal("none", f"<{tag.name}> is no transition", _ONE)
 
 
-def _settle(kept: _Kept) -> tuple[Transition, ...] | Refused:
+def _settle(kept: _Kept) -> tuple[Transition, ...] | Refusal:
     if kept.at_odds():
         return _several(kept)
     if kept.long:
@@ -304,7 +295,7 @@ def _settle(kept: _Kept) -> tuple[Transition, ...] | Refused:
     forks: list[Fork] = []
     rest: list[Transition] = []
     for said in kept.said:
-        if isinstance(said, Refused):
+        if isinstance(said, Refusal):
             return said
         if isinstance(said, Fork):
             forks.append(said)
@@ -313,51 +304,51 @@ def _settle(kept: _Kept) -> tuple[Transition, ...] | Refused:
     return _disagreement(forks, kept) or (*forks, *rest)
 
 
-def _disagreement(forks: list[Fork], kept: _Kept) -> Refused | None:
+def _disagreement(forks: list[Fork], kept: _Kept) -> Refusal | None:
     """Where the agent that forks goes on must be said once."""
     nexts = list(dict.fromkeys(fork.next for fork in forks))
     if forks and kept.others:
         return _contradiction(kept.others[0]) if any(nexts) else None
     if "" in nexts:
         reason = "a <fork> needs `next`, or one <goto> or <wait> beside it"
-        return Refused("malformed", reason, _form("fork", forks[nexts.index("")].target))
+        return Refusal("incomplete", reason, _form("fork", forks[nexts.index("")].target))
     if len(nexts) > 1:
         reason = f"the forks of the output disagree on `next`: {_cut(nexts[0])} and {_cut(nexts[1])}"
-        return Refused("several", reason, "give all of them the same `next`")
+        return Refusal("several", reason, "give all of them the same `next`")
     return None
 
 
-def _contradiction(other: str) -> Refused:
+def _contradiction(other: str) -> Refusal:
     reason = f"the output has a <fork> with `next` and a <{other}>, which both say where to go on"
-    return Refused("several", reason, f"leave out `next` in each <fork>, or the <{other}>")
+    return Refusal("several", reason, f"leave out `next` in each <fork>, or the <{other}>")
 
 
-def _none(quoted: int, unclosed: str) -> Refused:
+def _none(quoted: int, unclosed: str) -> Refusal:
     if unclosed:
-        return Refused("none", f"the output has no transition; its <{unclosed}> is never closed", _form(unclosed))
+        return Refusal("none", f"the output has no transition; its <{unclosed}> is never closed", _form(unclosed))
     if quoted:
         reason = f"the output has no transition; the {_number(quoted)} in code or comments do not count"
-        return Refused("none", reason, "write the one that is meant outside of code and comments")
-    return Refused("none", "the output has no transition", _ONE)
+        return Refusal("none", reason, "write the one that is meant outside of code and comments")
+    return Refusal("none", "the output has no transition", _ONE)
 
 
-def _several(kept: _Kept) -> Refused:
+def _several(kept: _Kept) -> Refusal:
     if kept.others not in _BESIDE_FORKS:
         shown = kept.shown if kept.count <= 3 else [*kept.shown[:2], f"{kept.count - 2} more"]
         listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
-        return Refused("several", f"the output has {_number(kept.count)} transitions: {listed}", _ONE)
-    return Refused("several", f"the output has more than {MOST_FORKS} forks", "fork fewer agents at once")
+        return Refusal("several", f"the output has {_number(kept.count)} transitions: {listed}", _ONE)
+    return Refusal("several", f"the output has more than {MOST_FORKS} forks", "fork fewer agents at once")
 
 
-def _long(what: str) -> Refused:
-    return Refused("long", f"{what} is longer than 8 MiB", "write it to a file and hand on the name of the file")
+def _long(what: str) -> Refusal:
+    return Refusal("too_long", f"{what} is longer than 8 MiB", "write it to a file and hand on the name of the file")
 
 
-def _misattributed(tag: Tag) -> Refused | None:
+def _misattributed(tag: Tag) -> Refusal | None:
     """What is wrong with the names of the attributes."""
     if tag.twice:
         reason = f"<{tag.name}> has the attribute `{_cut(tag.twice)}` twice"
-        return Refused("malformed", reason, f"give `{_cut(tag.twice)}` once")
+        return Refusal("attribute", reason, f"give `{_cut(tag.twice)}` once")
     for name in tag.attributes:
         if name not in _ATTRIBUTES[tag.name]:
             wrong = _not_a_variable(name) if tag.name == "fork" else _unknown(tag.name, name)
@@ -366,42 +357,42 @@ def _misattributed(tag: Tag) -> Refused | None:
     return None
 
 
-def _not_a_variable(name: str) -> Refused | None:
+def _not_a_variable(name: str) -> Refusal | None:
     if name in BUILT_IN:
-        return Refused("malformed", f"<fork> cannot set `{name}`, a built-in variable", "choose another name")
+        return Refusal("attribute", f"<fork> cannot set `{name}`, a built-in variable", "choose another name")
     if _VARIABLE.fullmatch(name):
         return None
     reason = f"<fork> cannot set a variable `{_cut(name)}`"
-    return Refused("malformed", reason, "use letters, digits and _ in the name, no digit first")
+    return Refusal("attribute", reason, "use letters, digits and _ in the name, no digit first")
 
 
-def _unknown(tag: str, name: str) -> Refused:
+def _unknown(tag: str, name: str) -> Refusal:
     from difflib import get_close_matches
 
     known = _ATTRIBUTES[tag]
     reason = f"<{tag}> has no attribute `{_cut(name)}`"
     if not known:
-        return Refused("malformed", reason, _form(tag))
+        return Refusal("attribute", reason, _form(tag))
     meant = get_close_matches(name[:_WIDTH], known, 1)
     takes = f"<{tag}> takes {', '.join(f'`{one}`' for one in known)}"
-    return Refused("malformed", reason, f"did you mean `{meant[0]}`? {takes}" if meant else takes)
+    return Refusal("attribute", reason, f"did you mean `{meant[0]}`? {takes}" if meant else takes)
 
 
-def _incomplete(tag: Tag) -> Refused | None:
+def _incomplete(tag: Tag) -> Refusal | None:
     """What is missing, or is no length of time."""
     has, body = tag.attributes, tag.body.strip()
     required = _REQUIRED.get(tag.name)
     if required and not has.get(required, "").strip():
-        return Refused("malformed", f"<{tag.name}> needs `{required}`", _form(tag.name, body))
+        return Refusal("incomplete", f"<{tag.name}> needs `{required}`", _form(tag.name, body))
     if not body and tag.name not in ("result", "print"):
         what = "question" if tag.name == "ask" else "target"
-        return Refused("malformed", f"<{tag.name}> has no {what}", _form(tag.name))
+        return Refusal("incomplete", f"<{tag.name}> has no {what}", _form(tag.name))
     for name in ("after", "timeout"):
         if name in has and name in _ATTRIBUTES[tag.name] and not _is_time(name, has[name]):
             reason = f"`{_cut(has[name])}` in `{name}` is no length of time"
-            return Refused("malformed", reason, f'{name}="5m"')
+            return Refusal("value", reason, f'{name}="5m"')
     if "timeout_next" in has and "timeout" not in has and tag.name != "fork":
-        return Refused("malformed", f"<{tag.name}> has `timeout_next` without `timeout`", 'add timeout="5m"')
+        return Refusal("incomplete", f"<{tag.name}> has `timeout_next` without `timeout`", 'add timeout="5m"')
     return None
 
 

@@ -12,9 +12,10 @@ from raymond.language import frontmatter, policy
 from raymond.language.allowed_transitions import EXTENSIONS, bare
 from raymond.language.frontmatter import Mark, Path
 from raymond.language.policy import Policy
+from raymond.language.refusal import Refusal, RefusalKind
 from raymond.language.settings import SETTINGS_FILE, Settings, read_settings, slug
 
-__all__ = ["Settings", "State", "Unresolved", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
+__all__ = ["Settings", "State", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
 _NOT_STATES = frozenset({"readme.md", "changelog.md", "claude.md", "agents.md"})
 _UNSAFE = re.compile(r"\A\.|[/\\\0]|\A[A-Za-z]:")
 _ENTRIES = ("1_START", "START")
@@ -53,12 +54,13 @@ class Workflow(Struct):
     """Every target that has led to a state -> that state."""
 
 
-class Unresolved(Struct, frozen=True):
-    """A name that leads to no state."""
-
-    id: str
-    reason: str
-    hint: str
+FINDINGS: dict[RefusalKind, str] = {
+    "unknown_state": "missing-target",
+    "ambiguous_state": "ambiguous-target",
+    "wrong_platform": "wrong-platform",
+    "unsafe_name": "unsafe-target",
+}
+"""The finding that reports each reason why a name leads to no state."""
 
 
 def build(
@@ -88,7 +90,7 @@ def build(
     return workflow
 
 
-def resolve(workflow: Workflow, target: str) -> str | Unresolved:
+def resolve(workflow: Workflow, target: str) -> str | Refusal:
     """The state that `target` names, with its extension."""
     state = workflow.names.get(target)
     if state:
@@ -99,9 +101,9 @@ def resolve(workflow: Workflow, target: str) -> str | Unresolved:
     return found
 
 
-def _resolve(workflow: Workflow, target: str) -> str | Unresolved:
+def _resolve(workflow: Workflow, target: str) -> str | Refusal:
     if _UNSAFE.search(target):
-        return Unresolved("unsafe-target", f"`{target}` is no name of a state", "name a state of this workflow")
+        return Refusal("unsafe_name", f"`{target}` is no name of a state", "name a state of this workflow")
     if target in workflow.states:
         return target if extension(target) in workflow.runnable else _foreign(workflow, [target])
     found = [] if extension(target) else [target + end for end in EXTENSIONS if target + end in workflow.states]
@@ -110,10 +112,10 @@ def _resolve(workflow: Workflow, target: str) -> str | Unresolved:
         return here[0]
     if here:
         hint = f"write the extension: {_either(here)}"
-        return Unresolved("ambiguous-target", f"`{target}` could be {_either(here)}", hint)
+        return Refusal("ambiguous_state", f"`{target}` could be {_either(here)}", hint)
     if found:
         return _foreign(workflow, found)
-    return Unresolved("missing-target", f"there is no state `{target}`", _meant(target, workflow.states))
+    return Refusal("unknown_state", f"there is no state `{target}`", _meant(target, workflow.states))
 
 
 @lru_cache(maxsize=4096)
@@ -154,7 +156,8 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
         found = resolve(workflow, entry)
         if isinstance(found, str):
             return found
-        return _no_entry(workflow, "no-entry" if found.id == "missing-target" else found.id, found.reason, found.hint)
+        id = "no-entry" if found.kind == "unknown_state" else FINDINGS[found.kind]
+        return _no_entry(workflow, id, found.reason, found.hint)
     starts = [name for name in workflow.states if bare(name) in _ENTRIES]
     candidates = starts or list(workflow.states)
     here = [name for name in candidates if extension(name) in workflow.runnable]
@@ -162,7 +165,7 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
         return here[0]
     if candidates and not here and (starts or len(candidates) == 1):
         foreign = _foreign(workflow, candidates)
-        return _no_entry(workflow, foreign.id, foreign.reason, foreign.hint)
+        return _no_entry(workflow, FINDINGS[foreign.kind], foreign.reason, foreign.hint)
     if starts:
         reason = f"{_join(here, 'and')} could all start" if len(here) > 2 else f"both {_join(here, 'and')} could start"
         return _no_entry(workflow, "ambiguous-entry", reason, f"keep one, or start one: {workflow.name}/{here[0]}")
@@ -178,11 +181,11 @@ def _no_entry(workflow: Workflow, id: str, message: str, hint: str) -> str:
     return ""
 
 
-def _foreign(workflow: Workflow, names: list[str]) -> Unresolved:
+def _foreign(workflow: Workflow, names: list[str]) -> Refusal:
     needs = {".bat": "Windows", ".sh": "bash", ".ps1": "PowerShell (pwsh)"}
     what = _join(sorted({needs.get(extension(name), extension(name)) for name in names}), "or")
     reason = f"{_join(names, 'and')} cannot run on this machine ({workflow.platform})"
-    return Unresolved("wrong-platform", reason, f"it needs {what}; or add `{bare(names[0])}.py`, which runs everywhere")
+    return Refusal("wrong_platform", reason, f"it needs {what}; or add `{bare(names[0])}.py`, which runs everywhere")
 
 
 def _runnable(platform: str) -> frozenset[str]:

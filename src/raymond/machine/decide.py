@@ -23,6 +23,7 @@ from typing import Any, assert_never
 from raymond import durations
 from raymond.language import policy
 from raymond.language.policy import Policy
+from raymond.language.refusal import Refusal
 from raymond.language.tags import Reading, Transition
 from raymond.machine import budget, failures, transitions
 from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, backend_of
@@ -47,7 +48,6 @@ from raymond.machine.events import (
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
 from raymond.machine.run import Run, pool_of, shut
 from raymond.machine.schedule import over_at, reached
-from raymond.machine.transitions import Problem
 from raymond.machine.workspace import Workspace
 
 
@@ -137,7 +137,7 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
         return _pause_denied(run, agent, input)
     if not problem:
         follow = transitions.follow(run, workspace, agent, asked, time=input.time, directories=input.directories)
-        if not isinstance(follow, Problem):
+        if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
             return [done, *_opened(run, agent), *follow]
@@ -155,11 +155,10 @@ def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:
     return reading.transitions
 
 
-def _forbidden(rules: Policy, reading: Reading, asked: tuple[Transition, ...]) -> Problem | None:
+def _forbidden(rules: Policy, reading: Reading, asked: tuple[Transition, ...]) -> Refusal | None:
     if reading.refused and not asked:
-        return Problem(reading.refused.reason, reading.refused.hint)
-    refusal = policy.permit(rules, asked)
-    return Problem(refusal) if refusal else None
+        return reading.refused
+    return policy.permit(rules, asked)
 
 
 def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
@@ -178,7 +177,7 @@ def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
     return [refused, *_opened(run, agent), AgentPaused(agent=agent.id, reason=why)]
 
 
-def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem: Problem) -> list[Event]:
+def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem: Refusal) -> list[Event]:
     spent = cost_of(input.spent, input.denied)
     overspent = budget.spent(policy_of(workspace, agent.state), agent, input.spent.cost)
     if agent.pool != SCRIPTS and agent.reminders < failures.REMINDERS and not overspent:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from raymond.language.refusal import Refusal
 from raymond.language.tags import Reading
 from raymond.machine.events import ZERO
 
@@ -47,8 +48,8 @@ class Output(Struct, frozen=True, kw_only=True):
     session: str = ""
     denied: tuple[str, ...] = ()
     """What would allow the tools that were refused."""
-    directories: Mapping[str, str] = {}
-    """Every `cd` that is `meant` -> the absolute directory, or "!" and why it is refused."""
+    directories: Mapping[str, str | Refusal] = {}
+    """Every `cd` that is `meant` -> the absolute directory, or why it is refused."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):

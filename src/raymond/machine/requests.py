@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from raymond.language.refusal import Refusal
 from raymond.machine import failures, transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
@@ -23,7 +24,6 @@ from raymond.machine.events import (
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
 from raymond.machine.schedule import reached
-from raymond.machine.transitions import Problem
 from raymond.machine.workspace import Workspace
 
 
@@ -50,15 +50,15 @@ def take(run: Run, workspace: Workspace, request: Request) -> list[Event]:
     if request.id in run.requests:
         return []
     follow = _follow(run, workspace, request)
-    if isinstance(follow, Problem):
+    if isinstance(follow, Refusal):
         return [RequestTaken(request=request.id, kind=request.kind, problem=follow.reason)]
     return [RequestTaken(request=request.id, kind=request.kind), *follow]
 
 
-def problem(run: Run, workspace: Workspace, request: Request) -> Problem | None:
+def problem(run: Run, workspace: Workspace, request: Request) -> Refusal | None:
     """Why `request` would be refused now."""
     follow = _follow(run, workspace, request)
-    return follow if isinstance(follow, Problem) else None
+    return follow if isinstance(follow, Refusal) else None
 
 
 def cut(run: Run, name: str, spent: Mapping[str, Any]) -> list[Event]:
@@ -102,11 +102,11 @@ def asking(run: Run) -> list[Agent]:
     return [agent for agent in run.agents.values() if agent.status == ASKING]
 
 
-def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | Problem:
+def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
     match request.kind:
         case "stop":
             if run.ended:
-                return Problem(f"{run.start.workflow_id} has ended")
+                return Refusal("run_ended", f"{run.start.workflow_id} has ended")
             return [] if run.stopped else [RunStopped(kind="stop", reason="stop was asked for")]
         case "limits":
             changed = LimitsChanged(
@@ -126,18 +126,17 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | P
             return _agent(run, workspace, request)
 
 
-def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | Problem:
+def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
     open_ones = asking(run)
     if request.agent:
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
     if not open_ones:
         what = f"{request.agent} is not asking anything" if request.agent else "no agent asks anything"
-        return Problem(what, f"raymond status {_id(run)} shows what its agents do")
+        return Refusal("not_asking", what, f"raymond status {_id(run)} shows what its agents do")
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
-        return Problem(
-            f"several agents ask: {names}", f"say which one: raymond answer {_id(run)} {open_ones[0].id} TEXT"
-        )
+        hint = f"say which one: raymond answer {_id(run)} {open_ones[0].id} TEXT"
+        return Refusal("several_asking", f"several agents ask: {names}", hint)
     return transitions.end_ask(workspace, run, open_ones[0], request.text)
 
 
@@ -145,34 +144,36 @@ def _id(run: Run) -> str:
     return run.start.workflow_id
 
 
-def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Problem:
+def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
     agent = run.agents.get(request.agent)
     if not agent:
-        return Problem(f"there is no agent {request.agent} left in {run.start.workflow_id}")
+        return Refusal("no_such_agent", f"there is no agent {request.agent} left in {run.start.workflow_id}")
     if agent.status == RUNNING and request.kind == "pause":
         return []  # its driver ends the step first
     if agent.status == RUNNING:
-        return Problem(f"{agent.id} is running", f"stop it first: raymond stop {_id(run)} --agent {agent.id}")
+        hint = f"stop it first: raymond stop {_id(run)} --agent {agent.id}"
+        return Refusal("agent_running", f"{agent.id} is running", hint)
     match request.kind:
         case "pause":
             if agent.status in (FAILED, PAUSED):
-                return Problem(f"{agent.id} {'has failed' if agent.status == FAILED else 'is paused'} already")
+                already = "has failed" if agent.status == FAILED else "is paused"
+                return Refusal("agent_status", f"{agent.id} {already} already")
             if agent.status in (ASKING, WAITING):
                 # Tried again, it would repeat the step that asked or forked.
-                return Problem(f"{agent.id} is {agent.status}: it starts nothing by itself")
+                return Refusal("agent_status", f"{agent.id} is {agent.status}: it starts nothing by itself")
             return [AgentPaused(agent=agent.id, reason="paused by a person")]
         case "retry":
             if agent.status not in (FAILED, PAUSED):
-                return Problem(f"{agent.id} is {agent.status}, not failed or paused")
+                return Refusal("agent_status", f"{agent.id} is {agent.status}, not failed or paused")
             return [AgentRetried(agent=agent.id, fresh=request.fresh)]
         case "move":
             landing = transitions.land(workspace, {}, request.state)
-            if isinstance(landing, Problem):
+            if isinstance(landing, Refusal):
                 return landing
             return [AgentMoved(agent=agent.id, tag="moved", state=landing.state, input=request.text)]
         case "result":
             return transitions.finish(workspace, run, agent, request.text)
         case _:
             if agent.status == FAILED:
-                return Problem(f"{agent.id} has failed already")
+                return Refusal("agent_status", f"{agent.id} has failed already")
             return transitions.give_up(workspace, run, agent, "given up", request.text or "given up by a person")

@@ -6,8 +6,9 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.language.refusal import Refusal
 from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
-from raymond.language.workflow import Unresolved, resolve
+from raymond.language.workflow import resolve
 from raymond.machine import prompts
 from raymond.machine.agent import FAILED, WAITING, Agent, backend_of
 from raymond.machine.events import (
@@ -28,13 +29,6 @@ from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
 
-class Problem(Struct, frozen=True):
-    """Why something asked for is refused, and what would be right."""
-
-    reason: str
-    hint: str = ""
-
-
 class Landing(Struct, frozen=True):
     """Where a move ends up; `instead_of` names the state whose visits were used up."""
 
@@ -49,38 +43,43 @@ def follow(
     asked: Sequence[Transition],
     *,
     time: float,
-    directories: Mapping[str, str],
-) -> list[Event] | Problem:
+    directories: Mapping[str, str | Refusal],
+) -> list[Event] | Refusal:
     """The events of a permitted transition, or why it cannot be."""
     asked = [_rendered(run, workspace, agent, one) for one in asked]
     forks = [one for one in asked if isinstance(one, Fork)]
-    problem = _misnamed(workspace, asked) or _misplaced(asked, directories) or _crowded(run, len(forks))
-    problem = problem or _polluting(run, workspace, agent, asked) or _unnamable(asked)
-    if problem:
-        return problem
+    if misnamed := _misnamed(workspace, asked):
+        return misnamed
+    places = _places(asked, directories)
+    if isinstance(places, Refusal):
+        return places
+    refusal = _crowded(run, len(forks)) or _polluting(run, workspace, agent, asked) or _unnamable(asked)
+    if refusal:
+        return refusal
     last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
-    moved = _move(run, workspace, agent, last, tag, time, directories, len(forks))
+    moved = _move(run, workspace, agent, last, tag, time, places, len(forks))
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
         return moved  # nobody is forked by a visit that fails: tried again, it would fork them again
-    return [*_forked(workspace, agent, forks, time, directories), *moved]
+    return [*_forked(workspace, agent, forks, time, places), *moved]
 
 
-def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition]) -> Problem | None:
+def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition]) -> Refusal | None:
     """A call where the backend cannot branch would write into the conversation of its caller."""
     if not any(isinstance(one, Call) for one in asked) or backend_of(agent.pool) not in run.start.in_place:
         return None
     if workspace.workflow.states[agent.state].policy.in_place:
         return None
-    return Problem("`<call>` cannot be used here: the conversation cannot branch", "use <function> instead")
+    return Refusal("in_place", "`<call>` cannot be used here: the conversation cannot branch", "use <function> instead")
 
 
-def _unnamable(asked: Sequence[Transition]) -> Problem | None:
+def _unnamable(asked: Sequence[Transition]) -> Refusal | None:
     """A model or an effort that no program could be told."""
     for one in asked:
         if isinstance(one, Function) and not f"{one.model or ''}{one.effort or ''}".isprintable():
-            return Problem("`model` and `effort` of `<function>` are plain names", "leave them out, or name a model")
+            reason = "`model` and `effort` of `<function>` must be plain names"
+            return Refusal("value", reason, "leave them out, or name a model")
     return None
 
 
@@ -117,7 +116,7 @@ def finish(workspace: Workspace, run: Run, agent: Agent, text: str) -> list[Even
         return [ended, *_parent(workspace, run, agent)]
     frame = agent.stack[-1]
     landing = land(workspace, frame.visits, frame.state)
-    if isinstance(landing, Problem):
+    if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
     return [AgentReturned(agent=agent.id, state=landing.state, result=text, instead_of=landing.instead_of)]
 
@@ -126,7 +125,7 @@ def end_wait(workspace: Workspace, run: Run, agent: Agent, *, timed_out: bool = 
     """All children of `agent` have ended, or the time is over."""
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
     landing = land(workspace, agent.visits or {}, target)
-    if isinstance(landing, Problem):
+    if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
     return [WaitEnded(agent=agent.id, state=landing.state, timed_out=timed_out, instead_of=landing.instead_of)]
 
@@ -135,7 +134,7 @@ def end_ask(workspace: Workspace, run: Run, agent: Agent, answer: str, *, timed_
     """A person answered, or nobody did in time."""
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
     landing = land(workspace, agent.visits or {}, target)
-    if isinstance(landing, Problem):
+    if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
     return [
         AskEnded(
@@ -148,20 +147,22 @@ def end_ask(workspace: Workspace, run: Run, agent: Agent, answer: str, *, timed_
     ]
 
 
-def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landing | Problem:
+def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landing | Refusal:
     """Where an agent that goes to `target` ends up, its visits counted."""
     seen: list[str] = []
     while True:
         state = resolve(workspace.workflow, target)
-        if isinstance(state, Unresolved):
-            return Problem(state.reason, state.hint)
+        if isinstance(state, Refusal):
+            return state
         rules = workspace.workflow.states[state].policy
         if not rules.max_visits or visits.get(state, 0) < rules.max_visits:
             return Landing(state, seen[0] if seen else "")
         if not rules.then:
-            return Problem(f"{state} was visited {rules.max_visits} times, which is its max_visits")
+            reason = f"{state} was visited {rules.max_visits} times, which is its max_visits"
+            return Refusal("visits", reason)
         if state in seen:
-            return Problem(f"the max_visits of {', '.join(seen)} are used up and `then` leads in a circle")
+            reason = f"the max_visits of {', '.join(seen)} are used up and `then` leads in a circle"
+            return Refusal("visits", reason)
         seen.append(state)
         target = rules.then
 
@@ -173,12 +174,12 @@ def _move(
     asked: Transition,
     tag: str,
     time: float,
-    directories: Mapping[str, str],
+    places: Mapping[str, str],
     forked: int,
 ) -> list[Event]:
     match asked:
         case Goto() | Reset():
-            return _go(run, workspace, agent, asked, tag, time, directories)
+            return _go(run, workspace, agent, asked, tag, time, places)
         case Call() | Function():
             return _go_into(run, workspace, agent, asked)
         case Wait():
@@ -200,10 +201,10 @@ def _go(
     asked: Goto | Reset,
     tag: str,
     time: float,
-    directories: Mapping[str, str],
+    places: Mapping[str, str],
 ) -> list[Event]:
     landing = land(workspace, agent.visits or {}, asked.target)
-    if isinstance(landing, Problem):
+    if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
     fresh = isinstance(asked, Reset)
     moved = AgentMoved(
@@ -212,7 +213,7 @@ def _go(
         state=landing.state,
         input=asked.input or "",
         fresh=fresh,
-        cwd=directories.get(asked.cd, "") if isinstance(asked, Reset) else "",
+        cwd=places.get(asked.cd, "") if isinstance(asked, Reset) else "",
         wake_at=time + asked.after if asked.after else ZERO,
         instead_of=landing.instead_of,
     )
@@ -221,7 +222,7 @@ def _go(
 
 def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Function) -> list[Event]:
     landing = land(workspace, {}, asked.target)
-    if isinstance(landing, Problem):
+    if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
     called = AgentCalled(
         agent=agent.id,
@@ -237,7 +238,7 @@ def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Functio
 
 def _wait(workspace: Workspace, run: Run, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
     landing = _rest(workspace, agent, asked.target, asked.timeout_next)
-    if isinstance(landing, Problem):
+    if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
     started = WaitStarted(
         agent=agent.id,
@@ -253,7 +254,7 @@ def _wait(workspace: Workspace, run: Run, agent: Agent, asked: Wait, time: float
 
 def _ask(workspace: Workspace, run: Run, agent: Agent, asked: Ask, time: float) -> list[Event]:
     landing = _rest(workspace, agent, asked.next, asked.timeout_next)
-    if isinstance(landing, Problem):
+    if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
     started = AskStarted(
         agent=agent.id,
@@ -265,17 +266,17 @@ def _ask(workspace: Workspace, run: Run, agent: Agent, asked: Ask, time: float) 
     return [started]
 
 
-def _rest(workspace: Workspace, agent: Agent, target: str, timeout_target: str) -> Landing | Problem:
+def _rest(workspace: Workspace, agent: Agent, target: str, timeout_target: str) -> Landing | Refusal:
     """Where a sleep will lead: known now, since nothing counts visits meanwhile."""
     landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Landing) and timeout_target:
         late = land(workspace, agent.visits or {}, timeout_target)
-        return late if isinstance(late, Problem) else landing
+        return late if isinstance(late, Refusal) else landing
     return landing
 
 
 def _forked(
-    workspace: Workspace, agent: Agent, forks: Iterable[Fork], time: float, directories: Mapping[str, str]
+    workspace: Workspace, agent: Agent, forks: Iterable[Fork], time: float, places: Mapping[str, str]
 ) -> Iterable[AgentStarted]:
     for number, fork in enumerate(forks, agent.forks + 1):
         state = _name(workspace, fork.target)
@@ -284,7 +285,7 @@ def _forked(
             agent=f"{agent.id}_{letters or 'agent'}{number}",
             state=state,
             parent=agent.id,
-            cwd=directories[fork.cd] if fork.cd else agent.cwd,
+            cwd=places[fork.cd] if fork.cd else agent.cwd,
             input=fork.input or "",
             variables=fork.variables,
             wake_at=time + fork.after if fork.after else ZERO,
@@ -317,12 +318,12 @@ def _rendered(run: Run, workspace: Workspace, agent: Agent, asked: Transition) -
     return asked if text == asked.input else replace(asked, input=text)
 
 
-def _misnamed(workspace: Workspace, asked: Iterable[Transition]) -> Problem | None:
+def _misnamed(workspace: Workspace, asked: Iterable[Transition]) -> Refusal | None:
     for one in asked:
         for target in _targets(one):
             state = resolve(workspace.workflow, target)
-            if isinstance(state, Unresolved):
-                return Problem(state.reason, state.hint)
+            if isinstance(state, Refusal):
+                return state
     return None
 
 
@@ -344,21 +345,24 @@ def _targets(asked: Transition) -> list[str]:
             assert_never(asked)
 
 
-def _misplaced(asked: Iterable[Transition], directories: Mapping[str, str]) -> Problem | None:
+def _places(asked: Iterable[Transition], directories: Mapping[str, str | Refusal]) -> dict[str, str] | Refusal:
+    """Every `cd` -> its absolute directory."""
+    places: dict[str, str] = {}
     for one in asked:
         if isinstance(one, (Fork, Reset)) and one.cd:
-            found = directories.get(one.cd, f'!cd="{one.cd}": nobody looked for it')
-            if found.startswith("!"):
-                return Problem(found[1:])
-    return None
+            found = directories.get(one.cd) or Refusal("directory", f'cd="{one.cd}": nobody looked for it')
+            if isinstance(found, Refusal):
+                return found
+            places[one.cd] = found
+    return places
 
 
-def _crowded(run: Run, more: int) -> Problem | None:
+def _crowded(run: Run, more: int) -> Refusal | None:
     if not more:
         return None
     most = run.start.max_agents
     main = run.agents.get("main")
     alive = len(run.agents) - run.failed - (main is not None and main.status != FAILED)
     if alive + more > most:
-        return Problem(f"{more} more agents would be more than max_agents ({most})")
+        return Refusal("too_many_agents", f"{more} more agents would exceed max_agents ({most})")
     return None

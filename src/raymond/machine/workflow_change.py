@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from raymond.errors import UsageError
-from raymond.language.workflow import Unresolved, Workflow, resolve
+from raymond.language.refusal import Refusal
+from raymond.language.workflow import Workflow, resolve
 from raymond.machine.agent import Agent
 from raymond.machine.events import WorkflowChanged
 from raymond.machine.run import Run
@@ -14,7 +15,7 @@ def change(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]
     names: dict[str, str] = {}
     for old, new in renamed.items():
         found = resolve(workflow, new)
-        if isinstance(found, Unresolved):
+        if isinstance(found, Refusal):
             raise UsageError(f"--map {old}={new}: {found.reason}", hint=found.hint)
         names[_full(run, old)] = found
     gone = {state: users for state, users in needed(run).items() if names.get(state, state) not in workflow.states}

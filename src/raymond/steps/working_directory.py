@@ -4,27 +4,27 @@ import os
 from collections.abc import Iterable
 from functools import lru_cache
 
+from raymond.language.refusal import Refusal
 from raymond.language.tags import Fork, Reset, Transition
 from raymond.machine.run import Run
 
 
-def directories(run: Run, base: str, asked: Iterable[Transition]) -> dict[str, str]:
-    """Every `cd` in `asked` -> its absolute directory, or "!" and why it is refused."""
+def directories(run: Run, base: str, asked: Iterable[Transition]) -> dict[str, str | Refusal]:
+    """Every `cd` in `asked` -> its absolute directory, or why it is refused."""
     return {one.cd: _resolve(run, base, one.cd) for one in asked if isinstance(one, (Fork, Reset)) and one.cd}
 
 
-def _resolve(run: Run, base: str, given: str) -> str:
+def _resolve(run: Run, base: str, given: str) -> str | Refusal:
     if "\0" in given:
-        return "!cd is no path: it contains NUL"
+        return Refusal("directory", "`cd` is not a path: it contains a NUL")
     path = os.path.realpath(os.path.join(base, given))
     if not os.path.isdir(path):
-        return f'!cd="{given}": there is no directory {path}'
+        return Refusal("directory", f'cd="{given}": there is no directory {path}')
     roots = allowed(run.start.cwd, tuple(run.start.roots))
     if any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots):
         return path
-    return (
-        f'!cd="{given}": {path} lies neither in {roots[0]}, nor in a worktree of its repository, nor under the `roots`'
-    )
+    reason = f'cd="{given}": {path} is outside {roots[0]}, the repository\'s worktrees and `roots`'
+    return Refusal("directory", reason)
 
 
 @lru_cache(maxsize=8)

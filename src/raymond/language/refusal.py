@@ -1,0 +1,42 @@
+"""Refusal: why something that was asked for cannot be done."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+RefusalKind: TypeAlias = Literal[
+    # What an output says.
+    "none",  # it has no transition
+    "several",  # it has too many transitions, or they contradict each other
+    "attribute",  # a tag has an attribute that it does not take, or has one twice
+    "incomplete",  # a tag lacks an attribute or its body
+    "value",  # an attribute has a value that it cannot have
+    "too_long",  # the text is over the limit
+    # Which state a name means.
+    "unknown_state",  # no state has that name
+    "ambiguous_state",  # several states have that name
+    "wrong_platform",  # the state cannot run on this machine
+    "unsafe_name",  # the name could point outside the workflow
+    # What a transition would do.
+    "not_allowed",  # the policy of the state does not allow it
+    "directory",  # `cd` leads nowhere, or outside
+    "too_many_agents",  # the forks would exceed max_agents
+    "in_place",  # a call where the conversation cannot branch
+    "visits",  # the state was visited max_visits times
+    # What a person asks of a run.
+    "run_ended",  # the run is over
+    "no_such_agent",  # no agent has that name, or it has ended
+    "not_asking",  # nobody is waiting for an answer
+    "several_asking",  # it is unclear whose question is answered
+    "agent_running",  # the agent has to be stopped first
+    "agent_status",  # this cannot be asked of an agent with that status
+]
+
+
+class Refusal(Struct, frozen=True):
+    """Why something that was asked for cannot be done; code looks at `kind`, people read the rest."""
+
+    kind: RefusalKind
+    reason: str
+    hint: str = ""
+    """What would be right."""
