@@ -326,8 +326,8 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
         if agent.status == SLEEPING:
             return [AgentWoke(agent=agent.id)]
         if agent.status == ASKING:
-            return transitions.end_ask(workspace, run, agent, "", timed_out=True)
-        return transitions.end_wait(workspace, run, agent, timed_out=True)
+            return transitions.end_ask(run, workspace, agent, "", timed_out=True)
+        return transitions.end_wait(run, workspace, agent, timed_out=True)
     if _over(run):
         return [RunEnded(status="failed" if run.failed else "completed")]
     return []

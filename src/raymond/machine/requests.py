@@ -137,7 +137,7 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
         names = ", ".join(agent.id for agent in open_ones)
         hint = f"say which one: raymond answer {_id(run)} {open_ones[0].id} TEXT"
         return Refusal("several_asking", f"several agents ask: {names}", hint)
-    return transitions.end_ask(workspace, run, open_ones[0], request.text)
+    return transitions.end_ask(run, workspace, open_ones[0], request.text)
 
 
 def _id(run: Run) -> str:
@@ -172,8 +172,8 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
                 return landing
             return [AgentMoved(agent=agent.id, tag="moved", state=landing.state, input=request.text)]
         case "result":
-            return transitions.finish(workspace, run, agent, request.text)
+            return transitions.finish(run, workspace, agent, request.text)
         case _:
             if agent.status == FAILED:
                 return Refusal("agent_status", f"{agent.id} has failed already")
-            return transitions.give_up(workspace, run, agent, "given up", request.text or "given up by a person")
+            return transitions.give_up(run, workspace, agent, "given up", request.text or "given up by a person")

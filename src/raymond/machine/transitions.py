@@ -100,20 +100,20 @@ def fail(run: Run, workspace: Workspace, agent: Agent, kind: str, error: str) ->
                 )
             ]
         error = f"{error}; then on_error: {landing.reason}"
-    return give_up(workspace, run, agent, kind, error)
+    return give_up(run, workspace, agent, kind, error)
 
 
-def give_up(workspace: Workspace, run: Run, agent: Agent, kind: str, error: str) -> list[Event]:
+def give_up(run: Run, workspace: Workspace, agent: Agent, kind: str, error: str) -> list[Event]:
     """The agent fails, and the wait of its parent may be over."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=error)
-    return [failed, *_parent(workspace, run, agent)]
+    return [failed, *_parent(run, workspace, agent)]
 
 
-def finish(workspace: Workspace, run: Run, agent: Agent, text: str) -> list[Event]:
+def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Event]:
     """Return `text` to the caller; with an empty stack the agent ends."""
     if not agent.stack:
         ended: Event = AgentEnded(agent=agent.id, result=text)
-        return [ended, *_parent(workspace, run, agent)]
+        return [ended, *_parent(run, workspace, agent)]
     frame = agent.stack[-1]
     landing = land(workspace, frame.visits, frame.state)
     if isinstance(landing, Refusal):
@@ -121,7 +121,7 @@ def finish(workspace: Workspace, run: Run, agent: Agent, text: str) -> list[Even
     return [AgentReturned(agent=agent.id, state=landing.state, result=text, instead_of=landing.instead_of)]
 
 
-def end_wait(workspace: Workspace, run: Run, agent: Agent, *, timed_out: bool = False) -> list[Event]:
+def end_wait(run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False) -> list[Event]:
     """All children of `agent` have ended, or the time is over."""
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
     landing = land(workspace, agent.visits or {}, target)
@@ -130,7 +130,7 @@ def end_wait(workspace: Workspace, run: Run, agent: Agent, *, timed_out: bool = 
     return [WaitEnded(agent=agent.id, state=landing.state, timed_out=timed_out, instead_of=landing.instead_of)]
 
 
-def end_ask(workspace: Workspace, run: Run, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
+def end_ask(run: Run, workspace: Workspace, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
     """A person answered, or nobody did in time."""
     target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
     landing = land(workspace, agent.visits or {}, target)
@@ -183,11 +183,11 @@ def _move(
         case Call() | Function():
             return _go_into(run, workspace, agent, asked)
         case Wait():
-            return _wait(workspace, run, agent, asked, time, forked)
+            return _wait(run, workspace, agent, asked, time, forked)
         case Ask():
-            return _ask(workspace, run, agent, asked, time)
+            return _ask(run, workspace, agent, asked, time)
         case Result():
-            return finish(workspace, run, agent, asked.text)
+            return finish(run, workspace, agent, asked.text)
         case Fork():
             raise AssertionError("forks are followed by what comes after them")
         case _:
@@ -236,7 +236,7 @@ def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Functio
     return [called]
 
 
-def _wait(workspace: Workspace, run: Run, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
+def _wait(run: Run, workspace: Workspace, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
     landing = _rest(workspace, agent, asked.target, asked.timeout_next)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -252,7 +252,7 @@ def _wait(workspace: Workspace, run: Run, agent: Agent, asked: Wait, time: float
     return [started, WaitEnded(agent=agent.id, state=landing.state, instead_of=landing.instead_of)]
 
 
-def _ask(workspace: Workspace, run: Run, agent: Agent, asked: Ask, time: float) -> list[Event]:
+def _ask(run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float) -> list[Event]:
     landing = _rest(workspace, agent, asked.next, asked.timeout_next)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -292,14 +292,14 @@ def _forked(
         )
 
 
-def _parent(workspace: Workspace, run: Run, agent: Agent) -> list[Event]:
+def _parent(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
     """The end of the parent's wait, when `agent` was the last it waited for."""
     parent = run.agents.get(agent.parent)
     if agent.status == FAILED or not parent or agent.id not in (parent.children or ()):
         return []  # nobody counts on it
     if parent.status != WAITING or parent.alive != 1:
         return []
-    return end_wait(workspace, run, parent)
+    return end_wait(run, workspace, parent)
 
 
 def _name(workspace: Workspace, target: str) -> str:
