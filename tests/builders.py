@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raymond.language import tags, workflow
+from raymond.language import reading, workflow
 from raymond.language.refusal import Refusal
 from raymond.language.workflow import Workflow
 from raymond.machine import decide, evolve, requests, schedule
@@ -134,7 +134,7 @@ class Play:
         output = Output(
             time=self.now,
             agent=agent,
-            reading=tags.read(text, script=one.pool == SCRIPTS),
+            reading=reading.read(text, script=one.pool == SCRIPTS),
             spent=Spending(**spent),
             session=one.turn_session if session is None else session,
             denied=denied,

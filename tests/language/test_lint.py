@@ -151,7 +151,7 @@ def test_what_an_author_may_write_is_not_found(body: str) -> None:
             '<goto after="5x">B</goto>',
             "bad-value",
             (
-                'error: `5x` is no length of time\n --> START.md:1:7\n<goto after="5x">B</goto>\n      ^^^^^^^^^^\n'
+                'error: `after`: `5x` is not a duration\n --> START.md:1:7\n<goto after="5x">B</goto>\n      ^^^^^^^^^^\n'
                 "hint: write it like 90s, 10m or 2h"
             ),
         ),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, place, start
-from raymond.language import tags
+from raymond.language import reading, tags
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, failures, prompts, run, schedule
 from raymond.machine.events import (
@@ -223,8 +223,8 @@ def test_a_call_to_another_backend_returns_to_the_callers_conversation() -> None
 def test_a_session_that_the_backend_names_itself_is_the_one_that_counts() -> None:
     play = Play(FILES)
     play.begin()
-    reading = tags.read("<goto>A</goto>")
-    play.put(Output(time=play.now, agent="main", reading=reading, session="its-own"))
+    output = reading.read("<goto>A</goto>")
+    play.put(Output(time=play.now, agent="main", reading=output, session="its-own"))
     assert started(play).base == "its-own"
 
 
@@ -374,7 +374,7 @@ def test_what_the_policy_leaves_open_must_be_said(state: str, text: str) -> None
 
 def test_an_implied_transition_has_its_directory_and_its_variables() -> None:
     play = at("FORKS")
-    meant = decide.meant(decide.policy_of(play.workspace, "FORKS.md"), tags.read("no tag"))
+    meant = decide.meant(decide.policy_of(play.workspace, "FORKS.md"), reading.read("no tag"))
     assert [one.cd for one in meant if isinstance(one, tags.Fork)] == ["sub"]
     play.say("no tag", cds={"sub": "/project/sub"})
     assert (play.agent("main_a1").cwd, play.agent("main_a1").variables) == ("/project/sub", {"item": "1"})
@@ -1204,7 +1204,7 @@ def test_the_same_inputs_give_the_same_events() -> None:
     def told(play: Play) -> list[Any]:
         inputs: list[Input] = [
             Begin(time=5.0, agent="main"),
-            Output(time=6.0, agent="main", reading=tags.read("<fork next='A'>B</fork>"), session="s"),
+            Output(time=6.0, agent="main", reading=reading.read("<fork next='A'>B</fork>"), session="s"),
             Begin(time=7.0, agent="main"),
             Failure(time=8.0, agent="main", kind="crash", error="boom"),
             Begin(time=9.0, agent="main"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head
-from raymond.language import tags
+from raymond.language import reading
 from raymond.language.refusal import Refusal
 from raymond.machine import transitions
 from raymond.machine.agent import Frame, Outcome
@@ -639,7 +639,7 @@ def test_as_many_agents_as_allowed_are_made_and_main_is_not_counted() -> None:
 
 def test_following_forks_gives_the_same_events_each_time() -> None:
     play = Play(FILES)
-    asked = tags.read("<fork next='N' x='1'>A</fork>").transitions
+    asked = reading.read("<fork next='N' x='1'>A</fork>").transitions
     once, again = (
         transitions.follow(play.run, play.workspace, play.main, asked, time=5.0, directories={}) for _ in range(2)
     )

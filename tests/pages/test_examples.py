@@ -15,7 +15,7 @@ import pytest
 from raymond.backends import replies, scripted
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.faces import errors as lines_module
-from raymond.language import lint, tags, workflow
+from raymond.language import lint, reading, tags, workflow
 from raymond.language.refusal import Refusal
 from raymond.machine.events import (
     AgentCalled,
@@ -277,7 +277,7 @@ def built(body: str) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("body", snippets("markdown"))
 def test_a_prompt_in_the_page_for_authors_is_right(body: str) -> None:
-    said = [tags.transition(tag) for tag in tags.scan(body)]
+    said = [reading.transition(tag) for tag in reading.scan(body)]
     assert said or "{{transitions}}" in body
     assert [one for one in said if isinstance(one, Refusal)] == []
     # The states around a snippet are not on the page.
@@ -292,7 +292,7 @@ def test_a_script_in_the_page_for_authors_prints_what_can_be_read(body: str, tmp
     environment = os.environ | {"RAYMOND_TASK_FOLDER": str(tmp_path)}
     done = subprocess.run(["bash", "-c", body], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert tags.read(done.stdout, script=True).refused is None
+    assert reading.read(done.stdout, script=True).refused is None
 
 
 @pytest.mark.parametrize("body", snippets("yaml"))
@@ -320,7 +320,7 @@ def test_a_mistake_in_the_page_for_authors_gets_the_error_shown_there() -> None:
     ],
 )
 def test_an_unreadable_output_gets_the_reason_shown_in_the_page_for_authors(output: str, reason: str) -> None:
-    refused = tags.read(output).refused
+    refused = reading.read(output).refused
     assert refused
     assert refused.reason == reason
     assert f"`{reason}`" in AUTHORING
@@ -362,4 +362,4 @@ def headings(page: Path) -> set[str]:
 
 def test_the_page_for_authors_shows_every_transition() -> None:
     shown = "".join((*snippets("markdown"), *snippets("bash"))).replace('\\"', '"')
-    assert {tag.name for tag in tags.scan(shown)} == set(tags.NAMES) - {"print"}
+    assert {tag.name for tag in reading.scan(shown)} == set(tags.TAGS) - {"print"}

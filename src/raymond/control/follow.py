@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from raymond.language import tags
+from raymond.language import reading
 from raymond.machine.events import Decision, StepEnded
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
@@ -28,7 +28,7 @@ def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
                 continue
             yield kind, text.strip()
             if kind == "text":
-                reader = reader or tags.Reader(script=name == "out")
+                reader = reader or reading.Reader(script=name == "out")
                 yield from (("print", shown) for shown in reader.feed(text))
     if reader:
         yield from (("print", shown) for shown in reader.close().prints)

@@ -1,53 +1,29 @@
 """Allowed: one transition that a policy permits, and what matches it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from raymond import durations
-from raymond.language import tags
-from raymond.language.tags import Transition
+from raymond.language.tags import TAGS, Attribute, Fork, Transition
 
 EXTENSIONS = (".md", ".sh", ".py", ".ps1", ".bat")
-FIELDS = {
-    "goto": ("target", "input", "after"),
-    "reset": ("target", "input", "after", "cd"),
-    "call": ("target", "return", "input"),
-    "function": ("target", "return", "input", "model", "effort"),
-    "fork": ("target", "next", "input", "after", "cd"),
-    "wait": ("target", "input", "timeout", "timeout_next"),
-    "ask": ("payload", "next", "timeout", "timeout_next"),
-    "result": ("payload",),
+FIELDS: dict[str, dict[str, Attribute]] = {
+    form.name: {form.body_key: form.body, **form.attributes} for form in TAGS.values() if form.makes
 }
+"""What an allowed transition may say of each tag; the body is `target` or `payload`."""
 NEEDED = {
-    "goto": ("target",),
-    "reset": ("target",),
-    "call": ("target", "return"),
-    "function": ("target", "return"),
-    "fork": ("target", "next"),
-    "wait": ("target",),
-    "ask": ("payload", "next"),
-    "result": ("payload",),
+    form.name: (form.body_key, *(name for name, one in form.attributes.items() if one.required))
+    for form in TAGS.values()
+    if form.makes
 }
-STATE_FIELDS = ("target", "return", "next", "timeout_next")
-"""Fields of an allowed transition that name states."""
-TIMES = ("after", "timeout")
+"""What must be said before a transition can be made."""
 _LONGEST_SHOWN = 60
-_KINDS: dict[str, Callable[..., Transition]] = {
-    "goto": tags.Goto,
-    "reset": tags.Reset,
-    "call": tags.Call,
-    "function": tags.Function,
-    "fork": tags.Fork,
-    "wait": tags.Wait,
-    "ask": tags.Ask,
-    "result": tags.Result,
-}
 
 
 class Allowed(Struct, frozen=True):
-    """One transition a state may make; what stands in `fields` must match."""
+    """One transition that a state may make; everything in `fields` must match."""
 
     tag: str
     fields: dict[str, str]
@@ -63,36 +39,41 @@ def make(allowed: Allowed) -> Transition | None:
     """The transition, when `allowed` leaves nothing open."""
     if any(not allowed.fields.get(field) for field in NEEDED[allowed.tag]):
         return None
-    given: dict[str, Any] = {key: value for key, value in allowed.fields.items() if key in FIELDS[allowed.tag]}
-    for key in TIMES:
-        if key in given:
-            given[key] = durations.parse(given[key])
-    for key, name in (("return", "then"), ("payload", "question" if allowed.tag == "ask" else "text")):
-        if key in given:
-            given[name] = given.pop(key)
-    if allowed.tag == "fork":
-        given["variables"] = {key: value for key, value in allowed.fields.items() if key not in given}
-    return _KINDS[allowed.tag](**given)
+    form = TAGS[allowed.tag]
+    made: dict[str, Any] = {}
+    variables: dict[str, str] = {}
+    for key, value in allowed.fields.items():
+        known = FIELDS[allowed.tag].get(key)
+        if known:
+            made[known.field] = durations.parse(value) if known.kind == "duration" else value
+        else:
+            variables[key] = value
+    if form.variables:
+        made["variables"] = variables
+    transition: Transition = form.makes(**made)
+    return transition
 
 
 def matches(allowed: Allowed, transition: Transition, after: str) -> bool:
+    """Whether `allowed` permits `transition`; `after` is where an agent that forks continues."""
     if allowed.tag != _tag(transition):
         return False
-    for field, wanted in allowed.fields.items():
-        actual = _actual(transition, field)
-        if field == "next" and allowed.tag == "fork":
-            actual = actual or after
-        if field in STATE_FIELDS:
-            same = bare(actual or "") == bare(wanted)
-        elif field in TIMES and field in FIELDS[allowed.tag]:
-            same = actual == durations.parse(wanted)
-        elif field == "payload":
-            same = (actual or "").strip() == wanted.strip()
-        else:
-            same = actual == wanted
-        if not same:
-            return False
-    return True
+    return all(_same(allowed.tag, field, wanted, transition, after) for field, wanted in allowed.fields.items())
+
+
+def _same(tag: str, field: str, wanted: str, transition: Transition, after: str) -> bool:
+    actual, known = _actual(transition, field), FIELDS[tag].get(field)
+    if known is None:
+        return bool(actual == wanted)
+    if known.unless:
+        actual = actual or after
+    if known.kind == "state":
+        return bare(actual or "") == bare(wanted)
+    if known.kind == "duration":
+        return bool(actual == durations.parse(wanted))
+    if known is TAGS[tag].body:
+        return bool((actual or "").strip() == wanted.strip())
+    return bool(actual == wanted)
 
 
 def _tag(transition: Transition) -> str:
@@ -100,16 +81,16 @@ def _tag(transition: Transition) -> str:
 
 
 def _actual(transition: Transition, field: str) -> Any:
-    if field not in FIELDS[_tag(transition)]:
-        return transition.variables.get(field) if isinstance(transition, tags.Fork) else None
-    if field == "payload":
-        return transition.question if isinstance(transition, tags.Ask) else getattr(transition, "text", "")
-    return getattr(transition, "then" if field == "return" else field)
+    known = FIELDS[_tag(transition)].get(field)
+    if known:
+        return getattr(transition, known.field)
+    return transition.variables.get(field) if isinstance(transition, Fork) else None
 
 
 def show(transition: Transition) -> str:
+    """The tag that says `transition`, long texts cut."""
     shown: dict[str, str] = {}
-    extra = transition.variables if isinstance(transition, tags.Fork) else {}
+    extra = transition.variables if isinstance(transition, Fork) else {}
     for field in (*FIELDS[_tag(transition)], *extra):
         value = _actual(transition, field)
         if value:
@@ -119,8 +100,10 @@ def show(transition: Transition) -> str:
 
 
 def write(tag: str, fields: Mapping[str, str]) -> str:
-    body = fields.get("target", fields.get("payload", ""))
-    rest = {key: value for key, value in fields.items() if key not in ("target", "payload")}
+    """The tag with these fields."""
+    key_of_body = TAGS[tag].body_key
+    body = fields.get(key_of_body, "")
+    rest = {key: value for key, value in fields.items() if key != key_of_body}
     attributes = "".join(f' {key}="{_escape(value)}"' for key, value in rest.items())
     return f"<{tag}{attributes}>{body}</{tag}>"
 

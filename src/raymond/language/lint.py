@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from raymond import durations, redaction
 from raymond.errors import Diagnostic
-from raymond.language import frontmatter, tags
-from raymond.language.allowed_transitions import FIELDS, STATE_FIELDS, TIMES
+from raymond.language import frontmatter, reading
+from raymond.language.allowed_transitions import FIELDS
 from raymond.language.frontmatter import Mark, Path
 from raymond.language.refusal import Refusal
 from raymond.language.scanner import Tag, read_opening
 from raymond.language.settings import SETTINGS_FILE
+from raymond.language.tags import EXAMPLES, TAGS, VARIABLE
 from raymond.language.workflow import FINDINGS, State, Workflow, extension, mark_of, resolve
 
 ERRORS = frozenset(
@@ -35,8 +36,8 @@ _FIRM = frozenset(
 """A run cannot do without these: no comment silences them."""
 
 _IGNORE = re.compile(r"<!--\s*raymond:\s*ignore\b([^>]*?)-->")
+_MISSING = {"return": "missing-return", "next": "missing-next"}
 _PLACEHOLDER = re.compile(r"\.\.\.|…")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Ignore(Struct, frozen=True):
@@ -79,7 +80,7 @@ def polluting(workflow: Workflow, backends: Mapping[str, str]) -> Iterator[Diagn
             if allowed.tag == "call":
                 mark = mark_of(workflow, state, ("allowed_transitions", at))
                 yield frontmatter.diagnose(mark, "call-in-place", message, hint)
-        for tag in tags.scan(state.body):
+        for tag in reading.scan(state.body):
             if tag.name == "call" and tag.quoted in ("", "code"):
                 yield frontmatter.diagnose(_spot(state, tag), "call-in-place", message, hint)
 
@@ -133,8 +134,8 @@ def _policy(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
 def _names(state: State) -> Iterator[tuple[Path, str]]:
     policy = state.policy
     for index, allowed in enumerate(policy.allowed_transitions):
-        for field in STATE_FIELDS:
-            if field in allowed.fields and field in FIELDS[allowed.tag]:
+        for field, known in FIELDS[allowed.tag].items():
+            if known.kind == "state" and field in allowed.fields:
                 yield ("allowed_transitions", index, field), allowed.fields[field]
     for key in ("then", "on_error", "on_fail"):
         if name := getattr(policy, key):
@@ -144,7 +145,7 @@ def _names(state: State) -> Iterator[tuple[Path, str]]:
             yield ("evaluator", "prompt"), policy.evaluator.prompt
         answers: dict[Path, str] = {("verdicts", key): value for key, value in policy.evaluator.verdicts.items()}
         for path, verdict in (answers | {("default",): policy.evaluator.default}).items():
-            for tag in tags.scan(verdict):
+            for tag in reading.scan(verdict):
                 for name, _ in _targets(tag):
                     yield ("evaluator", *path), name
 
@@ -176,7 +177,7 @@ def _script(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
 
 def _body(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     # Fences and comments hold examples; inline code is how authors write a tag they mean.
-    found = [tag for tag in tags.scan(state.body) if tag.name != "print" and tag.quoted in ("", "code")]
+    found = [tag for tag in reading.scan(state.body) if tag.name != "print" and tag.quoted in ("", "code")]
     meant = [tag for tag in found if "{{" not in _target(tag)]
     for tag in meant:
         wrong = [*_attributes(state, tag), *_needs(state, tag, found)]
@@ -187,51 +188,51 @@ def _body(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
 
 
 def _target(tag: Tag) -> str:
-    return "" if tag.name in ("ask", "result") else tag.body.strip()
+    return tag.body.strip() if TAGS[tag.name].body.kind == "state" else ""
 
 
 def _targets(tag: Tag) -> Iterator[tuple[str, str]]:
-    """The states a tag names, each with the attribute it stands in; none for the body."""
-    if "target" in FIELDS.get(tag.name, ()) and tag.body.strip():
-        yield tag.body.strip(), ""
-    for attribute in STATE_FIELDS:
-        if tag.attributes.get(attribute) and attribute in FIELDS.get(tag.name, ()):
-            yield tag.attributes[attribute].strip(), attribute
+    """The states a tag names, each with the attribute it is in; empty for the body."""
+    if target := _target(tag):
+        yield target, ""
+    for name, known in TAGS[tag.name].attributes.items():
+        if known.kind == "state" and tag.attributes.get(name):
+            yield tag.attributes[name].strip(), name
 
 
 def _attributes(state: State, tag: Tag) -> Iterator[Diagnostic]:
-    known = [field for field in FIELDS[tag.name] if field not in ("target", "payload")]
+    form = TAGS[tag.name]
     for name, value in tag.attributes.items():
-        if name in known:
-            if name in TIMES and "{{" not in value and durations.parse(value) is None:
-                mark = _spot(state, tag, name)
-                message, hint = f"`{value}` is no length of time", "write it like 90s, 10m or 2h"
-                yield frontmatter.diagnose(mark, "bad-value", message, hint)
-        elif tag.name != "fork" or not _VARIABLE.fullmatch(name):
-            takes = f"it takes: {', '.join(known)}" if known else "it takes none"
-            hint = frontmatter.suggest(name, known) or takes
+        known = form.attributes.get(name)
+        if known:
+            if known.kind == "duration" and "{{" not in value and durations.parse(value) is None:
+                message, hint = f"`{name}`: `{value}` is not a duration", "write it like 90s, 10m or 2h"
+                yield frontmatter.diagnose(_spot(state, tag, name), "bad-value", message, hint)
+        elif not form.variables or not VARIABLE.fullmatch(name):
+            takes = f"it takes: {', '.join(form.attributes)}" if form.attributes else "it takes none"
+            hint = frontmatter.suggest(name, form.attributes.keys()) or takes
             message = f"`<{tag.name}>` has no attribute `{name}`"
             yield frontmatter.diagnose(_spot(state, tag, name), "unknown-attribute", message, hint)
 
 
 def _needs(state: State, tag: Tag, tags_there: list[Tag]) -> Iterator[Diagnostic]:
-    needed = {"call": "return", "function": "return", "ask": "next", "fork": "next"}.get(tag.name)
-    if needed is None or tag.attributes.get(needed, "").strip():
-        return
-    # Other forks, a goto or a wait of the same output may say where this agent goes on.
-    others = (other for other in tags_there if other.name in ("goto", "wait") or other.attributes.get("next"))
-    if tag.name == "fork" and any(others):
-        return
-    message = f"`<{tag.name}>` needs a `{needed}` attribute"
-    hint = _write(tag, {needed: "NEXT.md"})
-    yield frontmatter.diagnose(_spot(state, tag), f"missing-{needed}", message, hint)
+    for name, known in TAGS[tag.name].attributes.items():
+        if not known.required or tag.attributes.get(name, "").strip():
+            continue
+        # Other tags of the same output may say it.
+        if known.unless and any(other.name in known.unless or other.attributes.get(name) for other in tags_there):
+            continue
+        message = f"`<{tag.name}>` needs a `{name}` attribute"
+        hint = _write(tag, {name: EXAMPLES[known.kind]})
+        yield frontmatter.diagnose(_spot(state, tag), _MISSING.get(name, "bad-value"), message, hint)
 
 
 def _refused(state: State, tag: Tag) -> Iterator[Diagnostic]:
-    plain = {name: "1m" if name in TIMES and "{{" in value else value for name, value in tag.attributes.items()}
-    if tag.name == "fork" and not plain.get("next"):
-        plain["next"] = "NEXT.md"
-    found = tags.transition(msgspec.structs.replace(tag, attributes=plain))
+    plain = dict(tag.attributes)
+    for name, known in TAGS[tag.name].attributes.items():
+        if known.kind == "duration" and "{{" in plain.get(name, ""):
+            plain[name] = EXAMPLES[known.kind]
+    found = reading.transition(msgspec.structs.replace(tag, attributes=plain))
     if isinstance(found, Refusal):
         yield frontmatter.diagnose(_spot(state, tag), "bad-value", found.reason, found.hint)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, tags
-from raymond.language.allowed_transitions import NEEDED, Allowed, bare, make, matches, show, write
+from raymond.language.allowed_transitions import FIELDS, NEEDED, Allowed, bare, make, matches, show, write
 from raymond.language.frontmatter import Document, Mark, Path
 from raymond.language.policy_keys import KEYS, Evaluator
 from raymond.language.refusal import Refusal
@@ -118,10 +118,10 @@ def implicit(policy: Policy) -> Transition | None:
 
 def instructions(policy: Policy) -> str:
     """The allowed transitions as tags, one per line; `...` stands for what the agent chooses."""
-    follows = any(allowed.tag in ("goto", "wait") for allowed in policy.allowed_transitions)
+    others = {allowed.tag for allowed in policy.allowed_transitions}
     lines = []
     for allowed in policy.allowed_transitions:
-        needed = () if allowed.tag == "fork" and follows else NEEDED[allowed.tag]
+        needed = [name for name in NEEDED[allowed.tag] if not others & set(FIELDS[allowed.tag][name].unless)]
         lines.append(write(allowed.tag, dict.fromkeys(needed, "...") | allowed.fields))
     return "\n".join(dict.fromkeys(lines))
 

@@ -8,16 +8,17 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from raymond import durations
-from raymond.language import frontmatter, tags
-from raymond.language.allowed_transitions import FIELDS, TIMES, Allowed
+from raymond.language import frontmatter, reading
+from raymond.language.allowed_transitions import FIELDS, Allowed
 from raymond.language.frontmatter import Document, Path
 from raymond.language.refusal import Refusal
+from raymond.language.tags import BUILT_IN, TAGS, VARIABLE
 
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_DENIED = ("count", "pause")
 _VERDICTS = 'verdicts: {"yes": keep, "no": <goto>FIX.md</goto>}'
-_NO_VARIABLES = frozenset({"return", "payload", *tags.BUILT_IN})
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# The names of what other tags have are mistakes here rather than variables.
+_NOT_VARIABLES = frozenset({"return", "payload", *BUILT_IN})
 
 
 class Evaluator(Struct, frozen=True, kw_only=True):
@@ -149,11 +150,12 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
     before = len(document.diagnostics)
     fields = {key: text(document, (*path, key), item) for key, item in value.items() if key != "tag"}
     for key in fields:
-        variable = tag == "fork" and key not in _NO_VARIABLES and _VARIABLE.fullmatch(key)
-        if key in FIELDS[tag] and key in TIMES and fields[key]:
+        known = FIELDS[tag].get(key)
+        variable = TAGS[tag].variables and key not in _NOT_VARIABLES and VARIABLE.fullmatch(key)
+        if known and known.kind == "duration" and fields[key]:
             _duration(document, (*path, key), fields[key])
-        elif key not in FIELDS[tag] and not variable:
-            hint = frontmatter.suggest(key, FIELDS[tag]) or f"one of: {', '.join(FIELDS[tag])}"
+        elif not known and not variable:
+            hint = frontmatter.suggest(key, FIELDS[tag].keys()) or f"one of: {', '.join(FIELDS[tag])}"
             document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)
     if len(document.diagnostics) > before:
         return None
@@ -196,8 +198,8 @@ def _verdicts(document: Document, path: Path, value: dict[str, Any]) -> dict[str
 def _verdict(document: Document, path: Path, value: str | None) -> None:
     if value is None or value == "keep":
         return
-    found = tags.scan(value)
-    if len(found) != 1 or isinstance(tags.transition(found[0]), Refusal):
+    found = reading.scan(value)
+    if len(found) != 1 or isinstance(reading.transition(found[0]), Refusal):
         _bad(document, path, f"`{value}` is neither `keep` nor a transition", "write it like <goto>FIX.md</goto>")
 
 

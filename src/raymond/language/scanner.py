@@ -13,7 +13,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-NAMES = ("goto", "reset", "call", "function", "fork", "wait", "ask", "result", "print")
+from raymond.language.tags import TAGS
+
+NAMES = tuple(TAGS)
 LIMIT = 8 * 1024 * 1024
 """Characters a payload or a quotation may have."""
 MOST_ATTRIBUTES = 1000

@@ -23,8 +23,9 @@ from typing import Any, assert_never
 from raymond import durations
 from raymond.language import policy
 from raymond.language.policy import Policy
+from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
-from raymond.language.tags import Reading, Transition
+from raymond.language.tags import Transition
 from raymond.machine import budget, failures, transitions
 from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, backend_of
 from raymond.machine.events import (

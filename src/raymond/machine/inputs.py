@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
-from raymond.language.tags import Reading
 from raymond.machine.events import ZERO
 
 

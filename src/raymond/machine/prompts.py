@@ -1,6 +1,6 @@
 """What a turn is sent: the rendered prompt, or a reminder of what was wrong with the last reply."""
 
-from raymond.language import policy, tags, template
+from raymond.language import policy, reading, template
 from raymond.language.workflow import State, Workflow
 from raymond.machine import variables
 from raymond.machine.agent import Agent
@@ -48,7 +48,7 @@ def choices(workflow: Workflow, state: State) -> str:
     """The transitions open to `state`: by its policy, else by its text, else every form with the names there are."""
     if state.policy.allowed_transitions:
         return policy.instructions(state.policy)
-    mentioned = [tag for tag in tags.scan(state.body) if tag.name != "print"]
+    mentioned = [tag for tag in reading.scan(state.body) if tag.name != "print"]
     if mentioned:
         written = dict.fromkeys(state.body[tag.start : tag.stop] for tag in mentioned)
         return "\n".join(written)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.language.refusal import Refusal
-from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
+from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait, targets
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
 from raymond.machine.agent import FAILED, WAITING, Agent, backend_of
@@ -320,29 +320,11 @@ def _rendered(run: Run, workspace: Workspace, agent: Agent, asked: Transition) -
 
 def _misnamed(workspace: Workspace, asked: Iterable[Transition]) -> Refusal | None:
     for one in asked:
-        for target in _targets(one):
+        for target in targets(one):
             state = resolve(workspace.workflow, target)
             if isinstance(state, Refusal):
                 return state
     return None
-
-
-def _targets(asked: Transition) -> list[str]:
-    match asked:
-        case Goto() | Reset():
-            return [asked.target]
-        case Call() | Function():
-            return [asked.target, asked.then]
-        case Fork():
-            return [asked.target, asked.next] if asked.next else [asked.target]
-        case Wait():
-            return [asked.target, asked.timeout_next] if asked.timeout_next else [asked.target]
-        case Ask():
-            return [asked.next, asked.timeout_next] if asked.timeout_next else [asked.next]
-        case Result():
-            return []
-        case _:
-            assert_never(asked)
 
 
 def _places(asked: Iterable[Transition], directories: Mapping[str, str | Refusal]) -> dict[str, str] | Refusal:

@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from raymond.language import tags
+from raymond.language.reading import Reader, Reading
 from raymond.machine import variables
 from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
@@ -59,7 +59,7 @@ class ScriptStep(Step):
         self._rules = state.policy
         self._run = run
         self._cwd = agent.cwd or run.start.cwd
-        self._reader = tags.Reader(script=True)
+        self._reader = Reader(script=True)
         self._record = host.transcripts.step(
             agent.id, step=agent.step, state=agent.state, attempt=agent.attempt, time=host.clock()
         )
@@ -68,7 +68,7 @@ class ScriptStep(Step):
         self._listening = False
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
         self._doors: dict[str, Stream] = {}
-        self._reading: tags.Reading | None = None
+        self._reading: Reading | None = None
         self._exit: int | None = None
         self._ended_at = FAR
         self._files: list[str] = []

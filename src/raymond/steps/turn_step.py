@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded
-from raymond.language import tags
+from raymond.language.reading import read
 from raymond.machine import failures
 from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
@@ -82,7 +82,7 @@ class TurnStep(Step):
         text = self.host.secrets.clean(ending.text)
         self._record.add("said", text)
         offset = self._record.end(cost=ending.spent.cost)
-        reading = tags.read(text)
+        reading = read(text)
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
         output = Output(

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from raymond.language import scanner, tags
-from raymond.language.tags import Goto, Reading
+from raymond.language import reading, scanner, tags
+from raymond.language.reading import Reading
+from raymond.language.tags import Goto
 
 FRAGMENTS = [
     *("<goto>", "</goto>", "<goto>A</goto>", "<goto input='x'>", '<goto\ninput="', "<goto", "<gotox>", "<goto/>"),
@@ -46,15 +47,15 @@ TEXTS = st.one_of(st.lists(st.sampled_from(FRAGMENTS), max_size=30), FEW).map(""
 CUTS = st.lists(st.integers(0, 200), max_size=12)
 
 
-def read_cut(text: str, cuts: list[int], *, script: bool = False, limit: int = tags.LIMIT) -> Reading:
-    reader = tags.Reader(script=script, limit=limit)
+def read_cut(text: str, cuts: list[int], *, script: bool = False, limit: int = reading.LIMIT) -> Reading:
+    reader = reading.Reader(script=script, limit=limit)
     prints: list[str] = []
     start = 0
     for cut in [*sorted(cuts), len(text)]:
         prints += reader.feed(text[start:cut])
         start = max(start, cut)
-    reading = reader.close()
-    return Reading(reading.transitions, reading.refused, (*prints, *reading.prints))
+    output = reader.close()
+    return Reading(output.transitions, output.refused, (*prints, *output.prints))
 
 
 def each(text: str) -> list[int]:
@@ -63,25 +64,25 @@ def each(text: str) -> list[int]:
 
 @given(st.text())
 def test_no_text_raises(text: str) -> None:
-    reading = tags.read(text)
-    assert (reading.refused is None) == bool(reading.transitions)
-    for tag in tags.scan(text):
-        tags.transition(tag)
+    output = reading.read(text)
+    assert (output.refused is None) == bool(output.transitions)
+    for tag in reading.scan(text):
+        reading.transition(tag)
 
 
 @given(TEXTS, st.booleans())
 def test_no_composition_of_fragments_raises(text: str, script: bool) -> None:
-    reading = tags.read(text, script=script)
-    assert (reading.refused is None) == bool(reading.transitions)
-    for tag in tags.scan(text):
-        tags.transition(tag, script=script)
+    output = reading.read(text, script=script)
+    assert (output.refused is None) == bool(output.transitions)
+    for tag in reading.scan(text):
+        reading.transition(tag, script=script)
 
 
 @settings(max_examples=400)
 @given(TEXTS, CUTS)
 @example("x" * 18 + "\n``" + "x" * 16 + "\n`<print>p</print>`\n", [19, 38])  # lines that end at the same offset
 def test_cutting_the_text_changes_nothing(text: str, cuts: list[int]) -> None:
-    whole = tags.read(text)
+    whole = reading.read(text)
     assert read_cut(text, cuts) == whole
     assert read_cut(text, each(text)) == whole
 
@@ -99,7 +100,7 @@ PLAINEST = st.tuples(
 @example("<goto>A.md</goto>\n<goto>B</goto>", [18])
 def test_the_short_cut_for_the_plainest_output_says_what_the_whole_grammar_says(text: str, cuts: list[int]) -> None:
     # Letter by letter no output ever looks plain.
-    assert tags.read(text) == read_cut(text, cuts) == read_cut(text, each(text))
+    assert reading.read(text) == read_cut(text, cuts) == read_cut(text, each(text))
 
 
 @settings(max_examples=400)
@@ -116,13 +117,13 @@ def test_cutting_changes_nothing_where_limits_bite(text: str, cuts: list[int], l
 
 @given(TEXTS)
 def test_prints_are_the_unquoted_print_tags_in_order(text: str) -> None:
-    expected = [tag.body for tag in tags.scan(text) if tag.name == "print" and not tag.quoted and not tag.attributes]
-    assert [text.strip("\r\n") for text in tags.read(text).prints] == [text.strip("\r\n") for text in expected]
+    expected = [tag.body for tag in reading.scan(text) if tag.name == "print" and not tag.quoted and not tag.attributes]
+    assert [text.strip("\r\n") for text in reading.read(text).prints] == [text.strip("\r\n") for text in expected]
 
 
 # The same grammar, written to be read and not to be fast
 
-OPENING = re.compile("<(" + "|".join(tags.NAMES) + r""")((?:\s+[^\s=<>"'/]+=(?:"[^"]*"|'[^']*'))*)\s*>""")
+OPENING = re.compile("<(" + "|".join(tags.TAGS) + r""")((?:\s+[^\s=<>"'/]+=(?:"[^"]*"|'[^']*'))*)\s*>""")
 
 
 def plainly(text: str) -> list[tuple[str, str, int, str]]:
@@ -191,7 +192,7 @@ def code(text: str, at: int) -> tuple[str, int, int, int] | None:
 @settings(max_examples=600)
 @given(TEXTS)
 def test_the_scan_finds_what_the_plain_grammar_finds(text: str) -> None:
-    assert [(tag.name, tag.body, tag.start, tag.quoted) for tag in tags.scan(text)] == plainly(text)
+    assert [(tag.name, tag.body, tag.start, tag.quoted) for tag in reading.scan(text)] == plainly(text)
 
 
 # Linear time: work is counted, not timed
@@ -255,7 +256,7 @@ def work_for(text: str, chunk: int) -> int:
             patch.setattr(scanner, name, Counted(name, getattr(scanner, name), work))
         patch.setattr(scanner, "_find", work.find)
         patch.setattr(scanner, "Closers", counted_closers(work))
-        reader = tags.Reader()
+        reader = reading.Reader()
         before = sys.getprofile()
         sys.setprofile(work.call)
         try:
@@ -294,7 +295,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "falling fences": lambda size: falling("`", size, "\n"),
     "attributes that open": lambda size: "<goto a='" * (size // 9),
     "prints that open": lambda size: "<print>" * (size // 7),
-    "every tag opens": lambda size: "".join(f"<{name}>" for name in tags.NAMES) * (size // 63),
+    "every tag opens": lambda size: "".join(f"<{name}>" for name in tags.TAGS) * (size // 63),
     "results that close": lambda size: "</result>" * (size // 9),
     "whole tags": lambda size: "<goto>A</goto>" * (size // 14),
     "an odd backtick in each line": lambda size: "`a``b\n" * (size // 6),
@@ -326,13 +327,13 @@ def test_twice_the_text_is_twice_the_work(name: str, chunk: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(HOSTILE)[:10])
 def test_a_megabyte_of_hostile_text_is_read(name: str) -> None:
-    assert tags.read(HOSTILE[name](1 << 20)).transitions == ()
+    assert reading.read(HOSTILE[name](1 << 20)).transitions == ()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_says_the_same_in_chunks(name: str) -> None:
     text = HOSTILE[name](10_000) + "\n<goto>A</goto>\n"
-    assert read_cut(text, list(range(0, len(text), 777))) == tags.read(text)
+    assert read_cut(text, list(range(0, len(text), 777))) == reading.read(text)
 
 
 def test_many_small_chunks_are_not_joined_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +348,7 @@ def test_many_small_chunks_are_not_joined_each_time(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(scanner.Scanner, "_join", counting)
     for opening in ("<result>", "<!--", "```\n", "`", "<goto a='"):
         joined = 0
-        reader = tags.Reader()
+        reader = reading.Reader()
         reader.feed(opening)
         for _ in range(20_000):
             reader.feed("word > word\n" if opening != "`" else "word > word ")
@@ -374,7 +375,7 @@ NOISE = {
 )
 def test_a_tag_after_fifty_megabytes_of_noise_is_found_in_bounded_memory(noise: str, opening: str) -> None:
     chunk = (NOISE[noise] * CHUNK)[:CHUNK]
-    reader = tags.Reader()
+    reader = reading.Reader()
     reader.feed(opening)
     most = 0
     for _ in range(800):
@@ -382,20 +383,20 @@ def test_a_tag_after_fifty_megabytes_of_noise_is_found_in_bounded_memory(noise: 
         most = max(most, reader.held)
     reader.feed("\n<goto>A.md</goto>\n")
     assert reader.close() == Reading((Goto(target="A.md"),))
-    assert most <= 2 * tags.LIMIT
+    assert most <= 2 * reading.LIMIT
 
 
 def test_what_is_allocated_stays_small_too() -> None:
     chunk = ("<goto>A</goto> <result>r</result> `<wait>W</wait>`\n" * CHUNK)[:CHUNK]
-    reader = tags.Reader()
+    reader = reading.Reader()
     tracemalloc.start()
     try:
         for text in ["<reset>", *[chunk] * 4, "~~~x\n", *["words\n" * 10_000] * 300]:
             reader.feed(text)
-        reading = reader.close()
+        output = reader.close()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert reading.refused is not None
-    assert reading.refused.kind == "several"
+    assert output.refused is not None
+    assert output.refused.kind == "several"
     assert peak < 80_000_000
