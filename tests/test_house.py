@@ -16,7 +16,8 @@ import pytest
 
 from raymond import errors
 from raymond.cli import COMMANDS
-from raymond.language import lint, policy
+from raymond.language import findings, policy
+from raymond.language.findings import FINDINGS
 from raymond.machine import events
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -149,7 +150,48 @@ def test_every_policy_key_is_documented() -> None:
 
 def test_every_finding_is_documented() -> None:
     written = section("docs/language.md", "Lint")
-    assert sorted(id for id in lint.ERRORS | lint.WARNINGS if f"| `{id}` |" not in written) == []
+    errors_, warnings = (
+        re.findall(r"^\| `([a-z0-9-]+)` \|", part, re.MULTILINE) for part in written.split("| warning")
+    )
+    assert set(errors_) == {id for id, finding in FINDINGS.items() if finding.severity == "error"}
+    assert set(warnings) == {id for id, finding in FINDINGS.items() if finding.severity == "warning"}
+
+
+def test_the_page_says_which_findings_cannot_be_silenced() -> None:
+    written = section("docs/language.md", "Lint")
+    stays = re.search(r"What a run\ncannot do without stays:(.*?)\n\n", written, re.DOTALL)
+    first = written.partition("| error |")[0]
+    assert stays
+    listed = re.findall(r"`([a-z0-9-]+)`", stays[1]) + re.findall(r"^\| `([a-z0-9-]+)` \|", first, re.MULTILINE)
+    assert sorted(listed) == sorted(id for id, finding in FINDINGS.items() if finding.firm)
+
+
+ID_ARGUMENT = {"diagnose": 1, "refuse": 1, "_no_entry": 1, "refusal": 0}
+"""Functions that make a finding -> where they take its id."""
+
+
+def made(path: Path) -> Iterator[str]:
+    """The ids of findings that a module makes."""
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        at = ID_ARGUMENT.get(name, len(node.args))
+        given = [
+            *node.args[at : at + 1],
+            *(one.value for one in node.keywords if name == "Diagnostic" and one.arg == "id"),
+        ]
+        yield from (one.value for one in given if isinstance(one, ast.Constant))
+
+
+def test_every_finding_that_is_made_is_in_the_catalogue() -> None:
+    assert {id: place(path) for path in modules() for id in made(path) if id not in FINDINGS} == {}
+
+
+def test_every_finding_in_the_catalogue_is_made_unless_it_comes_later() -> None:
+    somewhere = {id for path in modules() for id in made(path)}
+    somewhere |= {*findings.OF_NAME.values(), *findings.MISSING.values()}
+    assert {id for id, finding in FINDINGS.items() if not finding.later} == somewhere
 
 
 def test_every_command_is_in_the_readme() -> None:

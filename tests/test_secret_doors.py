@@ -135,7 +135,7 @@ def test_a_state_with_a_token_in_it_is_refused_without_showing_it(room: Room) ->
         6,
         (
             "error: this is something that looks like a GitHub token\n --> START.md:2:3\n"
-            "hint: set it in the environment that Raymond is started in, and read it there\n"
+            "hint: set it in the environment that Raymond starts in, and read it from there\n"
         ),
     )
 

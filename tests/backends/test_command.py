@@ -308,12 +308,12 @@ def test_a_call_where_conversations_go_on_in_place_is_refused_with_its_place(roo
     assert (ran.code, ran.err) == (
         6,
         (
-            "error: mine cannot branch: a call would go on in the conversation of its caller\n"
+            "error: mine cannot branch: a call would continue in its caller's conversation\n"
             " --> START.md:3:1\n"
             "  |\n"
             '3 | <call return="END">SUB</call>\n'
             "  | ^^^^^^^^^^^^^^^^^^^\n"
-            "hint: `<function>` sees nothing of it; or say that this is meant: in_place: true\n"
+            "hint: use `<function>`, which starts fresh; or accept this with in_place: true\n"
         ),
     )
     assert (room.project.ids(), (room.path.parent / "args").exists()) == ([], False)

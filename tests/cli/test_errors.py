@@ -580,7 +580,7 @@ FILES = {
     "a script that is no Python": Row(
         "run flow",
         """
-        error: this is no Python: '(' was never closed
+        error: not valid Python: '(' was never closed
          --> START.py:2:6
           |
         2 | print("<result>"

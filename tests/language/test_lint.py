@@ -302,14 +302,14 @@ def test_the_text_of_a_script_is_no_error() -> None:
 def test_a_python_script_must_be_python() -> None:
     found = one("", A_py="x = 1\nif x\n    pass\n")
     assert found.id == "script-syntax"
-    assert picture(found) == ("error: this is no Python: expected ':'\n --> A.py:2:5\nif x\n    ^\nhint: ")
+    assert picture(found) == ("error: not valid Python: expected ':'\n --> A.py:2:5\nif x\n    ^\nhint: ")
 
 
 @pytest.mark.parametrize("text", ["return 1", "x = '\\d'", "import nowhere_at_all", "# coding: utf-8\nx = 1"])
 def test_python_is_compiled_and_not_run(text: str) -> None:
     found = check("", A_py=text)
     assert [one.message for one in found] == (
-        ["this is no Python: 'return' outside function"] if "return" in text else []
+        ["not valid Python: 'return' outside function"] if "return" in text else []
     )
 
 
@@ -343,18 +343,18 @@ def test_workflow_yaml_silences_an_id_everywhere() -> None:
             "<!-- raymond: ignore missing-target -->",
             "bad-ignore",
             "ignoring `missing-target` needs a reason",
-            "<!-- raymond: ignore missing-target why it is no mistake here -->",
+            "<!-- raymond: ignore missing-target why it is not a mistake here -->",
         ),
         (
             "<!-- raymond: ignore -->",
             "bad-ignore",
             "say which finding to ignore, and why",
-            "<!-- raymond: ignore missing-target why it is no mistake here -->",
+            "<!-- raymond: ignore missing-target why it is not a mistake here -->",
         ),
         (
             "<!-- raymond: ignore missing-traget a reason -->",
             "bad-ignore",
-            "there is no `missing-traget`",
+            "there is no finding `missing-traget`",
             "did you mean `missing-target`?",
         ),
         ("<!-- raymond: ignore no-entry a reason -->", "bad-ignore", "`no-entry` cannot be ignored", ""),

@@ -356,7 +356,7 @@ def test_policy_keys_of_the_settings_are_defaults_of_every_state() -> None:
             "lint: {ignore: {missing-target: }}",
             "bad-ignore",
             "ignoring `missing-target` needs a reason",
-            "missing-target: why it is no mistake here",
+            "missing-target: why it is not a mistake here",
         ),
         (
             "a: b: c",

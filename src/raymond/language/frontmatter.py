@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import Diagnostic
+from raymond.language.findings import FINDINGS
 
 if TYPE_CHECKING:
     from yaml import Node
@@ -63,13 +64,13 @@ class _Wrong(Exception):
         self.hint = hint
 
 
-def diagnose(mark: Mark, id: str, message: str, hint: str = "", *, severity: str = "error") -> Diagnostic:
+def diagnose(mark: Mark, id: str, message: str, hint: str = "") -> Diagnostic:
     """A diagnostic at `mark`."""
     return Diagnostic(
         id=id,
         message=message,
         file=mark.file,
-        severity=severity,
+        severity=FINDINGS[id].severity,
         line=mark.line,
         column=mark.column,
         source=mark.source,

@@ -82,9 +82,9 @@ def _lint(document: Document, path: Path, value: Any) -> dict[str, str] | None:
         if isinstance(reason, str) and reason.strip():
             found[id] = reason
         else:
-            mark, hint = document.marks[*path, "ignore", id], f"{id}: why it is no mistake here"
+            mark, hint = document.marks[*path, "ignore", id], f"{id}: why it is not a mistake here"
             message = f"ignoring `{id}` needs a reason"
-            wrong = frontmatter.diagnose(mark, "bad-ignore", message, hint, severity="warning")
+            wrong = frontmatter.diagnose(mark, "bad-ignore", message, hint)
             document.diagnostics.append(wrong)
     return found
 

@@ -10,9 +10,10 @@ from msgspec import Struct
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, policy
 from raymond.language.allowed_transitions import EXTENSIONS, bare
+from raymond.language.findings import OF_NAME
 from raymond.language.frontmatter import Mark, Path
 from raymond.language.policy import Policy
-from raymond.language.refusal import Refusal, RefusalKind
+from raymond.language.refusal import Refusal
 from raymond.language.settings import SETTINGS_FILE, Settings, read_settings, slug
 
 __all__ = ["Settings", "State", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
@@ -52,15 +53,6 @@ class Workflow(Struct):
     """Where the values of workflow.yaml stand."""
     names: dict[str, str] = {}
     """Every target that has led to a state -> that state."""
-
-
-FINDINGS: dict[RefusalKind, str] = {
-    "unknown_state": "missing-target",
-    "ambiguous_state": "ambiguous-target",
-    "wrong_platform": "wrong-platform",
-    "unsafe_name": "unsafe-target",
-}
-"""The finding that reports each reason why a name leads to no state."""
 
 
 def build(
@@ -156,7 +148,7 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
         found = resolve(workflow, entry)
         if isinstance(found, str):
             return found
-        id = "no-entry" if found.kind == "unknown_state" else FINDINGS[found.kind]
+        id = "no-entry" if found.kind == "unknown_state" else OF_NAME[found.kind]
         return _no_entry(workflow, id, found.reason, found.hint)
     starts = [name for name in workflow.states if bare(name) in _ENTRIES]
     candidates = starts or list(workflow.states)
@@ -165,7 +157,7 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
         return here[0]
     if candidates and not here and (starts or len(candidates) == 1):
         foreign = _foreign(workflow, candidates)
-        return _no_entry(workflow, FINDINGS[foreign.kind], foreign.reason, foreign.hint)
+        return _no_entry(workflow, OF_NAME[foreign.kind], foreign.reason, foreign.hint)
     if starts:
         reason = f"{_join(here, 'and')} could all start" if len(here) > 2 else f"both {_join(here, 'and')} could start"
         return _no_entry(workflow, "ambiguous-entry", reason, f"keep one, or start one: {workflow.name}/{here[0]}")

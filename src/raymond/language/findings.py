@@ -1,0 +1,89 @@
+"""Every finding there is: its id, its severity, and whether an author may silence it."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from raymond.language.refusal import RefusalKind
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One kind of mistake that a workflow can have."""
+
+    severity: Severity = "error"
+    firm: bool = False
+    """No comment silences it: the run could not start, or would not be safe."""
+    later: bool = False
+    """Reserved: it can be silenced today and is reported by a later release."""
+
+
+_ERROR = Finding()
+_FIRM = Finding(firm=True)
+_WARNING = Finding(severity="warning")
+_LATER = Finding(severity="warning", later=True)
+
+FINDINGS: dict[str, Finding] = {
+    # The workflow as a whole: store/loader, store/zips.
+    "not-found": _FIRM,
+    "not-a-workflow": _FIRM,
+    "empty-workflow": _FIRM,
+    "unreadable": _FIRM,
+    "not-utf8": _FIRM,
+    "too-large": _FIRM,
+    "bad-zip": _FIRM,
+    "hash-mismatch": _FIRM,
+    "unsafe-link": _FIRM,
+    "unsafe-name": _FIRM,
+    # Its states: workflow, lint.
+    "no-entry": _FIRM,
+    "ambiguous-entry": _FIRM,
+    "missing-target": _ERROR,
+    "ambiguous-target": _ERROR,
+    "wrong-platform": _ERROR,
+    "unsafe-target": _FIRM,
+    "script-syntax": _ERROR,
+    # Frontmatter and workflow.yaml: frontmatter, policy, policy_keys, settings.
+    "bad-frontmatter": _FIRM,
+    "unknown-key": _ERROR,
+    "bad-value": _ERROR,
+    "force-implicit-invalid": _FIRM,
+    # Tags in prompts: lint.
+    "missing-return": _ERROR,
+    "missing-next": _ERROR,
+    "next-mismatch": _ERROR,
+    "unknown-attribute": _ERROR,
+    # What the run would be allowed to do: machine/rights, control/preflight, lint.
+    "wider-permission": _FIRM,
+    "unheeded-right": _FIRM,
+    "call-in-place": _FIRM,
+    "secret-in-state": _ERROR,
+    # Scripted replies: backends/replies.
+    "bad-reply": _FIRM,
+    # Comments that silence findings: lint, settings.
+    "bad-ignore": _WARNING,
+    "unused-ignore": _WARNING,
+    "unreachable-state": _LATER,
+    "dead-end": _LATER,
+    "call-never-returns": _LATER,
+    "unbounded-cycle": _LATER,
+    "policy-body-mismatch": _LATER,
+    "unused-transition": _LATER,
+    "unbound-variable": _LATER,
+    "backend-change": _LATER,
+    "gate-command-unsafe": _LATER,
+    "parallel-writers": _LATER,
+    "fork-never-waited": _LATER,
+    "script-not-analysed": _LATER,
+}
+
+OF_NAME: dict[RefusalKind, str] = {
+    "unknown_state": "missing-target",
+    "ambiguous_state": "ambiguous-target",
+    "wrong_platform": "wrong-platform",
+    "unsafe_name": "unsafe-target",
+}
+"""The finding that reports why a name leads to no state."""
+MISSING = {"return": "missing-return", "next": "missing-next"}
+"""The finding that reports that a tag lacks an attribute."""

@@ -1,0 +1,60 @@
+"""Workflow -> [Diagnostic]: what is wrong with a definition before it runs."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from raymond import redaction
+from raymond.errors import Diagnostic
+from raymond.language import frontmatter
+from raymond.language.lint import attributes, ignores, places, scripts, targets
+from raymond.language.workflow import State, Workflow, extension, mark_of
+
+
+def errors(workflow: Workflow) -> list[Diagnostic]:
+    """What stops `run` before money is spent."""
+    return [found for found in check(workflow) if found.severity == "error"]
+
+
+def check(workflow: Workflow) -> list[Diagnostic]:
+    """Everything found, in the order of files and lines."""
+    found = list(workflow.diagnostics)
+    ignored = ignores.in_settings(workflow)
+    # One look at all of them: a workflow may have a thousand states.
+    suspicious = redaction.suspects("\n".join(state.body for state in workflow.states.values()))
+    for state in workflow.states.values():
+        for one in ignores.in_comments(state):
+            if isinstance(one, ignores.Ignore):
+                ignored.append(one)
+            else:
+                found.append(one)
+        found += _secrets(state) if suspicious else ()
+        if extension(state.name) in workflow.runnable:
+            found += targets.in_policy(workflow, state)
+            found += (attributes if state.kind == "prompt" else scripts).check(workflow, state)
+    return sorted(dict.fromkeys(ignores.silence(found, ignored)), key=lambda one: (one.file, one.line, one.column))
+
+
+def polluting(workflow: Workflow, backends: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Every place where a call would write into its caller's conversation; `backends` of states that cannot branch."""
+    for name, backend in backends.items():
+        state = workflow.states[name]
+        if state.policy.in_place:
+            continue
+        message = f"{backend} cannot branch: a call would continue in its caller's conversation"
+        hint = "use `<function>`, which starts fresh; or accept this with in_place: true"
+        for at, allowed in enumerate(state.policy.allowed_transitions):
+            if allowed.tag == "call":
+                mark = mark_of(workflow, state, ("allowed_transitions", at))
+                yield frontmatter.diagnose(mark, "call-in-place", message, hint)
+        for tag in attributes.meant(state):
+            if tag.name == "call":
+                yield frontmatter.diagnose(places.opening(state, tag), "call-in-place", message, hint)
+
+
+def _secrets(state: State) -> Iterator[Diagnostic]:
+    for line, column, length, what in redaction.lines(state.body):
+        mark = frontmatter.mark(state.name, state.body, line, column, length)
+        shown = msgspec.structs.replace(mark, line=state.line + line - 1, source="", column=column)
+        hint = "set it in the environment that Raymond starts in, and read it from there"
+        yield frontmatter.diagnose(shown, "secret-in-state", f"this is {what}", hint)
