@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: `90s`, `10m`, `2h`, `1d`."""
+"""Durations as people write them: `90s`, `10m`, `2h`, `1d`."""
 
 import re
 
@@ -8,7 +8,7 @@ LONGEST = 366 * 86400.0
 
 
 def parse(text: str) -> float | None:
-    """Seconds, or None when `text` is no length of time."""
+    """Seconds, or None when `text` is not a duration."""
     found = _FORM.fullmatch(text.strip())
     if not found:
         return None

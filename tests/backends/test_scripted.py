@@ -415,7 +415,7 @@ def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:
         "  |\n"
         "2 | START.md: again\n"
         "  | ^^^^^^^^\n"
-        "hint: the first one stands in line 1\n"
+        "hint: the first one is in line 1\n"
     )
 
 

@@ -171,7 +171,7 @@ PATHS = {
     "no entry": Row(
         "run flow",
         """
-        error: there is no `1_START` or `START`, and more than one state
+        error: there is no `1_START` or `START`, and there is more than one state
          --> flow
         hint: the states are: A.sh, B.sh
         """,
@@ -183,7 +183,7 @@ PATHS = {
         """
         error: both `1_START.sh` and `START.sh` could start
          --> flow
-        hint: keep one, or start one: flow/1_START.sh
+        hint: keep one, or name the one to start: flow/1_START.sh
         """,
         code=6,
         flow={"START.sh": "", "1_START.sh": ""},
@@ -193,7 +193,7 @@ PATHS = {
         """
         error: both `START.py` and `START.sh` could start
          --> flow
-        hint: keep one, or start one: flow/START.py
+        hint: keep one, or name the one to start: flow/START.py
         """,
         code=6,
         flow={"START.sh": "", "START.py": ""},
@@ -379,12 +379,12 @@ FILES = {
     "YAML with tabs": Row(
         "run flow",
         """
-        error: a tab cannot indent YAML
+        error: YAML cannot be indented with tabs
          --> START.md:3:1
           |
         3 | \t- {tag: result}
           | ^
-        hint: use blanks
+        hint: use spaces
         """,
         code=6,
         flow={"START.md": "---\nallowed_transitions:\n\t- {tag: result}\n---\n"},
@@ -405,7 +405,7 @@ FILES = {
     "a letter that a terminal would obey": Row(
         "run flow",
         """
-        error: the character U+001B cannot stand in YAML
+        error: the character U+001B is not allowed in YAML
          --> START.md:2:8
           |
         2 | model: \ufffd[31mred
@@ -449,7 +449,7 @@ FILES = {
           |
         4 | model: haiku
           | ^^^^^
-        hint: the first one stands in line 2
+        hint: the first one is in line 2
         """,
         code=6,
         flow=prompt("---\nmodel: opus\neffort: high\nmodel: haiku\n---\n"),
@@ -528,7 +528,7 @@ FILES = {
     "a target that leads out of the workflow": Row(
         "run flow",
         """
-        error: `../x` is no name of a state
+        error: `../x` is not the name of a state
          --> START.md:3:7
           |
         3 | <goto>../x</goto>
@@ -541,7 +541,7 @@ FILES = {
     "a target with an absolute path": Row(
         "run flow",
         """
-        error: `/etc/x` is no name of a state
+        error: `/etc/x` is not the name of a state
          --> START.md:2:8
           |
         2 | then:  /etc/x

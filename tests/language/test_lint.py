@@ -143,7 +143,7 @@ def test_what_an_author_may_write_is_not_found(body: str) -> None:
             "<goto>lib/x.md</goto>",
             "unsafe-target",
             (
-                "error: `lib/x.md` is no name of a state\n --> START.md:1:7\n<goto>lib/x.md</goto>\n      ^^^^^^^^\n"
+                "error: `lib/x.md` is not the name of a state\n --> START.md:1:7\n<goto>lib/x.md</goto>\n      ^^^^^^^^\n"
                 "hint: name a state of this workflow"
             ),
         ),

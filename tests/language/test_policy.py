@@ -116,7 +116,7 @@ def test_a_second_block_is_refused() -> None:
     text = "# /// raymond\n# retries: 1\n# ///\n# /// raymond\n# ///\n"
     [found] = policy.parse(text, file="X.sh", script=True).diagnostics
     assert (found.id, found.message, found.line) == ("bad-frontmatter", "there is a second `/// raymond` block", 4)
-    assert found.hint == "put all keys in one"
+    assert found.hint == "put all keys in the first one"
 
 
 def test_places_in_a_script_are_those_of_the_file() -> None:
@@ -210,15 +210,15 @@ NO_VALUE = "give it one, or remove the line"
             "one of: default, acceptEdits, plan, dontAsk, bypassPermissions",
         ),
         ("on_denied: stop", "`on_denied` cannot be `stop`", "one of: count, pause"),
-        ("allowed_tools: Read, Edit", "several tools in `allowed_tools` are a list", "allowed_tools: [Read, Edit]"),
+        ("allowed_tools: Read, Edit", "several tools in `allowed_tools` must be a list", "allowed_tools: [Read, Edit]"),
         ("allowed_tools: 3", "`allowed_tools` must be text or a list of texts", ""),
         ("gate: [make, 3]", "`gate` must be text", 'put it in quotes: "3"'),
         ("gate: {a: b}", "`gate` must be text or a list of texts", ""),
         ("timeout: 10", "`timeout` has no unit", "10 what? write 10s or 10m"),
         ("timeout: 1.5", "`timeout` has no unit", "1.5 what? write 1.5s or 1.5m"),
-        ("timeout: 5x", "`timeout` must be a length of time", "write it like 90s, 10m or 2h"),
-        ("timeout: 0s", "`timeout` must be a length of time", "write it like 90s, 10m or 2h"),
-        ("timeout: true", "`timeout` must be a length of time", "write it like 90s, 10m or 2h"),
+        ("timeout: 5x", "`timeout` must be a duration", "write it like 90s, 10m or 2h"),
+        ("timeout: 0s", "`timeout` must be a duration", "write it like 90s, 10m or 2h"),
+        ("timeout: true", "`timeout` must be a duration", "write it like 90s, 10m or 2h"),
         ("retries: -1", "`retries` must be a whole number, 0 or more", "retries: 3"),
         ("retries: 1.5", "`retries` must be a whole number, 0 or more", "retries: 3"),
         ("retries: true", "`retries` must be a whole number, 0 or more", "retries: 3"),
@@ -245,13 +245,13 @@ NO_VALUE = "give it one, or remove the line"
         ("allowed_transitions: [{target: A}]", "an allowed transition needs a `tag`", "{tag: goto, target: NEXT.md}"),
         (
             "allowed_transitions: [{tag: jump}]",
-            "`jump` is no transition",
+            "`jump` is not a transition",
             "one of: goto, reset, call, function, fork, wait, ask, result",
         ),
         ("allowed_transitions: [{tag: result, payload: 5}]", "`payload` must be text", 'put it in quotes: "5"'),
         (
             "allowed_transitions: [{tag: goto, after: 5x}]",
-            "`after` must be a length of time",
+            "`after` must be a duration",
             "write it like 90s, 10m or 2h",
         ),
         (
@@ -291,7 +291,7 @@ NO_VALUE = "give it one, or remove the line"
         ),
         (
             "evaluator: {pattern: '(', verdicts: {a: keep}}",
-            "`pattern` is no regular expression: missing ), unterminated subpattern at position 0",
+            "`pattern` is not a regular expression: missing ), unterminated subpattern at position 0",
             "",
         ),
     ],

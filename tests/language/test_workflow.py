@@ -130,21 +130,21 @@ def test_the_entry_is_what_was_given_or_start_or_the_only_state(
             None,
             "ambiguous-entry",
             "both `1_START.md` and `START.md` could start",
-            "keep one, or start one: review/1_START.md",
+            "keep one, or name the one to start: review/1_START.md",
         ),
         (
             ["START.md", "START.sh"],
             None,
             "ambiguous-entry",
             "both `START.md` and `START.sh` could start",
-            "keep one, or start one: review/START.md",
+            "keep one, or name the one to start: review/START.md",
         ),
         (
             ["START.md", "START.sh", "1_START.md"],
             None,
             "ambiguous-entry",
             "`1_START.md`, `START.md` and `START.sh` could all start",
-            "keep one, or start one: review/1_START.md",
+            "keep one, or name the one to start: review/1_START.md",
         ),
         (
             [],
@@ -157,19 +157,25 @@ def test_the_entry_is_what_was_given_or_start_or_the_only_state(
             ["B.md", "A.sh"],
             None,
             "no-entry",
-            "there is no `1_START` or `START`, and more than one state",
+            "there is no `1_START` or `START`, and there is more than one state",
             "the states are: A.sh, B.md",
         ),
         (
             [f"S{number}.md" for number in range(10)],
             None,
             "no-entry",
-            "there is no `1_START` or `START`, and more than one state",
+            "there is no `1_START` or `START`, and there is more than one state",
             "the states are: S0.md, S1.md, S2.md, S3.md, S4.md, S5.md, S6.md, S7.md and 2 more",
         ),
         ([], "START.md", "no-entry", "there is no state `START.md`", ""),
         (["START.md"], "STRAT.md", "no-entry", "there is no state `STRAT.md`", "did you mean `START.md`?"),
-        (["START.md"], "../x.md", "unsafe-target", "`../x.md` is no name of a state", "name a state of this workflow"),
+        (
+            ["START.md"],
+            "../x.md",
+            "unsafe-target",
+            "`../x.md` is not the name of a state",
+            "name a state of this workflow",
+        ),
         (
             ["START.bat", "B.md"],
             None,
@@ -272,7 +278,7 @@ def test_a_target_that_leads_nowhere_says_why(names: list[str], target: str, exp
 @pytest.mark.parametrize("target", [".hidden", "../A.md", "lib/A.md", "a\\b", "A\0", "C:A.md", "/A.md", "..."])
 def test_an_unsafe_name_is_refused_wherever_it_comes_from(target: str) -> None:
     found = workflow.resolve(build("START.md"), target)
-    assert found == Refusal("unsafe_name", f"`{target}` is no name of a state", "name a state of this workflow")
+    assert found == Refusal("unsafe_name", f"`{target}` is not the name of a state", "name a state of this workflow")
 
 
 def test_what_can_run_may_be_said_from_outside() -> None:
@@ -331,7 +337,7 @@ def test_policy_keys_of_the_settings_are_defaults_of_every_state() -> None:
     [
         ("naem: x", "unknown-key", "there is no key `naem`", "did you mean `name`?"),
         ("retires: 1", "unknown-key", "there is no key `retires`", "did you mean `retries`?"),
-        ("name: my flow", "bad-value", "`name` may hold letters, digits, `_` and `-`", "name: my-flow"),
+        ("name: my flow", "bad-value", "`name` may have letters, digits, `_` and `-`", "name: my-flow"),
         ("name: 5", "bad-value", "`name` must be text", 'put it in quotes: "5"'),
         ("input: 5", "bad-value", "`input` must be text", 'put it in quotes: "5"'),
         ("input: {required: yes}", "bad-value", "`required` must be true or false", "write true or false"),
@@ -343,14 +349,14 @@ def test_policy_keys_of_the_settings_are_defaults_of_every_state() -> None:
         (
             "lint: off",
             "bad-value",
-            "`lint` holds `ignore`, a reason for each id",
-            "lint: {ignore: {missing-target: it is made by a script}}",
+            "`lint` takes `ignore`, with a reason for each finding",
+            "lint: {ignore: {missing-target: a script writes it}}",
         ),
         (
             "lint: {ignore: {}, level: x}",
             "bad-value",
-            "`lint` holds `ignore`, a reason for each id",
-            "lint: {ignore: {missing-target: it is made by a script}}",
+            "`lint` takes `ignore`, with a reason for each finding",
+            "lint: {ignore: {missing-target: a script writes it}}",
         ),
         (
             "lint: {ignore: {missing-target: }}",

@@ -325,7 +325,7 @@ def test_a_person_who_moves_an_agent_means_it() -> None:
 
 
 def test_a_move_to_nowhere_is_refused() -> None:
-    assert Play(FILES).refused("move", agent="main", state="../x") == "`../x` is no name of a state"
+    assert Play(FILES).refused("move", agent="main", state="../x") == "`../x` is not the name of a state"
     assert Play(FILES).refused("move", agent="main") == "there is no state ``"
 
 

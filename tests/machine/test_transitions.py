@@ -610,7 +610,7 @@ def test_every_name_in_a_transition_must_be_a_state(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["../A", "lib/A", ".hidden", "C:A", "a\\b", "a\0"])
 def test_a_name_that_is_a_path_is_refused_wherever_it_comes_from(name: str) -> None:
-    assert refusal(f"<goto>{name}</goto>") == (f"`{name}` is no name of a state", "name a state of this workflow")
+    assert refusal(f"<goto>{name}</goto>") == (f"`{name}` is not the name of a state", "name a state of this workflow")
 
 
 @pytest.mark.parametrize("text", ["<reset cd='/etc'>A</reset>", "<fork next='N' cd='/etc'>A</fork>"])

@@ -477,7 +477,7 @@ def test_a_script_without_a_tag_fails_with_the_reason(either: tuple[Room, Callab
     [
         ("<goto>A</goto> <goto>B</goto>", "the output has two transitions: <goto>A</goto> and <goto>B</goto>"),
         ("<goto>NOWHERE</goto>", "there is no state `NOWHERE`"),
-        ("<goto>../../etc/passwd</goto>", "`../../etc/passwd` is no name of a state"),
+        ("<goto>../../etc/passwd</goto>", "`../../etc/passwd` is not the name of a state"),
         ("<call>START</call>", "<call> needs `return`"),
         ('<goto inptu="x">START</goto>', "<goto> has no attribute `inptu`"),
         ("<result>never closed", "the output has no transition; its <result> is never closed"),

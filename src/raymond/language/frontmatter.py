@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = tuple[str | int, ...]
 
-# Compiled at first use: most runs read no YAML, and the compiler takes longer than all the rest of the start.
+# Compiled at first use: most runs read no YAML, and compiling takes longer than the rest of the start.
 _UNPRINTABLE = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _DEEPEST = 20
 _SUSPICIOUS = 200
@@ -41,7 +41,7 @@ class Mark(Struct, frozen=True):
 
 
 class Document(Struct):
-    """A mapping that was read, and where everything in it stands."""
+    """A mapping that was read, and where everything in it is."""
 
     file: str
     values: dict[str, Any] = {}
@@ -56,7 +56,7 @@ class Document(Struct):
 
 
 class _Wrong(Exception):
-    """The text is not the YAML that is read here."""
+    """The text is not YAML as it is supported here."""
 
     def __init__(self, message: str, line: int, column: int, length: int = 1, hint: str = "") -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ def mark(file: str, source: str, line: int, column: int, length: int = 1) -> Mar
 
 
 def load(text: str, *, file: str, source: str | None = None) -> Document:
-    """Read a mapping. `text` stands in `source` at the same lines and columns. Never raises."""
+    """Read a mapping. `text` is in `source` at the same lines and columns. Never raises."""
     document = Document(file)
     source = text if source is None else source
     try:
@@ -101,7 +101,7 @@ def load(text: str, *, file: str, source: str | None = None) -> Document:
 
 
 def given(values: Mapping[str, Any], *, file: str, state: str = "") -> Document:
-    """A mapping that stands in no file: `--set STATE.KEY=VALUE`."""
+    """A mapping that is in no file: `--set STATE.KEY=VALUE`."""
     marks: dict[Path, Mark] = {
         (key,): Mark(file, source=f"{state}.{key}={_written(value)}") for key, value in values.items()
     }
@@ -113,7 +113,7 @@ def _written(value: Any) -> str:
 
 
 def suggest(word: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """`did you mean ...?`, or nothing. A mapping says how each name is shown."""
+    """`did you mean ...?`, or nothing. A mapping gives the form in which each name is shown."""
     import difflib
 
     shown = known if isinstance(known, Mapping) else {name: name for name in known}
@@ -127,7 +127,7 @@ def _read(text: str, document: Document, source: str) -> None:
 
     if bad := re.search(_UNPRINTABLE, text):
         line, column = position(text, bad.start())
-        raise _Wrong(f"the character U+{ord(bad[0]):04X} cannot stand in YAML", line, column, hint="remove it")
+        raise _Wrong(f"the character U+{ord(bad[0]):04X} is not allowed in YAML", line, column, hint="remove it")
     try:
         _measure(text)
         node = yaml.compose(text, Loader=_loader())
@@ -136,7 +136,7 @@ def _read(text: str, document: Document, source: str) -> None:
     if node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
         return
     if not isinstance(node, yaml.MappingNode):
-        raise _wrong_at(node, "keys with values are wanted here", "write lines like `model: opus`")
+        raise _wrong_at(node, "expected keys with values", "write lines like `model: opus`")
     document.values = _value(node, (), document, source.split("\n"), set())
 
 
@@ -150,7 +150,7 @@ def _measure(text: str) -> None:
     for event in yaml.parse(text, Loader=_loader()):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise _Wrong("this is nested too deeply", event.start_mark.line + 1, event.start_mark.column + 1)
+            raise _Wrong("nested too deeply", event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 def _explain(error: Any, text: str) -> _Wrong:
@@ -158,9 +158,9 @@ def _explain(error: Any, text: str) -> _Wrong:
     line, column = (place.line, place.column) if place else (0, 0)
     lines = text.split("\n")
     if "\t" in lines[line][: column + 1] if line < len(lines) else False:
-        return _Wrong("a tab cannot indent YAML", line + 1, lines[line].index("\t") + 1, hint="use blanks")
+        return _Wrong("YAML cannot be indented with tabs", line + 1, lines[line].index("\t") + 1, hint="use spaces")
     context = f"{error.context}: " if error.context else ""
-    problem = error.problem or "this is no YAML"
+    problem = error.problem or "not valid YAML"
     hint = ""
     if "mapping values are not allowed" in problem:
         hint = "put a value that contains `: ` in quotes"
@@ -177,9 +177,9 @@ def _wrong_at(node: "Node", message: str, hint: str = "") -> _Wrong:
 
 def _value(node: Any, path: Path, document: Document, lines: list[str], seen: set[int]) -> Any:
     if id(node) in seen:
-        raise _wrong_at(node, "anchors and aliases are not read here", "write the value out")
+        raise _wrong_at(node, "anchors and aliases are not supported", "write the value itself")
     if len(path) >= _DEEPEST:
-        raise _wrong_at(node, "this is nested too deeply")
+        raise _wrong_at(node, "nested too deeply")
     seen.add(id(node))
     document.marks[path] = _mark(node, document.file, lines)
     if node.id == "scalar":
@@ -187,7 +187,7 @@ def _value(node: Any, path: Path, document: Document, lines: list[str], seen: se
     if node.id == "sequence" and node.tag == "tag:yaml.org,2002:seq":
         return [_value(item, (*path, index), document, lines, seen) for index, item in enumerate(node.value)]
     if node.id != "mapping" or node.tag != "tag:yaml.org,2002:map":
-        raise _wrong_at(node, f"the type `{node.tag}` is not read here", "remove the `!`")
+        raise _wrong_at(node, f"the type `{node.tag}` is not supported", "remove the `!`")
     values: dict[str, Any] = {}
     for key, item in node.value:
         if key.id != "scalar":
@@ -195,7 +195,7 @@ def _value(node: Any, path: Path, document: Document, lines: list[str], seen: se
         name = key.value
         if name in values:
             first = document.keys[(*path, name)].line
-            raise _wrong_at(key, f"`{name}` is given twice", f"the first one stands in line {first}")
+            raise _wrong_at(key, f"`{name}` is given twice", f"the first one is in line {first}")
         document.keys[(*path, name)] = _mark(key, document.file, lines)
         values[name] = _value(item, (*path, name), document, lines, seen)
     return values
@@ -214,7 +214,7 @@ def _scalar(node: Any) -> Any:
         return value
     if kind in _FORMS and re.fullmatch(_FORMS[kind], value, re.ASCII):
         return _READ[kind](value)
-    raise _wrong_at(node, f"the type `{node.tag}` is not read here", "remove the `!`")
+    raise _wrong_at(node, f"the type `{node.tag}` is not supported", "remove the `!`")
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

@@ -56,7 +56,7 @@ class Parsed(Struct):
     """Where the body begins in the file."""
     diagnostics: list[Diagnostic]
     marks: dict[Path, Mark] = {}
-    """Where the values of the policy stand."""
+    """Where the values of the policy are."""
 
 
 def parse(
@@ -78,7 +78,7 @@ def parse(
 
 
 def check(document: Document, *, known: Sequence[str] = ()) -> dict[str, Any]:
-    """The fields of a Policy that `document` sets. What is wrong goes to its diagnostics; `known` keys are left out."""
+    """The fields of a Policy that `document` sets. Mistakes go to its diagnostics; `known` keys are skipped."""
     fields: dict[str, Any] = {}
     for key, value in document.values.items():
         if key in known:
@@ -161,7 +161,9 @@ def _block(text: str, file: str) -> tuple[Document, str, int]:
     for number in opening[1:]:
         again = Mark(file, number + 1, 1, lines[number], len(lines[number]))
         message = "there is a second `/// raymond` block"
-        document.diagnostics.append(frontmatter.diagnose(again, "bad-frontmatter", message, "put all keys in one"))
+        document.diagnostics.append(
+            frontmatter.diagnose(again, "bad-frontmatter", message, "put all keys in the first one")
+        )
     return document, text, 1
 
 

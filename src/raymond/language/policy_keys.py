@@ -31,7 +31,7 @@ class Evaluator(Struct, frozen=True, kw_only=True):
     default: str = ""
 
 
-# Each reader returns the value of a key as the policy holds it, or None after it has said what is wrong.
+# Each reader returns the value of a key as the policy holds it, or None after it has reported what is wrong.
 Reader: TypeAlias = Callable[[Document, Path, Any], Any]
 
 
@@ -109,7 +109,7 @@ def _duration(document: Document, path: Path, value: Any) -> float | None:
     seconds = durations.parse(value) if isinstance(value, str) else None
     if seconds:
         return seconds
-    _bad(document, path, f"`{_label(path)}` must be a length of time", "write it like 90s, 10m or 2h")
+    _bad(document, path, f"`{_label(path)}` must be a duration", "write it like 90s, 10m or 2h")
     return None
 
 
@@ -125,7 +125,7 @@ def _choice(*choices: str) -> Reader:
 
 def _tools(document: Document, path: Path, value: Any) -> tuple[str, ...] | None:
     if isinstance(value, str) and "," in value:
-        _bad(document, path, f"several tools in `{_label(path)}` are a list", f"{_label(path)}: [{value}]")
+        _bad(document, path, f"several tools in `{_label(path)}` must be a list", f"{_label(path)}: [{value}]")
         return None
     return texts(document, path, value)
 
@@ -145,7 +145,7 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
         return None
     tag = value["tag"]
     if not isinstance(tag, str) or tag not in FIELDS:
-        _bad(document, (*path, "tag"), f"`{tag}` is no transition", f"one of: {', '.join(FIELDS)}")
+        _bad(document, (*path, "tag"), f"`{tag}` is not a transition", f"one of: {', '.join(FIELDS)}")
         return None
     before = len(document.diagnostics)
     fields = {key: text(document, (*path, key), item) for key, item in value.items() if key != "tag"}
@@ -207,7 +207,7 @@ def _regex(document: Document, path: Path, value: str) -> None:
     try:
         re.compile(value)
     except (re.error, RecursionError, OverflowError) as error:
-        _bad(document, path, f"`{_label(path)}` is no regular expression: {error}")
+        _bad(document, path, f"`{_label(path)}` is not a regular expression: {error}")
 
 
 KEYS: dict[str, Reader] = {

@@ -1,7 +1,7 @@
 """Text in chunks -> the tags in it: one pass, linear time, bounded memory.
 
 At the outermost level whatever opens first and does close wins: a tag, a fence, inline code, a comment. What opens and
-never closes is plain text, and so is what closes more than `LIMIT` characters later; the scan goes on right after it.
+never closes is plain text, and so is what closes more than `LIMIT` characters later; the scan continues right after it.
 When the end of the text so far leaves open what a construct is, the scan stalls there until more has come. So that no
 text is looked at again and again: closing strings are looked for once each (`_seek`), the closing lines of fences are
 kept as a sliding maximum (`Closers`), and a line's runs of backticks are counted once (`_last_in_line`).
@@ -25,7 +25,7 @@ PATIENT = 4096
 _STALL = -1
 _find = str.find  # a name of its own, so that tests can count how much text is looked at
 _BEFORE = 4
-"""Characters kept before the position: a line end and three blanks decide what is a fence."""
+"""Characters kept before the position: a line end and three spaces decide whether something is a fence."""
 _NAMES = "|".join(NAMES)
 _TAG = re.compile(rf"<({_NAMES})(?=[\s>])")
 # Every branch begins with a literal, so that `re` skips prose quickly; the last ones are tokens cut off by the end.
@@ -48,11 +48,11 @@ class Tag(Struct, frozen=True):
     body: str
     start: int
     quoted: str = ""
-    """Empty, or where it stands: `fence`, `code`, `comment`."""
+    """Empty, or where it is quoted: `fence`, `code`, `comment`."""
     twice: str = ""
     """An attribute that was given more than once."""
     stop: int = 0
-    """Where the text goes on after it."""
+    """Where the text continues after it."""
 
 
 class Opening(Struct, frozen=True):
@@ -209,7 +209,7 @@ class Scanner:
         self._at = len(text)
 
     def _step(self, found: re.Match[str]) -> int:
-        """Where the scan goes on after what may begin here, or a stall."""
+        """Where the scan continues after what may begin here, or a stall."""
         start, stop = found.span()
         if found[1]:
             return self._tag(found[1], start, stop)

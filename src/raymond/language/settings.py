@@ -1,4 +1,4 @@
-"""`workflow.yaml`: what a workflow says of itself."""
+"""`workflow.yaml`: what a workflow says about itself."""
 
 import re
 from typing import Any
@@ -33,7 +33,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def read_settings(source: str) -> tuple[Settings, Document]:
-    """workflow.yaml, and where everything in it stands."""
+    """workflow.yaml, and where everything in it is."""
     document = frontmatter.load(source, file=SETTINGS_FILE) if source.strip() else Document(SETTINGS_FILE)
     found: dict[str, Any] = {}
     for key, read in _KEYS.items():
@@ -51,7 +51,7 @@ def _name(document: Document, path: Path, value: Any) -> str | None:
     found = text(document, path, value)
     if found is None or _NAME.fullmatch(found):
         return found
-    document.refuse(path, "bad-value", "`name` may hold letters, digits, `_` and `-`", f"name: {slug(found)}")
+    document.refuse(path, "bad-value", "`name` may have letters, digits, `_` and `-`", f"name: {slug(found)}")
     return None
 
 
@@ -74,8 +74,8 @@ def _input(document: Document, path: Path, value: Any) -> dict[str, Any] | None:
 def _lint(document: Document, path: Path, value: Any) -> dict[str, str] | None:
     ignore = value.get("ignore") if isinstance(value, dict) else None
     if not isinstance(ignore, dict) or len(value) != 1:
-        hint = "lint: {ignore: {missing-target: it is made by a script}}"
-        document.refuse(path, "bad-value", "`lint` holds `ignore`, a reason for each id", hint)
+        hint = "lint: {ignore: {missing-target: a script writes it}}"
+        document.refuse(path, "bad-value", "`lint` takes `ignore`, with a reason for each finding", hint)
         return None
     found: dict[str, str] = {}
     for id, reason in ignore.items():
@@ -105,5 +105,5 @@ _KEYS = {
 
 
 def slug(name: str) -> str:
-    """`name` as it can stand in the id of a run."""
+    """`name` in a form that fits the id of a run."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "workflow"

@@ -105,7 +105,7 @@ class Attribute(Struct, frozen=True, kw_only=True):
     field: str
     required: bool = False
     unless: tuple[str, ...] = ()
-    """Tags that may stand in the same output and say it instead."""
+    """Tags beside it in an output that may say it instead."""
     needs: str = ""
     """The attribute without which this one means nothing."""
     zero: bool = False

@@ -10,7 +10,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def render(text: str, values: Mapping[str, str], include: Mapping[str, str] = _NOTHING) -> str:
-    """`text` with its names replaced; what is not bound stays as it is, and values are not scanned again."""
+    """`text` with its names replaced; unknown names stay, and values are not scanned again."""
 
     def value(found: re.Match[str]) -> str:
         return values.get(found[1], found[0])

@@ -33,7 +33,7 @@ class State(Struct):
     """Where the body begins in the file."""
     policy: Policy
     marks: dict[Path, Mark] = {}
-    """Where the values of the policy stand."""
+    """Where the values of the policy are."""
 
 
 class Workflow(Struct):
@@ -50,7 +50,7 @@ class Workflow(Struct):
     runnable: frozenset[str]
     """Extensions of the states that this machine can run."""
     marks: dict[Path, Mark] = {}
-    """Where the values of workflow.yaml stand."""
+    """Where the values of workflow.yaml are."""
     names: dict[str, str] = {}
     """Every target that has led to a state -> that state."""
 
@@ -64,7 +64,7 @@ def build(
     runnable: frozenset[str] | None = None,
     overrides: Mapping[str, Mapping[str, Any]] = {},
 ) -> Workflow:
-    """A workflow from its texts. Never raises: what is wrong stands in `diagnostics`."""
+    """A workflow from its texts. Never raises: what is wrong is in `diagnostics`."""
     settings, document = read_settings(files.get(SETTINGS_FILE, ""))
     workflow = Workflow(
         name=settings.name or slug(name),
@@ -95,7 +95,7 @@ def resolve(workflow: Workflow, target: str) -> str | Refusal:
 
 def _resolve(workflow: Workflow, target: str) -> str | Refusal:
     if _UNSAFE.search(target):
-        return Refusal("unsafe_name", f"`{target}` is no name of a state", "name a state of this workflow")
+        return Refusal("unsafe_name", f"`{target}` is not the name of a state", "name a state of this workflow")
     if target in workflow.states:
         return target if extension(target) in workflow.runnable else _foreign(workflow, [target])
     found = [] if extension(target) else [target + end for end in EXTENSIONS if target + end in workflow.states]
@@ -160,11 +160,13 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
         return _no_entry(workflow, OF_NAME[foreign.kind], foreign.reason, foreign.hint)
     if starts:
         reason = f"{_join(here, 'and')} could all start" if len(here) > 2 else f"both {_join(here, 'and')} could start"
-        return _no_entry(workflow, "ambiguous-entry", reason, f"keep one, or start one: {workflow.name}/{here[0]}")
+        return _no_entry(
+            workflow, "ambiguous-entry", reason, f"keep one, or name the one to start: {workflow.name}/{here[0]}"
+        )
     if not candidates:
         hint = f"add START.md; a state is a file that ends in {' '.join(EXTENSIONS)}"
         return _no_entry(workflow, "no-entry", "there is no state in this workflow", hint)
-    message = "there is no `1_START` or `START`, and more than one state"
+    message = "there is no `1_START` or `START`, and there is more than one state"
     return _no_entry(workflow, "no-entry", message, _list(workflow.states))
 
 
@@ -210,7 +212,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def mark_of(workflow: Workflow, state: State, path: Path) -> Mark:
-    """Where a value of the state's policy stands: in its own file, or in workflow.yaml."""
+    """Where a value of the state's policy is: in its own file, or in workflow.yaml."""
     marks = state.marks if path[:1] in state.marks else workflow.marks
     for length in range(len(path), 0, -1):
         if path[:length] in marks:
