@@ -21,7 +21,7 @@ from raymond.store import loader, project
 
 loaded = loader.load(sys.argv[1])
 home = project.make(os.getcwd())
-face = Live(keys=0)
+face = Live(stdin=0)
 held = hold(home, begin(home, loaded, Options(id="r")), face, loaded=loaded)
 try:
     held.driver.drive()

@@ -17,6 +17,7 @@ from raymond.cli import target
 from raymond.control import start
 from raymond.control.drive import hold
 from raymond.control.start import Options
+from raymond.drivers.face import Quiet
 from raymond.drivers.local import Driver
 from raymond.machine import requests
 from raymond.machine.agent import ASKING, FAILED, RUNNING
@@ -40,31 +41,19 @@ from raymond.views.status import exit_code, run_status
 RICH = Path(__file__).resolve().parent.parent / "scenarios" / "rich"
 
 
-class Silent:
+class Silent(Quiet):
     """A face that keeps what a person would have been told."""
-
-    every = float("inf")
-    keys = -1
 
     def __init__(self, decided: Callable[[Run, list[Decision]], None] | None = None) -> None:
         self.told: list[str] = []
         self._decided = decided
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         if self._decided:
             self._decided(run, decisions)
 
-    def shown(self, agent: str, kind: str, text: str) -> None:
-        pass
-
-    def said(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         self.told.append(text)
-
-    def refresh(self, run: Run) -> None:
-        pass
-
-    def typed(self) -> list[tuple[str, str]]:
-        return []
 
 
 def project_in(folder: Path) -> Project:

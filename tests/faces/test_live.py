@@ -416,7 +416,7 @@ class Watched:
         self.writer = self.reader = -1
         if asks:
             self.reader, self.writer = os.pipe()
-        self.live = Live(self.paper, keys=self.reader, clock=lambda: self.play.now, size=self.paper.size)
+        self.live = Live(self.paper, stdin=self.reader, clock=lambda: self.play.now, size=self.paper.size)
         self.told = 0
         for text in texts:
             self.play.say(text)
@@ -426,14 +426,14 @@ class Watched:
     def tell(self) -> list[str]:
         """Tell what was not told yet; what the terminal shows then."""
         news, self.told = self.play.decisions[self.told :], len(self.play.decisions)
-        self.live.decided(self.play.run, news)
+        self.live.on_decisions(self.play.run, news)
         self.live.refresh(self.play.run)
         return self.paper.lines
 
     def type(self, text: str) -> list[tuple[str, str]]:
         """Type, and let the run have the answers."""
         os.write(self.writer, text.encode())
-        answers = self.live.typed()
+        answers = self.live.answers()
         for agent, answer in answers:
             self.play.ask("answer", agent=agent, text=answer)
         return answers
@@ -481,8 +481,8 @@ def test_what_steps_print_stays_and_the_tools_they_use_do_not() -> None:
     made = Watched()
     made.play.begin()
     made.play.now += 1
-    made.live.shown("main", "print", "one\n\x1b[2Jtwo")
-    made.live.shown("main", "tool", "Read src/x.py")
+    made.live.on_output("main", "print", "one\n\x1b[2Jtwo")
+    made.live.on_output("main", "tool", "Read src/x.py")
     assert made.tell() == [
         STARTED,
         "main | one",
@@ -496,9 +496,9 @@ def test_what_steps_print_stays_and_the_tools_they_use_do_not() -> None:
 def test_what_is_printed_in_one_moment_is_written_together() -> None:
     made = Watched()
     made.play.now += live.SOON
-    made.live.shown("main", "print", "one")
+    made.live.on_output("main", "print", "one")
     before = made.paper.getvalue()
-    made.live.shown("main", "print", "two")
+    made.live.on_output("main", "print", "two")
     assert made.paper.getvalue() == before
     assert made.tell()[:3] == [STARTED, "main | one", "main | two"]
 
@@ -506,7 +506,7 @@ def test_what_is_printed_in_one_moment_is_written_together() -> None:
 def test_the_last_line_of_a_visit_goes_with_it() -> None:
     made = Watched()
     made.play.begin()
-    made.live.shown("main", "text", "I think")
+    made.live.on_output("main", "text", "I think")
     assert made.tell()[2] == "main  START.md  running  0s  I think"
     made.play.say("<goto>A</goto>")
     assert made.tell()[2] == "main  A.md  ready  0s"
@@ -526,24 +526,24 @@ def test_moves_that_were_not_to_be_expected_stay() -> None:
 
 def test_what_a_person_should_know_is_said_at_once() -> None:
     made = Watched()
-    made.live.said("parked: waiting for 1 running step(s) of main\x1b[A")
+    made.live.on_note("parked: waiting for 1 running step(s) of main\x1b[A")
     assert made.paper.lines[:2] == [STARTED, "parked: waiting for 1 running step(s) of main"]
 
 
 def test_what_is_said_before_the_run_is_known_stands_alone() -> None:
     made = Watched(told=False)
-    made.live.said("12 bytes were torn off")
+    made.live.on_note("12 bytes were torn off")
     assert made.paper.lines == ["12 bytes were torn off", ""]
 
 
 def test_at_the_end_the_block_is_gone_and_the_terminal_is_as_it_was() -> None:
     made = Watched("<result>x</result>")
-    made.live.shown("main", "print", "last words")
+    made.live.on_output("main", "print", "last words")
     made.live.close()
     made.live.close()
     assert made.paper.lines == [STARTED, "13:46:40 main done", "main | last words", ""]
     assert made.paper.getvalue().endswith("\x1b[?25h\x1b]2;\x07\x1b[23;2t")
-    made.live.said("after it")
+    made.live.on_note("after it")
     assert made.paper.lines[-2:] == ["after it", ""]
 
 
@@ -591,9 +591,9 @@ def test_a_terminal_that_is_gone_does_not_end_the_run() -> None:
 
     made = play()
     face = Live(Gone(), clock=lambda: START, size=lambda: (80, 24))
-    face.decided(made.run, made.decisions)
+    face.on_decisions(made.run, made.decisions)
     face.refresh(made.run)
-    face.said("nobody reads this")
+    face.on_note("nobody reads this")
     face.close()
 
 
@@ -619,7 +619,7 @@ def test_a_question_takes_the_place_of_the_block_until_it_is_answered() -> None:
     assert made.paper.lines == [*asked, ">"]
     assert made.paper.getvalue().endswith("> ")
     made.play.now += 5
-    made.live.shown("main_b2", "print", "meanwhile")
+    made.live.on_output("main_b2", "print", "meanwhile")
     assert made.tell() == [*asked, ">"], "what is printed meanwhile is held back"
     assert made.type("bl") == []
     assert made.type("ue\n") == [("main", "blue")]
@@ -695,9 +695,9 @@ def test_an_answer_that_came_too_late_is_said_to_be_refused() -> None:
 def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:
     made = Watched(ASK, asks=True)
     os.close(made.writer)
-    assert made.live.typed() == []
-    assert made.live.keys == -1
-    assert made.live.typed() == []
+    assert made.live.answers() == []
+    assert made.live.stdin == -1
+    assert made.live.answers() == []
     assert made.paper.lines == [
         STARTED,
         "main asks: Which colour?",
@@ -720,8 +720,8 @@ def test_a_question_that_comes_while_a_run_is_parked_is_a_line() -> None:
 def test_a_pipe_that_has_ended_is_left_alone_before_anything_is_asked() -> None:
     made = Watched(asks=True)
     os.close(made.writer)
-    assert made.live.typed() == []
-    assert made.live.keys == -1
+    assert made.live.answers() == []
+    assert made.live.stdin == -1
     made.play.say(ASK)
     assert made.tell()[1] == "13:46:40 main asks: Which colour?"
 
@@ -732,7 +732,7 @@ def test_a_run_that_is_parked_asks_nothing_more() -> None:
     made.play.say(ASK, "main_b2")
     made.tell()
     made.play.stop()
-    made.live.said("parked: waiting for 1 running step(s) of main_a1")
+    made.live.on_note("parked: waiting for 1 running step(s) of main_a1")
     assert made.tell()[1:5] == [
         "main_b2 asks: Which colour?",
         "parked: waiting for 1 running step(s) of main_a1",

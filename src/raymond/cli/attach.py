@@ -32,10 +32,10 @@ def command(id_: str) -> int:
     try:
         _watch(project, id, follower, face)
     except KeyboardInterrupt:
-        getattr(face, "close", lambda: None)()
+        face.close()
         print(f"left; {id} goes on. raymond attach {id} comes back, raymond stop {id} stops it", file=sys.stderr)
         return 0
-    getattr(face, "close", lambda: None)()
+    face.close()
     return ending.tell(follower.run)
 
 
@@ -44,21 +44,21 @@ def _face() -> Face:
         from raymond.faces.live import Live, usable
 
         if usable(sys.stderr):
-            return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
+            return Live(sys.stderr, stdin=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
     return lines.Lines()
 
 
 def _watch(project: Project, id: str, follower: Follower, face: Face) -> None:
     run = follower.run
     first = Decision(seq=run.seq, time=run.now, events=[])
-    face.decided(run, [first])
-    face.said(f"watching {id}; Ctrl-C leaves it running")
+    face.on_decisions(run, [first])
+    face.on_note(f"watching {id}; Ctrl-C leaves it running")
     drawn = 0.0
     for decisions in follower.watch(0.0):
         if decisions:
             _show(project, id, run, decisions, face)
         drawn += EVERY
-        if decisions or drawn >= face.every:
+        if decisions or drawn >= face.refresh_every:
             face.refresh(run)
             drawn = 0.0
         _listen(project, id, face)
@@ -71,14 +71,14 @@ def _show(project: Project, id: str, run: Run, decisions: list[Decision], face: 
         for event in decision.events:
             if isinstance(event, StepEnded):
                 for kind, text in told(folder, event):
-                    face.shown(event.agent, kind, text)
-        face.decided(run, [decision])
+                    face.on_output(event.agent, kind, text)
+        face.on_decisions(run, [decision])
 
 
 def _listen(project: Project, id: str, face: Face) -> None:
     """Wait a moment; what is typed meanwhile is an answer."""
-    ready, _, _ = select.select([face.keys] if face.keys >= 0 else [], [], [], EVERY)
+    ready, _, _ = select.select([face.stdin] if face.stdin >= 0 else [], [], [], EVERY)
     if ready:
-        for agent, answer in face.typed():
+        for agent, answer in face.answers():
             request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=answer)
             inbox.leave(project.beside(id, "inbox"), request)

@@ -12,7 +12,7 @@ from raymond.views.status import exit_code, main_result
 
 def tell(run: Run, *, as_json: bool = False, signal: int = 0) -> int:
     """Tell it, and return the exit code."""
-    lines.Lines().said(summary.ending(run))
+    lines.Lines().on_note(summary.ending(run))
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run)).decode() + "\n")
     else:

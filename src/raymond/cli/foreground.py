@@ -93,5 +93,5 @@ def _first_face(given: dict[str, Any]) -> Face:
         from raymond.faces.live import Live, usable
 
         if usable(sys.stderr):
-            return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
+            return Live(sys.stderr, stdin=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
     return Lines(quiet=bool(given.get("quiet")))

@@ -75,7 +75,7 @@ class _Text:
             for event in kept.events:
                 if isinstance(event, StepEnded):
                     for kind, text in told(self._transcripts, event):
-                        self._lines.shown(event.agent, kind, text)
+                        self._lines.on_output(event.agent, kind, text)
             if kept.events:
                 self._lines.add(kept, f"{self._mark}${self._cost:.2f}")
         self._lines.refresh()

@@ -116,14 +116,14 @@ def hand_over(project: Project, id: str, request: "Request", *, force: bool = Fa
     try:
         reading = journal.read(project, id)
         run, lines = reading.run, Lines()
-        lines.decided(run, [])
+        lines.on_decisions(run, [])
         decisions: list[Decision] = []
 
         def decide(events: "list[Event]") -> None:
             if events:
                 decisions.append(Decision(seq=run.seq + 1, time=round(time(), 3), events=events))
                 apply(run, decisions[-1])
-                lines.decided(run, decisions[-1:])
+                lines.on_decisions(run, decisions[-1:])
 
         # Whoever drove it is gone, and with it the step that the journal still calls running.
         decide(requests.cut(run, request.agent, _spent(project, run, workspace, request.agent)))

@@ -28,7 +28,7 @@ def hold(
     try:
         reading = journal.read(project, id)
         if reading.torn:
-            face.said(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
+            face.on_note(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
         workspace = place(project, reading.run, loaded)
         book = journal.Journal(project, id, reading.size)
         settings = config.load(project.root)

@@ -1,4 +1,4 @@
-"""What a driver tells, and whom."""
+"""What a driver tells, and to whom."""
 
 from typing import Protocol
 
@@ -7,24 +7,59 @@ from raymond.machine.run import Run
 
 
 class Face(Protocol):
-    """Who is told what happens."""
+    """Tells people or programs what happens in a run."""
 
-    every: float
+    refresh_every: float
     """Seconds between two refreshes while nothing happens."""
-    keys: int
-    """Where a person types answers; -1 when nobody does."""
+    stdin: int
+    """The file descriptor where a person types answers; -1 when nobody does."""
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
-        """These decisions stand in the journal; they are shown with the next `refresh`."""
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
+        """These decisions are in the journal; the next `refresh` shows them."""
 
-    def shown(self, agent: str, kind: str, text: str) -> None:
+    def on_output(self, agent: str, kind: str, text: str) -> None:
         """A step printed something, or used a tool."""
 
-    def said(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Something a person should know."""
+
+    def on_pausing(self, run: Run) -> None:
+        """The first Ctrl-C: no new step starts, and the run pauses when the running steps have ended."""
 
     def refresh(self, run: Run) -> None:
         """Show what is known by now."""
 
-    def typed(self) -> list[tuple[str, str]]:
-        """What came in through `keys`: agents that asked, and their answers."""
+    def answers(self) -> list[tuple[str, str]]:
+        """What was typed into `stdin`: agents that asked, and their answers."""
+
+    def close(self) -> None:
+        """Release terminals and files."""
+
+
+class Quiet:
+    """A face that ignores everything: the base of faces that only care about some of it."""
+
+    refresh_every = float("inf")
+    stdin = -1
+
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
+        """Ignore them."""
+
+    def on_output(self, agent: str, kind: str, text: str) -> None:
+        """Ignore it."""
+
+    def on_note(self, text: str) -> None:
+        """Ignore it."""
+
+    def on_pausing(self, run: Run) -> None:
+        """Ignore it."""
+
+    def refresh(self, run: Run) -> None:
+        """Show nothing."""
+
+    def answers(self) -> list[tuple[str, str]]:
+        """Nobody types here."""
+        return []
+
+    def close(self) -> None:
+        """Hold nothing."""

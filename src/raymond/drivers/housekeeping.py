@@ -1,8 +1,8 @@
 """What a driver does beside driving: sync the journal, keep its snapshot and the state file, refresh the face."""
 
 import time
-from typing import Protocol
 
+from raymond.drivers.face import Face
 from raymond.errors import JournalError
 from raymond.machine.run import Run
 from raymond.store.journal import Journal
@@ -17,22 +17,10 @@ STATE_EVERY = 1.0
 FAR = float("inf")
 
 
-class Shown(Protocol):
-    """What is needed of a face here."""
-
-    every: float
-
-    def refresh(self, run: Run) -> None:
-        """Show what is known by now."""
-
-    def said(self, text: str) -> None:
-        """Something a person should know."""
-
-
 class Upkeep:
     """Each thing when it is time, and not before."""
 
-    def __init__(self, journal: Journal, state_file: str, face: Shown, *, strict: bool) -> None:
+    def __init__(self, journal: Journal, state_file: str, face: Face, *, strict: bool) -> None:
         self.must_sync = strict
         """The next write has to be on the disk before anything follows from it."""
         self._journal = journal
@@ -74,7 +62,7 @@ class Upkeep:
         now = time.monotonic()
         if now >= self._show_at:
             self._face.refresh(run)
-            self._shown_at, self._show_at = now, now + self._face.every
+            self._shown_at, self._show_at = now, now + self._face.refresh_every
         if now >= self._sync_at:
             self._journal.sync()
             self._sync_at = FAR
@@ -97,4 +85,4 @@ class Upkeep:
         try:
             replace(self._state_file, text)
         except JournalError as error:
-            self._face.said(f"the state file was not written: {error}")
+            self._face.on_note(f"the state file was not written: {error}")

@@ -34,7 +34,6 @@ from raymond.store.transcripts import Transcripts
 from raymond.system.files import trouble
 from raymond.system.marks import Marks
 from raymond.system.processes import GRACE, HAS_PIDFD
-from raymond.views import words
 from raymond.views.times import instant
 
 LOOK_EVERY = 1.0
@@ -97,7 +96,7 @@ class Driver:
         with self._listening():
             try:
                 if self.run.seq > 1:
-                    self._face.decided(self.run, [])
+                    self._face.on_decisions(self.run, [])
                     self._settle(restart, at_once, fresh)
                 else:
                     first = Decision(seq=1, time=self.run.started_at, events=begin(self.run.start))
@@ -216,12 +215,12 @@ class Driver:
 
     def _show(self, agent: str, kind: str, text: str) -> None:
         self._tell()
-        self._face.shown(agent, kind, text)
+        self._face.on_output(agent, kind, text)
 
     def _tell(self) -> None:
         if self._told:
             told, self._told = self._told, []
-            self._face.decided(self.run, told)
+            self._face.on_decisions(self.run, told)
             self._upkeep.told()
 
     # --- waiting
@@ -233,7 +232,7 @@ class Driver:
             return False
         if self.run.stopped or self.run.ended:
             return True
-        if self._face.keys >= 0 and self.run.statuses.get(ASKING):
+        if self._face.stdin >= 0 and self.run.statuses.get(ASKING):
             return False
         return wake_at(self.run) is None
 
@@ -269,8 +268,8 @@ class Driver:
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
         self._host.poll.register(reader, self._hear)
-        if self._face.keys >= 0:
-            self._host.poll.register(self._face.keys, self._hear_answers)
+        if self._face.stdin >= 0:
+            self._host.poll.register(self._face.stdin, self._hear_answers)
         # What was ignored when we were started stays ignored, as under nohup.
         heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
         if not HAS_PIDFD:
@@ -302,7 +301,7 @@ class Driver:
             self.signal = number
             if first:
                 self._commit(Stop(time=self._clock(), kind="parked", reason="parked with Ctrl-C"))
-                self._face.said(words.parked(self.run))
+                self._face.on_pausing(self.run)
             else:
                 self._stop("signal", f"stopped by {signal.Signals(number).name}")
 
@@ -319,7 +318,7 @@ class Driver:
         taken = []
         for path, request in list(inbox.look(self._inbox)):
             if request is None:
-                self._face.said(f"a request that cannot be read was put aside: {path}.broken")
+                self._face.on_note(f"a request that cannot be read was put aside: {path}.broken")
                 os.rename(path, f"{path}.broken")
                 continue
             if request.kind == "pause" and self._ends_first(path, request):
@@ -347,11 +346,11 @@ class Driver:
         return True
 
     def _hear_answers(self, fd: int) -> None:
-        for agent, answer in self._face.typed():
+        for agent, answer in self._face.answers():
             request = requests.Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=answer)
             self._commit_events(self._clock(), requests.take(self.run, self._placed, request))
             self._upkeep.must_sync = True
-        if self._face.keys < 0:
+        if self._face.stdin < 0:
             self._host.poll.unregister(fd)  # nobody types any more
         self._woken = True
 
@@ -418,7 +417,7 @@ class Driver:
         self._tell()
         for backend, closed in self.run.closed.items():
             if closed.until > now and not self.run.stopped:
-                self._face.said(f"{backend} is closed until {instant(closed.until)}: {closed.error}")
+                self._face.on_note(f"{backend} is closed until {instant(closed.until)}: {closed.error}")
         spare: list[int] = []
         for agent in [one for one in self.run.agents.values() if one.status == RUNNING]:
             step = self._found(agent, restart)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from raymond.drivers.face import Quiet
 from raymond.machine.agent import file_name
 from raymond.machine.events import (
     AgentCalled,
@@ -35,11 +36,8 @@ from raymond.system.files import make_private, private
 from raymond.views import times
 
 
-class Folder:
+class Folder(Quiet):
     """A face that writes files. It never overwrites one, and trouble with it never costs the run."""
-
-    every = float("inf")
-    keys = -1
 
     def __init__(self, path: str, transcript_folder: str) -> None:
         self.name = path
@@ -60,7 +58,7 @@ class Folder:
             path = f"{first}_{number}"
         return Folder(path, project.path("transcripts", id))
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Write what these decisions say."""
         if not self._begun:
             self._take_up(run, decisions)
@@ -79,19 +77,6 @@ class Folder:
             spent = {event.agent: event for event in decision.events if isinstance(event, StepEnded)}
             for event in decision.events:
                 self._take(event, decision.time, spent)
-
-    def shown(self, agent: str, kind: str, text: str) -> None:
-        """It stands in the transcript."""
-
-    def said(self, text: str) -> None:
-        """Nothing of a step."""
-
-    def refresh(self, run: Run) -> None:
-        """Nothing is held back."""
-
-    def typed(self) -> list[tuple[str, str]]:
-        """Nobody types into a folder."""
-        return []
 
     def _take(self, event: Event, at: float, spent: Mapping[str, StepEnded]) -> None:
         match event:

@@ -12,8 +12,8 @@ class Faces:
 
     def __init__(self, faces: list[Face]) -> None:
         self._faces = faces
-        self.every = min(face.every for face in faces)
-        self.keys = faces[0].keys
+        self.refresh_every = min(face.refresh_every for face in faces)
+        self.stdin = faces[0].stdin
 
     def notify(self, targets: list[str]) -> None:
         """Tell `targets` too."""
@@ -22,37 +22,41 @@ class Faces:
 
             self._faces.append(Notifier(targets))
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell all of them."""
-        self._each(lambda face: face.decided(run, decisions))
+        self._each(lambda face: face.on_decisions(run, decisions))
 
-    def shown(self, agent: str, kind: str, text: str) -> None:
+    def on_output(self, agent: str, kind: str, text: str) -> None:
         """Tell all of them."""
-        self._each(lambda face: face.shown(agent, kind, text))
+        self._each(lambda face: face.on_output(agent, kind, text))
 
-    def said(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Tell all of them."""
-        self._each(lambda face: face.said(text))
+        self._each(lambda face: face.on_note(text))
+
+    def on_pausing(self, run: Run) -> None:
+        """Tell all of them."""
+        self._each(lambda face: face.on_pausing(run))
 
     def refresh(self, run: Run) -> None:
         """Let all of them show it."""
         self._each(lambda face: face.refresh(run))
 
-    def typed(self) -> list[tuple[str, str]]:
+    def answers(self) -> list[tuple[str, str]]:
         """What the first one heard."""
-        typed = self._faces[0].typed()
-        self.keys = self._faces[0].keys
-        return typed
+        answers = self._faces[0].answers()
+        self.stdin = self._faces[0].stdin
+        return answers
 
     def close(self) -> None:
-        """Let go of terminals and files."""
+        """Close all of them."""
         first, *others = self._faces
-        getattr(first, "close", lambda: None)()
+        first.close()
         for face in others:
             try:
-                getattr(face, "close", lambda: None)()
+                face.close()
             except OSError as error:
-                first.said(_lost(face, error))
+                first.on_note(_lost(face, error))
 
     def _each(self, tell: Callable[[Face], None]) -> None:
         first, *others = self._faces
@@ -62,7 +66,7 @@ class Faces:
                 tell(face)
             except OSError as error:
                 self._faces.remove(face)
-                first.said(_lost(face, error))
+                first.on_note(_lost(face, error))
 
 
 def _lost(face: Face, error: OSError) -> str:

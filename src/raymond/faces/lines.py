@@ -4,6 +4,7 @@ import os
 import sys
 from typing import TextIO
 
+from raymond.drivers.face import Quiet
 from raymond.machine import budget, prices
 from raymond.machine.events import (
     AgentCalled,
@@ -25,11 +26,8 @@ _UNTOLD = (StepStarted, StepFinished)
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
 
 
-class Lines:
+class Lines(Quiet):
     """One line per event on stderr; what steps print, as they print it."""
-
-    every = float("inf")
-    keys = -1
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self._stream = stream or sys.stderr
@@ -38,7 +36,7 @@ class Lines:
         self._untold: list[tuple[Decision, str]] = []
         """Decisions, and what the run had cost with them: told together, the cost of telling is small."""
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what now stands in the journal; of nothing, where the agents are."""
         if self._quiet:
             return
@@ -53,7 +51,7 @@ class Lines:
         self._untold += reversed(told)
         near = budget.warned(run, total)
         if near:
-            self.said(near)
+            self.on_note(near)
 
     def add(self, decision: Decision, total: str) -> None:
         """Tell one decision, with what the run had cost by then."""
@@ -91,7 +89,7 @@ class Lines:
             self._states.pop(agent, None)
         return f"{text} {spent.pop(agent)} total {total}" if agent in spent else text
 
-    def shown(self, agent: str, kind: str, text: str) -> None:
+    def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""
         if kind == "text" or (self._quiet and kind != "print"):
             return
@@ -99,14 +97,14 @@ class Lines:
         mark = "|" if kind == "print" else "*"
         self._put("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
 
-    def said(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Something a person should know."""
         self.refresh()
         self._put(f"{text}\n")
 
-    def typed(self) -> list[tuple[str, str]]:
-        """Nobody types where only lines are shown."""
-        return []
+    def on_pausing(self, run: Run) -> None:
+        """Say what Ctrl-C waits for."""
+        self.on_note(words.parked(run))
 
     def _put(self, text: str) -> None:
         try:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from raymond.drivers.face import Quiet
 from raymond.faces import rows, terminal
 from raymond.faces.lines import Lines
 from raymond.machine.agent import ASKING
@@ -51,25 +52,25 @@ _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, AgentWoke, WaitS
 _STYLES = {AgentFailed: "red", StepFailed: "red", BackendClosed: "yellow", RunStopped: "yellow", RunEnded: "bold"}
 
 
-class Live:
+class Live(Quiet):
     """A face that draws a block, and asks a person what agents ask."""
 
-    every = 0.5
+    refresh_every = 0.5
 
     def __init__(
         self,
         stream: TextIO | None = None,
         *,
-        keys: int = -1,
+        stdin: int = -1,
         refuses: Callable[[str], str] = lambda answer: "",
         clock: Callable[[], float] = time.time,
         size: Callable[[], tuple[int, int]] | None = None,
     ) -> None:
-        self.keys = keys
+        self.stdin = stdin
         self._refuses = refuses
         """What stands in an answer that nobody may see."""
         self._clock = clock
-        self._terminal = terminal.Terminal(stream or sys.stderr, keys, size)
+        self._terminal = terminal.Terminal(stream or sys.stderr, stdin, size)
         self._kept = Kept(self._terminal.paint, self._hides)
         self._run: Run | None = None
         self._costs: dict[str, float] = {}
@@ -89,9 +90,9 @@ class Live:
         self._stops = self._terminal.real and signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL
         self._hear_stops()
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Note what now stands in the journal."""
-        self._kept.decided(run, decisions)
+        self._kept.on_decisions(run, decisions)
         self._kept.refresh()
         for decision in decisions:
             for event in decision.events:
@@ -106,19 +107,23 @@ class Live:
         if self._asked and run.stopped:
             self._leave_open()
 
-    def shown(self, agent: str, kind: str, text: str) -> None:
+    def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints stays; what else it does is seen in its row."""
         lines = [plain(line) for line in text.splitlines()]
         self._last[agent] = next((line for line in reversed(lines) if line.strip()), "")
         if kind == "print":
-            self._kept.shown(agent, kind, "\n".join(lines))
+            self._kept.on_output(agent, kind, "\n".join(lines))
             if abs(self._clock() - self._drawn_at) >= SOON:
                 self._draw()
 
-    def said(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Something a person should know."""
-        self._kept.said("\n".join(plain(line) for line in text.splitlines()))
+        self._kept.on_note("\n".join(plain(line) for line in text.splitlines()))
         self._draw()
+
+    def on_pausing(self, run: Run) -> None:
+        """Say what Ctrl-C waits for."""
+        self.on_note(words.parked(run))
 
     def refresh(self, run: Run) -> None:
         """Show what is known by now."""
@@ -127,12 +132,12 @@ class Live:
             self._suspend()
         self._draw()
 
-    def typed(self) -> list[tuple[str, str]]:
+    def answers(self) -> list[tuple[str, str]]:
         """The answer to the question on the screen, when its line is complete."""
-        if self.keys < 0 or not self._terminal.ours():
+        if self.stdin < 0 or not self._terminal.ours():
             return []
         try:
-            data = os.read(self.keys, 65536)
+            data = os.read(self.stdin, 65536)
         except BlockingIOError:
             return []
         except OSError:
@@ -182,7 +187,7 @@ class Live:
                 self._take_back()
                 if isinstance(event, AskEnded):
                     how = "nobody answered in time" if event.timed_out else "answered elsewhere"
-                    self._kept.said(plain(f"{event.agent} asks no more: {how}; it goes on at {event.state}"))
+                    self._kept.on_note(plain(f"{event.agent} asks no more: {how}; it goes on at {event.state}"))
             if isinstance(event, AgentEnded):
                 self._costs.pop(event.agent, None)
         elif isinstance(event, RequestTaken) and event.problem:
@@ -243,7 +248,7 @@ class Live:
     # --- questions
 
     def _asks_here(self, run: Run | None) -> bool:
-        return self.keys >= 0 and not (run and (run.stopped or run.ended)) and self._terminal.ours()
+        return self.stdin >= 0 and not (run and (run.stopped or run.ended)) and self._terminal.ours()
 
     def _ask(self, text: str) -> None:
         self._asked, question = next(iter(self._asks.items()))
@@ -271,12 +276,12 @@ class Live:
     def _leave_open(self) -> None:
         agent, id = self._asked, self._run.start.workflow_id if self._run else "ID"
         self._take_back()
-        self.said(f"no answer; raymond answer {id} {agent} TEXT answers later")
+        self.on_note(f"no answer; raymond answer {id} {agent} TEXT answers later")
 
     def _hang_up(self) -> None:
         """Nobody types any more; a Ctrl-D below the block ends nothing."""
         if self._asked or not self._terminal.there():
-            self.keys = -1
+            self.stdin = -1
         if self._asked:
             self._leave_open()
 

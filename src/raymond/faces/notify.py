@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from raymond.drivers.face import Quiet
 from raymond.machine import budget
 from raymond.machine.events import AskStarted, Decision
 from raymond.machine.run import Run
@@ -20,18 +21,16 @@ _MOST = 60 << 10
 _BEGINNING = 2000
 
 
-class Notifier:
+class Notifier(Quiet):
     """A face that tells of questions and of a budget that is nearly spent; the ending is told by who ends the run."""
 
-    every = float("inf")
-    keys = -1
     name = "--notify"
 
     def __init__(self, targets: list[str]) -> None:
         self._targets = targets
         self._pids: list[int] = []
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
         self._pids = [pid for pid in self._pids if not _is_over(pid)]
         near = budget.warned(run, run.cost - words.cost_of(decisions))
@@ -42,19 +41,6 @@ class Notifier:
                 if isinstance(event, AskStarted):
                     about = {"agent": event.agent, "question": event.question}
                     self._pids += send(self._targets, {"event": "asked", **about, **documents.outcome(run)})
-
-    def shown(self, agent: str, kind: str, text: str) -> None:
-        """Not worth a message."""
-
-    def said(self, text: str) -> None:
-        """Not worth a message."""
-
-    def refresh(self, run: Run) -> None:
-        """Nothing is shown here."""
-
-    def typed(self) -> list[tuple[str, str]]:
-        """Nobody answers here."""
-        return []
 
 
 def ended(run: Run, code: int, targets: list[str]) -> None:

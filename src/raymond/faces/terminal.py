@@ -26,13 +26,13 @@ def usable(stream: TextIO) -> bool:
 class Terminal:
     """Rows at the end of a terminal that are drawn again and again, and what is written above them."""
 
-    def __init__(self, stream: TextIO, keys: int, size: Callable[[], tuple[int, int]] | None = None) -> None:
+    def __init__(self, stream: TextIO, stdin: int, size: Callable[[], tuple[int, int]] | None = None) -> None:
         self.size = size or self._size
         self._stream = stream
-        self._keys = keys if keys >= 0 and os.isatty(keys) else -1
-        self._silent = keys >= 0 > self._keys
+        self._stdin = stdin if stdin >= 0 and os.isatty(stdin) else -1
+        self._silent = stdin >= 0 > self._stdin
         """What is typed comes through a pipe: no terminal has shown it."""
-        self._tty = self._keys if self._keys >= 0 else _tty(stream)
+        self._tty = self._stdin if self._stdin >= 0 else _tty(stream)
         self._modes: list[Any] | None = None
         """How the terminal was, once that was changed."""
         self._colours = not os.environ.get("NO_COLOR")
@@ -90,7 +90,7 @@ class Terminal:
     def there(self) -> bool:
         """Whether keys come from a terminal that was not hung up: after the end of one line there may be another."""
         try:
-            return self._keys >= 0 and bool(termios.tcgetattr(self._keys))
+            return self._stdin >= 0 and bool(termios.tcgetattr(self._stdin))
         except termios.error:
             return False
 
