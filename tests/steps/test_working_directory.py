@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from raymond.language.tags import Fork, Goto, Reset, Transition
+from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
-from raymond.language.tags import Fork, Goto, Reset
-from raymond.machine.events import AgentFailed, AgentStarted, RunStarted
-from raymond.machine.run import Run
+from raymond.language.tags import Fork, Goto, Reset, Transition
+from raymond.machine.events import AgentFailed, AgentStarted
+from raymond.steps.job import Job
 from raymond.steps.working_directory import allowed, directories
 from running import Ran, Room
 
@@ -34,12 +34,23 @@ def repository(path: Path) -> Path:
 
 def resolved(cwd: Path, cd: str, *, base: Path | None = None, roots: list[str] | None = None) -> Any:
     """What becomes of one `cd` of an agent that stands in `base`."""
-    start = RunStarted(
-        workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(cwd), roots=roots or []
+    return directories(job(cwd, base or cwd, tuple(roots or ())), [Reset(target="A", cd=cd)])[cd]
+
+
+def job(home: Path, cwd: Path, roots: tuple[str, ...] = ()) -> Job:
+    """The job of an agent that stands in `cwd`."""
+    return Job(
+        agent="main",
+        state="A.sh",
+        step=1,
+        attempt=1,
+        cwd=str(cwd),
+        task_folder="",
+        home=str(home),
+        roots=roots,
+        policy=Policy(),
+        silence=60.0,
     )
-    run = Run()
-    run.started = start
-    return directories(run, str(base or cwd), [Reset(target="A", cd=cd)])[cd]
 
 
 @pytest.fixture
@@ -66,15 +77,13 @@ def test_a_directory_is_found_from_where_the_agent_stands(tmp_path: Path) -> Non
 
 
 def test_only_what_asks_for_a_directory_is_looked_at(tmp_path: Path) -> None:
-    run = Run()
-    run.started = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="", entry="A", cwd=str(tmp_path))
     asked: list[Transition] = [
         Fork(target="A", next="B", cd="nowhere"),
         Fork(target="A", next="B"),
         Goto(target="B"),
         Reset(target="B"),
     ]
-    assert list(directories(run, str(tmp_path), asked)) == ["nowhere"]
+    assert list(directories(job(tmp_path, tmp_path), asked)) == ["nowhere"]
 
 
 def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -14,19 +14,19 @@ from collections.abc import Callable, Mapping
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
 from raymond.drivers.housekeeping import Upkeep
-from raymond.machine import budget, failures, requests
+from raymond.machine import budget, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, Agent, backend_of
-from raymond.machine.decide import begin, decide, policy_of
+from raymond.machine.decide import begin, decide
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
-from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Spending, Stop, Tick
+from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Stop, Tick
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
 from raymond.machine.workspace import Workspace
 from raymond.steps import spool
-from raymond.steps.script_step import ScriptStep
-from raymond.steps.step import FAR, Ending, Host, Step
-from raymond.steps.turn_step import DirectTurn, ProgramTurn
+from raymond.steps.job import job_of
+from raymond.steps.kinds import step_for
+from raymond.steps.step import FAR, Host, Step
 from raymond.store import inbox
 from raymond.store.journal import Journal
 from raymond.store.project import Project
@@ -84,7 +84,6 @@ class Driver:
             marks=self._marks,
             transcripts=Transcripts(project.path("transcripts", id)),
             spool=project.path("spool", id),
-            silence=run.start.timeout or failures.SILENCE,
             clock=self._clock,
             report=self._report,
             named=self._name,
@@ -173,8 +172,9 @@ class Driver:
         return backend is not None and backend.paid
 
     def _start(self, agent: Agent) -> None:
+        step = self._make(agent)
         try:
-            step = self._make(agent)
+            step.start()
         except OSError as error:
             what = f"step {agent.step} of {agent.id} cannot be started, {error.filename or self._journal.path}"
             raise trouble(what, error) from None
@@ -182,12 +182,7 @@ class Driver:
         self._host.soonest = min(self._host.soonest, step.deadline())
 
     def _make(self, agent: Agent) -> Step:
-        if agent.pool == SCRIPTS:
-            return ScriptStep(self._host, self.run, self._placed, agent)
-        backend = self._backends[backend_of(agent.pool)]
-        if isinstance(backend, Direct):
-            return DirectTurn(self._host, self.run, self._placed, agent, backend)
-        return ProgramTurn(self._host, self.run, self._placed, agent, backend, found=False)
+        return step_for(self._host, job_of(self.run, self._placed, agent), self._backends)
 
     def _commit(self, input: Input) -> bool:
         """Decide and let it be true; written with the next `_write`."""
@@ -282,7 +277,6 @@ class Driver:
             signal.set_wakeup_fd(waker)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self._host.poll.close()
             os.close(reader)
             os.close(writer)
 
@@ -397,8 +391,7 @@ class Driver:
         """Also when something went wrong: no script outlives us unseen, no file stays open."""
         self._face.refresh(self.run)
         for step in self._steps.values():
-            if isinstance(step, ScriptStep):
-                step.kill()
+            step.abandon()
         self._host.transcripts.close()
         self._host.close()
 
@@ -420,29 +413,11 @@ class Driver:
                 self._face.on_note(f"{backend} is closed until {instant(closed.until)}: {closed.error}")
         spare: list[int] = []
         for agent in [one for one in self.run.agents.values() if one.status == RUNNING]:
-            step = self._found(agent, restart)
-            if step:
+            step = self._make(agent)
+            if step.adopt(restart=restart):
                 self._start_watching(step)
                 spare.append(step.number)
         self._marks.end(spare=spare)
-
-    def _found(self, agent: Agent, restart: bool) -> Step | None:
-        """The step that goes on, when there is one; else its ending is on the list."""
-        backend = self._backends.get(backend_of(agent.pool))
-        if backend is None:
-            step = Step(self._host, agent, policy_of(self._placed, agent.state))
-            self._endings.append((step, Interruption(time=self._clock(), agent=agent.id)))
-            return None
-        if isinstance(backend, Direct):
-            turn = DirectTurn(self._host, self.run, self._placed, agent, backend)
-            recalled = backend.recall(turn.turn)
-            if recalled:
-                turn.conclude(recalled)
-            else:
-                turn.interrupted(Spending())
-            return None
-        found = ProgramTurn(self._host, self.run, self._placed, agent, backend, found=True)
-        return found if found.settle(restart=restart) else None
 
     def _start_watching(self, step: Step) -> None:
         self._steps[step.agent] = step

@@ -1,6 +1,7 @@
 """What can come in: every input of `decide`, with its time."""
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -89,4 +90,6 @@ class Stop(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-Input = Begin | Named | Output | Failure | Interruption | Tick | Stop
+Ending: TypeAlias = Output | Failure | Interruption
+"""How a step ended."""
+Input: TypeAlias = Begin | Named | Output | Failure | Interruption | Tick | Stop

@@ -1,4 +1,4 @@
-"""One script state: its environment, its process, its output."""
+"""A script: its environment, its process, its output."""
 
 import codecs
 import contextlib
@@ -13,9 +13,9 @@ from raymond.machine import variables
 from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Output, Spending
-from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
+from raymond.steps.job import ScriptJob
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.system.files import private
@@ -23,9 +23,9 @@ from raymond.system.marks import MARK
 from raymond.system.processes import DEV_NULL, spawn
 
 LISTEN_AFTER = 0.02
-"""Seconds a script may take before its pipes are watched: most are over by then, and wake the driver once."""
+"""Seconds before the pipes of a script are watched: most have ended by then, and wake the driver only once."""
 DRAIN = 0.2
-"""Seconds the pipes of an ended script stay open for what it left running."""
+"""Seconds the pipes of an ended script stay open for processes it left running."""
 LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
 _CHUNK = 1 << 16
@@ -51,17 +51,14 @@ _BUILT_IN = {
 
 
 class ScriptStep(Step):
-    """A script that runs; its pipes are read as it speaks."""
+    """A script that runs; its pipes are read as it writes."""
 
-    def __init__(self, host: Host, run: Run, workspace: Workspace, agent: Agent) -> None:
-        state = workspace.workflow.states[agent.state]
-        super().__init__(host, agent, state.policy)
-        self._rules = state.policy
-        self._run = run
-        self._cwd = agent.cwd or run.start.cwd
+    def __init__(self, host: Host, job: ScriptJob) -> None:
+        super().__init__(host, job)
+        self._job = job
         self._reader = Reader(script=True)
         self._record = host.transcripts.step(
-            agent.id, step=agent.step, state=agent.state, attempt=agent.attempt, time=host.clock()
+            job.agent, step=job.step, state=job.state, attempt=job.attempt, time=host.clock()
         )
         self._errors = ""
         self._open: dict[int, str] = {}
@@ -72,16 +69,19 @@ class ScriptStep(Step):
         self._exit: int | None = None
         self._ended_at = FAR
         self._files: list[str] = []
-        self._start(workspace, run, agent)
 
-    def _start(self, workspace: Workspace, run: Run, agent: Agent) -> None:
-        env = self._environment(run, workspace, agent)
-        argv = interpreter(workspace, agent.state) + [os.path.join(workspace.workflow_dir, agent.state)]
+    def start(self) -> None:
+        """Start the script."""
+        job = self._job
+        env = self._environment()
+        if job.task_folder:
+            os.makedirs(job.task_folder, 0o700, exist_ok=True)
+        argv = [*_interpreter(job.state, job.python), job.script]
         out, write_out = self.host.pipe()
         err, write_err = self.host.pipe()
         try:
             noted = self.host.marks.noting(argv, self.number)
-            self.pid = spawn(noted, env, self._cwd, stdout=write_out, stderr=write_err)
+            self.pid = spawn(noted, env, job.cwd, stdout=write_out, stderr=write_err)
         except OSError as error:
             os.close(out)
             os.close(err)
@@ -96,17 +96,18 @@ class ScriptStep(Step):
         self.host.stock()
 
     def _end_early(self, error: OSError, program: str) -> None:
-        what = f"the directory {self._cwd} is gone" if not os.path.isdir(self._cwd) else f"cannot start {program}"
+        cwd = self._job.cwd
+        what = f"the directory {cwd} is gone" if not os.path.isdir(cwd) else f"cannot start {program}"
         message = f"{what}: {(error.strerror or '').lower()}"
         self.fail("script", message, Spending(offset=self._record.end(error=message)))
 
-    def _environment(self, run: Run, workspace: Workspace, agent: Agent) -> dict[bytes, bytes]:
-        values = variables.values(run, workspace, agent)
+    def _environment(self) -> dict[bytes, bytes]:
+        values = self._job.values
         env = self.host.environment.copy()
         room = LARGEST_TOGETHER
         left_out = False
         given = values["input"]
-        # Built-in names come first: whatever a model handed on, a script can tell which run, agent and state it is.
+        # Built-in names come first: whatever a model passed on, a script can tell its run, agent and state.
         for name, value in values.items():
             raw = value.encode("utf-8", "surrogateescape")
             size = len(raw)
@@ -118,10 +119,8 @@ class ScriptStep(Step):
         env[b"RAYMOND_INPUT_FILE"] = self._file("input", given).encode() if given else DEV_NULL.encode()
         if left_out:
             env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
-        env[b"RAYMOND_STEP_KEY"] = f"{run.start.key}-{agent.id}-{agent.entered}".encode()
-        env[MARK.encode()] = self.host.marks.of(agent.step).encode()
-        if workspace.uses_task_folder:
-            os.makedirs(values["task_folder"], 0o700, exist_ok=True)
+        env[b"RAYMOND_STEP_KEY"] = self._job.key.encode()
+        env[MARK.encode()] = self.host.marks.of(self.number).encode()
         return env
 
     def _file(self, name: str, text: str) -> str:
@@ -133,13 +132,13 @@ class ScriptStep(Step):
         return path
 
     def deadline(self) -> float:
-        """The end of draining comes first once the process is gone."""
+        """Once the process is gone, the end of draining."""
         if self._ended_at != FAR:
             return self._ended_at + DRAIN
         return super().deadline() if self._listening else min(self.began + LISTEN_AFTER, super().deadline())
 
     def check(self, now: float) -> None:
-        """A pipe that something else keeps open is closed after a moment."""
+        """Close a pipe that another process keeps open after the script has ended."""
         if self._ended_at == FAR:
             if now >= self.began + LISTEN_AFTER:
                 self._listen()
@@ -155,7 +154,7 @@ class ScriptStep(Step):
 
     def _readable(self, fd: int) -> None:
         if fd not in self._open:
-            return  # closed by the end of the process, which was heard of in the same moment
+            return  # closed because the process ended, which came in at the same moment
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
@@ -204,7 +203,7 @@ class ScriptStep(Step):
         if name in self._doors:
             self._say(name, self._doors[name].close())
         if name == "out":
-            # Nothing more can come: it is read while the process is still on its way out.
+            # Nothing more can come: parse it while the process is still exiting.
             self._reading = self._reader.close()
 
     def _gone(self, code: int | None) -> None:
@@ -219,7 +218,7 @@ class ScriptStep(Step):
             self.host.soonest = min(self.host.soonest, self.deadline())
 
     def _drain(self, fd: int) -> None:
-        """Read what is there, at most what a pipe can hold: what was left running may never stop to speak."""
+        """Read what is there, at most what a pipe can hold: a process left running may never stop writing."""
         for _ in range(_PIPE // _CHUNK):
             if fd not in self._open:
                 return
@@ -248,13 +247,13 @@ class ScriptStep(Step):
         elif self._exit:
             self.fail(*_what_failed(self._exit, self._errors), spent, self._exit)
         else:
-            base = self._cwd
+            job = self._job
             output = Output(
                 time=self.host.clock(),
                 agent=self.agent,
                 reading=reading,
                 spent=spent,
-                directories=directories(self._run, base, meant(self._rules, reading)),
+                directories=directories(job, meant(job.policy, reading)),
             )
             self.host.report(self, output)
 
@@ -274,7 +273,7 @@ class ScriptStep(Step):
 
 
 def variable(name: str) -> bytes:
-    """What the name of a value is called in the environment."""
+    """The environment variable for the value `name`."""
     return _BUILT_IN.get(name) or f"RAYMOND_VAR_{name}".encode()
 
 
@@ -287,10 +286,14 @@ def _what_failed(code: int, errors: str) -> tuple[str, str]:
 
 
 def interpreter(workspace: Workspace, state: str) -> list[str]:
-    """The program that runs a script, by its ending."""
+    """The program that runs a script, by its extension."""
+    return _interpreter(state, workspace.workflow.settings.python)
+
+
+def _interpreter(state: str, python: str) -> list[str]:
     match state.rpartition(".")[2]:
         case "py":
-            return [workspace.workflow.settings.python or sys.executable]
+            return [python or sys.executable]
         case "ps1":
             return ["pwsh", "-NoProfile", "-File"]
         case "bat":

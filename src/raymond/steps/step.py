@@ -1,26 +1,23 @@
-"""A step while it runs: a process, its limits of time, and how it is stopped."""
+"""A step while it runs: a process, its time limits, and how it is stopped."""
 
 import os
 import signal
 import time
 from collections.abc import Callable
-from typing import TypeAlias
 
-from raymond.language.policy import Policy
-from raymond.machine.agent import Agent
-from raymond.machine.inputs import Failure, Interruption, Output, Spending
+from raymond.machine.inputs import Ending, Failure, Interruption, Spending
 from raymond.redaction import Secrets
+from raymond.steps.job import Job
 from raymond.store.transcripts import Transcripts
 from raymond.system.marks import Marks
 from raymond.system.polling import Poll
 from raymond.system.processes import GRACE, Watcher, signal_group
 
-Ending: TypeAlias = Output | Failure | Interruption
 FAR = float("inf")
 
 
 class Host:
-    """What every step needs of this machine."""
+    """What every step of a run needs from this machine."""
 
     def __init__(
         self,
@@ -28,7 +25,6 @@ class Host:
         marks: Marks,
         transcripts: Transcripts,
         spool: str,
-        silence: float,
         clock: Callable[[], float],
         report: Callable[["Step", Ending], None],
         named: Callable[[str, str], None],
@@ -39,17 +35,15 @@ class Host:
         self.marks = marks
         self.transcripts = transcripts
         self.spool = spool
-        self.silence = silence
-        """Seconds a step may say nothing, when its policy says nothing of it."""
         self.clock = clock
         self.report = report
         self.named = named
         """Called with agent and session when a backend says which conversation its turn writes."""
         self.secrets = Secrets.of(os.environ)
-        """What a step says passes here before it is parsed, stored or shown."""
+        """Removes secrets from what a step says before it is parsed, stored or shown."""
         self._pipes: list[tuple[int, int]] = []
         self.soonest = FAR
-        """When, by the monotonic clock, a step has to be looked at."""
+        """When, by the monotonic clock, a step has to be checked."""
         self.show = show
         """Called with agent, kind (print, tool, text, note) and text while a step runs."""
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
@@ -57,7 +51,7 @@ class Host:
             self.environment[b"RAYMOND_PORTABLE"] = b"1"
 
     def pipe(self) -> tuple[int, int]:
-        """A pipe whose reading end does not block, from stock when there is one."""
+        """A pipe whose reading end does not block; one made in advance when there is one."""
         return self._pipes.pop() if self._pipes else _pipe()
 
     def stock(self) -> None:
@@ -66,7 +60,8 @@ class Host:
             self._pipes.append(_pipe())
 
     def close(self) -> None:
-        """Close what was in stock."""
+        """Stop polling, and close the pipes that no step has used."""
+        self.poll.close()
         while self._pipes:
             for fd in self._pipes.pop():
                 os.close(fd)
@@ -79,22 +74,31 @@ def _pipe() -> tuple[int, int]:
 
 
 class Step:
-    """One step in flight. A subclass knows what the process says."""
+    """One step. A subclass knows what to start and how to read what it says."""
 
-    def __init__(self, host: Host, agent: Agent, policy: Policy) -> None:
+    def __init__(self, host: Host, job: Job) -> None:
         self.host = host
-        self.agent = agent.id
-        self.state = agent.state
-        self.number = agent.step
+        self.job = job
+        self.agent = job.agent
+        self.number = job.step
         self.pid = 0
         self.ended = False
-        """How it ended was reported."""
+        """Its ending was reported."""
         self.began = self.heard = time.monotonic()
-        self._silence = host.silence if policy.timeout is None else policy.timeout
-        self._longest = policy.max_time or FAR
+        self._silence = job.silence
+        self._longest = job.policy.max_time or FAR
         self._kill_at = FAR
         self._verdict: tuple[str, str] | None = None
-        """The failure class and error of a step that was stopped for its time."""
+        """The failure class and error of a step that we stopped."""
+
+    def start(self) -> None:
+        """Start the process."""
+        raise NotImplementedError
+
+    def adopt(self, *, restart: bool = False) -> bool:
+        """Look for the step of a driver that died; whether it still runs. If it does not, its ending is reported."""
+        self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
+        return False
 
     def deadline(self) -> float:
         """When, by the monotonic clock, `check` has something to do."""
@@ -103,7 +107,7 @@ class Step:
         return min(self.heard + self._silence, self.began + self._longest)
 
     def check(self, now: float) -> None:
-        """Stop what is silent or takes too long; end what does not stop."""
+        """Stop a step that is silent or takes too long; kill it when it does not stop."""
         if self._verdict:
             if now >= self._kill_at:
                 self._kill_at = FAR
@@ -122,7 +126,7 @@ class Step:
         self.stop()
 
     def pause(self) -> None:
-        """Stop the process because a person wants the agent to rest; end it when it does not stop."""
+        """Stop the process because a person pauses the agent; kill it when it does not stop."""
         self._stop_for("crash", "was stopped by a person", time.monotonic())
         self.host.soonest = min(self.host.soonest, self._kill_at)
 
@@ -131,15 +135,19 @@ class Step:
         signal_group(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the process."""
+        """Kill the process."""
         signal_group(self.pid, signal.SIGKILL)
 
+    def abandon(self) -> None:
+        """The driver leaves: leave nothing running that the next driver could not adopt."""
+        self.kill()
+
     def cut(self) -> None:
-        """It was ended and is not waited for."""
+        """Report an interruption without waiting for the process to end."""
         self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
 
     def close(self) -> None:
-        """Let go of everything held for a step that is not waited for any more."""
+        """The ending is in the journal: release everything held for the step."""
 
     def fail(self, kind: str, error: str, spent: Spending, exit_code: int | None = None, retry_at: float = 0.0) -> None:
         """Report a failure."""

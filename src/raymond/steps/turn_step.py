@@ -1,4 +1,4 @@
-"""One turn of a backend: started, read along, followed after a restart, settled."""
+"""One turn of a backend: started, read while it runs, adopted after a restart."""
 
 import contextlib
 import os
@@ -8,16 +8,15 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from raymond.backends import Backend, Delayed, Direct, Observation, Reply, Trouble
+from raymond.backends import Backend, Command, Delayed, Direct, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded
 from raymond.language.reading import read
 from raymond.machine import failures
 from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
-from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
-from raymond.steps.spool import remove, turn_of
+from raymond.steps.job import TurnJob
+from raymond.steps.spool import remove
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.system.files import private
@@ -25,35 +24,38 @@ from raymond.system.marks import MARK
 from raymond.system.processes import alive, spawn, start_time
 
 READ_EVERY = 0.1
+"""Seconds between two reads of what a program has written."""
 LINGER = 2.0
-"""Seconds a program may live on after it has said its result."""
+"""Seconds a program may keep running after it has given its result."""
 _CHUNK = 1 << 20
 
 
 class TurnStep(Step):
     """What every turn has, in this process or in another."""
 
-    def __init__(self, host: Host, run: Run, workspace: Workspace, agent: Agent) -> None:
-        state = workspace.workflow.states[agent.state]
-        super().__init__(host, agent, state.policy)
-        self._rules = state.policy
-        self._run = run
+    def __init__(self, host: Host, job: TurnJob) -> None:
+        super().__init__(host, job)
+        self._job = job
         self._denied: list[str] = []
-        """What would allow the tools that were refused."""
-        self.turn = turn_of(run, workspace, agent, host.spool)
+        """What would allow the tools that were denied."""
+        turn = job.invocation
+        self.turn = replace(turn, spool=os.path.join(host.spool, turn.spool))
         self._record = host.transcripts.step(
-            agent.id,
-            step=agent.step,
-            turn=agent.turn,
-            state=agent.state,
-            attempt=agent.attempt,
+            job.agent,
+            step=job.step,
+            turn=job.turn,
+            state=job.state,
+            attempt=job.attempt,
             time=host.clock(),
-            session=agent.turn_session,
-            base=agent.turn_base,
-            sent=host.secrets.clean(self.turn.prompt),
+            session=turn.session,
+            base=turn.base,
+            sent=host.secrets.clean(turn.prompt),
         )
-        if workspace.uses_task_folder:
-            os.makedirs(workspace.task_folder(agent.id), 0o700, exist_ok=True)
+
+    def start(self) -> None:
+        """Make the folder the agent keeps files in; a subclass starts what answers."""
+        if self._job.task_folder:
+            os.makedirs(self._job.task_folder, 0o700, exist_ok=True)
 
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
@@ -68,7 +70,7 @@ class TurnStep(Step):
                 flag = f" ({flags} would allow it)" if flags else ""
                 self.host.show(self.agent, "note", f"was refused: {seen.text}{flag}")
                 self._record.add("denied", seen.text + "\n")
-                # What no flag allows is nothing to ask a person for.
+                # Only what a flag would allow is worth asking a person for.
                 self._denied += seen.allow
             if seen.kind == "session" and seen.text != self.turn.session:
                 self.host.named(self.agent, seen.text)
@@ -78,7 +80,7 @@ class TurnStep(Step):
         if isinstance(ending, Trouble):
             self._give_up(ending)
             return
-        # Also what passed the door in lines: a key may go over several of them.
+        # Cleaned again as a whole: a secret may span several of the lines that were cleaned one by one.
         text = self.host.secrets.clean(ending.text)
         self._record.add("said", text)
         offset = self._record.end(cost=ending.spent.cost)
@@ -92,13 +94,13 @@ class TurnStep(Step):
             spent=_at(ending.spent, offset),
             session=ending.session,
             denied=tuple(self._denied),
-            directories=directories(self._run, self.turn.cwd, meant(self._rules, reading)),
+            directories=directories(self._job, meant(self._job.policy, reading)),
         )
         self.host.report(self, output)
 
     def _give_up(self, trouble: Trouble) -> None:
         kind, error = trouble.kind, self.host.secrets.clean(trouble.error)
-        if kind == "crash" and any(re.search(pattern, trouble.error) for pattern in self._run.start.retryable):
+        if kind == "crash" and any(re.search(pattern, trouble.error) for pattern in self._job.retryable):
             kind = "overload"
         offset = self._record.end(failed=kind, error=error)
         failure = Failure(
@@ -128,15 +130,34 @@ def _at(spent: Spending, offset: int) -> Spending:
 class DirectTurn(TurnStep):
     """A turn answered in this process."""
 
-    def __init__(self, host: Host, run: Run, workspace: Workspace, agent: Agent, backend: Direct) -> None:
-        super().__init__(host, run, workspace, agent)
+    def __init__(self, host: Host, job: TurnJob, backend: Direct) -> None:
+        super().__init__(host, job)
         self._backend = backend
-        self._answer: Delayed = backend.answer(self.turn)
+        self._answer = Delayed()
+        self._due = FAR
+
+    def start(self) -> None:
+        """Ask for the answer; it counts when its time has come."""
+        super().start()
+        self._ask()
+
+    def adopt(self, *, restart: bool = False) -> bool:
+        """A turn in this process dies with it; its reply counts if it is in the session already."""
+        self._ask()
+        recalled = self._backend.recall(self.turn)
+        if recalled:
+            self.conclude(recalled)
+        else:
+            self.interrupted(Spending())
+        return False
+
+    def _ask(self) -> None:
+        self._answer = self._backend.answer(self.turn)
         self._due = self.began + self._answer.delay if self._answer.ending else FAR
         self.see(self._answer.observations)
 
     def deadline(self) -> float:
-        """The answer, or the end of patience."""
+        """When the answer comes, or the turn has been silent for too long."""
         return min(self._due, super().deadline())
 
     def check(self, now: float) -> None:
@@ -173,87 +194,92 @@ def _write(cwd: str, writes: Mapping[str, str]) -> None:
 class ProgramTurn(TurnStep):
     """A turn of a program that reads its prompt from the spool and writes its output there, so it outlives us."""
 
-    def __init__(
-        self, host: Host, run: Run, workspace: Workspace, agent: Agent, backend: Backend, *, found: bool
-    ) -> None:
-        """With `found`, the turn was started by an earlier driver and is settled, not started."""
-        super().__init__(host, run, workspace, agent)
+    def __init__(self, host: Host, job: TurnJob, backend: Backend) -> None:
+        super().__init__(host, job)
         self._backend = backend
         self.reader = Guarded(backend, self.turn)
         self._parts: list[bytes] = []
-        """The line that is not whole yet."""
+        """The line that is not complete yet."""
         self._read_to = 0
+        self._last_read = 0.0
         self._out = -1
         self._began = ""
         self._gone = False
         self._ended_at = FAR
-        rules, start = self._rules, run.start
-        self._tool_time = rules.tool_timeout or start.tool_timeout or failures.TOOL_TIME
-        self._usual_silence = self._silence
-        if not found:
-            self._launch()
 
-    def _launch(self) -> None:
+    def start(self) -> None:
+        """Put the prompt into the spool, and start the program on it."""
+        super().start()
+        self._open_spool()
+        command = self.reader.command()
+        if isinstance(command, Trouble):
+            self._fail_to_start(command)
+            return
+        for name, data in command.files.items():
+            with open(os.path.join(self.turn.spool, name), "wb", opener=private) as file:
+                file.write(data)
+        try:
+            self._spawn(command)
+        except (OSError, ValueError) as error:
+            what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"
+            why = getattr(error, "strerror", None) or str(error)
+            self._fail_to_start(Trouble(kind="setup", error=f"{what}: {why.lower()}"))
+            return
+        self._began = start_time(self.pid)
+        self.host.marks.note(self.pid, self.number)
+        with open(os.path.join(self.turn.spool, "pid"), "w", encoding="ascii", opener=private) as noted:
+            noted.write(f"{self.pid} {self._began}")
+        self.host.watcher.watch(self.pid, self._end)
+
+    def _open_spool(self) -> None:
         spool = self.turn.spool
         remove(spool)
         os.makedirs(spool, 0o700)
         path = os.path.join(spool, "prompt")
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(self.turn.prompt)
-        command = self.reader.command()
-        if isinstance(command, Trouble):
-            self._gone = True
-            self.conclude(command)
-            return
-        for name, data in command.files.items():
-            with open(os.path.join(spool, name), "wb", opener=private) as beside:
-                beside.write(data)
+
+    def _spawn(self, command: Command) -> None:
         left_out = {name.encode() for name in command.without}
         env = {name: value for name, value in self.host.environment.items() if name not in left_out}
         env |= {os.fsencode(key): os.fsencode(value) for key, value in command.environment.items()}
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        spool, flags = self.turn.spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        prompt = os.path.join(spool, "prompt")
         out = os.open(os.path.join(spool, "out"), flags, 0o600)
         err = os.open(os.path.join(spool, "err"), flags, 0o600)
         try:
             argv = self.host.marks.noting(command.argv, self.number)
-            self.pid = spawn(argv, env, self.turn.cwd, stdin=path, stdout=out, stderr=err)
-        except (OSError, ValueError) as error:
-            self._gone = True
-            what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"
-            why = getattr(error, "strerror", None) or str(error)
-            self.conclude(Trouble(kind="setup", error=f"{what}: {why.lower()}"))
-            return
+            self.pid = spawn(argv, env, self.turn.cwd, stdin=prompt, stdout=out, stderr=err)
         finally:
             os.close(out)
             os.close(err)
-        self._began = start_time(self.pid)
-        self.host.marks.note(self.pid, self.number)
-        with open(os.path.join(spool, "pid"), "w", encoding="ascii", opener=private) as file:
-            file.write(f"{self.pid} {self._began}")
-        self.host.watcher.watch(self.pid, self._end)
 
-    def settle(self, *, restart: bool = False) -> bool:
-        """Take up a turn of an earlier driver; whether it goes on and must be watched.
+    def _fail_to_start(self, trouble: Trouble) -> None:
+        self._gone = True
+        self.conclude(trouble)
 
-        The order: the process lives, and is followed to its end, which comes soon when its result is there already;
-        the spool holds a result; the session holds the reply; it runs again.
+    def adopt(self, *, restart: bool = False) -> bool:
+        """Look for the turn of a driver that died; whether its program still runs. `restart` stops it instead.
+
+        The order: a program that still runs is followed to its end, which comes soon when it has given its result;
+        else the result counts that is in the spool; else the reply that is in the session; else it was interrupted.
         """
-        # Looked for before the spool is read: what ends in between has said its last word by then.
+        # Look for the process before reading the spool: whatever ends in between has written its last line by then.
         lives = self._find()
         if lives and not restart:
             self.host.watcher.watch(self.pid, self._end)
             return True
         if lives:
-            self._end_process()
+            self.host.marks.end(step=self.number)
         self._read_all()
         if self.reader.ending:
             self.conclude(self.reader.ending)
         else:
-            self._take_up_lost()
+            self._recall()
         return False
 
-    def _take_up_lost(self) -> None:
+    def _recall(self) -> None:
         recalled = self.reader.recall()
         if recalled:
             self.conclude(recalled)
@@ -265,26 +291,21 @@ class ProgramTurn(TurnStep):
             pid, self._began = file.read().split(" ", 1)
             self.pid = int(pid)
         if not self.pid:
-            # Killed between the start of the program and the note of its pid: only the mark knows it.
+            # The driver died after it started the program and before it noted the pid: find it by its mark.
             self.pid = self.host.marks.leader(self.number)
             self._began = start_time(self.pid) if self.pid else ""
         return bool(self.pid) and alive(self.pid, self._began)
 
-    def _end_process(self) -> None:
-        self.host.marks.end(step=self.number)
-
     def deadline(self) -> float:
-        """Reading along comes every 100 ms."""
-        return min(self._read_at(), super().deadline(), self._ended_at + LINGER)
+        """The next read, unless something else comes first."""
+        return min(self._next_read(), super().deadline(), self._ended_at + LINGER)
 
-    def _read_at(self) -> float:
+    def _next_read(self) -> float:
         return self._last_read + READ_EVERY
 
-    _last_read = 0.0
-
     def check(self, now: float) -> None:
-        """Read what was written; stop a program that lives on after its result."""
-        if now >= self._read_at():
+        """Read what was written; stop a program that keeps running after its result."""
+        if now >= self._next_read():
             self.read()
         if self.reader.ending:
             if self._ended_at == FAR:
@@ -311,10 +332,10 @@ class ProgramTurn(TurnStep):
                     self.heard = self._last_read
                 self.see(seen)
         # A tool may be quiet for longer than a model.
-        self._silence = self._tool_time if self.reader.tool else self._usual_silence
+        self._silence = self._job.tool_silence if self.reader.tool else self._job.silence
 
     def _lines(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now; one may come in very many pieces."""
+        """The lines that are complete now; one may come in very many pieces."""
         if b"\n" not in data:
             self._parts.append(data)
             return []
@@ -326,10 +347,10 @@ class ProgramTurn(TurnStep):
         tool = self.reader.tool
         if not tool:
             return super()._quiet()
-        return f"a tool ran for {self._tool_time:g}s without a sign of life (tool_timeout): {tool[:200]}"
+        return f"a tool ran for {self._job.tool_silence:g}s without a sign of life (tool_timeout): {tool[:200]}"
 
     def _read_all(self) -> None:
-        """Nobody writes any more: a last line without its end counts too."""
+        """Nobody writes any more: a last line without a newline counts too."""
         self.read()
         rest, self._parts = b"".join(self._parts), []
         if rest and not self.reader.ending:
@@ -345,7 +366,7 @@ class ProgramTurn(TurnStep):
             kind, error = self._verdict
             self.conclude(Trouble(kind=kind, error=error, spent=self.reader.spent()))
         elif code is None:
-            self._take_up_lost()
+            self._recall()
         else:
             self.conclude(self.reader.close(code, self._errors()))
 
@@ -358,15 +379,18 @@ class ProgramTurn(TurnStep):
             return ""
 
     def cut(self) -> None:
-        """Ended by us, and not waited for: what it has said and cost by now counts."""
+        """We stopped it and do not wait: what it has said and cost by now counts."""
         self._read_all()
         if self.reader.ending:
             self.conclude(self.reader.ending)
         else:
             self.interrupted(self.reader.spent())
 
+    def abandon(self) -> None:
+        """Leave it running: the next driver adopts it."""
+
     def close(self) -> None:
-        """The end is journaled: the spool is not needed any more."""
+        """The ending is in the journal: delete the spool."""
         if self._out >= 0:
             os.close(self._out)
             self._out = -1

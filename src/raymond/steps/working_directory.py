@@ -1,4 +1,4 @@
-"""`cd`: which directories an agent may go to."""
+"""`cd`: which directories an agent may change to."""
 
 import os
 from collections.abc import Iterable
@@ -6,25 +6,25 @@ from functools import lru_cache
 
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Fork, Reset, Transition
-from raymond.machine.run import Run
+from raymond.steps.job import Job
 
 
-def directories(run: Run, base: str, asked: Iterable[Transition]) -> dict[str, str | Refusal]:
+def directories(job: Job, asked: Iterable[Transition]) -> dict[str, str | Refusal]:
     """Every `cd` in `asked` -> its absolute directory, or why it is refused."""
-    return {one.cd: _resolve(run, base, one.cd) for one in asked if isinstance(one, (Fork, Reset)) and one.cd}
+    return {one.cd: _resolve(job, one.cd) for one in asked if isinstance(one, (Fork, Reset)) and one.cd}
 
 
-def _resolve(run: Run, base: str, given: str) -> str | Refusal:
+def _resolve(job: Job, given: str) -> str | Refusal:
     if "\0" in given:
         return Refusal("directory", "`cd` is not a path: it contains a NUL")
-    path = os.path.realpath(os.path.join(base, given))
+    path = os.path.realpath(os.path.join(job.cwd, given))
     if not os.path.isdir(path):
         return Refusal("directory", f'cd="{given}": there is no directory {path}')
-    roots = allowed(run.start.cwd, tuple(run.start.roots))
+    roots = allowed(job.home, job.roots)
     if any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots):
         return path
-    reason = f'cd="{given}": {path} is outside {roots[0]}, the repository\'s worktrees and `roots`'
-    return Refusal("directory", reason)
+    outside = f'cd="{given}": {path} is outside {roots[0]}, the repository\'s worktrees and `roots`'
+    return Refusal("directory", outside)
 
 
 @lru_cache(maxsize=8)
@@ -33,7 +33,7 @@ def _real(path: str) -> str:
 
 
 def allowed(cwd: str, roots: tuple[str, ...]) -> list[str]:
-    """Where agents may go: the run's directory, the worktrees of its repository, and `roots`."""
+    """Where agents may change to: the run's directory, the worktrees of its repository, and `roots`."""
     return [_real(cwd), *(_real(os.path.join(cwd, root)) for root in roots), *_worktrees(cwd)]
 
 

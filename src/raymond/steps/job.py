@@ -1,0 +1,112 @@
+"""A job: everything a step needs to run, as plain data that could be sent to another machine."""
+
+from msgspec import Struct
+
+from raymond.backends import Turn
+from raymond.language.policy import Policy
+from raymond.machine import failures, variables
+from raymond.machine.agent import SCRIPTS, Agent
+from raymond.machine.run import Run
+from raymond.machine.workspace import Workspace
+
+
+class Job(Struct, frozen=True, kw_only=True, tag=True):
+    """What every kind of step needs to know."""
+
+    agent: str
+    state: str
+    step: int
+    """Its number in the run."""
+    attempt: int
+    cwd: str
+    task_folder: str
+    """The folder the agent keeps files in; empty when no text of the workflow mentions it."""
+    home: str
+    """The directory of the run: an agent may change to any directory inside it."""
+    roots: tuple[str, ...]
+    """Directories outside `home` that agents may change to."""
+    policy: Policy
+    silence: float
+    """Seconds without output after which the step is stopped."""
+    backend: str = ""
+    """Who answers; empty for a script."""
+
+
+class ScriptJob(Job, frozen=True, kw_only=True, tag=True):
+    """Run a script."""
+
+    script: str
+    python: str
+    """The Python that runs it, when the workflow names one."""
+    values: dict[str, str]
+    """What the script finds in its environment, by the names that prompts use."""
+    key: str
+    """The same for every attempt at the same visit."""
+
+
+class TurnJob(Job, frozen=True, kw_only=True, tag=True):
+    """Take one turn of a backend."""
+
+    turn: int
+    """Its number in the step."""
+    invocation: Turn
+    """What the backend is asked; its spool is relative to the spool of whoever runs it."""
+    tool_silence: float
+    """Seconds a tool may run without output."""
+    retryable: tuple[str, ...]
+    """Patterns of errors that count as an overload."""
+
+
+def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob:
+    """The job of the step that `agent` is in."""
+    return (_script_job if agent.pool == SCRIPTS else _turn_job)(run, workspace, agent)
+
+
+def _script_job(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob:
+    start, workflow = run.start, workspace.workflow
+    policy = workflow.states[agent.state].policy
+    return ScriptJob(
+        agent=agent.id,
+        state=agent.state,
+        step=agent.step,
+        attempt=agent.attempt,
+        cwd=agent.cwd or start.cwd,
+        task_folder=workspace.task_folder(agent.id) if workspace.uses_task_folder else "",
+        home=start.cwd,
+        roots=tuple(start.roots),
+        policy=policy,
+        silence=_silence(run, policy),
+        script=f"{workspace.workflow_dir}/{agent.state}",
+        python=workflow.settings.python,
+        values=variables.values(run, workspace, agent),
+        key=f"{start.key}-{agent.id}-{agent.entered}",
+    )
+
+
+def _turn_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob:
+    from raymond.machine.agent import backend_of  # a run of scripts starts without what turns need
+    from raymond.steps.spool import turn_of
+
+    start = run.start
+    policy = workspace.workflow.states[agent.state].policy
+    return TurnJob(
+        agent=agent.id,
+        state=agent.state,
+        step=agent.step,
+        attempt=agent.attempt,
+        cwd=agent.cwd or start.cwd,
+        task_folder=workspace.task_folder(agent.id) if workspace.uses_task_folder else "",
+        home=start.cwd,
+        roots=tuple(start.roots),
+        policy=policy,
+        silence=_silence(run, policy),
+        backend=backend_of(agent.pool),
+        turn=agent.turn,
+        invocation=turn_of(run, workspace, agent, ""),
+        tool_silence=policy.tool_timeout or start.tool_timeout or failures.TOOL_TIME,
+        retryable=tuple(start.retryable),
+    )
+
+
+def _silence(run: Run, policy: Policy) -> float:
+    return (run.start.timeout or failures.SILENCE) if policy.timeout is None else policy.timeout

@@ -1,0 +1,22 @@
+"""Which kind of step does a job."""
+
+from collections.abc import Mapping
+
+from raymond.backends import Backend, Direct
+from raymond.steps.job import ScriptJob, TurnJob
+from raymond.steps.script_step import ScriptStep
+from raymond.steps.step import Host, Step
+
+
+def step_for(host: Host, job: ScriptJob | TurnJob, backends: Mapping[str, Backend | Direct]) -> Step:
+    """The step that does `job`; it is not started yet."""
+    if isinstance(job, ScriptJob):
+        return ScriptStep(host, job)
+    from raymond.steps.turn_step import DirectTurn, ProgramTurn  # a run of scripts starts without them
+
+    backend = backends.get(job.backend)
+    if backend is None:
+        return Step(host, job)  # the workflow changed, and its backend is gone: such a step can only be given up
+    if isinstance(backend, Direct):
+        return DirectTurn(host, job, backend)
+    return ProgramTurn(host, job, backend)

@@ -1,0 +1,88 @@
+"""A job: what a step needs to run, as data that could be sent to another machine."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from builders import KEY, Play, block, head
+from raymond.machine import failures
+from raymond.machine.inputs import Ending
+from raymond.steps.job import ScriptJob, TurnJob, job_of
+from raymond.steps.kinds import step_for
+from raymond.steps.step import Host, Step
+from raymond.store.transcripts import Transcripts
+from raymond.system.marks import Marks
+
+FILES = {
+    "START.md": head("model: opus\nallowed_transitions: [{tag: goto, target: S}]", "Do {{input}}."),
+    "S.sh": block("timeout: 5s\nmax_time: 1m"),
+    "P.py": "",
+    "workflow.yaml": "python: /opt/python",
+}
+
+
+def job(play: Play) -> ScriptJob | TurnJob:
+    """The job of the main agent's next step."""
+    play.begin()
+    return job_of(play.run, play.workspace, play.main)
+
+
+def sent(job: ScriptJob | TurnJob) -> ScriptJob | TurnJob:
+    """The job as another machine would read it."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=ScriptJob | TurnJob)
+
+
+def at_script(**given: object) -> Play:
+    play = Play(FILES, **given)
+    play.say("<goto>S</goto>")
+    return play
+
+
+def test_a_script_and_a_turn_survive_the_way_to_another_machine() -> None:
+    for made in (job(Play(FILES, input="this", retryable=["reset"])), job(at_script())):
+        assert sent(made) == made
+
+
+def test_a_turn_knows_what_to_ask_and_what_to_write() -> None:
+    play = Play(FILES, input="this")
+    made = job(play)
+    assert isinstance(made, TurnJob)
+    assert (made.backend, made.step, made.turn, made.attempt) == ("claude", 1, 1, 1)
+    assert (made.invocation.prompt, made.invocation.model) == ("Do this.", "opus")
+    assert made.invocation.session == play.main.turn_session
+    assert made.invocation.spool == "1.1", "relative to the spool of whoever runs it"
+
+
+def test_a_script_knows_its_file_its_values_and_the_key_of_its_visit() -> None:
+    made = job(at_script())
+    assert isinstance(made, ScriptJob)
+    assert (made.script, made.python) == ("/snap/S.sh", "/opt/python")
+    assert (made.values["agent_id"], made.values["state"]) == ("main", "S.sh")
+    assert made.key == f"{KEY}-main-2"
+
+
+@pytest.mark.parametrize(("timeout", "silence"), [(0.0, failures.SILENCE), (7.0, 7.0)])
+def test_a_state_without_a_timeout_has_that_of_its_run(timeout: float, silence: float) -> None:
+    assert job(Play(FILES, timeout=timeout)).silence == silence
+    assert job(at_script(timeout=timeout)).silence == 5.0
+
+
+def test_a_step_does_nothing_before_it_is_started(tmp_path: Path) -> None:
+    ended: list[tuple[Step, Ending]] = []
+    host = Host(
+        marks=Marks(KEY, str(tmp_path / "pids")),
+        transcripts=Transcripts(str(tmp_path / "transcripts")),
+        spool=str(tmp_path / "spool"),
+        clock=lambda: 0.0,
+        report=lambda step, ending: ended.append((step, ending)),
+        named=lambda agent, session: None,
+        show=lambda agent, kind, text: None,
+    )
+    try:
+        step = step_for(host, job(at_script()), {})
+        assert (step.agent, step.number, step.pid, step.ended, ended) == ("main", 2, 0, False, [])
+        assert os.listdir(tmp_path) == []
+    finally:
+        host.close()
