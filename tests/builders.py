@@ -163,7 +163,7 @@ class Play:
             assert len(happened) < 1000, f"time does not end: {events}"
         return happened
 
-    def stop(self, kind: str = "parked", reason: str = "parked with Ctrl-C") -> list[Event]:
+    def stop(self, kind: str = "parked", reason: str = "paused with Ctrl-C") -> list[Event]:
         return self.put(Stop(time=self.now, kind=kind, reason=reason))
 
     def ask(self, kind: Any, id: str = "", **given: Any) -> list[Event]:

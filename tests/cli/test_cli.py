@@ -387,7 +387,7 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
     assert list(found) == list(example)
     assert list(found["agents"][0]) == list(example["agents"][0])
     assert list(found["agents"][0]["stack"][0]) == list(example["agents"][0]["stack"][0])
-    assert (found["workflow_id"], found["status"], found["reason"]) == ("r", "paused", "parked with Ctrl-C")
+    assert (found["workflow_id"], found["status"], found["reason"]) == ("r", "paused", "paused with Ctrl-C")
     assert (found["budget_usd"], found["max_iterations"], found["metadata"]) == (5.0, None, {"k": "v"})
     assert (found["fork_counters"], found["results"]) == ({"main": 1}, {"main_work1": "worked"})
     [main] = found["agents"]

@@ -75,7 +75,7 @@ def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room: Room
     assert ran.out == ""
     assert ran.lines[-5].startswith("paused: r after ")
     assert ran.lines[-4:] == [
-        "why:    parked with Ctrl-C",
+        "why:    paused with Ctrl-C",
         "cost:   $0.00 in 1 step",
         "result: none yet",
         "next:   raymond resume r",

@@ -1172,7 +1172,7 @@ def test_a_stop_starts_nothing_new_and_is_said_once() -> None:
     play = at("A")
     play.say("<fork next='B'>A</fork>")
     play.begin()
-    assert play.stop("parked", "parked with Ctrl-C") == [RunStopped(kind="parked", reason="parked with Ctrl-C")]
+    assert play.stop("parked", "paused with Ctrl-C") == [RunStopped(kind="parked", reason="paused with Ctrl-C")]
     assert (schedule.owed(play.run), play.stop("signal", "again")) == ([], [])
     play.say("<result>x</result>")
     assert play.run.outcomes["main"].result == "x"

@@ -1,4 +1,4 @@
-"""What a driver does beside driving: sync the journal, keep its snapshot and the state file, refresh the face."""
+"""What a driver does besides driving: sync the journal, keep its snapshot and the state file, refresh the face."""
 
 import time
 
@@ -10,15 +10,16 @@ from raymond.system.files import replace
 from raymond.views import documents
 
 SYNC_WITHIN = 0.1
+"""Seconds within which what was written is synced, when nothing demands that at once."""
 SHOW_WITHIN = 0.05
-"""Seconds within which what was decided is shown, all of it at once."""
+"""Seconds within which decisions are shown, all of them at once."""
 STATE_EVERY = 1.0
 """Seconds between two writes of the state file while decisions keep coming."""
 FAR = float("inf")
 
 
 class Upkeep:
-    """Each thing when it is time, and not before."""
+    """Does each thing when it is time, and not before."""
 
     def __init__(self, journal: Journal, state_file: str, face: Face, *, strict: bool) -> None:
         self.must_sync = strict
@@ -27,61 +28,62 @@ class Upkeep:
         self._state_file = state_file
         self._face = face
         self._strict = strict
-        self._sync_at = FAR
+        self._next_sync = FAR
         self._quiet_since = time.monotonic()
-        self._state_written_at = 0
+        self._state_of = 0
+        """The size the journal had when the state file was written."""
         self._state_size = 0
-        self._state_due = 0.0
+        self._next_state = 0.0
         self._shown_at = 0.0
-        self._show_at = FAR
+        self._next_show = FAR
 
     def write(self) -> None:
-        """Nothing follows from a decision before this."""
+        """Write what was added to the journal: nothing follows from a decision before this."""
         if not self._journal.write():
             return
         now = time.monotonic()
         if self.must_sync:
             self._journal.sync()
             self.must_sync = self._strict
-            self._sync_at = FAR
-        elif self._sync_at == FAR:
-            self._sync_at = now + SYNC_WITHIN
+            self._next_sync = FAR
+        elif self._next_sync == FAR:
+            self._next_sync = now + SYNC_WITHIN
         self._quiet_since = now
 
     def told(self) -> None:
-        """The face knows something it has not shown."""
-        self._show_at = min(self._show_at, self._shown_at + SHOW_WITHIN)
+        """The face was told something that it has not shown."""
+        self._next_show = min(self._next_show, self._shown_at + SHOW_WITHIN)
 
-    def until(self) -> float:
-        """When, by the monotonic clock, there is something to do."""
-        until = min(self._sync_at, self._show_at)
-        return min(until, self._quiet_since + 1.0) if self._state_written_at < self._journal.size else until
+    def next_due(self) -> float:
+        """When, by the monotonic clock, `keep` has something to do."""
+        until = min(self._next_sync, self._next_show)
+        return min(until, self._quiet_since + 1.0) if self._state_of < self._journal.size else until
 
     def keep(self, run: Run) -> None:
         """Do what is due."""
         now = time.monotonic()
-        if now >= self._show_at:
+        if now >= self._next_show:
             self._face.refresh(run)
-            self._shown_at, self._show_at = now, now + self._face.refresh_every
-        if now >= self._sync_at:
+            self._shown_at, self._next_show = now, now + self._face.refresh_every
+        if now >= self._next_sync:
             self._journal.sync()
-            self._sync_at = FAR
+            self._next_sync = FAR
         self._journal.snapshot(run)
-        grown = self._journal.size - self._state_written_at
-        if grown and (now - self._quiet_since >= 1.0 or (grown >= self._state_size and now >= self._state_due)):
+        grown = self._journal.size - self._state_of
+        if grown and (now - self._quiet_since >= 1.0 or (grown >= self._state_size and now >= self._next_state)):
             self.write_state(run)
 
     def leave(self, run: Run) -> None:
-        """The run is left in order."""
+        """The driver leaves: sync the journal, and write the state file once more."""
         self._journal.sync()
         self.write_state(run)
 
     def write_state(self, run: Run) -> None:
-        """The state file, made from the journal, which holds: a run does not end for it."""
-        self._state_written_at = self._journal.size
+        """Write the state file. The journal has everything it says, so a run does not end when it cannot be written."""
+        self._state_of = self._journal.size
         text = documents.state_file(run, self._journal.size)
         self._state_size = len(text)
-        self._state_due = time.monotonic() + STATE_EVERY
+        self._next_state = time.monotonic() + STATE_EVERY
         try:
             replace(self._state_file, text)
         except JournalError as error:

@@ -53,9 +53,10 @@ _BUILT_IN = {
 class ScriptStep(Step):
     """A script that runs; its pipes are read as it writes."""
 
+    job: ScriptJob
+
     def __init__(self, host: Host, job: ScriptJob) -> None:
         super().__init__(host, job)
-        self._job = job
         self._reader = Reader(script=True)
         self._record = host.transcripts.step(
             job.agent, step=job.step, state=job.state, attempt=job.attempt, time=host.clock()
@@ -72,7 +73,7 @@ class ScriptStep(Step):
 
     def start(self) -> None:
         """Start the script."""
-        job = self._job
+        job = self.job
         env = self._environment()
         if job.task_folder:
             os.makedirs(job.task_folder, 0o700, exist_ok=True)
@@ -96,13 +97,13 @@ class ScriptStep(Step):
         self.host.stock()
 
     def _end_early(self, error: OSError, program: str) -> None:
-        cwd = self._job.cwd
+        cwd = self.job.cwd
         what = f"the directory {cwd} is gone" if not os.path.isdir(cwd) else f"cannot start {program}"
         message = f"{what}: {(error.strerror or '').lower()}"
         self.fail("script", message, Spending(offset=self._record.end(error=message)))
 
     def _environment(self) -> dict[bytes, bytes]:
-        values = self._job.values
+        values = self.job.values
         env = self.host.environment.copy()
         room = LARGEST_TOGETHER
         left_out = False
@@ -119,7 +120,7 @@ class ScriptStep(Step):
         env[b"RAYMOND_INPUT_FILE"] = self._file("input", given).encode() if given else DEV_NULL.encode()
         if left_out:
             env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
-        env[b"RAYMOND_STEP_KEY"] = self._job.key.encode()
+        env[b"RAYMOND_STEP_KEY"] = self.job.key.encode()
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
         return env
 
@@ -247,7 +248,7 @@ class ScriptStep(Step):
         elif self._exit:
             self.fail(*_what_failed(self._exit, self._errors), spent, self._exit)
         else:
-            job = self._job
+            job = self.job
             output = Output(
                 time=self.host.clock(),
                 agent=self.agent,

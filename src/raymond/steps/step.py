@@ -161,3 +161,22 @@ class Step:
             retry_at=retry_at,
         )
         self.host.report(self, failure)
+
+
+def stop_all(host: Host, steps: list[Step]) -> None:
+    """Stop every step that runs, and wait until all have reported their endings; kill those that do not stop."""
+    running = [step for step in steps if not step.ended]
+    for step in running:
+        step.stop()
+    deadline = time.monotonic() + GRACE
+    while running and time.monotonic() < deadline:
+        host.poll.wait(max(0.0, min(deadline - time.monotonic(), 0.1)))
+        host.watcher.poll()
+        now = time.monotonic()
+        for step in running:
+            if now >= step.deadline() and not step.ended:
+                step.check(now)
+        running = [step for step in running if not step.ended]
+    for step in running:
+        step.kill()
+        step.cut()

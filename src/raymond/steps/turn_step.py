@@ -33,9 +33,10 @@ _CHUNK = 1 << 20
 class TurnStep(Step):
     """What every turn has, in this process or in another."""
 
+    job: TurnJob
+
     def __init__(self, host: Host, job: TurnJob) -> None:
         super().__init__(host, job)
-        self._job = job
         self._denied: list[str] = []
         """What would allow the tools that were denied."""
         turn = job.invocation
@@ -54,8 +55,8 @@ class TurnStep(Step):
 
     def start(self) -> None:
         """Make the folder the agent keeps files in; a subclass starts what answers."""
-        if self._job.task_folder:
-            os.makedirs(self._job.task_folder, 0o700, exist_ok=True)
+        if self.job.task_folder:
+            os.makedirs(self.job.task_folder, 0o700, exist_ok=True)
 
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
@@ -94,13 +95,13 @@ class TurnStep(Step):
             spent=_at(ending.spent, offset),
             session=ending.session,
             denied=tuple(self._denied),
-            directories=directories(self._job, meant(self._job.policy, reading)),
+            directories=directories(self.job, meant(self.job.policy, reading)),
         )
         self.host.report(self, output)
 
     def _give_up(self, trouble: Trouble) -> None:
         kind, error = trouble.kind, self.host.secrets.clean(trouble.error)
-        if kind == "crash" and any(re.search(pattern, trouble.error) for pattern in self._job.retryable):
+        if kind == "crash" and any(re.search(pattern, trouble.error) for pattern in self.job.retryable):
             kind = "overload"
         offset = self._record.end(failed=kind, error=error)
         failure = Failure(
@@ -332,7 +333,7 @@ class ProgramTurn(TurnStep):
                     self.heard = self._last_read
                 self.see(seen)
         # A tool may be quiet for longer than a model.
-        self._silence = self._job.tool_silence if self.reader.tool else self._job.silence
+        self._silence = self.job.tool_silence if self.reader.tool else self.job.silence
 
     def _lines(self, data: bytes) -> list[bytes]:
         """The lines that are complete now; one may come in very many pieces."""
@@ -347,7 +348,7 @@ class ProgramTurn(TurnStep):
         tool = self.reader.tool
         if not tool:
             return super()._quiet()
-        return f"a tool ran for {self._job.tool_silence:g}s without a sign of life (tool_timeout): {tool[:200]}"
+        return f"a tool ran for {self.job.tool_silence:g}s without a sign of life (tool_timeout): {tool[:200]}"
 
     def _read_all(self) -> None:
         """Nobody writes any more: a last line without a newline counts too."""

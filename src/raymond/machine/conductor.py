@@ -1,0 +1,173 @@
+"""The round of a run, without a machine under it: values in, values out.
+
+Whatever drives a run, in one process or on many machines, goes round the same way:
+
+    end(ending)          a step has ended
+    ask(request, now)    a person asked for something; also answer, pause and stop
+    proceed(now)         do what is due, and begin the steps that are owed
+    orders()             what the driver has to do about all of it
+
+The conductor decides and changes the run; the driver carries out the orders: it writes every decision, and only then
+pauses and starts steps, forgets requests and tells faces. So nothing follows from a decision before it is written, and
+a driver that dies in between has done nothing that the journal does not know. The conductor knows no process, file or
+clock: time comes in as a value, and a step is the name of its agent, which runs one step at a time.
+"""
+
+from msgspec import Struct
+
+from raymond.machine import budget, requests
+from raymond.machine.agent import ASKING, RUNNING, SCRIPTS
+from raymond.machine.decide import decide
+from raymond.machine.events import Decision, Event
+from raymond.machine.evolve import apply
+from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Stop, Tick
+from raymond.machine.requests import Request
+from raymond.machine.run import Run
+from raymond.machine.schedule import due, over_at, owed, wake_at
+from raymond.machine.workspace import Workspace
+
+
+class Orders(Struct, frozen=True):
+    """What a driver has to do, in this order."""
+
+    decisions: list[Decision]
+    """Write these before anything else is done."""
+    taken: list[str]
+    """Ids of the requests that these decisions answer: they need not be kept any longer."""
+    pause: list[str]
+    """Agents whose running step is to be stopped."""
+    start: list[str]
+    """Agents whose step is to be started."""
+
+
+class Conductor:
+    """Turns what comes in into orders for the driver of one run."""
+
+    def __init__(self, run: Run, workspace: Workspace) -> None:
+        self.run = run
+        self.workspace = workspace
+        self.stopping = False
+        """Every running step is to be stopped at once, and nothing is begun any more."""
+        self._decisions: list[Decision] = []
+        self._taken: list[str] = []
+        self._pause: list[str] = []
+        self._start: list[str] = []
+        self._waiting: dict[str, list[Request]] = {}
+        """Requests to pause an agent; each waits until the running step of the agent has ended."""
+
+    # What came in
+
+    def end(self, ending: Ending) -> None:
+        """The step of an agent has ended."""
+        waiting = self._waiting.pop(ending.agent, None)
+        if (self.stopping or waiting) and isinstance(ending, Failure):
+            # We stopped the step, so the work did not fail.
+            ending = Interruption(time=ending.time, agent=ending.agent, spent=ending.spent)
+        self._decide(ending)
+        for request in waiting or ():
+            self.take(request, ending.time)
+
+    def name(self, agent: str, session: str, now: float) -> bool:
+        """A backend says which session the running turn of `agent` writes; whether that is new."""
+        if self.run.agents[agent].turn_session == session:
+            return False
+        return self._decide(Named(time=now, agent=agent, session=session))
+
+    # What was asked
+
+    def ask(self, request: Request, now: float) -> None:
+        """A person asks for something while steps run; asking for it twice is harmless."""
+        agent = self.run.agents.get(request.agent)
+        if request.kind == "pause" and agent and agent.status == RUNNING and request.id not in self.run.requests:
+            self._pause_after(agent.id, request)
+        elif self.take(request, now) and request.kind == "stop" and request.now:
+            self.stop("stop", "stopped at once on request", now)
+
+    def take(self, request: Request, now: float) -> bool:
+        """Decide on a request and nothing more; whether it was new."""
+        self._taken.append(request.id)
+        return self._commit(now, requests.take(self.run, self.workspace, request))
+
+    def answer(self, agent: str, text: str, now: float) -> None:
+        """A person typed an answer to what `agent` asks."""
+        self.take(Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=text), now)
+
+    def pause(self, now: float) -> None:
+        """Begin nothing new; the run pauses when the running steps have ended."""
+        self._decide(Stop(time=now, kind="parked", reason="paused with Ctrl-C"))
+
+    def stop(self, kind: str, reason: str, now: float) -> None:
+        """Begin nothing new and stop every running step; what it did not finish runs again on resume."""
+        self.stopping = True
+        self._decide(Stop(time=now, kind=kind, reason=reason))
+
+    def resume(self, version: str, now: float, *, at_once: bool = False, fresh: bool = False) -> None:
+        """A driver resumes the run; `requests.resume` says what that means."""
+        self._commit(now, requests.resume(self.run, version, now=now, at_once=at_once, fresh=fresh))
+
+    # What follows
+
+    def proceed(self, now: float) -> None:
+        """Do what is due, then begin every step that is owed and can be paid for."""
+        while due(self.run, now) and self._decide(Tick(time=now)):
+            pass
+        held = not self.stopping
+        while held:
+            held = False
+            for name in owed(self.run):
+                # An agent that waits for its model makes room for another: look again.
+                held = (self._is_affordable(name) and not self._begin(name, now)) or held
+
+    def orders(self) -> Orders:
+        """What has to be done now; each order is given once."""
+        orders = Orders(self._decisions, self._taken, self._pause, self._start)
+        self._decisions, self._taken, self._pause, self._start = [], [], [], []
+        return orders
+
+    def is_done(self, *, can_answer: bool = False) -> bool:
+        """Whether the driver can leave; not while a question is open and somebody `can_answer` it here."""
+        run = self.run
+        if self.stopping:
+            return True
+        if run.statuses.get(RUNNING):
+            return False
+        if run.stopped or run.ended:
+            return True
+        if can_answer and run.statuses.get(ASKING):
+            return False
+        return wake_at(run) is None
+
+    def wakes_at(self) -> float | None:
+        """Until when the driver may sleep when nothing comes in; None when time alone changes nothing."""
+        if self.run.stopped:
+            return None
+        return min((at for at in (wake_at(self.run), over_at(self.run)) if at), default=None)
+
+    def _begin(self, name: str, now: float) -> bool:
+        self._decide(Begin(time=now, agent=name))
+        begun = self.run.agents[name].status == RUNNING
+        if begun:
+            self._start.append(name)
+        return begun
+
+    def _is_affordable(self, name: str) -> bool:
+        # Asked for each: the turns begun a moment ago may have reserved more than `owed` expected.
+        return self.run.agents[name].pool == SCRIPTS or budget.affordable(self.run) > 0
+
+    def _pause_after(self, agent: str, request: Request) -> None:
+        waiting = self._waiting.setdefault(agent, [])
+        if not waiting:
+            self._pause.append(agent)
+        if all(one.id != request.id for one in waiting):
+            waiting.append(request)
+
+    def _decide(self, input: Input) -> bool:
+        return self._commit(input.time, decide(self.run, self.workspace, input))
+
+    def _commit(self, at: float, events: list[Event]) -> bool:
+        if not events:
+            return False
+        decision = Decision(seq=self.run.seq + 1, time=at, events=events)
+        apply(self.run, decision)
+        self._decisions.append(decision)
+        return True
