@@ -320,7 +320,7 @@ def test_a_command_that_is_not_allowed_is_refused_and_shown_and_the_turn_counts(
     (room.path / "Makefile").write_text(MAKEFILE, "utf-8")
     ran = room.claude(PROMPT)
     assert (ran.code, ran.out, failures(ran)) == (0, "fine\n", [])
-    assert "main * was refused: Bash make test (--allow-tool 'Bash(make test:*)' would allow it)" in ran.lines
+    assert "main * was denied: Bash make test (--allow-tool 'Bash(make test:*)' would allow it)" in ran.lines
     assert ran.transcript()[0]["denied"] == "Bash make test\n"
     assert not (room.path / "tested").exists()
     assert "requires approval" in results(room.server.requests[-1])[0]
@@ -353,7 +353,7 @@ def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk: Callable
     ran = room.claude(PROMPT)
     assert ran.out == "fine\n"
     assert (room.path / "made").read_text("utf-8") == "new\n"
-    assert f"main * was refused: Write {outside} (--allow-tool 'Write' would allow it)" in ran.lines
+    assert f"main * was denied: Write {outside} (--allow-tool 'Write' would allow it)" in ran.lines
 
 
 @pytest.mark.parametrize("name", ["config.toml", "workflows/made.json", "transcripts/r/made"])
@@ -364,7 +364,7 @@ def test_no_agent_edits_the_files_of_raymond_even_with_permissions_skipped(
     room = desk([Tool("Write", {"file_path": str(path), "content": "x"}), FINE])
     ran = room.claude(PROMPT, "--dangerously-skip-permissions")
     assert ran.out == "fine\n"
-    assert f"main * was refused: Write {path}" in ran.lines
+    assert f"main * was denied: Write {path}" in ran.lines
     assert "would allow it" not in ran.err, "no flag would"
     assert not path.exists()
 

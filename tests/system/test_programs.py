@@ -295,7 +295,7 @@ def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_sta
     claude(room, REFUSES)
     ran = room.command({"START.md": "Test it."})
     assert (ran.code, ran.out) == (0, "done\n")
-    assert f"main * was refused: Bash npm test 2>&1 | tail ({FLAG} would allow it)" in ran.lines
+    assert f"main * was denied: Bash npm test 2>&1 | tail ({FLAG} would allow it)" in ran.lines
     counted = f"refused: Bash(npm test:*) 1 time ({FLAG} would allow it)"
     assert ran.lines[-2:] == [counted, "next:   raymond logs r"]
     assert counted in room.raymond("status", "r").stdout.splitlines()

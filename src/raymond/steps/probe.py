@@ -1,4 +1,4 @@
-"""One turn of a backend outside any run: for `doctor --probe`, and for who writes a backend."""
+"""One turn of a backend outside any run: for `doctor --probe`, and for authors of backends."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ LINGER = 2.0
 
 
 def turn(prompt: str, *, cwd: str, session: str, base: str = "", **more: object) -> Turn:
-    """A turn of nobody's."""
+    """A turn that belongs to no run."""
     fields = {"agent": "main", "state": "TRIAL.md", "visit": 1, "tries": 0, "spool": "", **more}
     return Turn(prompt=prompt, cwd=cwd, session=session, base=base, **fields)  # type: ignore[arg-type]
 
@@ -30,7 +30,7 @@ def take(
     patience: float = 120.0,
     see: Callable[[list[Observation]], None] = lambda seen: None,
 ) -> Reply | Trouble:
-    """Start the program for `one`, read along, and stop it when it has said its result or `patience` is over."""
+    """Start the program for `one`, read what it prints, and stop it after its result or after `patience` seconds."""
     with tempfile.TemporaryDirectory(prefix="raymond-") as spool:
         one = replace(one, spool=spool)
         try:
@@ -42,7 +42,7 @@ def take(
         try:
             ended = _read(reader.feed, see, spool, pid, patience, lambda: reader.ending is not None)
         finally:
-            # Whoever will not wait leaves nothing behind that costs, nor what the program has left.
+            # Leave nothing running that could cost money: neither the program nor what it started.
             if ended is None:
                 _end(pid)
             signal_group(pid, signal.SIGKILL)
@@ -66,7 +66,7 @@ def _start(backend: Backend, one: Turn, environment: Mapping[str, str]) -> int:
         env = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
         return spawn(command.argv, env, one.cwd, stdin=os.path.join(one.spool, "prompt"), stdout=out, stderr=err)
     finally:
-        os.chdir(here)  # who starts a process stands in its directory, and this one may be gone soon
+        os.chdir(here)  # `spawn` changes to the directory of the process, and this one may be deleted soon
         os.close(out)
         os.close(err)
 
@@ -79,7 +79,7 @@ def _read(
     patience: float,
     is_over: Callable[[], bool],
 ) -> int | None:
-    """Feed every line until the process has ended: its exit code; None when it lives on and is waited for no longer."""
+    """Feed every line until the process ends; its exit code, or None when it still runs after `patience` seconds."""
     deadline, rest = time.monotonic() + patience, b""
     with open(os.path.join(spool, "out"), "rb") as out:
         while True:

@@ -1,4 +1,4 @@
-"""The folder of a running turn: what a killed driver left there can be read again."""
+"""The folder of a running turn: the next driver reads what a killed one left there."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from raymond.machine.workspace import Workspace
 
 
 def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
-    """The turn that `agent` is about to take, or takes; its folder lies below `spool`."""
+    """The turn that `agent` takes; its folder is inside `spool`."""
     policy = workspace.workflow.states[agent.state].policy
     may = rights.of(run.start, policy, run.allowed_tools)
     return Turn(
@@ -40,7 +40,7 @@ def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
 
 
 def spent(backend: Backend, turn: Turn) -> Spending:
-    """What a turn that nobody waits for any more has cost, by its spool."""
+    """What a turn has cost, as far as its spool tells."""
     reader = Guarded(backend, turn)
     with contextlib.suppress(OSError), open(os.path.join(turn.spool, "out"), "rb") as file:
         for line in file:

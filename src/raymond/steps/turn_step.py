@@ -69,7 +69,7 @@ class TurnStep(Step):
             if seen.kind == "denied":
                 flags = " ".join(f"--allow-tool '{tool}'" for tool in seen.allow)
                 flag = f" ({flags} would allow it)" if flags else ""
-                self.host.show(self.agent, "note", f"was refused: {seen.text}{flag}")
+                self.host.show(self.agent, "note", f"was denied: {seen.text}{flag}")
                 self._record.add("denied", seen.text + "\n")
                 # Only what a flag would allow is worth asking a person for.
                 self._denied += seen.allow

@@ -16,7 +16,7 @@ from raymond.system.processes import alive, program, signal_group, start_time, t
 
 MARK = "RAYMOND_STEP"
 _NOTING = 'echo "$$ $2" >> "$1" && shift 2 && exec "$@"'
-"""A process that writes down its own pid before it is what it is to be: a driver killed meanwhile loses none."""
+"""The child records its own pid before exec, so a driver killed in between can still find it."""
 
 
 class Marks:
@@ -110,7 +110,7 @@ class Marks:
 
 
 def _leads(pid: int) -> bool:
-    """A session has this process at its head; that it began when its driver was killed nobody could note."""
+    """Whether `pid` leads a session: the fallback when the driver died before it could record the start time."""
     try:
         return os.getsid(pid) == pid
     except OSError:
