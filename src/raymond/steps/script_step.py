@@ -9,8 +9,6 @@ import time
 import msgspec
 
 from raymond.language.reading import Reader, Reading
-from raymond.machine import variables
-from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.workspace import Workspace

@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from raymond.backends import Backend, Command, Delayed, Direct, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded
 from raymond.language.reading import read
-from raymond.machine import failures
-from raymond.machine.agent import Agent
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.steps.job import TurnJob
