@@ -219,6 +219,14 @@ def load(
     return _obey(config, site_rules(policy_file), policy_file)
 
 
+def root_of(cwd: str) -> str:
+    """The `.raymond` folder of `cwd`, whose configuration counts there; nothing when there is none."""
+    from raymond.store import project
+
+    found = project.find(cwd)
+    return found.root if found else ""
+
+
 def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
     """The policy file's rules; none when there is no such file."""
     return SiteRules(**_table(policy_file, SITE_KEYS))

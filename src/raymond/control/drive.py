@@ -1,12 +1,16 @@
-"""Hold a run's lock and make it ready to be driven."""
+"""Hold a run's lock, make it ready, and drive it."""
 
 from collections.abc import Callable
 from time import time
+
+from msgspec import Struct
 
 from raymond.backends import registry
 from raymond.control import config
 from raymond.drivers.face import Face
 from raymond.drivers.local import Driver
+from raymond.machine.events import Decision
+from raymond.machine.run import Run
 from raymond.store import journal, lock
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
@@ -14,27 +18,45 @@ from raymond.store.project import Project
 from raymond.store.sources import place
 
 
+class Resumption(Struct, frozen=True, kw_only=True):
+    """How a run that was driven before is driven again."""
+
+    restart: bool = False
+    """End turns that still run instead of following them."""
+    at_once: bool = False
+    """Try a backend that a limit has closed at once."""
+    fresh: bool = False
+    """Agents that failed or paused try again without their conversation."""
+    force: bool = False
+    """Take the lock although another host has not given it back."""
+
+
+AS_IT_IS = Resumption()
+"""Nothing special is asked for."""
+
+
 def hold(
     project: Project,
     id: str,
-    face: Face,
+    face: Face | None = None,
     *,
     loaded: Loaded | None = None,
     force: bool = False,
     clock: Callable[[], float] = time,
 ) -> "HeldRun":
     """Hold the lock of a run and make it ready to be driven."""
+    told = face or _Silence()
     held = lock.take(project.beside(id, "lock"), force=force)
     try:
         reading = journal.read(project, id)
         if reading.torn:
-            face.on_note(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
+            told.on_note(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
         workspace = place(project, reading.run, loaded)
         book = journal.Journal(project, id, reading.size)
         settings = config.load(project.root)
         backends = registry.make(project, reading.run, workspace, settings["backends"])
         strict = settings["durability"] == "strict"
-        driver = Driver(project, reading.run, workspace, book, backends, face, strict=strict, clock=clock)
+        driver = Driver(project, reading.run, workspace, book, backends, told, strict=strict, clock=clock)
     except BaseException:
         held.release()
         raise
@@ -49,9 +71,52 @@ class HeldRun:
         self.driver = driver
         self._journal = book
 
+    @property
+    def run(self) -> Run:
+        """The run as it is by now."""
+        return self.driver.run
+
+    @property
+    def signal(self) -> int:
+        """The signal that ended the driving; 0 when none did."""
+        return self.driver.signal
+
+    def drive(self, how: Resumption = AS_IT_IS) -> None:
+        """Drive it until nothing is left that this process could do."""
+        self.driver.drive(restart=how.restart, at_once=how.at_once, fresh=how.fresh)
+
     def close(self) -> None:
         """Close the journal, then let others drive."""
         try:
             self._journal.close()
         finally:
             self.lock.release()
+
+    def __enter__(self) -> "HeldRun":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Silence:
+    """The face of a run that nobody watches."""
+
+    every = float("inf")
+    keys = -1
+
+    def decided(self, run: Run, decisions: list[Decision]) -> None:
+        """Nobody is told."""
+
+    def shown(self, agent: str, kind: str, text: str) -> None:
+        """Nobody is told."""
+
+    def said(self, text: str) -> None:
+        """Nobody is told."""
+
+    def refresh(self, run: Run) -> None:
+        """Nothing is shown."""
+
+    def typed(self) -> list[tuple[str, str]]:
+        """Nobody types."""
+        return []

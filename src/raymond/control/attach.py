@@ -1,0 +1,47 @@
+"""Let a face watch a run that another process drives, and answer what it asks."""
+
+import select
+import uuid
+
+from raymond.control.follow import EVERY, Follower
+from raymond.drivers.face import Face
+from raymond.faces.history import told
+from raymond.machine.events import Decision, StepEnded
+from raymond.machine.requests import Request
+from raymond.store import inbox
+from raymond.store.project import Project
+
+
+def attach(project: Project, id: str, follower: Follower, face: Face, greeting: str) -> None:
+    """Show `face` the run as if it were driven here, until nobody drives it; what is typed there is an answer."""
+    run = follower.run
+    face.decided(run, [Decision(seq=run.seq, time=run.now, events=[])])
+    face.said(greeting)
+    drawn = 0.0
+    for decisions in follower.watch(0.0):
+        if decisions:
+            _show(project.path("transcripts", id), follower, decisions, face)
+        drawn += EVERY
+        if decisions or drawn >= face.every:
+            face.refresh(run)
+            drawn = 0.0
+        _listen(project, id, face)
+
+
+def _show(folder: str, follower: Follower, decisions: list[Decision], face: Face) -> None:
+    """What was decided, and what the steps that ended had said."""
+    for decision in decisions:
+        for event in decision.events:
+            if isinstance(event, StepEnded):
+                for kind, text in told(folder, event):
+                    face.shown(event.agent, kind, text)
+        face.decided(follower.run, [decision])
+
+
+def _listen(project: Project, id: str, face: Face) -> None:
+    """Wait a moment; what is typed meanwhile is an answer."""
+    ready, _, _ = select.select([face.keys] if face.keys >= 0 else [], [], [], EVERY)
+    if ready:
+        for agent, answer in face.typed():
+            request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=answer)
+            inbox.leave(project.beside(id, "inbox"), request)

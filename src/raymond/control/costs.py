@@ -1,0 +1,47 @@
+"""What the turns of runs cost."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from raymond.errors import JournalError
+from raymond.store import journal
+from raymond.store.project import Project
+from raymond.views import ledger
+from raymond.views.ledger import Entry, Sum
+
+
+class Costs(Struct):
+    """Sums by state, agent, model, day or run, what cost most first."""
+
+    by: str
+    sums: dict[str, Sum]
+    total: Sum
+
+
+class Books(Struct):
+    """Every turn of some runs that was paid for, and the runs whose journals cannot be read."""
+
+    entries: list[Entry]
+    unreadable: dict[str, JournalError]
+
+
+def of_run(project: Project, id: str) -> Books:
+    """The turns of one run."""
+    return Books(ledger.entries(id, journal.decisions(project, id)), {})
+
+
+def of_runs(project: Project, ids: Iterable[str]) -> Books:
+    """The turns of several runs."""
+    books = Books([], {})
+    for id in ids:
+        try:
+            books.entries += of_run(project, id).entries
+        except JournalError as error:
+            books.unreadable[id] = error
+    return books
+
+
+def costs(books: Books, by: str) -> Costs:
+    """The sums of `books`, a row for each `by`."""
+    return Costs(by, ledger.sums(books.entries, by), ledger.total(books.entries))

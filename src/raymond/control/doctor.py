@@ -1,0 +1,181 @@
+"""Whether this machine is fit to run workflows, as findings; the repair of a damaged journal."""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from raymond import __version__
+from raymond.control import config
+from raymond.errors import Error, UsageError
+from raymond.store import lock, project, repair
+from raymond.store.project import Project
+from raymond.store.repair import Repair
+from raymond.system import processes
+
+if TYPE_CHECKING:
+    from raymond.backends import registry
+
+_LITTLE = 1 << 30
+"""Bytes of free disk below which a night is in danger."""
+
+
+class About(Struct, frozen=True, kw_only=True):
+    """A backend that is there."""
+
+    program: str
+    version: str | None
+    payer: str | None
+    conversations: str
+    keeps_days: int | None
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at."""
+
+    what: str
+    found: str
+    ok: bool = True
+    hint: str = ""
+    """What to do, when it is not ok."""
+    backend: About | None = None
+
+
+def examine() -> list[Finding]:
+    """Look at everything runs need here; nothing is started."""
+    return [_python(), _programs(), _processes(), *_project(), _config(), *_backends()]
+
+
+def repair_journal(home: Project, id: str) -> Repair:
+    """Cut the journal of `id` at its first bad line; a copy is kept."""
+    return repair.repair(home, id)
+
+
+def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) -> Finding:
+    """Send one short prompt to a backend, the configured one without a name; `asking` is told before."""
+    import uuid
+
+    from raymond.backends import Trouble, guard, registry
+    from raymond.redaction import Secrets
+    from raymond.steps.probe import take, turn
+
+    settings = _settings()
+    name = name or (settings["backend"] if settings else "") or "claude"
+    if name in registry.SCRIPTED:
+        raise UsageError(f"{name} asks nobody", hint="raymond doctor --probe --backend claude")
+    backend = registry.backend(name, settings["backends"] if settings else {})
+    found = guard.look(backend)
+    if found.problem:
+        return _wrong("probe", f"{name}: {found.problem}", found.hint)
+    asking(name)
+    began = time.monotonic()
+    one = turn("Reply with the single word: ready", cwd=os.getcwd(), session=str(uuid.uuid4()))
+    ending = take(backend, one)
+    clean = Secrets.of(os.environ).clean
+    took = f"after {time.monotonic() - began:.1f} s for {'~' if ending.spent.estimated else ''}${ending.spent.cost:.4f}"
+    if isinstance(ending, Trouble):
+        return _wrong("probe", f"{name} failed {took} ({ending.kind}): {clean(ending.error)}", found.hint)
+    return Finding("probe", f"{name} answered {took}: {clean(ending.text)[:60]}")
+
+
+def _wrong(what: str, found: str, hint: str) -> Finding:
+    return Finding(what, found, False, hint)
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("raymond", f"{__version__}, Python {version} at {sys.executable}")
+
+
+def _programs() -> Finding:
+    found = {name: shutil.which(name) for name in ("bash", "git", "pwsh")}
+    listed = ", ".join(f"{name} {path or 'not found'}" for name, path in found.items())
+    return Finding("programs", listed) if found["bash"] else _wrong("programs", listed, _NO_BASH)
+
+
+_NO_BASH = "`.sh` states need bash: install it"
+
+
+def _processes() -> Finding:
+    if processes.HAS_PIDFD and processes.HAS_PROC:
+        return Finding("processes", "watched by pidfd, found by their mark in /proc")
+    return Finding("processes", "watched by SIGCHLD, found by a list of pids")
+
+
+def _project() -> list[Finding]:
+    home = project.place(os.getcwd())
+    if not os.path.isdir(home.root):
+        return [Finding("project", f"{home.root}, made by the first run")]
+    probe = home.path("workflows", f".doctor-{os.getpid()}")
+    try:
+        home.folder("workflows")
+        lock.take(probe).release()
+        os.unlink(probe)
+        wrote = Finding("project", f"{home.root}, writable, locks work")
+    except (Error, OSError) as error:
+        wrote = _wrong("project", str(error), "runs are kept there: make it writable, on a disk that can lock")
+    free = shutil.disk_usage(home.root).free
+    told = f"{free / (1 << 30):.1f} GiB free"
+    return [wrote, Finding("disk", told) if free > _LITTLE else _wrong("disk", told, "make room: raymond clean")]
+
+
+def _config() -> Finding:
+    try:
+        settings = config.load(config.root_of(os.getcwd())).settings
+    except Error as error:
+        return _wrong("config", str(error), error.hint)
+    said = [f"{name} ({one.origin})" for name, one in settings.items() if one.origin != "default"]
+    return Finding("config", f"set: {', '.join(said)}" if said else "nothing is set")
+
+
+def _backends() -> list[Finding]:
+    """Every backend: whether it is there, who pays, and what it does with conversations."""
+    from raymond.backends import registry
+
+    settings = _settings()
+    tables: registry.Tables = settings["backends"] if settings else {}
+    wanted = settings["backend"] if settings else ""
+    found = [Finding("scripted", "in Raymond itself; nobody pays; conversations branch")]
+    for name in registry.names(tables):
+        if name not in registry.SCRIPTED:
+            found.append(_backend(name, tables, is_wanted=name == wanted))
+    return found
+
+
+def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> Finding:
+    """One of them; that it lacks something is a fault when the configuration wants it, or when it is half there."""
+    from raymond.backends import guard, registry
+
+    try:
+        backend = registry.backend(name, tables)
+    except Error as error:
+        return _wrong(name, str(error), error.hint)
+    found = guard.look(backend)
+    if found.problem:
+        ok = not is_wanted and not found.program
+        return Finding(name, found.problem) if ok else _wrong(name, found.problem, found.hint)
+    lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
+    kinds = {(True, True): "branch", (False, True): "go on in place"}
+    how = kinds.get((backend.can.branches, backend.can.continues), "are not kept")
+    version = f"{found.version} at " if found.version else ""
+    told = f"{version}{found.program}; conversations {how}{lasts}; pays: {found.payer or 'nobody is logged in'}"
+    about = About(
+        program=found.program,
+        version=found.version or None,
+        payer=found.payer or None,
+        conversations=how,
+        keeps_days=found.keeps_days or None,
+    )
+    ok = bool(found.payer) or not is_wanted
+    return Finding(name, told, ok, "" if ok else found.hint, about)
+
+
+def _settings() -> config.Config | None:
+    try:
+        return config.load(config.root_of(os.getcwd()))
+    except Error:
+        return None

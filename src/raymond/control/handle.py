@@ -1,0 +1,100 @@
+"""One run of a project: drive it, follow it, ask things of it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from raymond.control import runs
+from raymond.errors import RunBusy, UsageError
+
+if TYPE_CHECKING:
+    from raymond.control.deliver import Delivery
+    from raymond.drivers.face import Face
+    from raymond.machine.events import Decision, Event
+    from raymond.machine.run import Run
+    from raymond.store.loader import Loaded
+    from raymond.store.project import Project
+
+
+class RunHandle:
+    """A run, by its project and id. Nothing is kept open: every call looks at the journal again."""
+
+    def __init__(self, project: "Project", id: str, loaded: "Loaded | None" = None) -> None:
+        self.project = project
+        self.id = id
+        self.loaded = loaded
+        """The workflow, when this process has just started the run: the first driver need not read it again."""
+
+    def __repr__(self) -> str:
+        return f"RunHandle({self.id!r})"
+
+    @property
+    def transcripts(self) -> str:
+        """The folder with what each step was sent and said."""
+        return self.project.path("transcripts", self.id)
+
+    def drive(self, face: "Face | None" = None) -> str:
+        """Drive it in this process until nothing is left that it could do; the status it has then."""
+        from raymond.control import drive
+
+        with drive.hold(self.project, self.id, face, loaded=self.loaded) as held:
+            if held.run.ended != "completed":
+                held.drive()
+            return runs.left(held.run)
+
+    def read(self) -> "Run":
+        """Everything its journal says so far."""
+        return runs.look(self.project, self.id).run
+
+    def status(self) -> str:
+        """running, waiting, paused, stopped, failed, completed or interrupted."""
+        return runs.look(self.project, self.id).status
+
+    @property
+    def result(self) -> str | None:
+        """What the main agent returned; None before that."""
+        from raymond.views.status import main_result
+
+        return main_result(self.read())
+
+    def events(self) -> "Iterator[Event]":
+        """Every event so far."""
+        from raymond.store import journal
+
+        for decision in journal.decisions(self.project, self.id):
+            yield from decision.events
+
+    def follow(self) -> "Iterator[Decision]":
+        """Every decision from the first one on, as they come, until no process drives it any more."""
+        from raymond.control.follow import Follower
+
+        for decisions in Follower(self.project, self.id).watch():
+            yield from decisions
+
+    def answer(self, agent: str, text: str) -> "Delivery":
+        """Answer what `agent` asks; an empty name means the only one that asks. Provisional."""
+        from raymond.control import steer
+
+        return steer.answer(self.project, self.id, agent, text)
+
+    def stop(self, *, now: bool = False) -> "Delivery":
+        """Let running steps finish and start nothing new; with `now`, end them: they run again on resume."""
+        from raymond.control import steer
+
+        return steer.stop(self.project, self.id, now=now)
+
+
+def find(id: str = "", *, changes: bool = False) -> RunHandle:
+    """The run `id` names in the project here, the latest without a name. Provisional."""
+    return RunHandle(*runs.named(id, changes=changes))
+
+
+def resume(id: str = "") -> RunHandle:
+    """A run that can be driven again; refused when it has completed or another process drives it."""
+    handle = find(id, changes=True)
+    seen = runs.look(handle.project, handle.id)
+    if seen.pid:
+        path = handle.project.beside(handle.id, "lock")
+        raise RunBusy(f"process {seen.pid} drives {handle.id}", path=path, pid=seen.pid, hint="follow it, or stop it")
+    if seen.run.ended == "completed":
+        raise UsageError(f"{handle.id} has ended: nothing to resume")
+    return handle

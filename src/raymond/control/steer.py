@@ -1,0 +1,88 @@
+"""Everything a person can ask of a run that exists: one function for each."""
+
+from collections.abc import Sequence
+
+from raymond.control import config
+from raymond.control.deliver import Delivery, Refused, deliver
+from raymond.drivers.face import Face
+from raymond.machine.agent import RUNNING
+from raymond.machine.requests import Request
+from raymond.store import journal, lock
+from raymond.store.project import Project
+
+
+def answer(project: Project, id: str, agent: str, text: str, *, face: Face | None = None) -> Delivery:
+    """Answer what `agent` asks; an empty name means the only one that asks."""
+    return deliver(project, id, Request(id=_new(), kind="answer", agent=agent, text=text), face=face)
+
+
+def stop(project: Project, id: str, *, now: bool = False, face: Face | None = None) -> Delivery:
+    """Let running steps finish and start nothing new; with `now`, end them."""
+    return deliver(project, id, Request(id=_new(), kind="stop", now=now), face=face)
+
+
+def pause(project: Project, id: str, agent: str, *, now: bool = False, face: Face | None = None) -> Delivery:
+    """End the step of one agent and pause it; the others continue."""
+    found = journal.read(project, id).run.agents.get(agent)
+    if found is not None and found.status == RUNNING and lock.holder(project.beside(id, "lock")) is None:
+        return Refused(f"no process drives {id}: {agent} was cut off", f"raymond resume {id} runs it again")
+    return deliver(project, id, Request(id=_new(), kind="pause", agent=agent, now=now), face=face)
+
+
+def move(
+    project: Project, id: str, agent: str, state: str, text: str, *, force: bool = False, face: Face | None = None
+) -> Delivery:
+    """Send `agent` to `state` with `text` as its input."""
+    request = Request(id=_new(), kind="move", agent=agent, state=state, text=text)
+    return deliver(project, id, request, force=force, face=face)
+
+
+def finish(
+    project: Project, id: str, agent: str, text: str, *, force: bool = False, face: Face | None = None
+) -> Delivery:
+    """Let `agent` return `text`."""
+    return deliver(project, id, Request(id=_new(), kind="result", agent=agent, text=text), force=force, face=face)
+
+
+def retry(
+    project: Project, id: str, agent: str, *, fresh: bool = False, force: bool = False, face: Face | None = None
+) -> Delivery:
+    """Let `agent` try again; with `fresh`, without its conversation."""
+    return deliver(project, id, Request(id=_new(), kind="retry", agent=agent, fresh=fresh), force=force, face=face)
+
+
+def give_up(project: Project, id: str, agent: str, *, force: bool = False, face: Face | None = None) -> Delivery:
+    """Let `agent` fail for good."""
+    return deliver(project, id, Request(id=_new(), kind="give_up", agent=agent), force=force, face=face)
+
+
+def change_limits(
+    project: Project,
+    id: str,
+    *,
+    budget: float | None = None,
+    max_iterations: int | None = None,
+    max_time: float | None = None,
+    max_turns: int | None = None,
+    allowed_tools: Sequence[str] = (),
+    force: bool = False,
+    face: Face | None = None,
+) -> Delivery:
+    """Replace the limits that are given, and allow these tools too."""
+    config.load(project.root, flags={"budget": budget})  # the site rules may forbid it
+    request = Request(
+        id=_new(),
+        kind="limits",
+        budget=budget,
+        max_iterations=max_iterations,
+        max_time=max_time,
+        max_turns=max_turns,
+        allowed_tools=list(allowed_tools),
+    )
+    return deliver(project, id, request, force=force, face=face)
+
+
+def _new() -> str:
+    import uuid
+
+    return str(uuid.uuid4())
