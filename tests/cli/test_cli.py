@@ -480,14 +480,14 @@ def test_list_as_json_is_one_document(room: Room) -> None:
     }
 
 
-def test_a_run_whose_driver_is_dead_is_listed_as_abandoned(room: Room) -> None:
+def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None:
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         assert json.loads(room.raymond("list", "--json").stdout)[0]["driven"] is True
         assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "running"]
         live.signal(signal.SIGKILL)
         live.wait()
-        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "abandoned"]
+        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
 
 
 def test_list_where_nothing_was_started(room: Room) -> None:

@@ -82,7 +82,7 @@ def ended(room: Room, id: str = "r") -> Ran:
 # --- resume --all
 
 
-def test_all_takes_up_what_was_abandoned_and_nothing_else(room: Room) -> None:
+def test_all_takes_up_what_was_interrupted_and_nothing_else(room: Room) -> None:
     for id in ("killed1", "killed2"):
         kill(background(room, HELD, f"started.{id}", id))
     with room.start("run", room.flow(HELD), "--id", "parked") as live:

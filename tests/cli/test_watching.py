@@ -336,7 +336,7 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     other.mkdir()
     room.raymond("run", room.flow(DONE, "done"), "--id", "elsewhere", cwd=other)
     assert re.fullmatch(
-        "ID    STATUS           AGE  AGENTS      COST\nmine  waiting +\\d+s       1     \\$0\\.00\n",
+        "ID    STATUS            AGE  AGENTS      COST\nmine  waiting +\\d+s       1     \\$0\\.00\n",
         room.raymond("list").stdout,
     )
     shown = room.raymond("list", "--all")
@@ -361,7 +361,7 @@ def test_list_says_which_runs_nobody_drives_any_more(room: Room) -> None:
     os.kill(pid, signal.SIGKILL)
     until(lambda: not alive(pid), "the end of the driver")
     [left] = json.loads(room.raymond("list", "--json").stdout)
-    assert (left["status"], left["driven"]) == ("abandoned", False)
+    assert (left["status"], left["driven"]) == ("interrupted", False)
 
 
 def test_a_stale_state_file_is_not_believed(room: Room) -> None:

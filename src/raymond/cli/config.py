@@ -9,7 +9,6 @@ import msgspec
 
 from raymond import durations
 from raymond.control import config
-from raymond.store import project
 
 
 @click.group("config", invoke_without_command=True)
@@ -24,8 +23,7 @@ def command(ctx: click.Context) -> int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def show(origin: bool, as_json: bool) -> int:
     """Every key with the value that counts here."""
-    found = project.find(os.getcwd())
-    settings = config.load(found.root if found else "").settings
+    settings = config.load(config.root_of(os.getcwd())).settings
     if as_json:
         values = {name: {"value": one.value, "origin": one.origin} for name, one in settings.items()}
         sys.stdout.write(msgspec.json.encode(values).decode() + "\n")

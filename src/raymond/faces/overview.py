@@ -1,0 +1,61 @@
+"""What a run is doing, in lines: the run, then its agents, then the command to run next."""
+
+from collections.abc import Callable
+from time import time as now
+
+from raymond import durations
+from raymond.faces.summary import next_command, one_line
+from raymond.machine import prices
+from raymond.machine.agent import Agent
+from raymond.machine.run import Run
+from raymond.store import transcripts
+from raymond.views import times, words
+from raymond.views.status import main_result
+
+SHOWN = 50
+"""Agents that are shown unless every one is asked for."""
+_ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting")
+
+
+def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: bool = False) -> list[str]:
+    """A run that process `pid` drives, or nobody (0); `status` is as seen from outside."""
+    id, why = run.start.workflow_id, words.reason(run, now())
+    driven = f"driven by process {pid}" if pid else "no process drives it"
+    spent = f"{words.money(run)} of {prices.show(run.budget)}" if run.budget else words.money(run)
+    lines = [
+        f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.ended else ""),
+        f"  {run.start.name} from {run.start.scope_dir}",
+        f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
+        *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent)),
+        *(f"refused: {one}" for one in words.denied(run)),
+    ]
+    result = main_result(run)
+    if result is not None:
+        lines.append(f"result: {one_line(result)}")
+    lines.append(f"next: raymond attach {id}" if pid and not run.ended else f"next: {next_command(run)}")
+    return lines
+
+
+def _agents(run: Run, every: bool, last_line: Callable[[str], str]) -> list[str]:
+    agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
+    shown = agents if every else agents[:SHOWN]
+    lines = [line for agent in shown for line in _agent(run.start.workflow_id, agent, last_line(agent.id))]
+    if len(agents) > len(shown):
+        rest = len(agents) - len(shown)
+        lines.append(f"  ... and {rest} more agents: raymond status {run.start.workflow_id} --all")
+    return lines
+
+
+def _agent(id: str, agent: Agent, last: str) -> list[str]:
+    since = durations.brief(max(0.0, now() - agent.since))
+    until = f" until {times.instant(agent.wake_at)}" if agent.wake_at else ""
+    lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}"]
+    if last:
+        lines.append(f"      last:  {one_line(last)}")
+    if agent.question:
+        lines.append(f"      asks:  {one_line(agent.question)}")
+        lines.append(f"      next:  raymond answer {id} {agent.id} TEXT")
+    elif agent.error:
+        lines.append(f"      error: {one_line(agent.error)}")
+        lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or --goto STATE, --give-up)")
+    return lines
