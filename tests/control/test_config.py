@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from raymond.cli import flags
 from raymond.control import config
-from raymond.control.start import Options, prepare
+from raymond.control.start import Options, configured, prepare
 from raymond.errors import UsageError
 from raymond.machine.events import RunStarted
 from raymond.store import loader
@@ -344,7 +343,7 @@ def test_the_policy_file_is_checked_like_every_other(tmp_path: Path) -> None:
 def test_the_policy_file_can_forbid_a_flag(tmp_path: Path) -> None:
     rules = config.site_rules(str(write(tmp_path / "policy.toml", "allow_skip_permissions = false")))
     with pytest.raises(UsageError) as caught:
-        flags.options({"skip": True}, config.load("", environment={}, policy_file=""), rules)
+        configured(Options(skip_permissions=True), config.load("", environment={}, policy_file=""), rules)
     assert (str(caught.value), caught.value.hint) == (
         "/etc/raymond/policy.toml does not allow --dangerously-skip-permissions",
         "name the tools: --allow-tool",

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from raymond.backends import scripted
-from raymond.cli import target
 from raymond.control import start
+from raymond.control.deliver import deliver
 from raymond.control.drive import hold
 from raymond.control.start import Options
 from raymond.drivers.face import Quiet
@@ -106,7 +106,7 @@ def finish(project: Project, id: str, answer: str = "yes") -> Run:
         if not asking:
             return run
         for agent in asking:
-            target.hand_over(project, id, request("answer", agent=agent, text=answer))
+            deliver(project, id, request("answer", agent=agent, text=answer))
 
 
 def request(kind: str, **fields: object) -> Request:

@@ -12,9 +12,9 @@ import pytest
 
 from crash import runs, torture
 from crash.torture import ID, Place, until
-from raymond.cli import target
 from raymond.control import drive
-from raymond.errors import RunBusy, UsageError
+from raymond.control.deliver import Refused, deliver
+from raymond.errors import RunBusy
 from raymond.machine.events import AskEnded, RequestTaken, RunStopped
 from raymond.machine.requests import Request
 from raymond.store import inbox, journal, lock
@@ -200,7 +200,7 @@ def test_a_request_delivered_twice_is_taken_once(tmp_path: Path) -> None:
 def test_a_request_handed_over_and_delivered_too_is_taken_once(tmp_path: Path) -> None:
     project, id = question(tmp_path)
     answer = runs.request("answer", text="one")
-    target.hand_over(project, id, answer)
+    deliver(project, id, answer)
     runs.leave(project, id, answer)
     run = runs.drive(project, id).run
     assert run.agents["main"].question == "second, after one?"
@@ -225,7 +225,7 @@ def test_an_answer_that_lay_there_when_the_driver_died_is_taken_once(tmp_path: P
     project, id = question(tmp_path)
     answer = runs.request("answer", text="one")
     if journaled:
-        target.hand_over(project, id, answer)
+        deliver(project, id, answer)
     runs.leave(project, id, answer)
 
     run = runs.drive(project, id).run
@@ -241,7 +241,7 @@ def test_a_stop_that_was_journaled_before_the_driver_died_does_not_stop_the_next
     flow = runs.workflow(tmp_path / "flow", START_sh="echo '<goto>END.sh</goto>'", END_sh="echo '<result>end</result>'")
     id = runs.begin(project, flow, id=ID)
     stop = runs.request("stop", now=now)
-    target.hand_over(project, id, stop)
+    deliver(project, id, stop)
     assert runs.ending(journal.read(project, id).run)[0] == "stopped"
     runs.leave(project, id, stop)
 
@@ -298,9 +298,9 @@ def test_a_finished_run_says_so_to_every_request(tmp_path: Path) -> None:
         ("retry", "there is no agent main left in r"),
         ("give_up", "there is no agent main left in r"),
     ):
-        with pytest.raises(UsageError) as caught:
-            target.hand_over(project, id, runs.request(kind, agent="" if kind == "answer" else "main"))
-        assert (str(caught.value), caught.value.exit_code) == (message, 2)
+        delivery = deliver(project, id, runs.request(kind, agent="" if kind == "answer" else "main"))
+        assert isinstance(delivery, Refused)
+        assert delivery.reason == message
     assert Path(project.journal(id)).read_bytes() == before
     assert left(project, id) == []
 

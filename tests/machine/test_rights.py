@@ -33,28 +33,3 @@ def test_a_turn_may_do_what_the_person_allows_and_its_state_leaves(
     text: str, said: dict[str, Any], expected: Rights
 ) -> None:
     assert given(text, **said) == expected
-
-
-def findings(text: str, **said: Any) -> list[str]:
-    workspace = place({"START.md": head(text)}, "START.md")
-    return [one.message for one in rights.wider(workspace.workflow, start(workspace, **said), ("scripted",))]
-
-
-@pytest.mark.parametrize(
-    ("text", "said", "expected"),
-    [
-        ("permission_mode: bypassPermissions", {}, 1),
-        ("permission_mode: bypassPermissions", {"permission_mode": "bypassPermissions"}, 0),
-        ("permission_mode: bypassPermissions", {"skip_permissions": True}, 0),
-        ("permission_mode: acceptEdits", {"permission_mode": "plan"}, 1),
-        ("permission_mode: plan", {}, 0),
-        ("allowed_tools: [Bash, Read]", {}, 2),
-        ("allowed_tools: [Bash, Read]", {"allowed_tools": ["Read"]}, 1),
-    ],
-)
-def test_asking_for_more_is_found(text: str, said: dict[str, Any], expected: int) -> None:
-    assert len(findings(text, backend="claude", **said)) == expected
-
-
-def test_a_backend_that_asks_nobody_has_no_rights_to_widen() -> None:
-    assert findings("allowed_tools: [Bash]", backend="scripted") == []

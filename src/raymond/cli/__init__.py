@@ -36,6 +36,7 @@ GROUPS = {
     },
 }
 COMMANDS = {name: says for group in GROUPS.values() for name, says in group.items()}
+ALIASES = {"start": "run"}
 COMPLETE = "_RAYMOND_COMPLETE"
 """Set by the script of `raymond completion` when the shell wants to know how a word may go on."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
@@ -51,10 +52,10 @@ class Commands(click.Group):
         return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command in the file of its name."""
+        """The command in the file of its name, or of the name it is an alias of."""
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"raymond.cli.{name}").command
+        command: click.Command = import_module(f"raymond.cli.{ALIASES.get(name, name)}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

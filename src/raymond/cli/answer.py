@@ -1,14 +1,13 @@
 """`raymond answer`: answer what an agent asks."""
 
 import sys
-import uuid
 
 import click
 
-from raymond.cli import target
-from raymond.cli.flags import text
+from raymond.cli import delivery
+from raymond.cli.texts import text
+from raymond.control import handle
 from raymond.errors import UsageError
-from raymond.machine.requests import Request
 
 
 @click.command("answer")
@@ -18,9 +17,12 @@ def command(words: tuple[str, ...]) -> int:
     if len(words) > 3:
         raise UsageError("too many words", hint='raymond answer ID AGENT "TEXT"')
     *names, answer = words
-    project, id = target.run(names[0] if names else "", changes=True)
+    found = handle.find(names[0] if names else "", changes=True)
     agent = names[1] if len(names) > 1 else ""
-    request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=text(answer, "the answer"))
-    left = target.hand_over(project, id, request)
-    print(left or f"answered; raymond resume {id} goes on", file=sys.stderr)
+    said = text(answer, "the answer")
+    from raymond.control import steer
+    from raymond.faces.lines import Lines
+
+    left = delivery.words(steer.answer(found.project, found.id, agent, said, face=Lines()), found.id)
+    print(left or f"answered; raymond resume {found.id} goes on", file=sys.stderr)
     return 0

@@ -2,28 +2,19 @@
 
 import os
 import sys
-from typing import Any
 
 from raymond.cli import foreground
-from raymond.control.drive import hold
+from raymond.cli.flags import ShowFlags
+from raymond.control.drive import AS_IT_IS, Resumption, hold
+from raymond.control.handle import RunHandle
 from raymond.errors import Error
 from raymond.faces import errors, lines
-from raymond.store.loader import Loaded
-from raymond.store.project import Project
 
 
-def start(
-    project: Project,
-    id: str,
-    given: dict[str, Any],
-    *,
-    loaded: Loaded | None = None,
-    restart: bool = False,
-    force: bool = False,
-) -> int:
-    """Go on in a process of its own; print the id when it drives, or its error."""
-    project.folder("logs")
-    log = project.path("logs", f"{id}.log")
+def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
+    """Continue in a process of its own; print the id when it drives, or its error."""
+    handle.project.folder("logs")
+    log = handle.project.path("logs", f"{handle.id}.log")
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -34,29 +25,20 @@ def start(
         if code != "0":
             print(trouble or "error: the process in the background ended before it drove the run", file=sys.stderr)
             return int(code or 70)
-        if not given.get("quiet"):
+        if not show.quiet:
             print(f"in the background; its log is {log}", file=sys.stderr)
-        print(f'{{"workflow_id":"{id}"}}' if given.get("as_json") else id)
+        print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
         return 0
     os.close(reader)
-    os._exit(_child(project, id, given, log, writer, loaded, restart, force))
+    os._exit(_child(handle, show, how, log, writer))
 
 
-def _child(
-    project: Project,
-    id: str,
-    given: dict[str, Any],
-    log: str,
-    writer: int,
-    loaded: Loaded | None,
-    restart: bool,
-    force: bool,
-) -> int:
+def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer: int) -> int:
     try:
         os.setsid()
-        faces = foreground.faces_of(project, id, given, lines.Lines())
-        held = hold(project, id, faces, loaded=loaded, force=force)
-        faces.notify(foreground.targets(held.driver.run, given))
+        faces = foreground.faces_of(handle, show, lines.Lines())
+        held = hold(handle.project, handle.id, faces, loaded=handle.loaded, force=how.force)
+        faces.notify(foreground.targets(held.run, show))
         _redirect(log)
         os.write(writer, b"0\n")
         os.close(writer)
@@ -65,7 +47,7 @@ def _child(
         os.write(writer, f"{known.exit_code}\n{errors.error(known)}".encode())
         return 1
     try:
-        code = foreground.finish(held, faces, given, restart=restart)
+        code = foreground.finish(held, faces, show, how)
     except Error as error:
         print(errors.error(error), file=sys.stderr)
         code = error.exit_code

@@ -6,9 +6,9 @@ import sys
 import click
 
 from raymond.cli import foreground
+from raymond.cli.flags import ShowFlags
 from raymond.control import start
 from raymond.control.start import Options
-from raymond.store import loader, project
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
 
@@ -16,15 +16,13 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 @click.command("demo")
 def command() -> int:
     """Run the workflow that ships with Raymond: forks, a call, a review that loops, scripted replies."""
-    home = project.make(os.getcwd())
-    loaded = loader.load(FOLDER)
-    id = start.begin(home, loaded, Options(input="the next version"))
-    code = foreground.drive(home, id, {}, loaded=loaded)
+    run = start.begin_here(start.load(FOLDER), Options(input="the next version"))
+    code = foreground.drive(run, ShowFlags())
     print(
         f"""
 try next:
-  raymond status {id}      what it did
-  raymond list{" " * (len(id) + 8)}every run of this project
+  raymond status {run.id}      what it did
+  raymond list{" " * (len(run.id) + 8)}every run of this project
   raymond run {os.path.relpath(FOLDER)} -d      the same in the background; kill -9 it, then: raymond resume
   the workflow is a folder: {os.path.relpath(FOLDER)}""",
         file=sys.stderr,

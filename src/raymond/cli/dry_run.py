@@ -1,74 +1,45 @@
-"""`--dry-run`: what a run would start with."""
+"""`--dry-run` in words: what a run would start with."""
 
 import shlex
 
 from raymond import durations
-from raymond.backends import Direct, Turn, registry
-from raymond.control.config import Config
-from raymond.machine import variables
-from raymond.machine.agent import SCRIPTS
-from raymond.machine.decide import begin, decide
-from raymond.machine.events import Decision, RunStarted
-from raymond.machine.evolve import apply, fold
-from raymond.machine.inputs import Begin
-from raymond.machine.run import Run, pool_of
-from raymond.machine.workspace import Workspace
-from raymond.steps import script_step, spool
-from raymond.store.loader import Loaded
-from raymond.store.project import Project
-from raymond.system.marks import MARK
+from raymond.control.plan import FirstStep, Limit, Plan
 
 
-def show(project: Project, loaded: Loaded, start: RunStarted, settings: Config) -> str:
+def show(plan: Plan) -> str:
     """The first step, exactly; the rights; the limits and where they come from."""
-    run = fold([Decision(seq=1, time=0.0, events=begin(start))])
-    workspace = Workspace(
-        loaded.workflow, project.path("work", start.source[:16]), project.path("tasks", start.workflow_id)
-    )
+    start = plan.start
     lines = [
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
-        f"workflow: {loaded.scope_dir} ({len(loaded.files)} files, {loaded.digest[:16]})",
-        *_step(project, run, workspace, start, settings["backends"]),
-        f"rights:   {_rights(start)}",
-        *_limits(start, settings),
+        f"workflow: {plan.scope_dir} ({plan.files} files, {plan.digest[:16]})",
+        *_step(plan.step),
+        f"rights:   {_rights(plan)}",
+        *_limits(plan),
         "nothing was started",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _step(project: Project, run: Run, workspace: Workspace, start: RunStarted, tables: registry.Tables) -> list[str]:
-    agent = run.agents["main"]
-    if pool_of(run, start.entry) == SCRIPTS:
-        command = [*script_step.interpreter(workspace, start.entry), f"{workspace.workflow_dir}/{start.entry}"]
-        names = [script_step.variable(name).decode() for name in variables.values(run, workspace, agent)]
-        names += ["RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", MARK]
+def _step(step: FirstStep) -> list[str]:
+    if step.prompt is None:
         return [
-            f"command:  {shlex.join(command)}",
-            f"gets:     {', '.join(sorted(names))}",
+            f"command:  {shlex.join(step.command)}",
+            f"gets:     {', '.join(step.gets)}",
             "          and what is set here, without other names that begin with RAYMOND_",
         ]
-    apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
-    turn = spool.turn_of(run, workspace, agent, project.path("spool", start.workflow_id))
+    prompt = ["prompt:", *(f"  {line}" for line in step.prompt.splitlines())]
+    if not step.command:
+        return [f"command:  {step.backend}, in this process", *prompt]
     return [
-        *_program(project, run, workspace, turn, tables),
-        "prompt:",
-        *(f"  {line}" for line in turn.prompt.splitlines()),
+        f"command:  {shlex.join(step.command)} < {step.stdin}",
+        f"gets:     {', '.join(step.gets)}",
+        f"          and what is set here, without {', '.join(['RAYMOND_*', *step.without])}",
+        *prompt,
     ]
 
 
-def _program(project: Project, run: Run, workspace: Workspace, turn: Turn, tables: registry.Tables) -> list[str]:
-    backend = registry.make(project, run, workspace, tables)[run.agents["main"].pool]
-    if isinstance(backend, Direct):
-        return [f"command:  {backend.name}, in this process"]
-    command = backend.command(turn)
-    return [
-        f"command:  {shlex.join(command.argv)} < {turn.spool}/prompt",
-        f"gets:     {', '.join(sorted([*command.environment, MARK]))}",
-        f"          and what is set here, without {', '.join(['RAYMOND_*', *command.without])}",
-    ]
-
-
-def _rights(start: RunStarted) -> str:
+def _rights(plan: Plan) -> str:
+    start = plan.start
     if start.skip_permissions:
         return "agents may do anything unasked (--dangerously-skip-permissions)"
     tools = f"; allowed besides: {', '.join(start.allowed_tools)}" if start.allowed_tools else ""
@@ -76,17 +47,17 @@ def _rights(start: RunStarted) -> str:
     return f"{start.permission_mode or 'acceptEdits'}{tools}; directories: {where}"
 
 
-def _limits(start: RunStarted, settings: Config) -> list[str]:
-    def line(name: str, shown: str, key: str, value: object) -> str:
-        setting = settings.settings[key]
-        origin = setting.origin if setting.value == value else "the workflow"
-        return f"{name + ':':<9} {shown} ({origin})"
-
+def _limits(plan: Plan) -> list[str]:
+    start = plan.start
     return [
         f"budget:   {f'${start.budget:.2f}' if start.budget else 'none'} ({start.budget_from})",
-        line("steps", str(start.max_iterations or "no limit"), "max_iterations", start.max_iterations),
-        line("time", durations.show(start.max_time) if start.max_time else "no limit", "max_time", start.max_time),
-        f"turns:    {start.max_turns or 'no limit'} ({settings.settings['max_turns'].origin})",
+        _line("steps", str(start.max_iterations or "no limit"), plan.iterations),
+        _line("time", durations.show(start.max_time) if start.max_time else "no limit", plan.time),
+        _line("turns", str(start.max_turns or "no limit"), plan.turns),
         f"at once:  {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",
-        f"silence:  {durations.show(start.timeout or settings['timeout'])}",
+        f"silence:  {durations.show(plan.silence)}",
     ]
+
+
+def _line(name: str, shown: str, limit: Limit) -> str:
+    return f"{name + ':':<9} {shown} ({limit.origin})"

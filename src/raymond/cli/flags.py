@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
+from raymond.cli import texts
 from raymond.control import config
 from raymond.control.config import Config
 from raymond.errors import UsageError
@@ -13,6 +16,79 @@ from raymond.language.policy_keys import PERMISSION_MODES
 
 if TYPE_CHECKING:
     from raymond.control.start import Options
+
+
+class ShowFlags(Struct, frozen=True, kw_only=True):
+    """Who is told what happens, and where the run is driven."""
+
+    notify: tuple[str, ...] = ()
+    log_file: str | None = None
+    log_format: str = "text"
+    debug: bool = False
+    quiet: bool = False
+    as_json: bool = False
+    detach: bool = False
+
+
+class LimitFlags(Struct, frozen=True, kw_only=True):
+    """Limits and tools that `run` and `resume` take."""
+
+    budget: float | None = None
+    max_iterations: int | None = None
+    max_time: float | None = None
+    max_turns: int | None = None
+    allow_tools: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether any was given."""
+        return self != LimitFlags()
+
+
+class StartFlags(Struct, frozen=True, kw_only=True):
+    """The flags of `run`."""
+
+    limits: LimitFlags = LimitFlags()
+    show: ShowFlags = ShowFlags()
+    input_: str | None = None
+    id_: str = ""
+    variables: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    backend: str | None = None
+    replies: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    max_parallel: int | None = None
+    timeout: float | None = None
+    cd: str | None = None
+    roots: tuple[str, ...] = ()
+    permission_mode: str | None = None
+    skip: bool = False
+    dry_run: bool = False
+
+
+class ResumeFlags(Struct, frozen=True, kw_only=True):
+    """The flags of `resume`."""
+
+    limits: LimitFlags = LimitFlags()
+    show: ShowFlags = ShowFlags()
+    every: bool = False
+    dry_run: bool = False
+    renew: bool = False
+    renamed: tuple[str, ...] = ()
+    restart: bool = False
+    at_once: bool = False
+    fresh: bool = False
+    agent: str | None = None
+    goto: str | None = None
+    result: str | None = None
+    retry: bool = False
+    give_up: bool = False
+    input_: str | None = None
+    force: bool = False
+
+
+_Flags = TypeVar("_Flags", StartFlags, ResumeFlags)
 
 
 class Duration(click.ParamType[float]):
@@ -88,155 +164,111 @@ _STARTING = (
     click.option("--dry-run", is_flag=True, help="Show what would be started, and start nothing."),
     *_SHOWING,
 )
-_TAKING_UP = (*_LIMITS, *_SHOWING)
+_RESUMING = (
+    click.option("--all", "every", is_flag=True, help="Every run whose driver is dead, in the background."),
+    click.option("--dry-run", is_flag=True, help="With --all: list them, take up none."),
+    click.option("--latest", "renew", is_flag=True, help="Go on with today's files instead of those it began with."),
+    click.option(
+        "--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that has another name."
+    ),
+    click.option("--restart", is_flag=True, help="End turns that still run instead of following them."),
+    click.option("--now", "at_once", is_flag=True, help="Try a backend that is closed by a limit at once."),
+    click.option("--fresh", is_flag=True, help="Agents that failed or paused try again without their conversation."),
+    click.option("--agent", metavar="A", help="Do one of these with agent A, then go on:"),
+    click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),"),
+    click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
+    click.option("--retry", is_flag=True, help="- let it try again,"),
+    click.option("--give-up", is_flag=True, help="- let it fail for good."),
+    click.option("--input", "input_", metavar="TEXT|@FILE|-", help="With --goto: what the state gets as {{input}}."),
+    click.option("--force", is_flag=True, help="Take the lock although another host has not given it back."),
+    *_LIMITS,
+    *_SHOWING,
+)
 
 
-def starting(command: Callable[..., int]) -> Callable[..., int]:
-    """The flags of `run` and `start`."""
-    return _all(_STARTING, command)
+def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
+    """The flags of `run`, handed over as one value."""
+
+    def call(path: str, **given: Any) -> int:
+        return command(path, _read(StartFlags, given))
+
+    return _documented(_STARTING, call, command)
 
 
-def taking_up(command: Callable[..., int]) -> Callable[..., int]:
-    """Those of them that make sense for a run that exists."""
-    return _all(_TAKING_UP, command)
+def resuming(command: Callable[[str, ResumeFlags], int]) -> Callable[..., int]:
+    """The flags of `resume`, handed over as one value."""
+
+    def call(id_: str, **given: Any) -> int:
+        return command(id_, _read(ResumeFlags, given))
+
+    return _documented(_RESUMING, call, command)
 
 
-def _all(decorators: tuple[Any, ...], command: Callable[..., int]) -> Callable[..., int]:
+def _read(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
+    limits = LimitFlags(**{name: given.pop(name) for name in LimitFlags.__struct_fields__})
+    show = ShowFlags(**{name: given.pop(name) for name in ShowFlags.__struct_fields__})
+    return kind(limits=limits, show=show, **given)
+
+
+def _documented(
+    decorators: tuple[Any, ...], call: Callable[..., int], command: Callable[..., int]
+) -> Callable[..., int]:
+    call.__doc__ = command.__doc__
     for decorate in reversed(decorators):
-        command = decorate(command)
-    return command
+        call = decorate(call)
+    return call
 
 
-def configuration(root: str, given: dict[str, Any]) -> Config:
+def configuration(root: str, flags: StartFlags) -> Config:
     """The configuration with the flags that were given."""
-    found = {key: given[key] for key in config.KEYS if given.get(key) not in (None, ())}
-    for key in ("notify", "allow_tools"):
-        if key in found:
-            found[key] = list(found[key])
-    return config.load(root, flags=found)
+    limits = flags.limits
+    given = {
+        "backend": flags.backend,
+        "model": flags.model,
+        "effort": flags.effort,
+        "budget": limits.budget,
+        "max_iterations": limits.max_iterations,
+        "max_time": limits.max_time,
+        "max_turns": limits.max_turns,
+        "max_parallel": flags.max_parallel,
+        "timeout": flags.timeout,
+        "permission_mode": flags.permission_mode,
+        "allow_tools": list(limits.allow_tools) or None,
+        "notify": list(flags.show.notify) or None,
+    }
+    return config.load(root, flags=given)
 
 
-def options(given: dict[str, Any], settings: Config, rules: config.SiteRules) -> "Options":
-    """What a person said of a new run, by flag or configuration."""
+def options(flags: StartFlags) -> "Options":
+    """What a person said of a new run by flags that no configuration can set."""
     from raymond.control.start import Options  # `clean` shares a flag, and starts nothing
 
-    skips = "--dangerously-skip-permissions" if given["skip"] else ""
-    if settings["permission_mode"] == "bypassPermissions":
-        skips = skips or f"bypassPermissions ({settings.settings['permission_mode'].origin})"
-    if skips and not rules.allow_skip_permissions:
-        raise UsageError(f"{config.SITE_FILE} does not allow {skips}", hint="name the tools: --allow-tool")
     return Options(
-        id=open_text(given["id_"], "--id"),
-        input=text(given["input_"] or "", "--input"),
-        variables=dict(_pair(pair) for pair in given["variables"]),
-        overrides=overrides(given["settings"]),
-        backend=settings.said("backend") or "",
-        model=settings["model"],
-        effort=settings["effort"],
-        replies=read(given["replies"]) if given["replies"] else None,
-        tables=settings["backends"],
-        prices=settings["prices"],
-        unknown_turn_cost=settings["unknown_turn_cost"],
-        retryable=settings["retryable"],
-        budget=settings.said("budget"),
-        budget_from=settings.settings["budget"].origin,
-        most_budget=rules.max_budget,
-        backends=rules.backends,
-        models=rules.models,
-        max_iterations=settings.said("max_iterations"),
-        max_time=settings["max_time"],
-        max_turns=settings["max_turns"],
-        max_parallel=settings.said("max_parallel"),
-        timeout=settings.said("timeout") or 0.0,
-        tool_timeout=settings.said("tool_timeout") or 0.0,
-        max_wait=settings["max_wait"],
-        patience=settings["patience"],
-        roots=list(given["roots"]),
-        permission_mode=settings["permission_mode"],
-        allowed_tools=settings["allow_tools"],
-        skip_permissions=given["skip"],
-        notify=settings["notify"],
+        id=texts.public(flags.id_, "--id"),
+        input=texts.text(flags.input_ or "", "--input"),
+        variables=dict(texts.variable(pair) for pair in flags.variables),
+        overrides=texts.overrides(flags.settings),
+        replies=texts.read(flags.replies) if flags.replies else None,
+        roots=list(flags.roots),
+        skip_permissions=flags.skip,
     )
 
 
-def go_to(given: dict[str, Any]) -> None:
+def go_to(flags: StartFlags) -> StartFlags:
     """Work in the directory of --cd from here on; what other flags name stays where it was typed."""
-    directory = given["cd"]
-    if not directory:
-        return
-    for name in ("replies", "log_file"):
-        if given[name]:
-            given[name] = os.path.abspath(given[name])
-    given["roots"] = [os.path.abspath(root) for root in given["roots"]]
-    if (given["input_"] or "")[:1] == "@" != given["input_"]:
-        given["input_"] = f"@{os.path.abspath(given['input_'][1:])}"
+    if not flags.cd:
+        return flags
+    named = flags.input_ if flags.input_ and flags.input_[0] == "@" != flags.input_ else ""
+    flags = replace(
+        flags,
+        replies=flags.replies and os.path.abspath(flags.replies),
+        roots=tuple(map(os.path.abspath, flags.roots)),
+        input_=f"@{os.path.abspath(named[1:])}" if named else flags.input_,
+        show=replace(flags.show, log_file=flags.show.log_file and os.path.abspath(flags.show.log_file)),
+    )
     try:
-        os.chdir(directory)
+        os.chdir(flags.cd or "")
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise UsageError(f"--cd {directory}: {reason}", hint="name a directory that is there") from None
-
-
-def text(given: str, what: str) -> str:
-    """The text itself, of a file with @FILE, or of stdin with -; `what` it is for says who is wrong about it."""
-    if given == "-":
-        import sys
-
-        try:
-            return open_text(sys.stdin.buffer.read().decode(), what)
-        except UnicodeDecodeError as error:
-            raise UsageError(f"stdin is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
-    if given == "@":
-        raise UsageError("@ names no file", hint="--input @FILE")
-    return open_text(read(given[1:]) if given.startswith("@") else given, what)
-
-
-def open_text(given: str, what: str) -> str:
-    """`given`, which will be journaled, shown and sent to a model: refused when a secret stands in it."""
-    if given:
-        from raymond.redaction import Secrets
-
-        found = Secrets.of(os.environ).find(given)
-        if found:
-            raise UsageError(
-                f"{what} contains {found}", hint="it would be stored: a step reads secrets from its environment"
-            )
-    return given
-
-
-def read(path: str) -> str:
-    """The text in a file that a flag names."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except OSError as error:
-        why = (error.strerror or "").lower()
-        raise UsageError(f"`{path}` cannot be read: {why}", hint="paths are relative to this directory") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"`{path}` is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
-
-
-def _pair(given: str) -> tuple[str, str]:
-    key, equals, value = given.partition("=")
-    if not equals or not key.isidentifier():
-        raise UsageError(f"`{given}` is no variable", hint="--var name=value")
-    return key, open_text(value, f"--var {key}")
-
-
-def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]]:
-    """`STATE.KEY=VALUE` -> {STATE: {KEY: VALUE}}; the value is YAML."""
-    found: dict[str, dict[str, object]] = {}
-    for one in given:
-        left, equals, value = open_text(one, "--set").partition("=")
-        state, dot, key = left.rpartition(".")
-        if equals and not state:
-            raise UsageError(f"`{one}` names no state", hint="--set REVIEW.md.max_visits=5")
-        if not equals or not dot:
-            raise UsageError(f"`{one}` sets nothing", hint="--set REVIEW.md.max_visits=5")
-        from raymond.language import frontmatter
-
-        document = frontmatter.load(f"{key}: {value}", file="--set")
-        if document.diagnostics or key not in document.values:
-            raise UsageError(f"`{value}` cannot be read as a value of {key}", hint="--set REVIEW.md.max_visits=5")
-        found.setdefault(state, {})[key] = document.values[key]
-    return found
+        raise UsageError(f"--cd {flags.cd}: {reason}", hint="name a directory that is there") from None
+    return flags

@@ -1,97 +1,80 @@
-"""Drive a run in the foreground: its face, its ending, its exit code."""
+"""Drive a run in the foreground: its faces, its ending, its exit code."""
 
-import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
-from raymond.cli import ending
-from raymond.control.drive import HeldRun, hold
-from raymond.drivers.face import Face
+from raymond.cli import terminals
+from raymond.cli.flags import ShowFlags
+from raymond.control import runs
+from raymond.control.drive import AS_IT_IS, HeldRun, Resumption, hold
+from raymond.control.handle import RunHandle
+from raymond.faces import summary
 from raymond.faces.fanout import Faces
-from raymond.faces.lines import Lines
 from raymond.faces.log_file import LogFile
-from raymond.machine.run import Run
-from raymond.redaction import Secrets
-from raymond.store.loader import Loaded
-from raymond.store.project import Project
 from raymond.views.status import exit_code
 
-
-def check(given: dict[str, Any]) -> None:
-    """Say what nobody can be told to before the run begins or goes on."""
-    if given.get("log_file"):
-        LogFile(given["log_file"], given["log_format"]).close()
+if TYPE_CHECKING:
+    from raymond import Run
+    from raymond.faces import Face
 
 
-def drive(
-    project: Project,
-    id: str,
-    given: dict[str, Any],
-    *,
-    loaded: Loaded | None = None,
-    restart: bool = False,
-    force: bool = False,
-) -> int:
-    """Take up run `id` and drive it to its end; the exit code."""
-    faces = faces_of(project, id, given, _first_face(given))
+def check(show: ShowFlags) -> None:
+    """Refuse a log file that cannot be written before the run begins or continues."""
+    if show.log_file:
+        LogFile(show.log_file, show.log_format).close()
+
+
+def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
+    """Drive a run until nothing is left to do; the exit code."""
+    faces = faces_of(handle, show, terminals.face(quiet=show.quiet, plain=show.as_json))
     try:
-        held = hold(project, id, faces, loaded=loaded, force=force)
-        faces.notify(targets(held.driver.run, given))
+        held = hold(handle.project, handle.id, faces, loaded=handle.loaded, force=how.force)
+        faces.notify(targets(held.run, show))
     except BaseException:
         faces.close()
         raise
-    if held.driver.run.ended == "completed":
+    if held.run.ended == "completed":
         held.close()
         faces.close()
-        return tell_ended(held.driver.run, given)
-    return finish(held, faces, given, restart=restart)
+        return tell_ended(held.run, show)
+    return finish(held, faces, show, how)
 
 
-def tell_ended(run: Run, given: dict[str, Any]) -> int:
-    """Nothing is left to take up, and nothing is written."""
+def tell_ended(run: "Run", show: ShowFlags) -> int:
+    """Nothing is left to resume, and nothing is written."""
     print(f"{run.start.workflow_id} has ended: nothing to resume", file=sys.stderr)
-    return ending.tell(run, as_json=given.get("as_json", False))
+    return summary.tell(run, runs.left(run), as_json=show.as_json)
 
 
-def finish(held: HeldRun, faces: Faces, given: dict[str, Any], *, restart: bool = False) -> int:
+def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int:
     """Drive what is held, tell how it ended; the exit code."""
-    driver = held.driver
     try:
-        driver.drive(restart=restart, at_once=given.get("at_once", False), fresh=given.get("fresh", False))
+        held.drive(how)
     finally:
         held.close()
         faces.close()
-    run = driver.run
+    run = held.run
     try:
-        return ending.tell(run, as_json=given.get("as_json", False), signal=driver.signal)
+        return summary.tell(run, runs.left(run), as_json=show.as_json, signal=held.signal)
     finally:
-        if targets(run, given):
+        if targets(run, show):
             from raymond.faces import notify
 
-            notify.ended(run, exit_code(run, driver.signal), targets(run, given))
+            notify.ended(run, exit_code(run, held.signal), targets(run, show))
 
 
-def targets(run: Run, given: dict[str, Any]) -> list[str]:
+def targets(run: "Run", show: ShowFlags) -> list[str]:
     """Who is notified: as said now, else as said when the run began."""
-    return list(given.get("notify") or run.start.notify)
+    return list(show.notify or run.start.notify)
 
 
-def faces_of(project: Project, id: str, given: dict[str, Any], first: Face) -> Faces:
+def faces_of(handle: RunHandle, show: ShowFlags, first: "Face") -> Faces:
     """Everybody who is told: the terminal, the log file, the debug folder."""
     faces = [first]
-    if given.get("log_file"):
-        faces.append(LogFile(given["log_file"], given["log_format"]))
-    if given.get("debug"):
+    if show.log_file:
+        faces.append(LogFile(show.log_file, show.log_format))
+    if show.debug:
         from raymond.faces import debug_folder
 
-        faces.append(debug_folder.Folder.beside(project, id))
+        faces.append(debug_folder.Folder.beside(handle.project, handle.id))
     return Faces(faces)
-
-
-def _first_face(given: dict[str, Any]) -> Face:
-    if sys.stderr.isatty() and not given.get("quiet") and not given.get("as_json"):
-        from raymond.faces.live import Live, usable
-
-        if usable(sys.stderr):
-            return Live(sys.stderr, stdin=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
-    return Lines(quiet=bool(given.get("quiet")))

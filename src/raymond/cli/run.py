@@ -2,38 +2,28 @@
 
 import os
 import sys
-from typing import Any
 
 import click
 
-from raymond.cli import background, flags, foreground
-from raymond.control import config
-from raymond.control.start import begin, prepare
-from raymond.store import loader, project
+from raymond.cli import background, flags, foreground, texts
+from raymond.cli.flags import StartFlags
+from raymond.control import config, start
 
 
 @click.command("run")
 @flags.starting
-def command(path: str, **given: Any) -> int:
+def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""
-    return start(path, given)
-
-
-def start(path: str, given: dict[str, Any]) -> int:
-    """Begin a run and drive it, here or in the background."""
-    loaded = loader.load(path, overrides=flags.overrides(given["settings"]))
-    flags.go_to(given)
-    found = project.find(os.getcwd())
-    settings = flags.configuration(found.root if found else "", given)
-    options = flags.options(given, settings, config.site_rules())
-    if given["dry_run"]:
+    loaded = start.load(path, texts.overrides(given.settings))
+    given = flags.go_to(given)
+    settings = flags.configuration(config.root_of(os.getcwd()), given)
+    options = start.configured(flags.options(given), settings, config.site_rules())
+    if given.dry_run:
         from raymond.cli import dry_run
+        from raymond.control.plan import plan
 
-        sys.stdout.write(dry_run.show(project.place(os.getcwd()), loaded, prepare(loaded, options), settings))
+        sys.stdout.write(dry_run.show(plan(loaded, options, settings)))
         return 0
-    foreground.check(given)
-    home = project.make(os.getcwd())
-    id = begin(home, loaded, options)
-    if given["detach"]:
-        return background.start(home, id, given, loaded=loaded)
-    return foreground.drive(home, id, given, loaded=loaded)
+    foreground.check(given.show)
+    run = start.begin_here(loaded, options)
+    return (background.start if given.show.detach else foreground.drive)(run, given.show)

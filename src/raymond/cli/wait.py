@@ -2,8 +2,9 @@
 
 import click
 
-from raymond.cli import ending, target
+from raymond.control import handle, runs
 from raymond.control.follow import Follower
+from raymond.faces import summary
 
 
 @click.command("wait")
@@ -11,9 +12,8 @@ from raymond.control.follow import Follower
 @click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
 def command(id_: str, as_json: bool) -> int:
     """Wait until nobody drives run ID any more; ends with the run's exit code, its result on stdout."""
-    project, id = target.run(id_)
-    follower = Follower(project, id)
+    found = handle.find(id_)
+    follower = Follower(found.project, found.id)
     for _ in follower.watch():
         pass
-    run = follower.run
-    return ending.tell(run, as_json=as_json)
+    return summary.tell(follower.run, runs.left(follower.run), as_json=as_json)

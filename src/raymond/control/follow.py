@@ -4,34 +4,15 @@ import os
 import time
 from collections.abc import Iterator
 
-from raymond.language import reading
-from raymond.machine.events import Decision, StepEnded
+from raymond.machine.events import Decision
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
-from raymond.store import journal, lock, transcripts
+from raymond.store import journal, lock
 from raymond.store.project import Project
 from raymond.views.status import run_status
 
 EVERY = 0.2
 """Seconds between two looks at a journal that grows."""
-
-
-def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
-    """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
-    if event.offset < 0:
-        return
-    reader = None
-    for line in transcripts.read(folder, event.agent, event.offset):
-        for name, kind in (("tools", "tool"), ("out", "text"), ("said", "text")):
-            text = str(line.get(name, ""))
-            if not text.strip():
-                continue
-            yield kind, text.strip()
-            if kind == "text":
-                reader = reader or reading.Reader(script=name == "out")
-                yield from (("print", shown) for shown in reader.feed(text))
-    if reader:
-        yield from (("print", shown) for shown in reader.close().prints)
 
 
 class Follower:

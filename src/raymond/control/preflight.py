@@ -1,49 +1,62 @@
 """Everything that is refused before anything is written."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.backends import registry
+from raymond.backends import Abilities, registry
 from raymond.control import config
 from raymond.errors import Diagnostic, UsageError, WorkflowError
-from raymond.language import lint
-from raymond.language.workflow import Workflow
+from raymond.language import frontmatter, lint
+from raymond.language.workflow import State, Workflow, mark_of
 from raymond.machine import rights
 from raymond.machine.events import RunStarted
 from raymond.redaction import Secrets
 from raymond.store.loader import Loaded
 
 
-def check_start(
-    loaded: Loaded, start: RunStarted, tables: registry.Tables, backends: list[str], models: list[str]
-) -> RunStarted:
-    """Refuse what the policy file, the backends or the rights of who starts it are against; what it starts with."""
-    workflow = loaded.workflow
-    _check_rules(workflow, start, backends, models)
-    able = registry.check(workflow, start, loaded.files, tables)
-    start = replace(start, in_place=[name for name, can in able.items() if not can.branches])
-    modes = {name for name, can in able.items() if not can.permission_modes}
-    tools = {name for name, can in able.items() if not can.tool_rules}
-    wrong = [*rights.wider(workflow, start, registry.SCRIPTED), *rights.unheeded(workflow, start, modes, tools)]
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
-    named = {name: start.backends.get(name, start.backend) for name in prompts}
-    wrong += lint.polluting(workflow, {name: one for name, one in named.items() if one in start.in_place})
-    if wrong:
-        raise WorkflowError(*wrong)
-    return start
+class Proposal(Struct):
+    """A start, or a change of workflow, that somebody asks for."""
+
+    loaded: Loaded
+    start: RunStarted
+    tables: registry.Tables
+    """The backends of the configuration."""
+    backends: list[str]
+    """The only ones the site rules allow; empty for any."""
+    models: list[str]
+    able: Mapping[str, Abilities] = {}
+    """What each backend can do; known once the backends were looked at."""
+
+    @property
+    def prompts(self) -> dict[str, State]:
+        """The states that a backend answers."""
+        return {name: state for name, state in self.loaded.workflow.states.items() if state.kind == "prompt"}
+
+    def backend_of(self, state: str) -> str:
+        """The backend that answers `state`."""
+        return self.start.backends.get(state, self.start.backend)
 
 
-def check(workflow: Workflow) -> None:
-    """Refuse a workflow that lint finds errors in."""
+# --- the workflow alone
+
+
+def findings(workflow: Workflow) -> list[Diagnostic]:
+    """Everything found in a workflow, warnings too."""
+    return [*lint.check(workflow), *_exposed(workflow)]
+
+
+def check_workflow(workflow: Workflow) -> None:
+    """Refuse a workflow that has errors."""
     problems = [*lint.errors(workflow), *_exposed(workflow)]
     if problems:
         raise WorkflowError(*problems)
 
 
 def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
-    """States in which the value of a secret variable of this environment stands."""
+    """States that contain the value of a secret variable of this environment."""
     known = Secrets.of(os.environ)
     texts = [(state.name, state.body) for state in workflow.states.values()] + list(workflow.lib.items())
     if not known.find("\n".join(text for _, text in texts)):
@@ -55,19 +68,101 @@ def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
             yield Diagnostic(id="secret-in-state", message=message, file=name, hint=hint)
 
 
-def _check_rules(workflow: Workflow, start: RunStarted, backends: list[str], models: list[str]) -> None:
-    """The policy file holds for what a workflow names too."""
-    for state in workflow.states.values():
+# --- what the person asks for
+
+
+def check_skip(settings: config.Config, rules: config.SiteRules, *, skips: bool) -> None:
+    """Refuse to skip permissions, by flag or by mode, where the site rules forbid it."""
+    how = "--dangerously-skip-permissions" if skips else ""
+    if settings["permission_mode"] == "bypassPermissions":
+        how = how or f"bypassPermissions ({settings.settings['permission_mode'].origin})"
+    if how and not rules.allow_skip_permissions:
+        raise UsageError(f"{config.SITE_FILE} does not allow {how}", hint="name the tools: --allow-tool")
+
+
+def check_start(proposal: Proposal) -> RunStarted:
+    """Refuse what the site rules, a backend or the person's rights forbid; the start with `in_place` filled in."""
+    _check_rules(proposal)
+    workflow, start = proposal.loaded.workflow, proposal.start
+    able = registry.check(workflow, start, proposal.loaded.files, proposal.tables)
+    start = replace(start, in_place=[name for name, can in able.items() if not can.branches])
+    proposal = replace(proposal, start=start, able=able)
+    wrong = [found for check in CHECKS for found in check(proposal)]
+    if wrong:
+        raise WorkflowError(*wrong)
+    return start
+
+
+def _check_rules(proposal: Proposal) -> None:
+    """The site rules also hold for what a workflow names."""
+    for state in proposal.loaded.workflow.states.values():
         for what, named, allowed in (
-            ("backend", state.policy.backend, backends),
-            ("model", state.policy.model, models),
+            ("backend", state.policy.backend, proposal.backends),
+            ("model", state.policy.model, proposal.models),
         ):
             if allowed and named and named not in allowed:
                 raise UsageError(
                     f"{config.SITE_FILE} allows no {what} `{named}`, which {state.name} names",
                     hint=f"one of: {', '.join(allowed)}",
                 )
-    if backends and start.backend not in backends:
-        raise UsageError(
-            f"{config.SITE_FILE} allows no backend `{start.backend}`", hint=f"one of: {', '.join(backends)}"
-        )
+    default, allowed = proposal.start.backend, proposal.backends
+    if allowed and default not in allowed:
+        raise UsageError(f"{config.SITE_FILE} allows no backend `{default}`", hint=f"one of: {', '.join(allowed)}")
+
+
+def wider(proposal: Proposal) -> Iterator[Diagnostic]:
+    """Every state that asks for more rights than the person gave."""
+    start, workflow = proposal.start, proposal.loaded.workflow
+    if start.skip_permissions:
+        return
+    for state in proposal.prompts.values():
+        if proposal.backend_of(state.name) in registry.SCRIPTED:
+            continue  # a backend that asks nobody has no rights to widen
+        policy = state.policy
+        given = start.permission_mode or rights.DEFAULT
+        if policy.permission_mode and rights.RANKS[policy.permission_mode] > rights.RANKS[given]:
+            yield _wider_mode(workflow, state, policy.permission_mode, given)
+        for tool in policy.allowed_tools:
+            if tool not in start.allowed_tools:
+                yield _wider_tools(workflow, state, tool)
+
+
+def _wider_mode(workflow: Workflow, state: State, asked: str, given: str) -> Diagnostic:
+    mark = mark_of(workflow, state, ("permission_mode",))
+    message = f"{state.name} asks for permission mode `{asked}`, and `{given}` was given"
+    return frontmatter.diagnose(mark, "wider-permission", message, f"--permission-mode {asked}, if that is meant")
+
+
+def _wider_tools(workflow: Workflow, state: State, asked: str) -> Diagnostic:
+    mark = mark_of(workflow, state, ("allowed_tools",))
+    message = f"{state.name} asks for the tool `{asked}`, which was not allowed"
+    return frontmatter.diagnose(mark, "wider-permission", message, f"--allow-tool '{asked}', if that is meant")
+
+
+def unheeded(proposal: Proposal) -> Iterator[Diagnostic]:
+    """Every state that narrows rights which its backend ignores."""
+    for state in proposal.prompts.values():
+        backend = proposal.backend_of(state.name)
+        can = proposal.able.get(backend)
+        if can is None:
+            continue
+        for key, honoured in (
+            ("permission_mode", can.permission_modes),
+            ("allowed_tools", can.tool_rules),
+            ("disallowed_tools", can.tool_rules),
+        ):
+            if not honoured and getattr(state.policy, key):
+                message = f"{backend} heeds no `{key}`: {state.name} would have rights that it should not have"
+                mark = mark_of(proposal.loaded.workflow, state, (key,))
+                yield frontmatter.diagnose(mark, "unheeded-right", message, "another backend, or without this key")
+
+
+def polluting(proposal: Proposal) -> Iterator[Diagnostic]:
+    """Every call that would talk into the conversation of its caller."""
+    named = {name: proposal.backend_of(name) for name in proposal.prompts}
+    in_place = {name: backend for name, backend in named.items() if backend in proposal.start.in_place}
+    return lint.polluting(proposal.loaded.workflow, in_place)
+
+
+CHECKS: tuple[Callable[[Proposal], Iterator[Diagnostic]], ...] = (wider, unheeded, polluting)
+"""What is looked for once the backends are known; all findings are told at once."""

@@ -1,28 +1,33 @@
 """Start a run: what a person says, and the first decision that follows from it."""
 
 import os
+from collections.abc import Mapping
 from time import time
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config
-from raymond.control.preflight import check, check_start
+from raymond.control import config, preflight
+from raymond.control.config import Config, SiteRules
+from raymond.control.handle import RunHandle
+from raymond.control.preflight import Proposal
 from raymond.errors import UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
 from raymond.machine.events import Decision, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
-from raymond.store import journal
+from raymond.store import journal, loader
+from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import ID_FORM, Project
 from raymond.store.sources import keep
 
 
 class Options(Struct, kw_only=True):
-    """What a person says at the start; None means: not said."""
+    """What a person says at the start; what is None, empty or 0 was not said."""
 
     id: str = ""
     input: str = ""
@@ -60,25 +65,90 @@ class Options(Struct, kw_only=True):
     notify: list[str] = []
 
 
+_CONFIGURED = {
+    **{key: key for key in ("backend", "model", "effort", "budget", "max_iterations", "max_time", "max_turns")},
+    **{key: key for key in ("max_parallel", "timeout", "permission_mode", "notify")},
+    "allowed_tools": "allow_tools",
+}
+"""Options that the configuration can set too, and the keys they have there."""
+
+
+def load(path: str, overrides: Mapping[str, Mapping[str, Any]] = {}) -> Loaded:
+    """Read the workflow at `path`: a folder, a zip, or one state file."""
+    return loader.load(path, overrides=overrides)
+
+
+def load_workflow(path: str) -> Workflow:
+    """Read the workflow at `path`: a folder, a zip, or one state file; what is wrong inside it is left to `check`."""
+    return load(path).workflow
+
+
+def start(path: str, options: Options | None = None) -> RunHandle:
+    """Begin a run of the workflow at `path` in the project here; the first decision is written, nothing is driven."""
+    options = options or Options()
+    loaded = load(path, options.overrides)
+    said = {key: getattr(options, name) or None for name, key in _CONFIGURED.items()}
+    said["budget"] = options.budget  # 0 means no limit
+    settings = config.load(config.root_of(os.getcwd()), flags=said)
+    return begin_here(loaded, configured(options, settings, config.site_rules()))
+
+
+def configured(options: Options, settings: Config, rules: SiteRules) -> Options:
+    """`options` with what `settings` say, among them the person's own words, and under the site rules."""
+    preflight.check_skip(settings, rules, skips=options.skip_permissions)
+    return replace(
+        options,
+        backend=settings.said("backend") or "",
+        model=settings["model"],
+        effort=settings["effort"],
+        tables=settings["backends"],
+        prices=settings["prices"],
+        unknown_turn_cost=settings["unknown_turn_cost"],
+        retryable=settings["retryable"],
+        budget=settings.said("budget"),
+        budget_from=settings.settings["budget"].origin,
+        most_budget=rules.max_budget,
+        backends=rules.backends,
+        models=rules.models,
+        max_iterations=settings.said("max_iterations"),
+        max_time=settings["max_time"],
+        max_turns=settings["max_turns"],
+        max_parallel=settings.said("max_parallel"),
+        timeout=settings.said("timeout") or 0.0,
+        tool_timeout=settings.said("tool_timeout") or 0.0,
+        max_wait=settings["max_wait"],
+        patience=settings["patience"],
+        permission_mode=settings["permission_mode"],
+        allowed_tools=settings["allow_tools"],
+        notify=settings["notify"],
+    )
+
+
 def prepare(loaded: Loaded, options: Options) -> RunStarted:
     """What a run would start with; whatever is wrong is said here, before anything is written."""
     workflow = loaded.workflow
-    check(workflow)
+    preflight.check_workflow(workflow)
     settings = workflow.settings
     if settings.input_required and not options.input:
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
-    start = _start(workflow, loaded, options)
-    return check_start(loaded, start, options.tables, options.backends, options.models)
+    started = _start(workflow, loaded, options)
+    return preflight.check_start(Proposal(loaded, started, options.tables, options.backends, options.models))
 
 
 def begin(project: Project, loaded: Loaded, options: Options) -> str:
     """Write the first decision of a new run; its id."""
-    start = prepare(loaded, options)
+    started = prepare(loaded, options)
     keep(project, loaded)
-    decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(start))
-    journal.create(project, start.workflow_id, decision)
-    return start.workflow_id
+    decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
+    journal.create(project, started.workflow_id, decision)
+    return started.workflow_id
+
+
+def begin_here(loaded: Loaded, options: Options) -> RunHandle:
+    """Write the first decision of a new run in the project here, which is made when there is none."""
+    project = projects.make(os.getcwd())
+    return RunHandle(project, begin(project, loaded, options), loaded)
 
 
 def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:

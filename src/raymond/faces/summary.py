@@ -1,15 +1,32 @@
-"""How a run ended, in a few lines, and the command to run next."""
+"""How a run ended: a few lines for people, the result or one JSON document for programs; the command to run next."""
+
+import sys
+
+import msgspec
 
 from raymond.machine.run import Run
-from raymond.views import words
-from raymond.views.status import failed_agents, main_result, run_status
+from raymond.views import documents, words
+from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 
-def ending(run: Run) -> str:
+def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> int:
+    """Tell how a run that nobody drives any more ended, and return the exit code; `status` is as seen from outside."""
+    from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
+
+    Lines().said(ending(run, status))
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(documents.outcome(run)).decode() + "\n")
+    else:
+        result = main_result(run)
+        if result is not None and run.ended:
+            sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
+    sys.stdout.flush()
+    return exit_code(run, signal)
+
+
+def ending(run: Run, status: str) -> str:
     """Five lines: how, why, cost, result or failed agents, the next command."""
-    id, status = run.start.workflow_id, run_status(run)
-    # Told when nobody drives it any more: what should still run was abandoned.
-    status = "abandoned" if status == "running" else status
+    id = run.start.workflow_id
     return "\n".join(
         (
             f"{status}: {id} after {words.lasted(run)}",
@@ -28,7 +45,7 @@ def _why(run: Run, status: str) -> str:
         return why
     if status == "failed":
         return f"{words.many(run.failed, 'agent')} failed"
-    ends = {"completed": "every agent has ended", "abandoned": "the process that drove it is gone"}
+    ends = {"completed": "every agent has ended", "interrupted": "the process that drove it is gone"}
     return ends.get(status, "nothing can move")
 
 

@@ -1,0 +1,41 @@
+"""What `raymond resume` asks of a run before it is driven: a move of one agent, other limits."""
+
+from raymond.cli import delivery, texts
+from raymond.cli.flags import ResumeFlags
+from raymond.control import steer
+from raymond.control.deliver import Delivery
+from raymond.control.handle import RunHandle
+from raymond.faces.lines import Lines
+
+
+def ask(run: RunHandle, given: ResumeFlags) -> str:
+    """Move an agent and change limits as asked; who has got that, when another process drives the run."""
+    left, limits = "", given.limits
+    if given.agent:
+        left = delivery.words(_move(run, given, given.agent), run.id)
+    if limits.given:
+        changed = steer.change_limits(
+            run.project,
+            run.id,
+            budget=limits.budget,
+            max_iterations=limits.max_iterations,
+            max_time=limits.max_time,
+            max_turns=limits.max_turns,
+            allowed_tools=limits.allow_tools,
+            force=given.force,
+            face=Lines(),
+        )
+        left = delivery.words(changed, run.id)
+    return left
+
+
+def _move(run: RunHandle, given: ResumeFlags, agent: str) -> Delivery:
+    where = (run.project, run.id, agent)
+    if given.goto is not None:
+        text = texts.text(given.input_ or "", "--input")
+        return steer.move(*where, given.goto, text, force=given.force, face=Lines())
+    if given.result is not None:
+        return steer.finish(*where, texts.text(given.result, "--result"), force=given.force, face=Lines())
+    if given.retry:
+        return steer.retry(*where, fresh=given.fresh, force=given.force, face=Lines())
+    return steer.give_up(*where, force=given.force, face=Lines())

@@ -1,0 +1,21 @@
+"""The face of this terminal: a live block where it can show one, else plain lines."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from raymond.faces.lines import Lines
+from raymond.redaction import Secrets
+
+if TYPE_CHECKING:
+    from raymond.faces import Face
+
+
+def face(*, quiet: bool = False, plain: bool = False) -> "Face":
+    """What a person sees on stderr; with `plain` always lines, with `quiet` only what steps print."""
+    if sys.stderr.isatty() and not plain and not quiet:
+        from raymond.faces.live import Live, usable
+
+        if usable(sys.stderr):
+            return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
+    return Lines(quiet=quiet)

@@ -1,0 +1,110 @@
+"""A dry run: what a run would start with, as values."""
+
+import os
+
+from msgspec import Struct
+
+from raymond.backends import Direct, Turn, registry
+from raymond.control.config import Config
+from raymond.control.start import Options, prepare
+from raymond.machine import variables
+from raymond.machine.agent import SCRIPTS
+from raymond.machine.decide import begin, decide
+from raymond.machine.events import Decision, RunStarted
+from raymond.machine.evolve import apply, fold
+from raymond.machine.inputs import Begin
+from raymond.machine.run import Run, pool_of
+from raymond.machine.workspace import Workspace
+from raymond.steps import script_step, spool
+from raymond.store import project as projects
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.system.marks import MARK
+
+
+class FirstStep(Struct, frozen=True, kw_only=True):
+    """What the first step would be started with."""
+
+    command: list[str] = []
+    """The program and its arguments; empty when `backend` answers in this process."""
+    backend: str = ""
+    stdin: str = ""
+    """The file that would be its standard input."""
+    gets: list[str] = []
+    """The variables that would be set for it."""
+    without: list[str] = []
+    """Those of this environment that it would not see, beside RAYMOND_*."""
+    prompt: str | None = None
+    """What would be sent; None for a script."""
+
+
+class Limit(Struct, frozen=True):
+    """A limit of the run and where it comes from."""
+
+    value: float
+    origin: str
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """The first step, exactly; the rights; the limits and where they come from."""
+
+    start: RunStarted
+    scope_dir: str
+    files: int
+    digest: str
+    step: FirstStep
+    iterations: Limit
+    time: Limit
+    turns: Limit
+    silence: float
+
+
+def plan(loaded: Loaded, options: Options, settings: Config) -> Plan:
+    """What a run of `loaded` would start with here; nothing is written."""
+    project, start = projects.place(os.getcwd()), prepare(loaded, options)
+    run = fold([Decision(seq=1, time=0.0, events=begin(start))])
+    workspace = Workspace(
+        loaded.workflow, project.path("work", start.source[:16]), project.path("tasks", start.workflow_id)
+    )
+    return Plan(
+        start=start,
+        scope_dir=loaded.scope_dir,
+        files=len(loaded.files),
+        digest=loaded.digest,
+        step=_step(project, run, workspace, start, settings["backends"]),
+        iterations=_limit(settings, "max_iterations", start.max_iterations),
+        time=_limit(settings, "max_time", start.max_time),
+        turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
+        silence=start.timeout or settings["timeout"],
+    )
+
+
+def _limit(settings: Config, key: str, value: float) -> Limit:
+    setting = settings.settings[key]
+    return Limit(value, setting.origin if setting.value == value else "the workflow")
+
+
+def _step(project: Project, run: Run, workspace: Workspace, start: RunStarted, tables: registry.Tables) -> FirstStep:
+    agent = run.agents["main"]
+    if pool_of(run, start.entry) == SCRIPTS:
+        command = [*script_step.interpreter(workspace, start.entry), f"{workspace.workflow_dir}/{start.entry}"]
+        names = [script_step.variable(name).decode() for name in variables.values(run, workspace, agent)]
+        return FirstStep(command=command, gets=sorted([*names, "RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", MARK]))
+    apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
+    turn = spool.turn_of(run, workspace, agent, project.path("spool", start.workflow_id))
+    return _turn(project, run, workspace, turn, tables)
+
+
+def _turn(project: Project, run: Run, workspace: Workspace, turn: Turn, tables: registry.Tables) -> FirstStep:
+    backend = registry.make(project, run, workspace, tables)[run.agents["main"].pool]
+    if isinstance(backend, Direct):
+        return FirstStep(backend=backend.name, prompt=turn.prompt)
+    command = backend.command(turn)
+    return FirstStep(
+        command=list(command.argv),
+        backend=backend.name,
+        stdin=f"{turn.spool}/prompt",
+        gets=sorted([*command.environment, MARK]),
+        without=list(command.without),
+        prompt=turn.prompt,
+    )

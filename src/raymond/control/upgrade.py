@@ -1,0 +1,55 @@
+"""Continue a run with today's files instead of those it began with (`resume --latest`)."""
+
+import os
+from collections.abc import Mapping
+from time import time
+
+from msgspec.structs import replace
+
+from raymond.control import config, preflight
+from raymond.control.preflight import Proposal
+from raymond.language.workflow import bare
+from raymond.machine import workflow_change
+from raymond.machine.events import Decision, RunStarted, WorkflowChanged
+from raymond.machine.run import Run
+from raymond.store import journal, loader, lock
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.store.sources import keep
+
+
+def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: bool = False) -> WorkflowChanged:
+    """Journal that the run continues with today's files; refused when a state that is needed is gone."""
+    held = lock.take(project.beside(id, "lock"), force=force)
+    try:
+        folded = journal.read(project, id)
+        start = folded.run.start
+        loaded = loader.load(_path(project, start), overrides=start.overrides)
+        changed = _change(project, folded.run, loaded, renamed)
+        keep(project, loaded)
+        book = journal.Journal(project, id, folded.size)
+        book.append(Decision(seq=folded.run.seq + 1, time=round(time(), 3), events=[changed]))
+        book.close()
+        return changed
+    finally:
+        held.release()
+
+
+def _change(project: Project, run: Run, loaded: Loaded, renamed: Mapping[str, str]) -> WorkflowChanged:
+    preflight.check_workflow(loaded.workflow)
+    changed = workflow_change.change(run, loaded.workflow, loaded.digest, renamed)
+    tables, rules = config.load(project.root)["backends"], config.site_rules()
+    today = replace(run.start, backends=changed.backends, allowed_tools=run.allowed_tools)
+    today = preflight.check_start(Proposal(loaded, today, tables, rules.backends, rules.models))
+    return replace(changed, in_place=today.in_place)
+
+
+def _path(project: Project, start: RunStarted) -> str:
+    """What was started: one file, when a folder with these states would begin elsewhere; else the folder or zip."""
+    file = os.path.join(start.scope_dir, start.entry)
+    try:
+        with open(project.source(start.source), "rb") as snapshot:
+            found = loader.from_source(snapshot.read(), name=start.name, entry=None, overrides=start.overrides).entry
+    except OSError:
+        found = "" if start.name == bare(start.entry) else start.entry
+    return file if found != start.entry and os.path.exists(file) else start.scope_dir

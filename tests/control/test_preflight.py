@@ -1,0 +1,58 @@
+"""What is refused before anything is written."""
+
+from typing import Any
+
+import pytest
+
+from builders import head, place, start
+from raymond.backends import Abilities
+from raymond.control import preflight
+from raymond.control.preflight import Proposal
+from raymond.store.loader import Loaded
+
+
+def findings(text: str, **said: Any) -> list[str]:
+    workspace = place({"START.md": head(text)}, "START.md")
+    loaded = Loaded(workspace.workflow, "", {}, "")
+    return [one.message for one in preflight.wider(Proposal(loaded, start(workspace, **said), {}, [], []))]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "expected"),
+    [
+        ("permission_mode: bypassPermissions", {}, 1),
+        ("permission_mode: bypassPermissions", {"permission_mode": "bypassPermissions"}, 0),
+        ("permission_mode: bypassPermissions", {"skip_permissions": True}, 0),
+        ("permission_mode: acceptEdits", {"permission_mode": "plan"}, 1),
+        ("permission_mode: plan", {}, 0),
+        ("allowed_tools: [Bash, Read]", {}, 2),
+        ("allowed_tools: [Bash, Read]", {"allowed_tools": ["Read"]}, 1),
+    ],
+)
+def test_asking_for_more_is_found(text: str, said: dict[str, Any], expected: int) -> None:
+    assert len(findings(text, backend="claude", **said)) == expected
+
+
+def test_a_backend_that_asks_nobody_has_no_rights_to_widen() -> None:
+    assert findings("allowed_tools: [Bash]", backend="scripted") == []
+
+
+def ignored(text: str, can: Abilities) -> list[str]:
+    workspace = place({"START.md": head(text)}, "START.md")
+    begun = start(workspace, backend="mine")
+    proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, [], [], {"mine": can})
+    return [one.message for one in preflight.unheeded(proposal)]
+
+
+def test_a_right_that_the_backend_ignores_is_found() -> None:
+    assert ignored("allowed_tools: [Bash]", Abilities(permission_modes=True)) == [
+        "mine heeds no `allowed_tools`: START.md would have rights that it should not have"
+    ]
+    assert ignored("permission_mode: plan", Abilities(tool_rules=True)) == [
+        "mine heeds no `permission_mode`: START.md would have rights that it should not have"
+    ]
+
+
+def test_a_right_that_the_backend_honours_is_no_finding() -> None:
+    assert ignored("disallowed_tools: [Bash]", Abilities(tool_rules=True)) == []
+    assert ignored("permission_mode: plan", Abilities(permission_modes=True)) == []
