@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.cli import texts
-from raymond.control import config
+from raymond.control import config, exposure
 from raymond.control.config import Config
 from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES
@@ -244,7 +244,7 @@ def options(flags: StartFlags) -> "Options":
     from raymond.control.start import Options  # `clean` shares a flag, and starts nothing
 
     return Options(
-        id=texts.public(flags.id_, "--id"),
+        id=exposure.check(flags.id_, "--id"),
         input=texts.text(flags.input_ or "", "--input"),
         variables=dict(texts.variable(pair) for pair in flags.variables),
         overrides=texts.overrides(flags.settings),

@@ -1,7 +1,6 @@
 """The texts that flags and arguments give or name."""
 
-import os
-
+from raymond.control import exposure
 from raymond.errors import UsageError
 
 
@@ -11,25 +10,12 @@ def text(given: str, what: str) -> str:
         import sys
 
         try:
-            return public(sys.stdin.buffer.read().decode(), what)
+            return exposure.check(sys.stdin.buffer.read().decode(), what)
         except UnicodeDecodeError as error:
             raise UsageError(f"stdin is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
     if given == "@":
         raise UsageError("@ names no file", hint="--input @FILE")
-    return public(read(given[1:]) if given.startswith("@") else given, what)
-
-
-def public(given: str, what: str) -> str:
-    """`given`, which will be journaled, shown and sent to a model: refused when a secret stands in it."""
-    if given:
-        from raymond.redaction import Secrets
-
-        found = Secrets.of(os.environ).find(given)
-        if found:
-            raise UsageError(
-                f"{what} contains {found}", hint="it would be stored: a step reads secrets from its environment"
-            )
-    return given
+    return exposure.check(read(given[1:]) if given.startswith("@") else given, what)
 
 
 def read(path: str) -> str:
@@ -49,14 +35,14 @@ def variable(given: str) -> tuple[str, str]:
     key, equals, value = given.partition("=")
     if not equals or not key.isidentifier():
         raise UsageError(f"`{given}` is no variable", hint="--var name=value")
-    return key, public(value, f"--var {key}")
+    return key, exposure.check(value, f"--var {key}")
 
 
 def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]]:
     """`STATE.KEY=VALUE` -> {STATE: {KEY: VALUE}}; the value is YAML."""
     found: dict[str, dict[str, object]] = {}
     for one in given:
-        left, equals, value = public(one, "--set").partition("=")
+        left, equals, value = exposure.check(one, "--set").partition("=")
         state, dot, key = left.rpartition(".")
         if equals and not state:
             raise UsageError(f"`{one}` names no state", hint="--set REVIEW.md.max_visits=5")

@@ -44,14 +44,15 @@ def hold(
     force: bool = False,
     clock: Callable[[], float] = time,
 ) -> "HeldRun":
-    """Hold the lock of a run and make it ready to be driven."""
+    """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has."""
     told = face or _Silence()
     held = lock.take(project.beside(id, "lock"), force=force)
     try:
         reading = journal.read(project, id)
         if reading.torn:
             told.on_note(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
-        workspace = place(project, reading.run, loaded)
+        is_that = loaded is not None and loaded.digest == reading.run.start.source
+        workspace = place(project, reading.run, loaded if is_that else None)
         book = journal.Journal(project, id, reading.size)
         settings = config.load(project.root)
         backends = registry.make(project, reading.run, workspace, settings["backends"])

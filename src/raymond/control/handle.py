@@ -70,17 +70,25 @@ class RunHandle:
         for decisions in Follower(self.project, self.id).watch():
             yield from decisions
 
-    def answer(self, agent: str, text: str) -> "Delivery":
-        """Answer what `agent` asks; an empty name means the only one that asks. Provisional."""
+    def answer(self, agent: str, text: str) -> bool:
+        """Answer what `agent` asks, or the only one that asks (""); whether it was taken already. Provisional."""
         from raymond.control import steer
 
-        return steer.answer(self.project, self.id, agent, text)
+        return _is_taken(steer.answer(self.project, self.id, agent, text))
 
-    def stop(self, *, now: bool = False) -> "Delivery":
-        """Let running steps finish and start nothing new; with `now`, end them: they run again on resume."""
+    def stop(self, *, now: bool = False) -> bool:
+        """Start nothing new, and with `now` end what runs; whether that was taken already."""
         from raymond.control import steer
 
-        return steer.stop(self.project, self.id, now=now)
+        return _is_taken(steer.stop(self.project, self.id, now=now))
+
+
+def _is_taken(delivery: "Delivery") -> bool:
+    from raymond.control.deliver import Left, Refused
+
+    if isinstance(delivery, Refused):
+        raise UsageError(delivery.reason, hint=delivery.hint)
+    return not isinstance(delivery, Left)
 
 
 def find(id: str = "", *, changes: bool = False) -> RunHandle:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, preflight
+from raymond.control import config, exposure, preflight
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
@@ -86,6 +86,8 @@ def load_workflow(path: str) -> Workflow:
 def start(path: str, options: Options | None = None) -> RunHandle:
     """Begin a run of the workflow at `path` in the project here; the first decision is written, nothing is driven."""
     options = options or Options()
+    for what, text in (("id", options.id), ("input", options.input), *options.variables.items()):
+        exposure.check(text, what)
     loaded = load(path, options.overrides)
     said = {key: getattr(options, name) or None for name, key in _CONFIGURED.items()}
     said["budget"] = options.budget  # 0 means no limit

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from raymond.control import config
+from raymond.control import config, exposure
 from raymond.control.deliver import Delivery, Refused, deliver
 from raymond.drivers.face import Face
 from raymond.machine.agent import RUNNING
@@ -13,6 +13,7 @@ from raymond.store.project import Project
 
 def answer(project: Project, id: str, agent: str, text: str, *, face: Face | None = None) -> Delivery:
     """Answer what `agent` asks; an empty name means the only one that asks."""
+    exposure.check(text, "the answer")
     return deliver(project, id, Request(id=_new(), kind="answer", agent=agent, text=text), face=face)
 
 
@@ -33,6 +34,7 @@ def move(
     project: Project, id: str, agent: str, state: str, text: str, *, force: bool = False, face: Face | None = None
 ) -> Delivery:
     """Send `agent` to `state` with `text` as its input."""
+    exposure.check(text, "the input")
     request = Request(id=_new(), kind="move", agent=agent, state=state, text=text)
     return deliver(project, id, request, force=force, face=face)
 
@@ -41,6 +43,7 @@ def finish(
     project: Project, id: str, agent: str, text: str, *, force: bool = False, face: Face | None = None
 ) -> Delivery:
     """Let `agent` return `text`."""
+    exposure.check(text, "the result")
     return deliver(project, id, Request(id=_new(), kind="result", agent=agent, text=text), force=force, face=face)
 
 
