@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from raymond.backends import Backend, Setup
-from raymond.testing.backend_contract import BackendContract
+from raymond.testing import BackendContract
 from running import Room
 
 PAGE = Path(__file__).parents[2] / "docs" / "backends.md"

@@ -1,1 +1,21 @@
-"""For workflow authors and backend writers: programs and tools to test with."""
+"""Test tools for those who write backends: a suite of facts that hold for all of them, and a program to play with."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from raymond.testing import fake_claude
+    from raymond.testing.backend_contract import BackendContract
+
+__all__ = ["BackendContract", "fake_claude"]
+
+
+def __getattr__(name: str) -> object:
+    """Load on demand: `fake_claude` is started as a program of its own, many times, and has to start fast."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    if name == "fake_claude":
+        return import_module("raymond.testing.fake_claude")
+    found: object = import_module("raymond.testing.backend_contract").BackendContract
+    return found

@@ -1,0 +1,216 @@
+"""A run held by a program: started, driven, followed, answered and stopped from Python."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import raymond
+from raymond.control import runs
+from raymond.control.upgrade import upgrade
+from raymond.errors import RunBusy, RunExists, RunNotFound, UsageError, WorkflowError
+from raymond.machine.events import AskEnded, AskStarted, RunEnded, RunStarted, RunStopped
+from raymond.store import lock
+from running import until
+
+ASKS = {
+    "START.sh": """echo '<ask next="END.sh">which?</ask>'""",
+    "END.sh": 'echo "<result>it was $RAYMOND_INPUT</result>"',
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project to work in, and nobody's settings."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith(("RAYMOND_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def flow(files: dict[str, str], name: str = "flow") -> str:
+    Path(name).mkdir(exist_ok=True)
+    for file, text in files.items():
+        Path(name, file).write_text(text, "utf-8")
+    return name
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_is_begun_and_not_driven_by_start() -> None:
+    handle = raymond.start(flow(ASKS), raymond.Options(id="r", budget=3))
+    assert handle.id == "r"
+    assert isinstance(next(handle.events()), RunStarted)
+    assert handle.read().steps == 0
+    assert (handle.read().budget, handle.status(), handle.result) == (3, "interrupted", None)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_is_driven_answered_and_driven_to_its_end() -> None:
+    handle = raymond.start(flow(ASKS))
+    assert handle.drive() == handle.status() == "waiting"
+    assert handle.answer("", "blue") is True
+    assert handle.drive() == handle.status() == "completed"
+    assert handle.result == "it was blue"
+    assert handle.drive() == "completed", "there is nothing left to drive"
+    kinds = [type(event) for event in handle.events()]
+    assert kinds.index(AskStarted) < kinds.index(AskEnded) < kinds.index(RunEnded)
+
+
+@pytest.mark.usefixtures("here")
+def test_every_decision_is_followed_from_the_first_one_on() -> None:
+    handle = raymond.start(flow(ASKS))
+    handle.drive()
+    seen = [decision.seq for decision in handle.follow()]
+    assert seen == [*range(1, handle.read().seq + 1)]
+
+
+def test_a_run_that_another_process_drives_is_followed_and_answered(here: Path) -> None:
+    flow({**ASKS, "START.sh": "echo '<fork>HOLD.sh</fork><goto>ASK.sh</goto>'"})
+    flow({"ASK.sh": ASKS["START.sh"], "HOLD.sh": "while [ ! -e go ]; do sleep 0.02; done; echo '<result>ok</result>'"})
+    command = [sys.executable, "-m", "raymond", "run", "flow", "--id", "r", "-q"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as driver:
+        until(lambda: Path(".raymond/workflows/r.jsonl").exists(), "the run")
+        handle = raymond.find("r")
+        with pytest.raises(UsageError):
+            handle.answer("nobody", "blue")
+        kinds = []
+        for decision in handle.follow():
+            for event in decision.events:
+                kinds.append(type(event))
+                if isinstance(event, AskStarted):
+                    with pytest.raises(RunBusy):
+                        raymond.resume("r")
+                    assert handle.answer(event.agent, "blue") is True
+                if isinstance(event, AskEnded):
+                    (here / "go").touch()
+        driver.communicate()
+    assert kinds[-1] is RunEnded
+    assert (handle.status(), handle.result) == ("completed", "it was blue")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_stopped_run_is_resumed() -> None:
+    handle = raymond.start(flow({"START.sh": "echo '<result>done</result>'"}))
+    assert handle.stop() is True
+    assert handle.status() == "stopped"
+    assert any(isinstance(event, RunStopped) for event in handle.events())
+    assert raymond.resume(handle.id).drive() == "completed"
+    with pytest.raises(UsageError, match="has ended: nothing to resume"):
+        raymond.resume(handle.id)
+
+
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_done_is_an_error() -> None:
+    with pytest.raises(RunNotFound):
+        raymond.find("r")
+    handle = raymond.start(flow(ASKS), raymond.Options(id="r"))
+    with pytest.raises(RunExists):
+        raymond.start("flow", raymond.Options(id="r"))
+    with pytest.raises(UsageError, match="no agent asks anything"):
+        handle.answer("", "blue")
+    with pytest.raises(WorkflowError):
+        raymond.start(flow({"START.md": "<goto>NOWHERE.md</goto>"}, "broken"))
+    with pytest.raises(raymond.Error, match="missing"):
+        raymond.load("missing")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_secret_is_refused_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "tok-4f9a8b7c6d5e")
+    with pytest.raises(UsageError, match="input contains the value of"):
+        raymond.start(flow(ASKS), raymond.Options(input="use tok-4f9a8b7c6d5e"))
+    assert not Path(".raymond").exists()
+    handle = raymond.start("flow")
+    handle.drive()
+    with pytest.raises(UsageError, match="the answer contains the value of"):
+        handle.answer("", "tok-4f9a8b7c6d5e")
+
+
+@pytest.mark.usefixtures("here")
+def test_options_that_are_not_said_come_from_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAYMOND_MAX_ITERATIONS", "7")
+    monkeypatch.setenv("RAYMOND_BUDGET", "4")
+    started = raymond.start(flow(ASKS), raymond.Options(budget=0)).read()
+    assert (started.max_iterations, started.budget) == (7, 0)
+    assert raymond.start("flow").read().budget == 4
+
+
+@pytest.mark.usefixtures("here")
+def test_a_handle_drives_the_files_the_run_was_changed_to() -> None:
+    handle = raymond.start(flow(ASKS))
+    handle.drive()
+    flow({"END.sh": "echo '<result>other files</result>'"})
+    upgrade(handle.project, handle.id, {})
+    handle.answer("main", "blue")
+    handle.drive()
+    assert handle.result == "other files"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_workflow_is_read_and_checked() -> None:
+    workflow = raymond.load(flow({"START.md": "<goto>NOWHERE.md</goto>"}))
+    assert isinstance(workflow, raymond.Workflow)
+    assert [(one.id, one.severity) for one in raymond.check(workflow)] == [("missing-target", "error")]
+    assert raymond.check(raymond.load(flow(ASKS, "good"))) == []
+
+
+@pytest.mark.usefixtures("here")
+def test_runs_are_rows_the_latest_first() -> None:
+    for id in ("a", "b"):
+        raymond.start(flow(ASKS), raymond.Options(id=id))
+    raymond.find("b").drive()
+    rows = {row.workflow_id: row for row in raymond.runs()}
+    assert {id: row.status for id, row in rows.items()} == {"a": "interrupted", "b": "waiting"}
+    done = subprocess.run([sys.executable, "-m", "raymond", "list", "--json"], capture_output=True, check=True)
+    assert {row["workflow_id"] for row in json.loads(done.stdout)} == set(rows)
+
+
+# --- what was interrupted
+
+
+@pytest.mark.parametrize(
+    ("status", "driven", "seen"),
+    [
+        ("running", True, "running"),
+        ("running", False, "interrupted"),
+        ("waiting", False, "waiting"),
+        ("completed", False, "completed"),
+    ],
+)
+def test_a_run_that_should_run_and_has_no_driver_was_interrupted(status: str, driven: bool, seen: str) -> None:
+    assert runs.status_of(status, driven=driven) == seen
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("stopped by SIGTERM", True), ("stopped by SIGHUP", True), ("stopped by SIGINT", False)]
+)
+@pytest.mark.usefixtures("here")
+def test_an_orderly_shutdown_is_resumed_and_a_ctrl_c_is_not(reason: str, expected: bool) -> None:
+    run = raymond.start(flow(ASKS)).read()
+    run.stopped = RunStopped(kind="signal", reason=reason)
+    assert runs.was_shut_down(run) is expected
+    run.ended = "failed"
+    assert runs.was_shut_down(run) is False
+
+
+@pytest.mark.usefixtures("here")
+def test_only_what_nobody_drives_is_resumable() -> None:
+    for id in ("begun", "held", "waits"):
+        raymond.start(flow(ASKS), raymond.Options(id=id))
+    raymond.find("waits").drive()
+    project = runs.here()
+    held = lock.take(project.beside("held", "lock"))
+    try:
+        Path(project.journal("bad")).write_text("nonsense\n")
+        found = list(runs.resumable(project))
+    finally:
+        held.release()
+    assert [one for one in found if isinstance(one, str)] == ["begun"]
+    assert [str(one) for one in found if not isinstance(one, str)] == [
+        f"{project.journal('bad')} is no journal of Raymond, or its first line is damaged"
+    ]
