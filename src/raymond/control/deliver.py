@@ -52,7 +52,15 @@ class Refused(Struct, frozen=True):
 Delivery: TypeAlias = Taken | Left | Journaled | Refused
 
 
-def deliver(project: Project, id: str, request: Request, *, force: bool = False, face: Face | None = None) -> Delivery:
+def deliver(
+    project: Project,
+    id: str,
+    request: Request,
+    *,
+    force: bool = False,
+    face: Face | None = None,
+    within: float = TAKEN_WITHIN,
+) -> Delivery:
     """Give `request` to whoever drives the run, or journal it here and tell `face`."""
     folded = journal.read(project, id)
     workspace = sources.place(project, folded.run)
@@ -64,17 +72,17 @@ def deliver(project: Project, id: str, request: Request, *, force: bool = False,
     try:
         held = lock.take(path, force=force)
     except RunBusy as busy:
-        return _leave(project, id, request, busy) or deliver(project, id, request, force=force, face=face)
+        return _leave(project, id, request, busy, within) or deliver(project, id, request, force=force, face=face)
     try:
         return _journal(project, journal.read(project, id), workspace, request, face)
     finally:
         held.release()
 
 
-def _leave(project: Project, id: str, request: Request, busy: RunBusy) -> Taken | Left | None:
+def _leave(project: Project, id: str, request: Request, busy: RunBusy, within: float) -> Taken | Left | None:
     """Leave it for the process that drives the run; None when that process has gone without a look."""
     path, locked = inbox.leave(project.beside(id, "inbox"), request), project.beside(id, "lock")
-    if _was_taken(path, locked):
+    if _was_taken(path, locked, within):
         return Taken(busy.pid)
     if busy.host not in ("", os.uname().nodename):
         return Left(busy.pid, busy.host)
@@ -84,8 +92,8 @@ def _leave(project: Project, id: str, request: Request, busy: RunBusy) -> Taken 
     return Left(busy.pid)
 
 
-def _was_taken(path: str, locked: str) -> bool:
-    until = monotonic() + TAKEN_WITHIN
+def _was_taken(path: str, locked: str, within: float) -> bool:
+    until = monotonic() + within
     while os.path.exists(path):
         if monotonic() > until or lock.holder(locked) is None:
             return False

@@ -1,0 +1,92 @@
+"""What becomes of a request: taken by the driver, left for it, journaled here, or refused."""
+
+from pathlib import Path
+
+import pytest
+
+from crash import runs
+from raymond.control import steer
+from raymond.control.deliver import Journaled, Left, Refused, deliver
+from raymond.machine.agent import RUNNING
+from raymond.machine.events import AskEnded, Decision, RequestTaken, StepStarted
+from raymond.machine.run import Run
+from raymond.store import inbox, journal, lock
+from raymond.store.project import Project
+
+
+class Watching(runs.Silent):
+    """A face that keeps what it is told, and how long the journal was then."""
+
+    def __init__(self, project: Project, id: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, int]] = []
+        self._journal = (project, id)
+
+    def decided(self, run: Run, decisions: list[Decision]) -> None:
+        written = len(journal.decisions(*self._journal))
+        self.seen += [(decision.seq, written) for decision in decisions]
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> tuple[Project, str]:
+    """A run that asks something and that nobody drives."""
+    project = runs.project_in(tmp_path)
+    flow = runs.workflow(
+        tmp_path / "flow",
+        START_sh="""echo '<ask next="END.sh">which?</ask>'""",
+        END_sh="echo '<result>end</result>'",
+    )
+    id = runs.begin(project, flow, id="r")
+    runs.drive(project, id)
+    return project, id
+
+
+def test_a_request_to_a_run_that_nobody_drives_is_journaled_and_told(asking: tuple[Project, str]) -> None:
+    project, id = asking
+    face, before = Watching(project, id), journal.read(project, id).run.seq
+    done = steer.answer(project, id, "main", "blue", face=face)
+    assert isinstance(done, Journaled)
+    assert [type(event) for event in done.decisions[0].events[:2]] == [RequestTaken, AskEnded]
+    assert journal.decisions(project, id)[before:] == done.decisions
+    assert face.seen == [(before + 1, before + 1)], "a face is told of what is written, not before"
+
+
+def test_a_refused_request_writes_nothing(asking: tuple[Project, str]) -> None:
+    project, id = asking
+    before = Path(project.journal(id)).read_bytes()
+    face = Watching(project, id)
+    assert steer.answer(project, id, "nobody", "blue", face=face) == Refused(
+        "nobody is not asking anything", "raymond status r shows what its agents do"
+    )
+    assert (Path(project.journal(id)).read_bytes(), face.seen) == (before, [])
+
+
+def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking: tuple[Project, str]) -> None:
+    project, id = asking
+    steer.answer(project, id, "", "blue")
+    folded = journal.read(project, id)
+    book = journal.Journal(project, id, folded.size)
+    started = StepStarted(agent="main", step=folded.run.steps + 1, attempt=1, turn=1)
+    book.append(Decision(seq=folded.run.seq + 1, time=folded.run.now, events=[started]))
+    book.close()
+    assert journal.read(project, id).run.agents["main"].status == RUNNING
+    before = Path(project.journal(id)).read_bytes()
+
+    refused = deliver(project, id, runs.request("move", agent="main", state="NOWHERE"))
+
+    assert isinstance(refused, Refused)
+    assert Path(project.journal(id)).read_bytes() == before
+    paused = steer.pause(project, id, "main")
+    assert paused == Refused("no process drives r: main was cut off", "raymond resume r runs it again")
+
+
+def test_a_request_waits_for_a_process_that_does_not_look(asking: tuple[Project, str]) -> None:
+    project, id = asking
+    held = lock.take(project.beside(id, "lock"))
+    try:
+        done = deliver(project, id, runs.request("answer", text="blue"), within=0.1)
+    finally:
+        held.release()
+    assert isinstance(done, Left)
+    assert (done.pid > 0, done.host) == (True, "")
+    assert [request.text for _, request in inbox.look(project.beside(id, "inbox")) if request] == ["blue"]
