@@ -15,10 +15,9 @@ import msgspec
 import pytest
 
 from raymond import errors
+from raymond.cli import ALIASES, COMMANDS
 from raymond.language import findings, policy
 from raymond.language.findings import FINDINGS
-from raymond.cli import ALIASES, COMMANDS
-
 from raymond.machine import events
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,7 +181,7 @@ def made(path: Path) -> Iterator[str]:
             *node.args[at : at + 1],
             *(one.value for one in node.keywords if name == "Diagnostic" and one.arg == "id"),
         ]
-        yield from (one.value for one in given if isinstance(one, ast.Constant))
+        yield from (one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def test_every_finding_that_is_made_is_in_the_catalogue() -> None:

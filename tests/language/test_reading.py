@@ -2,7 +2,7 @@
 
 import pytest
 
-from raymond.language import reading, tags
+from raymond.language import reading, scanner, tags
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
@@ -574,7 +574,7 @@ def test_a_payload_over_the_limit_is_refused(name: str) -> None:
 
 
 def test_a_payload_of_eight_mebibytes_is_taken_and_one_more_is_not() -> None:
-    text = "x" * reading.LIMIT
+    text = "x" * scanner.LIMIT
     assert said(f"<result>{text}</result>") == [Result(text=text)]
     assert refused(f"<result>{text}x</result>").kind == "too_long"
 

@@ -47,7 +47,7 @@ TEXTS = st.one_of(st.lists(st.sampled_from(FRAGMENTS), max_size=30), FEW).map(""
 CUTS = st.lists(st.integers(0, 200), max_size=12)
 
 
-def read_cut(text: str, cuts: list[int], *, script: bool = False, limit: int = reading.LIMIT) -> Reading:
+def read_cut(text: str, cuts: list[int], *, script: bool = False, limit: int = scanner.LIMIT) -> Reading:
     reader = reading.Reader(script=script, limit=limit)
     prints: list[str] = []
     start = 0
@@ -383,7 +383,7 @@ def test_a_tag_after_fifty_megabytes_of_noise_is_found_in_bounded_memory(noise: 
         most = max(most, reader.held)
     reader.feed("\n<goto>A.md</goto>\n")
     assert reader.close() == Reading((Goto(target="A.md"),))
-    assert most <= 2 * reading.LIMIT
+    assert most <= 2 * scanner.LIMIT
 
 
 def test_what_is_allocated_stays_small_too() -> None:

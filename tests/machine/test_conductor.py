@@ -3,7 +3,7 @@
 from typing import Any
 
 from builders import START, head, place, start
-from raymond.language import tags
+from raymond.language.reading import read
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SCRIPTS, SLEEPING
 from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
@@ -65,7 +65,7 @@ class Desk:
     def say(self, text: str, agent: str = "main") -> Orders:
         """The running step of `agent` ends with this output, and a round follows."""
         one = self.run.agents[agent]
-        reading = tags.read(text, script=one.pool == SCRIPTS)
+        reading = read(text, script=one.pool == SCRIPTS)
         self.conductor.end(Output(time=self.now, agent=agent, reading=reading, session=one.turn_session))
         return self.proceed()
 

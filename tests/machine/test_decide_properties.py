@@ -61,7 +61,7 @@ STATES: dict[str, dict[str, Any]] = {
     "LOOP.sh": {"max_visits": 2, "then": "START.md"},
 }
 OFTEN = "START START TWICE ONCE LAST LAST LAST OTHER OTHER WORK WORK TRY OPUS OPUS CHEAP ASKS".split()
-DIRECTORIES = {
+DIRECTORIES: dict[str, str | Refusal] = {
     "sub": "/project/sub",
     "deep": "/project/sub/deep",
     "bad": Refusal("directory", "there is no such directory"),

@@ -42,7 +42,7 @@ FILES = {
     "UNSAFE.md": head("on_error: ONCE"),
 }
 OUTSIDE = Refusal("directory", 'cd="/etc": /etc is outside')
-CDS = {"sub": "/project/sub", "else": "/project/else", "/etc": OUTSIDE}
+CDS: dict[str, str | Refusal] = {"sub": "/project/sub", "else": "/project/else", "/etc": OUTSIDE}
 
 
 def played(*texts: str, **given: Any) -> Play:

@@ -10,7 +10,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
 
 
 def block(language: str, number: int = 0) -> str:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[number]
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return found[number]
 
 
 def test_the_program_of_the_page_starts_follows_and_answers_a_run(tmp_path: Path) -> None:

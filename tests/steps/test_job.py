@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,7 +35,7 @@ def sent(job: ScriptJob | TurnJob) -> ScriptJob | TurnJob:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=ScriptJob | TurnJob)
 
 
-def at_script(**given: object) -> Play:
+def at_script(**given: Any) -> Play:
     play = Play(FILES, **given)
     play.say("<goto>S</goto>")
     return play

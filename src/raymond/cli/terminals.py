@@ -17,5 +17,5 @@ def face(*, quiet: bool = False, plain: bool = False) -> "Face":
         from raymond.faces.live import Live, usable
 
         if usable(sys.stderr):
-            return Live(sys.stderr, keys=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
+            return Live(sys.stderr, stdin=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
     return Lines(quiet=quiet)

@@ -15,14 +15,14 @@ from raymond.store.project import Project
 def attach(project: Project, id: str, follower: Follower, face: Face, greeting: str) -> None:
     """Show `face` the run as if it were driven here, until nobody drives it; what is typed there is an answer."""
     run = follower.run
-    face.decided(run, [Decision(seq=run.seq, time=run.now, events=[])])
-    face.said(greeting)
+    face.on_decisions(run, [Decision(seq=run.seq, time=run.now, events=[])])
+    face.on_note(greeting)
     drawn = 0.0
     for decisions in follower.watch(0.0):
         if decisions:
             _show(project.path("transcripts", id), follower, decisions, face)
         drawn += EVERY
-        if decisions or drawn >= face.every:
+        if decisions or drawn >= face.refresh_every:
             face.refresh(run)
             drawn = 0.0
         _listen(project, id, face)
@@ -34,14 +34,14 @@ def _show(folder: str, follower: Follower, decisions: list[Decision], face: Face
         for event in decision.events:
             if isinstance(event, StepEnded):
                 for kind, text in told(folder, event):
-                    face.shown(event.agent, kind, text)
-        face.decided(follower.run, [decision])
+                    face.on_output(event.agent, kind, text)
+        face.on_decisions(follower.run, [decision])
 
 
 def _listen(project: Project, id: str, face: Face) -> None:
     """Wait a moment; what is typed meanwhile is an answer."""
-    ready, _, _ = select.select([face.keys] if face.keys >= 0 else [], [], [], EVERY)
+    ready, _, _ = select.select([face.stdin] if face.stdin >= 0 else [], [], [], EVERY)
     if ready:
-        for agent, answer in face.typed():
+        for agent, answer in face.answers():
             request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=answer)
             inbox.leave(project.beside(id, "inbox"), request)

@@ -107,7 +107,7 @@ def _journal(
     """Decide and write it here; the lock is held."""
     run = folded.run
     if face:
-        face.decided(run, [])
+        face.on_decisions(run, [])
     decisions: list[Decision] = []
 
     def commit(events: list[Event]) -> None:
@@ -126,7 +126,7 @@ def _journal(
         book.append(decision)
     book.close()
     if face:
-        face.decided(run, decisions)
+        face.on_decisions(run, decisions)
         face.refresh(run)
     return Journaled(decisions)
 

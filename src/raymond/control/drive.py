@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from raymond.backends import registry
 from raymond.control import config
-from raymond.drivers.face import Face
+from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
-from raymond.machine.events import Decision
 from raymond.machine.run import Run
 from raymond.store import journal, lock
 from raymond.store.loader import Loaded
@@ -45,7 +44,7 @@ def hold(
     clock: Callable[[], float] = time,
 ) -> "HeldRun":
     """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has."""
-    told = face or _Silence()
+    told = face or Quiet()
     held = lock.take(project.beside(id, "lock"), force=force)
     try:
         reading = journal.read(project, id)
@@ -98,26 +97,3 @@ class HeldRun:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Silence:
-    """The face of a run that nobody watches."""
-
-    every = float("inf")
-    keys = -1
-
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
-        """Nobody is told."""
-
-    def shown(self, agent: str, kind: str, text: str) -> None:
-        """Nobody is told."""
-
-    def said(self, text: str) -> None:
-        """Nobody is told."""
-
-    def refresh(self, run: Run) -> None:
-        """Nothing is shown."""
-
-    def typed(self) -> list[tuple[str, str]]:
-        """Nobody types."""
-        return []

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from raymond.drivers.face import Face
+    from raymond.drivers.face import Face, Quiet
 
-__all__ = ["Face"]
+__all__ = ["Face", "Quiet"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from raymond.faces.lines import Lines
-from raymond.language import tags
+from raymond.language import reading
 from raymond.machine.events import Decision, StepEnded
 from raymond.store import transcripts
 from raymond.views import times
@@ -28,7 +28,7 @@ def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
                 continue
             yield kind, text.strip()
             if kind == "text":
-                reader = reader or tags.Reader(script=name == "out")
+                reader = reader or reading.Reader(script=name == "out")
                 yield from (("print", shown) for shown in reader.feed(text))
     if reader:
         yield from (("print", shown) for shown in reader.close().prints)
@@ -63,7 +63,7 @@ class Text:
             for event in kept.events:
                 if isinstance(event, StepEnded):
                     for kind, text in told(self._transcripts, event):
-                        self._lines.shown(event.agent, kind, text)
+                        self._lines.on_output(event.agent, kind, text)
             if kept.events:
                 self._lines.add(kept, f"{self._mark}${self._cost:.2f}")
         self._lines.refresh()

@@ -13,7 +13,7 @@ def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> in
     """Tell how a run that nobody drives any more ended, and return the exit code; `status` is as seen from outside."""
     from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
-    Lines().said(ending(run, status))
+    Lines().on_note(ending(run, status))
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run)).decode() + "\n")
     else:
