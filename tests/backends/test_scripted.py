@@ -138,7 +138,7 @@ def test_refused_tools_are_shown_with_the_flag_that_would_allow_them_counted_and
         "NEXT.md: {text: <result>done</result>, denied: ['Bash(npm test:*)']}",
         {"NEXT.md": ""},
     )
-    shown = [line for line in ran.lines if "was refused" in line]
+    shown = [line for line in ran.lines if "was denied" in line]
     assert [line.partition(" (")[2] for line in shown] == [
         "--allow-tool 'Bash(npm test:*)' would allow it)",
         "--allow-tool 'WebFetch' would allow it)",

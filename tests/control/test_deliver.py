@@ -22,7 +22,7 @@ class Watching(runs.Silent):
         self.seen: list[tuple[int, int]] = []
         self._journal = (project, id)
 
-    def decided(self, run: Run, decisions: list[Decision]) -> None:
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         written = len(journal.decisions(*self._journal))
         self.seen += [(decision.seq, written) for decision in decisions]
 
