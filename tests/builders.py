@@ -8,7 +8,8 @@ from raymond.language.refusal import Refusal
 from raymond.language.workflow import Workflow
 from raymond.machine import decide, evolve, requests, schedule
 from raymond.machine.agent import SCRIPTS, Agent
-from raymond.machine.events import Decision, Event, RequestTaken, RunStarted
+from raymond.machine.events import Decision, Event, RequestTaken, RunStarted, RunStopped
+from raymond.machine.failures import KINDS, Kind
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
@@ -57,6 +58,11 @@ def start(workspace: Workspace, **given: Any) -> RunStarted:
         "backends": backends,
     }
     return RunStarted(**known | given)
+
+
+def kind_of(name: str) -> Kind:
+    """The failure class called `name`."""
+    return next(kind for kind in KINDS if kind == name)
 
 
 class Play:
@@ -142,7 +148,7 @@ class Play:
         )
         return self.put(output)
 
-    def fail(self, kind: str, agent: str = "main", error: str = "boom", **given: Any) -> list[Event]:
+    def fail(self, kind: Kind, agent: str = "main", error: str = "boom", **given: Any) -> list[Event]:
         """A step of `agent` begins, unless it runs, and fails."""
         if self.agent(agent).status != "running":
             self.begin(agent)
@@ -163,8 +169,9 @@ class Play:
             assert len(happened) < 1000, f"time does not end: {events}"
         return happened
 
-    def stop(self, kind: str = "parked", reason: str = "paused with Ctrl-C") -> list[Event]:
-        return self.put(Stop(time=self.now, kind=kind, reason=reason))
+    def stop(self, how: RunStopped | None = None) -> list[Event]:
+        """The run stops, as with Ctrl-C unless `how` says otherwise."""
+        return self.put(Stop(time=self.now, how=how or RunStopped(kind="paused")))
 
     def ask(self, kind: Any, id: str = "", **given: Any) -> list[Event]:
         """A request from outside."""

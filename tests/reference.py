@@ -42,6 +42,7 @@ class Reference:
         self.closed: dict[str, dict[str, Any]] = {}
         self.requests: list[str] = []
         self.stopped = ""
+        self.stopped_at = ""
         self.ended = ""
         self.born("main", entry, parent="", cwd="", text=limits["input"], variables={}, wake=0.0)
 
@@ -146,17 +147,22 @@ class Reference:
     def living(self, names: list[str]) -> list[str]:
         return [name for name in names if name in self.agents and self.agents[name]["status"] != "failed"]
 
-    def reached(self) -> bool:
+    def reached(self) -> str:
+        """The limit that is used up; empty when none is."""
         most, budget, turns = self.limits["max_iterations"], self.limits["budget"], self.limits["max_turns"]
-        if (most and self.iterations >= most) or (budget and self.cost >= budget):
-            return True
-        return self.turns >= turns if turns else self.unpriced >= 200
+        if most and self.iterations >= most:
+            return "iterations"
+        if budget and self.cost >= budget:
+            return "budget"
+        if turns:
+            return "turns" if self.turns >= turns else ""
+        return "unpriced" if self.unpriced >= 200 else ""
 
     def status(self) -> str:
         if self.ended:
             return self.ended
         if self.stopped:
-            return "paused" if self.stopped in ("parked", "signal") else "stopped"
+            return "paused" if self.stopped in ("paused", "signal") else "stopped"
         words = [agent["status"] for agent in self.agents.values()]
         waits_for_a_person = [
             agent for agent in self.agents.values() if agent["status"] == "ready" and self.shut(self.queue(agent))
@@ -347,12 +353,12 @@ class Reference:
             self.become(agent, "paused")
         elif tags is None or not self.possible(agent, tags, directories):
             if not script and agent["reminders"] < 3 and not overspent:
-                self.goes_on(agent, "refused", meter)
+                self.goes_on(agent, "rejected", meter)
             else:
                 self.opened(agent["pool"])
                 self.iterations += 1
                 agent["failures"] += 1
-                self.visit_failed(agent, "unreadable")
+                self.visit_failed(agent, "script" if script else "cap" if overspent else "unreadable")
         else:
             self.iterations += 1
             self.opened(agent["pool"])
@@ -368,7 +374,7 @@ class Reference:
     def goes_on(self, agent: dict[str, Any], told: str, meter: tuple[int, ...]) -> None:
         """Another turn of the same step in the same conversation, told why."""
         self.keep_conversation(agent, meter)
-        agent.update(reminded=True, told=told, reminders=agent["reminders"] + (told == "refused"))
+        agent.update(reminded=True, told=told, reminders=agent["reminders"] + (told == "rejected"))
         self.become(agent, "ready")
         self.opened(agent["pool"])
 
@@ -384,9 +390,11 @@ class Reference:
                 one["held"] = ""
                 self.become(one, "ready")
 
-    def stop_at_limit(self) -> None:
-        if self.reached() and not self.stopped:
-            self.stopped = "limit"
+    def stop_at_limit(self, limit: str = "") -> None:
+        """The run stops at a limit: at this one, or at the one that is used up."""
+        limit = limit or self.reached()
+        if limit and not self.stopped:
+            self.stopped, self.stopped_at = "limit", limit
 
     def meant(self, agent: dict[str, Any], said: Said) -> Said | None:
         """The transitions an output stands for, or None when it cannot be read or is not allowed."""
@@ -572,7 +580,7 @@ class Reference:
         until = retry_at if retry_at > self.now else self.now + wait
         self.closed[pool] = self.closing(kind, tries, since, until=until, person=False)
         if kind == "limit" and until - since > self.limits["max_wait"]:
-            self.stopped = self.stopped or "limit"
+            self.stop_at_limit("wait")
 
     def give_to_a_person(self, agent: dict[str, Any], kind: str, since: float) -> None:
         """The backend is closed until a person resumes; its agents pause."""
@@ -625,7 +633,7 @@ class Reference:
             self.stopped = kind
 
     def resume(self, *, at_once: bool = False, fresh: bool = False) -> None:
-        self.stopped = self.ended = ""
+        self.stopped = self.stopped_at = self.ended = ""
         self.closed = {pool: closed for pool, closed in self.closed.items() if not closed["person"]}
         for closed in self.closed.values():
             if at_once and closed["until"]:
@@ -638,7 +646,7 @@ class Reference:
         self.stop_at_limit()
         limits = [closed["until"] - self.now for closed in self.closed.values() if closed["kind"] == "limit"]
         if not at_once and any(wait > self.limits["max_wait"] for wait in limits):
-            self.stopped = self.stopped or "limit"
+            self.stop_at_limit("wait")
 
     def retry(self, agent: dict[str, Any]) -> None:
         agent.update(failures=0, reminders=0, freshened=False, reminded=False, failed_for="", given_up=False)
@@ -662,8 +670,8 @@ class Reference:
             self.tools += given["allowed_tools"]
             known = ("budget", "max_iterations", "max_turns")
             self.limits.update({key: given[key] for key in known if given[key] is not None})
-            if self.reached() and not self.ended:
-                self.stopped = self.stopped or "limit"
+            if not self.ended:
+                self.stop_at_limit()
             return True
         if kind == "answer":
             asking = [agent for agent in self.agents.values() if agent["status"] == "asking"]
@@ -689,6 +697,6 @@ class Reference:
         else:
             if agent["status"] == "failed":
                 return False
-            self.agent_failed(agent, given["text"])
+            self.agent_failed(agent, "given up")
             agent["given_up"] = True
         return True

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pace import mostly_slow
-from raymond.machine.events import AgentFailed, AgentPaused, StepFailed, StepRefused, StepStarted
+from raymond.machine.events import AgentFailed, AgentPaused, RunStopped, StepFailed, StepRefused, StepStarted
 from raymond.system import programs
 from running import Ran, Room, until
 
@@ -253,7 +253,7 @@ def test_a_login_that_is_missing_pauses_the_run_until_somebody_has_logged_in(roo
     words += " (start `claude` once and log in, or set ANTHROPIC_API_KEY)"
     ran = room.command(FLOW)
     [paused] = ran.all(AgentPaused)
-    assert (ran.code, paused.reason) == (5, words)
+    assert (ran.code, paused) == (5, AgentPaused(agent="main", kind="auth", reason=words, backend="claude"))
     assert said(ran) == [
         f"main step 2 failed (auth): {words}",
         f"claude closed (auth): {words}",
@@ -324,8 +324,8 @@ def test_a_conversation_that_is_gone_is_named_and_can_be_done_without(room: Room
     ran = room.resume()
     base = ran.all(StepStarted)[0].session
     folder = Path(room.environment["HOME"], ".claude", "projects")
-    way_out = "raymond resume r --fresh goes on without it"
-    assert failure(ran) == (1, "session", f"the conversation {base} is gone from {folder}; {way_out}")
+    assert failure(ran) == (1, "session", f"the conversation {base} is gone from {folder}")
+    assert ran.lines[-1] == "next:   raymond resume r --fresh"
     assert len(ran.all(StepFailed)) == 2
     # Without a word it is looked for again, and is not there.
     assert room.resume().code == 1
@@ -378,8 +378,8 @@ def test_a_tag_that_only_another_state_may_use_is_refused_with_those_that_are_al
     first, second, _ = ran.all(StepStarted)
     assert (second.step, second.turn, second.base) == (1, 2, first.session)
     assert ran.transcript()[1]["sent"] == (
-        f"Your reply could not be used: {reason}\n"
-        "Nothing else is asked: end your reply with exactly one of these.\n"
+        f"I could not act on your reply: {reason}\n"
+        "Do not repeat the work. Reply again and end with exactly one of:\n"
         "<goto>NEXT.md</goto>"
     )
 
@@ -414,11 +414,8 @@ def test_a_reset_beyond_all_calendars_is_one_that_nobody_knows(room: Room) -> No
     claude(room, f"{limit}\nfail('usage_limit_reached', 'used up', api_error_status=429)")
     room.environment["RAYMOND_MAX_WAIT"] = "0s"
     ran = room.command(ONCE)
-    assert ran.run.stopped
-    assert (ran.code, ran.run.stopped.reason) == (
-        4,
-        "claude is closed by its usage limit for 15m, longer than max_wait (0s)",
-    )
+    stopped = RunStopped(kind="limit", limit="wait", amount=0.0, backend="claude", wait=900.0)
+    assert (ran.code, ran.run.stopped) == (4, stopped)
     again = room.resume()
     assert again.run.stopped
     assert (again.code, again.run.stopped.kind) == (4, "limit"), "nor does a resume wait for it"
@@ -453,3 +450,58 @@ def test_a_turn_that_had_to_be_killed_counts_what_it_said(room: Room) -> None:
         live.wait()
     ran = Ran(room, "r", 0, "", "")
     assert (ran.run.cost, ran.result) == (0.25, "said"), "its reply is in the journal"
+
+
+# --- a backend of somebody else's that reports what does not exist
+
+GREMLINS = """\
+from raymond.backends import Setup, Trouble
+from raymond.backends.command import CommandBackend
+from raymond.machine.inputs import Spending
+
+ENDS_EARLY = {early}
+
+
+class Reader:
+    tool = ""
+    ending = None
+
+    def feed(self, line):
+        if ENDS_EARLY:
+            self.ending = self.close(None, "")
+        return []
+
+    def close(self, exit_code, errors):
+        return Trouble(kind="gremlins", error="they ate it", retry_after=60.0, spent=self.spent())
+
+    def spent(self):
+        return Spending(cost=0.5)
+
+
+class Gremlins(CommandBackend):
+    def reader(self, turn):
+        return Reader()
+
+
+def make(setup):
+    return Gremlins(Setup(name=setup.name, options={{"command": ["/bin/sh", "-c", "echo hm"]}}))
+"""
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["while it reads", "when the program is gone"])
+def test_a_failure_class_that_does_not_exist_is_a_crash_that_names_it(room: Room, early: bool) -> None:
+    """A journal with an unknown class in it could not be read again."""
+    packages = room.path.parent / "packages"
+    about = packages / "gremlins-1.0.dist-info"
+    about.mkdir(parents=True)
+    (packages / "gremlins.py").write_text(GREMLINS.format(early=early))
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gremlins\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[raymond.backends]\ngremlins = gremlins:make\n")
+    room.environment["PYTHONPATH"] = str(packages)
+    ran = room.command(ONCE, "--backend", "gremlins")
+    error = "its backend reports a failure class that does not exist, `gremlins`: they ate it"
+    assert failure(ran) == (1, "crash", error)
+    [failed] = ran.all(StepFailed)
+    assert (failed.kind, failed.cost, failed.charged) == ("crash", 0.5, True)
+    again = room.resume()
+    assert (again.code, [event.kind for event in again.all(StepFailed)]) == (1, ["crash", "crash"]), "it can be resumed"

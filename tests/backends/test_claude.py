@@ -15,6 +15,7 @@ from raymond.machine import rights
 from raymond.machine.events import RunStarted
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import UNKNOWN_TURN
+from raymond.machine.rights import Rights
 
 RECORDINGS = Path(__file__).parents[1] / "e2e" / "recordings"
 SESSION = "11111111-1111-5111-8111-111111111111"
@@ -104,31 +105,31 @@ def test_only_root_who_skips_permissions_says_it_is_a_sandbox(
 # --- rights
 
 
-def start(**given: Any) -> RunStarted:
-    return RunStarted(workflow_id="r", key="", name="", scope_dir="", source="", entry="", cwd="", **given)
+def narrowed(policy: Policy, **given: Any) -> Rights:
+    """The rights of a turn in a run that a person started with `given`."""
+    start = RunStarted(workflow_id="r", key="", name="", scope_dir="", source="", entry="", cwd="", **given)
+    return rights.narrow(rights.rights_of(start), policy)
 
 
 def test_without_a_word_edits_are_accepted_and_nothing_else() -> None:
-    assert rights.of(start(), Policy()) == rights.Rights("acceptEdits", (), (), False)
+    assert narrowed(Policy()) == Rights("acceptEdits", (), (), False)
 
 
 def test_a_state_narrows_what_the_person_gave() -> None:
-    given = start(allowed_tools=["Bash(ls:*)", "WebFetch"], permission_mode="acceptEdits")
+    given = {"allowed_tools": ["Bash(ls:*)", "WebFetch"], "permission_mode": "acceptEdits"}
     policy = Policy(permission_mode="plan", allowed_tools=("WebFetch",), disallowed_tools=("Bash",))
-    assert rights.of(given, policy) == rights.Rights("plan", ("WebFetch",), ("Bash",), False)
+    assert narrowed(policy, **given) == Rights("plan", ("WebFetch",), ("Bash",), False)
 
 
 def test_the_command_of_the_gate_is_allowed() -> None:
     policy = Policy(gate=("make test", "make lint"))
-    assert rights.of(start(allowed_tools=["Bash(make test:*)"]), policy).allowed == (
-        "Bash(make test:*)",
-        "Bash(make lint:*)",
-    )
+    allowed = narrowed(policy, allowed_tools=["Bash(make test:*)"]).allowed
+    assert allowed == ("Bash(make test:*)", "Bash(make lint:*)")
 
 
 def test_skipped_permissions_hold_but_where_a_state_is_narrower() -> None:
-    assert rights.of(start(skip_permissions=True), Policy()).skip
-    assert not rights.of(start(skip_permissions=True), Policy(permission_mode="default")).skip
+    assert narrowed(Policy(), skip_permissions=True).skip
+    assert not narrowed(Policy(permission_mode="default"), skip_permissions=True).skip
 
 
 # --- what its output means

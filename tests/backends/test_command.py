@@ -282,7 +282,7 @@ def test_a_reminder_repeats_the_prompt_to_a_program_that_remembers_nothing(room:
     ran = run(room, {"START.md": "---\nallowed_transitions: [{tag: result}]\n---\nDo it."})
     first, second = noted(room, "prompts")
     assert (ran.code, first, len(ran.all(StepRefused))) == (0, "Do it.", 1)
-    assert second.startswith("Do it.\n\nYour reply could not be used: ")
+    assert second.startswith("Do it.\n\nI could not act on your reply: ")
 
 
 @pytest.mark.parametrize("more", ["resume = ['my-agent', '{session}']", "branch = ['my-agent', '{session}', '{new}']"])
@@ -292,7 +292,7 @@ def test_a_reminder_is_short_for_a_program_that_remembers(room: Room, more: str)
     ran = run(room, {"START.md": "---\nallowed_transitions: [{tag: result}]\n---\nDo it."})
     first, second = noted(room, "prompts")
     assert (ran.code, first) == (0, "Do it.")
-    assert second.startswith("Your reply could not be used: ")
+    assert second.startswith("I could not act on your reply: ")
 
 
 # --- calls
@@ -438,7 +438,7 @@ def test_half_an_answer_in_the_spool_is_no_answer(room: Room) -> None:
     ran = room.resume()
     assert (ran.code, ran.out, ran.run.cost) == (0, "whole\n", 0.5)
     assert (len(noted(room, "args")), len(ran.all(StepInterrupted))) == (2, 1)
-    assert noted(room, "prompts")[1].startswith("(Your last attempt at this was interrupted.")
+    assert noted(room, "prompts")[1].startswith("(Your last attempt was interrupted.")
 
 
 # --- wrong tables

@@ -13,6 +13,7 @@ from raymond.machine.events import (
     AgentPaused,
     BackendClosed,
     BackendOpened,
+    RunStopped,
     StepFailed,
     StepRefused,
     StepStarted,
@@ -309,7 +310,8 @@ def test_a_login_or_a_payment_pauses_the_agent_and_ends_with_5(
 ) -> None:
     ran = run(f"START.md: [[{{fail: {kind}, error: please log in}}, <result>after</result>]]")
     assert ran.code == 5
-    assert [event.reason for event in ran.all(AgentPaused)] == ["please log in"]
+    [paused] = ran.all(AgentPaused)
+    assert (paused.agent, paused.kind, paused.reason, paused.backend) == ("main", kind, "please log in", backend)
     assert f"{backend} closed ({kind}): please log in" in ran.lines
     again = room.again()
     assert (again.code, again.result) == (0, "after"), "resume tries it again"
@@ -345,6 +347,9 @@ def test_while_a_backend_is_closed_scripts_go_on(run: Callable[..., Ran]) -> Non
 def test_a_limit_longer_than_a_day_stops_the_run_with_4(run: Callable[..., Ran], backend: str) -> None:
     ran = run("START.md: {fail: limit, retry_after: 2d, error: weekly limit}")
     assert ran.code == 4
+    [stopped] = ran.all(RunStopped)
+    assert (stopped.limit, stopped.backend, stopped.amount) == ("wait", backend, 86400.0)
+    assert 2 * 86400.0 - 60 < stopped.wait <= 2 * 86400.0
     assert f"run stops: {backend} is closed by its usage limit for 2d, longer than max_wait (1d)" in ran.lines
 
 

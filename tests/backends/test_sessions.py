@@ -214,13 +214,13 @@ def test_a_reminder_continues_the_conversation_says_what_was_wrong_and_does_not_
     prompts = seen(ran, third)
     assert prompts[:2] == ["START", "NEXT"]
     assert prompts[2] == (
-        "Your reply could not be used: the output has no transition\n"
+        "I could not act on your reply: the output has no transition\n"
         "end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>\n"
-        "Nothing else is asked: end your reply with exactly one of these.\n"
+        "Do not repeat the work. Reply again and end with exactly one of:\n"
         "<goto>STATE</goto>\n<result>your result</result>\nwhere STATE is one of: NEXT.md, START.md"
     )
     assert prompts[3].startswith(
-        "Your reply could not be used: there is no state `NOWHERE`\nthe states are: NEXT.md, START.md\n"
+        "I could not act on your reply: there is no state `NOWHERE`\nthe states are: NEXT.md, START.md\n"
     )
     assert "prompt NEXT" not in prompts[2] + prompts[3]
 
@@ -237,9 +237,9 @@ def test_a_reminder_lists_what_the_policy_allows(room: Room) -> None:
     )
     assert ran.result == "good"
     assert ran.transcript()[1]["sent"] == (
-        "Your reply could not be used: `<goto>BAD</goto>` is not allowed here; "
+        "I could not act on your reply: `<goto>BAD</goto>` is not allowed here; "
         "allowed: `<goto>GOOD.sh</goto>`, `<result>...</result>`\n"
-        "Nothing else is asked: end your reply with exactly one of these.\n"
+        "Do not repeat the work. Reply again and end with exactly one of:\n"
         "<goto>GOOD.sh</goto>\n<result>...</result>"
     )
 
@@ -279,7 +279,7 @@ def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(run: Callable[.
     ran = run({"START": '[["no tag", {fail: crash}, "<result></result>"]]'})
     prompts = seen(ran, ran.sessions("main", "START.md")[-1])
     assert prompts[0] == "START"
-    assert prompts[1].startswith(f"{INTERRUPTED}\n\nYour reply could not be used: the output has no transition\n")
+    assert prompts[1].startswith(f"{INTERRUPTED}\n\nI could not act on your reply: the output has no transition\n")
     assert len(prompts) == 2
 
 
@@ -296,7 +296,7 @@ def test_a_turn_cut_off_by_a_second_ctrl_c_is_told_so_and_branches_from_before(r
         live.sees("main START.md -> NEXT.md (goto)")
         until(lambda: os.path.exists(room.project.path("spool", "r", "2.1", "pid")), "the turn")
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         live.signal(signal.SIGINT)
         ran = live.wait()
     assert ran.code == 130

@@ -334,9 +334,9 @@ def test_no_turns_at_all_make_no_sense(room: Room) -> None:
 
 def test_tools_that_are_allowed_later_stand_beside_those_of_the_start(room: Room) -> None:
     ran = room.command(LOSES, "--allow-tool", "Read")
-    assert ran.run.allowed_tools == ["Read"]
+    assert ran.run.rights.allowed == ("Read",)
     again = room.resume("--allow-tool", "WebFetch", "--allow-tool", "Bash(make:*)")
-    assert (again.code, again.run.allowed_tools) == (0, ["Read", "WebFetch", "Bash(make:*)"])
+    assert (again.code, again.run.rights.allowed) == (0, ("Read", "WebFetch", "Bash(make:*)"))
     assert again.all(LimitsChanged)[-1].allowed_tools == ["WebFetch", "Bash(make:*)"]
 
 

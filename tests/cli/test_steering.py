@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from crash import record
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -22,6 +23,7 @@ from raymond.machine.events import (
     StepStarted,
     WorkflowChanged,
 )
+from raymond.machine.limits import Limits
 from raymond.store import journal
 from running import GO, Ran, Room, alive, until
 
@@ -85,16 +87,16 @@ def ended(room: Room, id: str = "r") -> Ran:
 def test_all_takes_up_what_was_interrupted_and_nothing_else(room: Room) -> None:
     for id in ("killed1", "killed2"):
         kill(background(room, HELD, f"started.{id}", id))
-    with room.start("run", room.flow(HELD), "--id", "parked") as live:
-        until(lambda: (room.path / "started.parked").exists(), "the script")
+    with room.start("run", room.flow(HELD), "--id", "paused") as live:
+        until(lambda: (room.path / "started.paused").exists(), "the script")
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         live.signal(signal.SIGINT)
-        assert live.wait("parked").code == 130
+        assert live.wait("paused").code == 130
     room.drive(ASKS, id="asking")
     room.drive(DONE, id="done")
     driver = background(room, HELD, "started.driven", "driven")
-    others = {id: bytes_of(room, id) for id in ("parked", "asking", "done")}
+    others = {id: bytes_of(room, id) for id in ("paused", "asking", "done")}
     before = {id: bytes_of(room, id) for id in ("killed1", "killed2")}
     assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "killed1\nkilled2\n", "")
     assert {id: bytes_of(room, id) for id in before} == before
@@ -112,6 +114,21 @@ def test_all_takes_up_what_was_ended_with_the_machine(room: Room) -> None:
     os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
     room.nothing_runs()
     assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "r\n", "")
+
+
+def test_all_leaves_alone_what_was_ended_by_a_signal_that_nobody_can_tell(room: Room) -> None:
+    """Earlier releases wrote a sentence instead of the number: it may have been Ctrl-C, which a person means."""
+    os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
+    room.nothing_runs()
+    path = Path(room.project.journal("r"))
+    told_now, told_then = b'"kind":"signal","signal":15', b'"kind":"signal","reason":"stopped by SIGTERM"'
+    written = [record.bare(line) for line in path.read_bytes().splitlines()]
+    assert sum(told_now in line for line in written) == 1
+    path.write_bytes(b"".join(record.line(line.replace(told_now, told_then)) for line in written))
+    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "", "")
+    assert room.raymond("status", "r").stdout.startswith("r: paused (stopped by SIGTERM), ")
+    room.go()
+    assert room.resume().result == "done"
 
 
 def test_all_goes_on_after_a_run_that_cannot_be_read(room: Room) -> None:
@@ -331,7 +348,8 @@ def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
         f"taken by process {pid}, which drives r\n",
     )
     until(
-        lambda: (run := ran(room).run).budget == 7 and run.max_iterations == 50 and run.max_time == 7200, "the limits"
+        lambda: ran(room).run.limits == Limits(7.0, 50, 0, 7200.0),
+        "the limits",
     )
 
 

@@ -158,7 +158,7 @@ def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(
         "said: no tag\n"
         f"turn: 1\nattempt: 1\ntime: TIME\nsession: {first}\nbase:\ncost: 0.0\n"
     )
-    assert finished.startswith("finished $0.25\nsent:\n  Your reply could not be used: the output has no transition\n")
+    assert finished.startswith("finished $0.25\nsent:\n  I could not act on your reply: the output has no transition\n")
     assert finished.endswith(
         "tools: Read x.py\n"
         "said:\n"

@@ -46,7 +46,7 @@ def test_a_run_is_begun_and_not_driven_by_start() -> None:
     assert handle.id == "r"
     assert isinstance(next(handle.events()), RunStarted)
     assert handle.read().steps == 0
-    assert (handle.read().budget, handle.status(), handle.result) == (3, "interrupted", None)
+    assert (handle.read().limits.budget, handle.status(), handle.result) == (3, "interrupted", None)
 
 
 @pytest.mark.usefixtures("here")
@@ -136,8 +136,8 @@ def test_options_that_are_not_said_come_from_the_settings(monkeypatch: pytest.Mo
     monkeypatch.setenv("RAYMOND_MAX_ITERATIONS", "7")
     monkeypatch.setenv("RAYMOND_BUDGET", "4")
     started = raymond.start(flow(ASKS), raymond.Options(budget=0)).read()
-    assert (started.max_iterations, started.budget) == (7, 0)
-    assert raymond.start("flow").read().budget == 4
+    assert (started.limits.iterations, started.limits.budget) == (7, 0)
+    assert raymond.start("flow").read().limits.budget == 4
 
 
 @pytest.mark.usefixtures("here")

@@ -40,8 +40,9 @@ def account(decisions: list[Decision]) -> dict[str, object]:
     run = Run()
     steps = []
     for decision in decisions:
-        touched = apply(run, decision)
-        steps.append({name: _stands(run, name) for name in dict.fromkeys(touched)})
+        apply(run, decision)
+        touched = dict.fromkeys(event.agent for event in decision.events if hasattr(event, "agent"))
+        steps.append({name: _stands(run, name) for name in touched})
     ended = {name: list(outcome) for name, outcome in runs.outcomes(run).items()}
     return {
         "status": run_status(run),

@@ -107,7 +107,7 @@ def test_every_turn_of_the_recorded_run_sees_what_it_should(recorded: Recorded) 
         ("WORKER.md", 1): ["You"],
         ("GATHER.md", 3): ["Say", "The"],
         ("VERDICT.md", 5): [*caller, "You"],
-        ("JUDGE.md", 6): [*caller, "The", "Your", "Your"],  # and two reminders
+        ("JUDGE.md", 6): [*caller, "The", "I", "I"],  # and two reminders
         ("OUTER.md", 7): ["You"],
         ("INNER.md", 8): ["You", "Two"],
         ("LOOP.md", 11): ["Visit"],

@@ -5,11 +5,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from crash import record, runs
 from crash.record import JOURNALS
 from raymond import cli
+from raymond.machine.events import Decision
 from raymond.store import journal
 from raymond.store.project import Project
 
@@ -72,7 +74,7 @@ def test_a_kept_journal_folds_to_the_same_for_ever(path: Path, tmp_path: Path) -
 def test_what_a_kept_journal_could_not_say_yet_has_its_default(path: Path, tmp_path: Path) -> None:
     project, _ = place(tmp_path, path.read_bytes())
     run = journal.read(project, "rich").run
-    assert (run.max_time, run.start.timeout, run.start.notify) == (0.0, 0.0, [])
+    assert (run.limits.time, run.start.timeout, run.start.notify) == (0.0, 0.0, [])
     assert (run.start.permission_mode, run.start.allowed_tools, run.start.skip_permissions) == ("", [], False)
     assert run.driven_until == run.now, "also how long it was driven is known"
 
@@ -83,13 +85,36 @@ def test_there_is_a_kept_journal() -> None:
 
 @pytest.mark.parametrize("path", sorted(JOURNALS.glob("*-events.json")), ids=lambda path: path.stem)
 def test_an_event_that_was_ever_written_keeps_its_fields_and_their_defaults(path: Path) -> None:
-    """What has its default is left out of a line: another default would change the past."""
+    """What has its default is left out of a line: another default would change the past.
+
+    A field that was required stands in every line that was ever written, so it may get a default.
+    """
     now = json.loads(json.dumps(record.vocabulary()))
     for event, fields in json.loads(path.read_text("utf-8")).items():
         assert event in now
-        assert {name: now[event].get(name) for name in fields} == fields, event
+        assert fields.keys() <= now[event].keys(), event
+        defaults = {name: value for name, value in fields.items() if value != "required"}
+        assert {name: now[event][name] for name in defaults} == defaults, event
         added = now[event].keys() - fields.keys()
         assert not [name for name in added if now[event][name] == "required"], f"{event}: a new field needs a default"
+
+
+FAILURES = "limit overload auth billing silent crash context refusal unreadable script time setup session cap".split()
+WRITTEN = {
+    '{"type":"RunStopped","kind":"VALUE","reason":"r"}': ["parked", "stop", "signal", "limit"],
+    '{"type":"RunEnded","status":"VALUE"}': ["completed", "failed"],
+    '{"type":"StepFailed","agent":"main","step":1,"kind":"VALUE","error":"e"}': FAILURES,
+    '{"type":"AgentFailed","agent":"main","kind":"VALUE","error":"e"}': [*FAILURES, "visits", "given up"],
+    '{"type":"BackendClosed","backend":"claude","kind":"VALUE","error":"e"}': ["limit", "overload", "auth", "billing"],
+}
+"""What release 0.1 could write where only certain values are read."""
+
+
+@pytest.mark.parametrize(("event", "value"), [(event, value) for event in WRITTEN for value in WRITTEN[event]])
+def test_a_value_that_was_ever_written_is_still_read(event: str, value: str) -> None:
+    line = f'{{"seq":1,"time":0.0,"events":[{event.replace("VALUE", value)}]}}'
+    [read] = msgspec.json.decode(line, type=Decision).events
+    assert value in (getattr(read, "kind", ""), getattr(read, "status", ""))
 
 
 # --- newer

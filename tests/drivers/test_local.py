@@ -64,13 +64,13 @@ def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room: Room
         held(room, live)
         live.signal(signal.SIGINT)
         live.sees(
-            "parked: nothing new starts; 1 running step to finish: main\n"
-            "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume\n"
+            "pausing after 1 running step (main); no new steps will start\n"
+            "press Ctrl-C again to stop now: unfinished steps will rerun, and cost again, when you resume\n"
         )
         assert live.process.poll() is None
         room.go()
         ran = live.wait()
-    assert ran.code == 130
+    assert (ran.code, ran.all(RunStopped)) == (130, [RunStopped(kind="paused")])
     assert ran_steps(room) == ["START.sh 1"]
     assert ran.out == ""
     assert ran.lines[-5].startswith("paused: r after ")
@@ -87,7 +87,7 @@ def test_after_one_ctrl_c_a_resume_goes_on_with_the_next_step(room: Room) -> Non
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         room.go()
         live.wait()
     ran = room.resume()
@@ -100,7 +100,7 @@ def test_a_second_ctrl_c_stops_at_once_and_the_step_runs_again_on_resume(room: R
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         live.signal(signal.SIGINT)
         ran = live.wait()
         assert ran.code == 130
@@ -119,7 +119,7 @@ def test_sigterm_and_sighup_stop_at_once(room: Room, number: signal.Signals, cod
         live.signal(number)
         ran = live.wait()
         room.nothing_runs()
-    assert ran.code == code
+    assert (ran.code, ran.all(RunStopped)) == (code, [RunStopped(kind="signal", signal=number)])
     assert ran.lines[-4] == f"why:    stopped by {signal.Signals(number).name}"
     assert ran.lines[-5].startswith("paused: r after ")
     room.go()
@@ -165,7 +165,7 @@ def test_a_ctrl_c_of_the_terminal_reaches_raymond_but_not_its_scripts(room: Room
         held(room, live)
         assert os.getpgid(int((room.path / "pid").read_text())) != os.getpgid(live.pid)
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         room.go()
         live.wait()
     assert not (room.path / "hit").exists()
@@ -190,7 +190,7 @@ def test_a_run_that_ends_with_the_step_ctrl_c_waited_for_is_done(room: Room) -> 
     with room.start("run", room.flow({"START.sh": script}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         room.go()
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "all there is\n")
@@ -203,10 +203,10 @@ def test_ctrl_c_while_everybody_sleeps_ends_at_once(room: Room) -> None:
         live.signal(signal.SIGINT)
         ran = live.wait()
     assert ran.code == 130
-    assert "parked: nothing is running" in ran.lines
+    assert "paused: nothing is running" in ran.lines
 
 
-def test_parked_names_five_of_the_agents_it_waits_for(room: Room) -> None:
+def test_a_run_that_pauses_names_five_of_the_agents_it_waits_for(room: Room) -> None:
     files = {
         "START.sh": 'for n in 1 2 3 4 5 6 7; do echo "<fork>WORK</fork>"; done; echo "<wait>END</wait>"',
         "WORK.sh": HELD,
@@ -216,8 +216,8 @@ def test_parked_names_five_of_the_agents_it_waits_for(room: Room) -> None:
         held(room, live, 7)
         live.signal(signal.SIGINT)
         live.sees(
-            "parked: nothing new starts; 7 running steps to finish: "
-            "main_work1, main_work2, main_work3, main_work4, main_work5 and 2 more\n"
+            "pausing after 7 running steps "
+            "(main_work1, main_work2, main_work3, main_work4, main_work5 and 2 more); no new steps will start\n"
         )
         room.go()
         assert live.wait().code == 130
@@ -227,7 +227,7 @@ def test_a_script_that_ignores_sigterm_is_killed_by_the_second_ctrl_c(room: Room
     with room.start("run", room.flow({"START.sh": f"trap '' TERM; {HELD}", "END.sh": END}), "--id", "r") as live:
         held(room, live)
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         live.signal(signal.SIGINT)
         assert live.wait().code == 130
         room.nothing_runs()
@@ -243,7 +243,7 @@ def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room: Room, backend:
     with room.start("run", room.flow(files), "--id", "r", "--backend", backend) as live:
         live.sees("main * Read")
         live.signal(signal.SIGINT)
-        live.sees("parked: nothing new starts; 1 running step to finish: main\n")
+        live.sees("pausing after 1 running step (main); no new steps will start\n")
         ran = live.wait()
     assert ran.code == 130
     assert (ran.run.cost, ran.run.agents["main"].state) == (0.1, "END.md")
@@ -256,7 +256,7 @@ def test_a_second_ctrl_c_cuts_a_turn_off(room: Room, backend: str) -> None:
     with room.start("run", room.flow(files), "--id", "r", "--backend", backend) as live:
         live.sees("main * Read")
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         live.signal(signal.SIGINT)
         ran = live.wait()
         room.nothing_runs()
@@ -441,10 +441,10 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -
         done = room.raymond("stop", "r")
         assert (done.returncode, done.stdout) == (0, "")
         assert done.stderr == f"taken by process {live.pid}, which drives r\n"
-        live.sees("run stops: stop was asked for")
+        live.sees("run stops: stopped on request")
         room.go()
         ran = live.wait()
-    assert ran.code == 3
+    assert (ran.code, ran.all(RunStopped)) == (3, [RunStopped(kind="stop")])
     assert ran.lines[-5].startswith("stopped: r after ")
     assert ran_steps(room) == ["START.sh 1"]
     assert room.resume().out == "end\n"
@@ -456,7 +456,8 @@ def test_stop_now_ends_the_running_step(room: Room) -> None:
         assert room.raymond("stop", "r", "--now").returncode == 0
         ran = live.wait()
         room.nothing_runs()
-    assert ran.code == 3
+    assert (ran.code, ran.all(RunStopped)) == (3, [RunStopped(kind="stop", at_once=True)])
+    assert ran.lines[-4] == "why:    stopped at once on request"
     assert len(ran.all(StepInterrupted)) == 1
     room.go()
     assert room.resume().out == "end\n"
@@ -592,10 +593,10 @@ def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(roo
     assert room.resume().code == 4
     ran = room.resume("--max-time", "300ms")
     assert (ran.code, ran.lines[-4]) == (4, "why:    max_time (300ms) is over")
-    assert [event.reason for event in ran.all(RunStopped)] == [
-        "max_time (200ms) is over",
-        "max_time (200ms) is over",
-        "max_time (300ms) is over",
+    assert ran.all(RunStopped) == [
+        RunStopped(kind="limit", limit="time", amount=0.2),
+        RunStopped(kind="limit", limit="time", amount=0.2),
+        RunStopped(kind="limit", limit="time", amount=0.3),
     ]
     room.raymond("resume", "r", "--agent", "main", "--goto", "END", "--max-time", "1h")
     assert ran.result == "end"

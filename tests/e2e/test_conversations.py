@@ -178,9 +178,9 @@ def test_what_tools_gave_back_is_remembered_too(desk: Callable[..., Desk]) -> No
 
 
 REMINDER = (
-    "Your reply could not be used: the output has no transition\n"
+    "I could not act on your reply: the output has no transition\n"
     "end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>\n"
-    "Nothing else is asked: end your reply with exactly one of these.\n"
+    "Do not repeat the work. Reply again and end with exactly one of:\n"
     "<goto>STATE</goto>\n<result>your result</result>\nwhere STATE is one of: NEXT.md, START.md"
 )
 
@@ -190,7 +190,7 @@ def test_a_reminder_continues_the_conversation_and_does_not_send_the_prompt_agai
         {
             "prompt START": Text("<goto>NEXT</goto>"),
             "prompt NEXT": Text("I am done."),
-            "could not be used": Text("<result>tagged</result>"),
+            "could not act on": Text("<result>tagged</result>"),
         }
     )
     ran = room.claude({"START.md": "prompt START", "NEXT.md": "prompt NEXT"})

@@ -101,10 +101,8 @@ def test_a_usage_limit_longer_than_max_wait_stops_the_run(desk: Callable[..., De
     ran = room.claude(PROMPT)
     assert ran.code == 4
     (stopped,) = ran.all(RunStopped)
-    assert (stopped.kind, stopped.reason) == (
-        "limit",
-        "claude is closed by its usage limit for 1d 3h, longer than max_wait (1d)",
-    )
+    assert (stopped.kind, stopped.limit, stopped.amount, stopped.backend) == ("limit", "wait", 86400.0, "claude")
+    assert "why:    claude is closed by its usage limit for 1d 3h, longer than max_wait (1d)" in ran.lines
 
 
 @pytest.mark.parametrize("words", ["API Error: 429", "You've hit your limit · resets 5pm (UTC)"])
@@ -197,7 +195,8 @@ def test_who_is_not_let_in_is_told_and_resume_tries_again(
     assert ran.code == 5
     assert failures(ran) == [(kind, False)]
     assert [(event.kind, event.until) for event in ran.all(BackendClosed)] == [(kind, 0.0)]
-    assert [event.reason for event in ran.all(AgentPaused)] == [error]
+    [paused] = ran.all(AgentPaused)
+    assert (paused.agent, paused.kind, paused.reason, paused.backend) == ("main", kind, error, "claude")
     assert f"why:    claude is closed: {error}" in ran.lines
     again = room.resume()
     assert (again.code, again.out) == (0, "fine\n")

@@ -10,7 +10,7 @@ from e2e.conftest import Desk
 from e2e.model import MISSING, Answer, Mute, Request, Text, Tool, Usage, program
 from raymond.machine.events import LimitsChanged, RunStopped, StepEnded, StepFailed, StepInterrupted, StepRefused
 from raymond.machine.prices import UNKNOWN_TURN
-from raymond.machine.prompts import GO_ON, INTERRUPTED
+from raymond.machine.prompts import CAPPED, INTERRUPTED
 from running import Ran
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]
@@ -45,9 +45,7 @@ def test_a_turn_that_reaches_its_share_goes_on_in_its_conversation_and_a_higher_
     }
     stopped = room.claude(files, "--budget", "1")
     assert stopped.code == 4
-    assert [(event.kind, event.reason) for event in stopped.all(RunStopped)] == [
-        ("limit", "the budget of $1.00 is spent")
-    ]
+    assert stopped.all(RunStopped) == [RunStopped(kind="limit", limit="budget", amount=1.0)]
     assert "main_dear2 reached its share of the budget $0.60 total $0.60" in stopped.lines
     assert stopped.lines[-1] == "next:   raymond resume r --budget MORE"
     ran = room.resume("--budget", "20")
@@ -63,9 +61,9 @@ def test_a_turn_that_reaches_its_share_goes_on_in_its_conversation_and_a_higher_
     assert [line for line in said if line != FILLER] == [
         ("user", "prompt DEAR"),
         ("assistant", "first"),
-        ("user", GO_ON),
+        ("user", CAPPED),
         ("assistant", "second"),
-        ("user", GO_ON),
+        ("user", CAPPED),
     ]
 
 
@@ -85,7 +83,7 @@ def greedy(request: Request) -> Answer:
 def within_the_budget(room: Desk, ran: Ran) -> None:
     """Every question to the model was paid for and counted once; no turn passed its cap by more than one of them."""
     assert ran.code == 4
-    assert [event.reason for event in ran.all(RunStopped)] == ["the budget of $1.00 is spent"]
+    assert ran.all(RunStopped) == [RunStopped(kind="limit", limit="budget", amount=1.0)]
     assert ran.run.cost == pytest.approx(CALL * len(room.server.requests))
     caps = {turn.session: turn.cap for turn in room.turns()}
     asked = Counter(request.session for request in room.server.requests)

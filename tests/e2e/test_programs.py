@@ -42,7 +42,7 @@ FILES = {
     "END.md": "prompt END.",
 }
 REPLIES = {
-    "could not be used": "<result>sub</result>",
+    "could not act on": "<result>sub</result>",
     "prompt START.": "<goto>CHECK</goto>",
     "prompt SUB.": "I forgot to say where.",
     "prompt AFTER. sub": '<fork input="a">WORK</fork><fork input="b">WORK</fork><wait>END</wait>',
@@ -150,7 +150,7 @@ def test_codex_branches_and_its_tokens_are_priced(coder: Callable[[Script], Code
     same(ran)
     started = ["prompt START.", "<goto>CHECK</goto>"]
     assert room.saw("prompt SUB.") == [*started, "prompt SUB."]
-    assert room.saw("Your reply could not be used")[:4] == [*started, "prompt SUB.", "I forgot to say where."]
+    assert room.saw("I could not act on your reply")[:4] == [*started, "prompt SUB.", "I forgot to say where."]
     assert room.saw("prompt AFTER.") == [*started, "prompt AFTER. sub"]
     assert room.saw("prompt WORK. a") == ["prompt WORK. a"]
     assert room.saw("prompt END.") == [*started, "prompt AFTER. sub", REPLIES["prompt AFTER. sub"], "prompt END."]

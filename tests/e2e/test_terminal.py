@@ -88,9 +88,9 @@ def left(room: Desk) -> Ran:
     return Ran(room, "r", 0, "", "")
 
 
-PARKED = (
-    r"parked: nothing new starts; 1 running step to finish: main\s+"
-    r"Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
+PAUSING = (
+    r"pausing after 1 running step \(main\); no new steps will start\s+"
+    r"press Ctrl-C again to stop now: unfinished steps will rerun, and cost again, when you resume"
 )
 
 
@@ -100,13 +100,13 @@ def test_ctrl_c_once_waits_for_the_turn_and_says_so(desk: Callable[..., Desk]) -
     with terminal(room, *room.begin(FILES)) as pane:
         mute.gate.meet()
         pane.press("C-c")
-        pane.sees(PARKED)
+        pane.sees(PAUSING)
         assert room.processes(), "the turn goes on"
         mute.gate.open()
         assert pane.code() == 130
         room.nothing_runs()
     ran = left(room)
-    assert [event.kind for event in ran.all(RunStopped)] == ["parked"]
+    assert ran.all(RunStopped) == [RunStopped(kind="paused")]
     assert not ran.all(StepInterrupted)
     assert ran.run.agents["main"].state == "NEXT.md"
     assert len(room.server.requests) == 1
@@ -125,7 +125,7 @@ def test_ctrl_c_twice_stops_at_once_with_the_tool_and_the_step_runs_again(desk: 
         noted = room.path / "tool"
         tool = int(until(lambda: noted.read_text("ascii") if noted.exists() else "", "the tool"))
         pane.press("C-c")
-        pane.sees(PARKED)
+        pane.sees(PAUSING)
         assert alive(tool)
         pane.press("C-c")
         assert pane.code() == 130

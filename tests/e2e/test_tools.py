@@ -83,8 +83,9 @@ def test_who_wants_to_be_asked_allows_the_tool_and_it_runs_in_the_same_conversat
     paused = room.claude(policy("on_denied: pause"))
     assert paused.code == 3
     (pause,) = paused.all(AgentPaused)
-    assert pause.reason == f"refused: Bash(make build:*) (on_denied: pause); raymond resume r {FLAG}"
-    assert f"why:    1 agent paused, main: {pause.reason}" in paused.lines
+    assert pause == AgentPaused(agent="main", kind="denied", tools=["Bash(make build:*)"])
+    assert "why:    1 agent paused, main: denied tools it needs: Bash(make build:*)" in paused.lines
+    assert paused.lines[-1] == f"next:   raymond resume r {FLAG}"
     ran = room.resume("--allow-tool", "Bash(make build:*)")
     assert (ran.code, ran.out) == (0, "fine\n")
     assert (room.path / "it-is-there").exists()

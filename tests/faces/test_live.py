@@ -17,7 +17,8 @@ from raymond.faces import live
 from raymond.faces import rows as rows_module
 from raymond.faces.live import Live
 from raymond.machine import decide, evolve
-from raymond.machine.events import AgentStarted, Decision, StepStarted, WaitStarted
+from raymond.machine.agent import Stuck
+from raymond.machine.events import AgentPaused, AgentStarted, Decision, RunStopped, StepStarted, WaitStarted
 from raymond.machine.run import Run
 from running import GO, Room, until
 from terminals import Pane, in_tmux
@@ -152,9 +153,15 @@ def test_at_80_columns_there_is_a_row_for_every_agent() -> None:
     ]
 
 
+def test_the_row_of_an_agent_that_is_paused_says_why() -> None:
+    made = play()
+    made.commit([AgentPaused(agent="main", kind="denied", tools=["Bash(make:*)", "Edit"])])
+    assert rows(made.run, 80)[1] == "main  START.md  paused  0s  denied tools it needs: Bash(make:*), Edit"
+
+
 def test_at_200_columns_nothing_is_cut_and_at_20_everything_ends_in_an_ellipsis() -> None:
     made = mixed()
-    made.agent("main_a3").error = "word " * 60
+    made.agent("main_a3").visit.stuck = Stuck("setup", "word " * 60)
     wide, narrow = rows(made.run, 200, after=75, **MIXED), rows(made.run, 20, after=75, **MIXED)
     assert wide[1] == "main     START.md  waiting   1m 15s         for 5 agents"
     assert wide[5] == f"main_a3  A.md      failed    1m 15s         {'word ' * 31}".rstrip() + "…"
@@ -243,31 +250,35 @@ def two_run() -> Play:
     return made
 
 
-def test_the_header_says_what_a_parked_run_waits_for() -> None:
+@pytest.mark.parametrize("how", [RunStopped(kind="paused"), RunStopped(kind="parked", reason="parked with Ctrl-C")])
+def test_the_header_says_what_a_run_that_pauses_waits_for(how: RunStopped) -> None:
     made = two_run()
-    made.stop()
-    assert words(made) == "parked: finishing 2 running steps; Ctrl-C again stops them now"
+    made.stop(how)
+    assert words(made) == "pausing: finishing 2 running steps; Ctrl-C again stops them now"
     made.say("<result>x</result>", "main_a1")
-    assert words(made) == "parked: finishing 1 running step; Ctrl-C again stops it now"
+    assert words(made) == "pausing: finishing 1 running step; Ctrl-C again stops it now"
     made.say("<result>x</result>", "main_b2")
-    assert words(made) == "parked"
+    assert words(made) == "paused"
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason", "told"),
+    ("how", "told"),
     [
-        ("stop", "stop was asked for", "stopping: finishing 2 running steps"),
-        ("signal", "stopped by SIGTERM", "stopping: stopped by SIGTERM"),
+        (RunStopped(kind="stop"), "stopping: finishing 2 running steps"),
+        (RunStopped(kind="signal", signal=15), "stopping: stopped by SIGTERM"),
         (
-            "limit",
-            "the budget of $1.00 is spent",
+            RunStopped(kind="limit", limit="budget", amount=1.0),
             "stopping: the budget of $1.00 is spent; finishing 2 running steps",
+        ),
+        (
+            RunStopped(kind="limit", reason="because"),
+            "stopping: because; finishing 2 running steps",
         ),
     ],
 )
-def test_the_header_says_why_a_run_stops(kind: str, reason: str, told: str) -> None:
+def test_the_header_says_why_a_run_stops(how: RunStopped, told: str) -> None:
     made = two_run()
-    made.stop(kind, reason)
+    made.stop(how)
     assert words(made) == told
 
 
@@ -526,8 +537,8 @@ def test_moves_that_were_not_to_be_expected_stay() -> None:
 
 def test_what_a_person_should_know_is_said_at_once() -> None:
     made = Watched()
-    made.live.on_note("parked: waiting for 1 running step(s) of main\x1b[A")
-    assert made.paper.lines[:2] == [STARTED, "parked: waiting for 1 running step(s) of main"]
+    made.live.on_note("pausing after 1 running step (main)\x1b[A")
+    assert made.paper.lines[:2] == [STARTED, "pausing after 1 running step (main)"]
 
 
 def test_what_is_said_before_the_run_is_known_stands_alone() -> None:
@@ -708,13 +719,13 @@ def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:
     ]
 
 
-def test_a_question_that_comes_while_a_run_is_parked_is_a_line() -> None:
+def test_a_question_that_comes_while_a_run_pauses_is_a_line() -> None:
     made = Watched(asks=True)
     made.play.begin()
     made.play.stop()
     made.tell()
     made.play.say(ASK)
-    assert made.tell()[1:3] == ["13:46:40 main asks: Which colour?", "r · parked · 0s · 1 step · $0.00"]
+    assert made.tell()[1:3] == ["13:46:40 main asks: Which colour?", "r · paused · 0s · 1 step · $0.00"]
 
 
 def test_a_pipe_that_has_ended_is_left_alone_before_anything_is_asked() -> None:
@@ -726,18 +737,18 @@ def test_a_pipe_that_has_ended_is_left_alone_before_anything_is_asked() -> None:
     assert made.tell()[1] == "13:46:40 main asks: Which colour?"
 
 
-def test_a_run_that_is_parked_asks_nothing_more() -> None:
+def test_a_run_that_pauses_asks_nothing_more() -> None:
     made = Watched(FORK_TWO, asks=True)
     made.play.begin("main_a1")
     made.play.say(ASK, "main_b2")
     made.tell()
     made.play.stop()
-    made.live.on_note("parked: waiting for 1 running step(s) of main_a1")
+    made.live.on_note("pausing after 1 running step (main_a1)")
     assert made.tell()[1:5] == [
         "main_b2 asks: Which colour?",
-        "parked: waiting for 1 running step(s) of main_a1",
+        "pausing after 1 running step (main_a1)",
         "no answer; raymond answer r main_b2 TEXT answers later",
-        "r · parked: finishing 1 running step; Ctrl-C again stops it now · 0s · 2 steps…",
+        "r · pausing: finishing 1 running step; Ctrl-C again stops it now · 0s · 2 steps…",
     ]
 
 
@@ -802,7 +813,7 @@ def test_a_block_at_the_top_of_the_screen_does_not_get_into_the_scrollback(room:
         pane.sees(r"main  NEXT\.sh  running  \ds")
         pane.tmux("resize-window", "-x", "80", "-y", "3")
         pane.type("C-c")
-        pane.sees(r"r · parked: .*")
+        pane.sees(r"r · pausing: .*")
         room.go()
         assert [line for line in pane.sees("echo") if " · " in line] == []
 
@@ -901,11 +912,11 @@ def test_what_a_script_prints_cannot_clear_the_terminal(room: Room) -> None:
 
 
 @in_tmux
-def test_ctrl_c_parks_and_the_header_says_what_it_waits_for(room: Room) -> None:
+def test_ctrl_c_pauses_and_the_header_says_what_it_waits_for(room: Room) -> None:
     with terminal(room, WAITS) as pane:
         pane.sees(r"main  START\.sh  running  \ds")
         pane.type("C-c")
-        pane.sees(r"r · parked: finishing 1 running step; Ctrl-C again stops it now · .*")
+        pane.sees(r"r · pausing: finishing 1 running step; Ctrl-C again stops it now · .*")
         pane.type("C-c")
         lines = pane.sees("echo")
         assert lines[-3:] == ["TIME main step 1 interrupted", "not ended", "echo"]

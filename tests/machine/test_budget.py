@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from builders import Play, head
+from builders import Play, head, kind_of
 from raymond.language.policy import Policy
 from raymond.machine import budget as money
 from raymond.machine import evolve, prompts, schedule
+from raymond.machine.agent import Conversation
 from raymond.machine.events import (
     AgentFailed,
     AgentMoved,
@@ -19,7 +20,9 @@ from raymond.machine.events import (
     StepRefused,
     StepStarted,
 )
+from raymond.machine.failures import Kind
 from raymond.machine.inputs import Spending
+from raymond.machine.limits import Limits
 from raymond.machine.run import Run
 from raymond.views.status import exit_code, run_status
 
@@ -99,7 +102,7 @@ def test_a_turn_gets_the_budget_of_its_visit_or_its_share_of_what_is_left(
     play = waiting(*states, **given)
     assert begin_all(play) == caps
     assert play.run.reserved == pytest.approx(sum(caps))
-    assert play.run.reserved <= play.run.budget + 1e-9 or not play.run.budget
+    assert play.run.reserved <= given.get("budget", 0.0) + 1e-9 or not given.get("budget")
 
 
 def test_those_that_sleep_or_are_in_scripts_have_a_share_too() -> None:
@@ -145,7 +148,7 @@ def test_a_visit_gets_what_its_budget_has_left_and_a_new_visit_all_of_it() -> No
     play.say("no tag", cost=0.2)
     assert started(play).cap == 0.3
     play.say("<goto>OWN</goto>", cost=0.2)
-    assert (play.main.visit_cost, started(play).cap) == (0.0, 0.5)
+    assert (play.main.visit.cost, started(play).cap) == (0.0, 0.5)
 
 
 def test_a_retried_visit_gets_its_whole_budget_again() -> None:
@@ -161,7 +164,7 @@ def test_a_turn_may_always_cost_a_cent() -> None:
     play.fail("limit", spent=Spending(cost=0.7), retry_at=play.now + 5)
     play.pass_time(5)
     assert started(play).cap == 0.01
-    run = Run(started=play.run.start, budget=1.0, cost=0.999)
+    run = Run(started=play.run.start, limits=Limits(budget=1.0), cost=0.999)
     assert money.cap(run, play.main, Policy()) == 0.01
 
 
@@ -181,7 +184,7 @@ def test_what_was_reserved_is_given_back_however_the_turn_ends(how: str) -> None
         case "interrupted":
             play.interrupt("main_a1", cost=1.0)
         case _:
-            play.fail(how, "main_a1", spent=Spending(cost=1.0))
+            play.fail(kind_of(how), "main_a1", spent=Spending(cost=1.0))
     assert (play.run.reserved, play.agent("main_a1").cap, play.run.cost) == (5.0, 0.0, 1.0)
 
 
@@ -230,7 +233,7 @@ def test_nothing_is_reserved_when_nothing_runs(order: tuple[int, ...]) -> None:
     ],
 )
 def test_how_many_turns_there_is_money_for(budget: float, cost: float, reserved: float, turns: int) -> None:
-    assert money.affordable(Run(budget=budget, cost=cost, reserved=reserved)) == turns
+    assert money.affordable(Run(limits=Limits(budget=budget), cost=cost, reserved=reserved)) == turns
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,7 @@ def test_how_many_turns_there_is_money_for(budget: float, cost: float, reserved:
     [(5, 0, 0.0, 5), (5, 4, 9.0, 1), (5, 5, 9.0, 0), (5, 7, 0.0, 0), (50, 0, 1.0, 20)],
 )
 def test_how_many_turns_max_turns_leaves(most: int, made: int, budget: float, turns: int) -> None:
-    assert money.affordable(Run(max_turns=most, turns=made, budget=budget)) == turns
+    assert money.affordable(Run(limits=Limits(budget=budget, turns=most), turns=made)) == turns
 
 
 def test_under_five_cents_a_turn_waits_while_another_may_give_something_back() -> None:
@@ -283,14 +286,18 @@ def test_a_turn_that_reached_its_share_goes_on_in_the_same_conversation() -> Non
         StepRefused(
             agent="main_a1",
             step=2,
-            reason="you were stopped at a limit of cost",
             session=first.session,
             capped=True,
             cost=5.2,
         )
     ]
-    assert (agent.status, agent.reminders, agent.failures, agent.capped) == ("ready", 0, 0, True)
-    assert prompts.prompt(play.run, play.workspace, agent) == prompts.GO_ON
+    assert (agent.status, agent.visit.reminders, agent.visit.failures, agent.visit.reminded_for) == (
+        "ready",
+        0,
+        0,
+        "capped",
+    )
+    assert prompts.prompt(play.run, play.workspace, agent) == prompts.CAPPED
     again = started(play, "main_a1")
     assert (again.step, again.turn, again.attempt, again.base) == (first.step, 2, 1, first.session)
     assert again.cap == 2.4
@@ -306,7 +313,8 @@ def test_the_conversation_is_the_one_that_the_program_named() -> None:
     assert play.main.session == "its-own"
     play.begin()
     play.fail("cap", spent=Spending(cost=1.0, meter=(7, 8, 9)), session="another", denied=("Bash",))
-    assert (play.main.session, play.main.meter, play.run.denied) == ("another", (7, 8, 9), {"Bash": 1})
+    assert play.main.conversation == Conversation("claude", "another", (7, 8, 9))
+    assert play.run.denied == {"Bash": 1}
 
 
 def test_going_on_is_not_counted_as_a_reminder() -> None:
@@ -324,8 +332,8 @@ def test_after_going_on_a_refused_reply_is_answered_as_ever() -> None:
     play = at("A", budget=10.0)
     capped(play, cost=1.0)
     play.say("nothing")
-    assert not play.main.capped
-    assert prompts.prompt(play.run, play.workspace, play.main).startswith("Your reply could not be used")
+    assert play.main.visit.reminded_for == "rejected"
+    assert prompts.prompt(play.run, play.workspace, play.main).startswith("I could not act on your reply")
 
 
 def test_a_turn_that_reached_its_share_shows_too_that_a_backend_answers() -> None:
@@ -341,7 +349,8 @@ def test_a_new_visit_was_not_stopped() -> None:
     play = at("A", budget=10.0)
     capped(play, cost=1.0)
     play.say("<goto>A</goto>")
-    assert (play.main.capped, prompts.prompt(play.run, play.workspace, play.main)) == (False, "Work.")
+    assert play.main.visit.reminded_for == "rejected"
+    assert prompts.prompt(play.run, play.workspace, play.main) == "Work."
 
 
 def test_a_cap_that_cost_nothing_is_a_failure() -> None:
@@ -358,12 +367,12 @@ def test_a_budget_that_is_spent_stops_the_run_and_more_lets_it_go_on_where_it_wa
     play = at("A", budget=10.0)
     first = started(play)
     capped(play)
-    assert play.last[1:] == [RunStopped(kind="limit", reason="the budget of $10.00 is spent")]
+    assert play.last[1:] == [RunStopped(kind="limit", limit="budget", amount=10.0)]
     assert (run_status(play.run), exit_code(play.run), schedule.owed(play.run)) == ("stopped", 4, [])
-    assert play.resume()[-1] == RunStopped(kind="limit", reason="the budget of $10.00 is spent")
+    assert play.resume()[-1] == RunStopped(kind="limit", limit="budget", amount=10.0)
     play.commit([LimitsChanged(budget=20.0)])
     assert play.resume() == [RunResumed(version="1.0")]
-    assert prompts.prompt(play.run, play.workspace, play.main) == prompts.GO_ON
+    assert prompts.prompt(play.run, play.workspace, play.main) == prompts.CAPPED
     again = started(play)
     assert (again.base, again.cap) == (first.session, 10.0)
 
@@ -374,7 +383,7 @@ def test_a_budget_that_is_spent_stops_the_run_and_more_lets_it_go_on_where_it_wa
 def test_a_visit_whose_budget_is_used_up_fails_and_names_both_amounts() -> None:
     play = at("OWN", budget=10.0)
     capped(play, cost=0.2)
-    assert (play.main.status, play.main.visit_cost) == ("ready", 0.2)
+    assert (play.main.status, play.main.visit.cost) == ("ready", 0.2)
     capped(play, cost=0.35)
     error = "it reached its cap; the visit cost $0.55, and its budget is $0.50"
     assert play.last == [
@@ -401,21 +410,21 @@ def test_a_visit_without_money_is_not_reminded() -> None:
 
 
 @pytest.mark.parametrize(("kind", "error"), [("crash", "boom"), ("silent", "boom"), ("context", "boom")])
-def test_a_visit_without_money_is_not_tried_again(kind: str, error: str) -> None:
+def test_a_visit_without_money_is_not_tried_again(kind: Kind, error: str) -> None:
     play = at("OWN")
     play.fail(kind, spent=Spending(cost=0.6))
     assert (play.main.status, play.main.error) == (
         "failed",
         f"{error}; the visit cost $0.60, and its budget is $0.50",
     )
-    assert play.main.failures == 1
+    assert play.main.visit.failures == 1
 
 
 def test_a_visit_without_money_that_finds_its_backend_closed_waits_as_ever() -> None:
     play = at("OWN")
     play.fail("overload", spent=Spending(cost=0.6))
     assert play.kinds() == ["StepFailed", "BackendClosed"]
-    assert (play.main.status, play.main.failures) == ("ready", 0)
+    assert (play.main.status, play.main.visit.failures) == ("ready", 0)
     assert isinstance(play.last[0], StepFailed)
     assert play.last[0].error == "boom"
 
@@ -438,7 +447,7 @@ def test_a_reply_that_can_be_used_is_used_whatever_the_visit_cost() -> None:
 )
 def test_when_a_visit_has_used_up_its_budget(budget: float | None, before: float, cost: float, said: str) -> None:
     agent = at("A").main
-    agent.visit_cost = before
+    agent.visit.cost = before
     assert money.spent(Policy(budget=budget), agent, cost) == said
 
 
@@ -472,7 +481,7 @@ def test_eight_that_want_it_all_spend_the_budget_and_one_call_each_at_most(
     drain(play, over, cut)
     play.run = evolve.fold(play.decisions)
     drain(play, over)
-    assert play.run.stopped == RunStopped(kind="limit", reason=f"the budget of ${budget:.2f} is spent")
+    assert play.run.stopped == RunStopped(kind="limit", limit="budget", amount=budget)
     assert play.run.reserved == pytest.approx(0.0, abs=1e-9)
     assert budget <= play.run.cost + 1e-9
     # A turn may cost a cent at least, and what it may cost is written with four digits.
@@ -507,4 +516,4 @@ def test_visits_with_budgets_take_nothing_that_is_reserved(budget: float, begun:
 def test_people_are_told_once_that_most_of_the_budget_is_spent(
     budget: float, before: float, cost: float, said: str
 ) -> None:
-    assert money.warned(Run(budget=budget, cost=cost), before) == said
+    assert money.warned(Run(limits=Limits(budget=budget), cost=cost), before) == said

@@ -25,6 +25,7 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.evolve import apply
+from raymond.machine.failures import Kind
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
@@ -69,7 +70,7 @@ class Desk:
         self.conductor.end(Output(time=self.now, agent=agent, reading=reading, session=one.turn_session))
         return self.proceed()
 
-    def fail(self, agent: str = "main", kind: str = "crash", **given: Any) -> Orders:
+    def fail(self, agent: str = "main", kind: Kind = "crash", **given: Any) -> Orders:
         self.conductor.end(Failure(time=self.now, agent=agent, kind=kind, error="was stopped", **given))
         return self.proceed()
 
@@ -152,7 +153,7 @@ def test_a_failure_that_nobody_caused_is_a_failure() -> None:
 
 def test_a_failure_of_a_step_that_we_stopped_is_an_interruption_and_its_cost_counts() -> None:
     desk = running()
-    desk.conductor.stop("signal", "stopped by SIGTERM", desk.now)
+    desk.conductor.stop(RunStopped(kind="signal", signal=15), desk.now)
     orders = desk.fail(spent=Spending(cost=0.5))
     assert kinds(orders) == [RunStopped, StepInterrupted]
     assert desk.run.cost == 0.5
@@ -218,7 +219,7 @@ def test_an_agent_without_a_running_step_is_paused_at_once() -> None:
 def test_a_request_is_let_go_of_with_the_decision_that_answers_it() -> None:
     desk = running()
     orders = desk.ask("limits", max_turns=5)
-    assert (orders.taken, desk.run.max_turns) == (["q1"], 5)
+    assert (orders.taken, desk.run.limits.turns) == (["q1"], 5)
     assert desk.ask("limits", max_turns=6) == Orders([], ["q1"], [], [])
 
 
@@ -246,7 +247,7 @@ def test_what_was_asked_of_the_driver_before_does_not_stop_the_one_that_resumes(
 
 def test_nothing_is_begun_after_a_stop() -> None:
     desk = Desk()
-    desk.conductor.stop("signal", "stopped by SIGTERM", desk.now)
+    desk.conductor.stop(RunStopped(kind="signal", signal=15), desk.now)
     orders = desk.proceed()
     assert (kinds(orders), orders.start) == ([RunStopped], [])
     assert desk.conductor.is_done()

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from builders import START, Play, block, head, place, start
+from builders import START, Play, block, head, kind_of, place, start
 from raymond.language import reading, tags
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, failures, prompts, run, schedule
+from raymond.machine.agent import Conversation, Stuck
 from raymond.machine.events import (
     AgentFailed,
     AgentHeld,
@@ -27,6 +28,7 @@ from raymond.machine.events import (
     StepStarted,
     WorkflowChanged,
 )
+from raymond.machine.failures import Kind
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Output, Spending, Stop, Tick
 from raymond.machine.run import Run
 from raymond.views import words
@@ -185,12 +187,12 @@ def test_after_an_interruption_or_a_crash_the_next_turn_branches_from_the_one_be
     play = at("A")
     before = play.main.session
     first = started(play)
-    play.interrupt() if how == "interrupted" else play.fail(how)
+    play.interrupt() if how == "interrupted" else play.fail(kind_of(how))
     play.pass_time(1)
     second = started(play)
     assert (second.base, second.session != first.session) == (before, True)
     assert (second.step, second.turn, second.attempt) == (first.step + 1, 1, 2)
-    assert play.main.interrupted
+    assert play.main.visit.interrupted
 
 
 def test_a_reminder_that_is_interrupted_is_given_again_from_the_refused_turn() -> None:
@@ -200,7 +202,7 @@ def test_a_reminder_that_is_interrupted_is_given_again_from_the_refused_turn() -
     play.interrupt()
     again = started(play)
     assert (again.base, again.turn, again.step, again.attempt) == (refused, 1, 3, 2)
-    assert (play.main.reminders, play.main.reminder != "") == (1, True)
+    assert (play.main.visit.reminders, play.main.visit.reminder != "") == (1, True)
 
 
 def test_a_state_on_another_backend_starts_fresh_and_so_does_the_way_back() -> None:
@@ -263,7 +265,7 @@ def test_a_reply_without_a_tag_is_answered_with_what_would_be_right() -> None:
             cost=0.5,
         )
     ]
-    assert (play.main.status, play.main.state, play.main.reminders) == ("ready", "A.md", 1)
+    assert (play.main.status, play.main.state, play.main.visit.reminders) == ("ready", "A.md", 1)
     assert play.run.iterations == 1
 
 
@@ -271,7 +273,7 @@ def test_after_three_reminders_the_visit_has_failed() -> None:
     play = at("A")
     for turn in (1, 2, 3):
         play.say("nothing")
-        assert (play.kinds(), play.main.reminders, play.main.turn) == (["StepRefused"], turn, turn)
+        assert (play.kinds(), play.main.visit.reminders, play.main.visit.turn) == (["StepRefused"], turn, turn)
     play.say("nothing")
     error = "the output has no transition (asked 4 times)"
     assert play.last == [
@@ -286,7 +288,7 @@ def test_reminders_are_counted_for_one_visit() -> None:
     for _ in range(3):
         play.say("nothing")
     play.say("<goto>A</goto>")
-    assert play.main.reminders == 0
+    assert play.main.visit.reminders == 0
     play.say("nothing")
     assert play.kinds() == ["StepRefused"]
 
@@ -390,7 +392,7 @@ def test_a_crash_is_tried_again_until_the_retries_are_used_up() -> None:
         assert play.last == [
             StepFailed(agent="main", step=1 + attempt, kind="crash", error="boom", exit_code=1, again=True)
         ]
-        assert (play.main.status, play.main.attempt) == ("ready", attempt)
+        assert (play.main.status, play.main.visit.attempt) == ("ready", attempt)
     play.fail("silent")
     assert play.kinds() == ["StepFailed", "AgentFailed"]
     assert (play.main.status, play.main.error, play.run.failed) == ("failed", "boom", 1)
@@ -406,8 +408,8 @@ def test_retries_are_three_for_prompts_none_for_scripts_or_what_the_policy_says(
     assert play.main.status == "failed"
 
 
-@pytest.mark.parametrize("kind", ["script", "time", "setup"])
-def test_what_trying_again_would_not_mend_fails_at_once(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["script", "time", "setup", "session"])
+def test_what_trying_again_would_not_mend_fails_at_once(kind: Kind) -> None:
     play = at("A")
     play.fail(kind, error="it broke")
     assert play.last == [
@@ -416,12 +418,14 @@ def test_what_trying_again_would_not_mend_fails_at_once(kind: str) -> None:
     ]
 
 
-def test_a_conversation_that_is_gone_fails_its_agent_and_says_the_way_out() -> None:
+def test_a_conversation_that_is_gone_fails_its_agent_in_the_words_of_the_program() -> None:
     play = at("A")
     play.fail("session", error="it is gone")
-    failed = play.last[1]
-    assert isinstance(failed, AgentFailed)
-    assert failed.error == f"it is gone; raymond resume {play.run.start.workflow_id} --fresh goes on without it"
+    assert play.last == [
+        StepFailed(agent="main", step=2, kind="session", error="it is gone"),
+        AgentFailed(agent="main", kind="session", error="it is gone"),
+    ]
+    assert play.main.visit.stuck == Stuck("session", "it is gone")
 
 
 def test_a_failed_visit_goes_to_on_error() -> None:
@@ -430,18 +434,18 @@ def test_a_failed_visit_goes_to_on_error() -> None:
         play.fail("crash")
     play.fail("crash", error="it broke")
     assert play.last[1] == AgentMoved(agent="main", tag="on_error", state="A.md", error="it broke")
-    assert (play.main.failures, play.main.attempt) == (0, 0)
+    assert (play.main.visit.failures, play.main.visit.attempt) == (0, 0)
 
 
 @pytest.mark.parametrize("kind", ["context", "refusal"])
-def test_a_full_context_or_a_refusal_is_tried_fresh_once(kind: str) -> None:
+def test_a_full_context_or_a_refusal_is_tried_fresh_once(kind: Kind) -> None:
     play = at("A")
     play.say("no tag")
     play.fail(kind)
     assert play.last == [
         StepFailed(agent="main", step=2, kind=kind, error="boom", charged=False, fresh=True, again=True)
     ]
-    assert (play.main.session, play.main.reminder, play.main.interrupted) == ("", "", False)
+    assert (play.main.session, play.main.visit.reminder, play.main.visit.interrupted) == ("", "", False)
     assert started(play).base == ""
     play.fail(kind)
     assert play.kinds() == ["StepFailed", "AgentFailed"]
@@ -473,7 +477,7 @@ def test_a_usage_limit_closes_its_backend_until_the_reset_and_nothing_else() -> 
         StepFailed(agent="main_a1", step=2, kind="limit", error="until noon", charged=False, again=True),
         BackendClosed(backend="claude", kind="limit", error="until noon", until=START + 3600, since=START),
     ]
-    assert (play.agent("main_a1").status, play.agent("main_a1").failures) == ("ready", 0)
+    assert (play.agent("main_a1").status, play.agent("main_a1").visit.failures) == ("ready", 0)
     assert (schedule.owed(play.run), schedule.wake_at(play.run)) == ([], START + 3600)
     play.say("<goto>CODEX</goto>", "main_codex3")
     play.say("<goto>S</goto>", "main_s4")
@@ -540,7 +544,7 @@ def test_an_overloaded_backend_is_tried_by_one_turn_at_growing_distances() -> No
         waits.append(closed.until - play.now)
         assert play.pass_time(waits[-1]) == [BackendOpened(backend="claude", probing=True)]
     assert waits == [1.0, 5.0, 15.0, 60.0, 300.0, 300.0, 300.0]
-    assert (play.main.failures, play.main.status) == (0, "ready")
+    assert (play.main.visit.failures, play.main.status) == (0, "ready")
 
 
 def test_an_overload_may_say_itself_when_to_come_back() -> None:
@@ -563,7 +567,8 @@ def test_patience_ends_and_the_agents_of_the_backend_pause_until_a_person_resume
         play.fail("overload")
         play.pass_time(wait)
     play.fail("overload", error="529")
-    assert play.last[2:] == [AgentPaused(agent="main", reason="claude was overloaded for too long: 529")]
+    assert play.last[2:] == [AgentPaused(agent="main", kind="overload", reason="529", backend="claude")]
+    assert play.main.visit.stuck == Stuck("overload", "529", (), "claude")
     assert (play.main.status, run_status(play.run), exit_code(play.run)) == ("paused", "paused", 3)
     assert (run.shut(play.run, "claude"), schedule.wake_at(play.run)) == (True, None)
     play.resume()
@@ -581,14 +586,15 @@ def test_an_overload_after_a_usage_limit_is_counted_from_its_own_beginning() -> 
 
 
 @pytest.mark.parametrize("kind", ["auth", "billing"])
-def test_who_must_log_in_or_pay_closes_the_backend_until_a_person_resumes(kind: str) -> None:
+def test_who_must_log_in_or_pay_closes_the_backend_until_a_person_resumes(kind: Any) -> None:
     play = three()
     play.fail(kind, "main_a1", error="log in first")
     assert play.last == [
         StepFailed(agent="main_a1", step=2, kind=kind, error="log in first", charged=False),
         BackendClosed(backend="claude", kind=kind, error="log in first", since=START),
-        AgentPaused(agent="main_a1", reason="log in first"),
+        AgentPaused(agent="main_a1", kind=kind, reason="log in first", backend="claude"),
     ]
+    assert play.agent("main_a1").visit.stuck == Stuck(kind, "log in first", (), "claude")
     assert (play.agent("main_a1").error, schedule.wake_at(play.run)) == ("log in first", None)
     play.fail("crash", "main_b2")
     assert (schedule.owed(play.run), play.pass_time(10**6)) == ([], [])
@@ -606,7 +612,7 @@ def test_a_login_that_ends_while_the_backend_rests_pauses_its_agent_too() -> Non
 
 
 @pytest.mark.parametrize("kind", ["limit", "overload"])
-def test_a_backend_that_waits_for_a_person_is_not_opened_by_time(kind: str) -> None:
+def test_a_backend_that_waits_for_a_person_is_not_opened_by_time(kind: Kind) -> None:
     play = three()
     play.fail("auth", "main_a1")
     play.fail(kind, "main_b2")
@@ -617,17 +623,18 @@ def test_a_backend_that_waits_for_a_person_is_not_opened_by_time(kind: str) -> N
 def test_a_usage_limit_longer_than_max_wait_stops_the_run() -> None:
     play = three(max_wait=3600.0)
     play.fail("limit", "main_a1", retry_at=START + 3601)
-    reason = "claude is closed by its usage limit for 1h, longer than max_wait (1h)"
-    assert play.last[2:] == [RunStopped(kind="limit", reason=reason)]
+    stopped = RunStopped(kind="limit", limit="wait", amount=3600.0, backend="claude", wait=3601.0)
+    assert play.last[2:] == [stopped]
     assert exit_code(play.run) == 4
     play.say("<goto>A</goto>", "main_b2")
-    assert play.run.stopped == RunStopped(kind="limit", reason=reason)
+    assert play.run.stopped == stopped
 
 
 def test_a_max_wait_of_nothing_stops_at_any_usage_limit() -> None:
     play = at("A", max_wait=0.0)
     play.fail("limit", retry_at=START + 1)
     assert play.kinds() == ["StepFailed", "BackendClosed", "RunStopped"]
+    assert play.run.stopped == RunStopped(kind="limit", limit="wait", backend="claude", wait=1.0)
 
 
 def test_a_run_that_is_stopped_is_not_stopped_again() -> None:
@@ -696,13 +703,14 @@ def test_at_its_time_one_turn_tries_the_model_and_its_answer_opens_it() -> None:
     assert play.pass_time(1) == [BackendOpened(backend="claude/opus", probing=True)]
     assert sorted(schedule.owed(play.run)) == ["main_codex4", "main_opus1", "main_sonnet3"]
     tries = started(play, "main_opus1")
-    assert (tries.backend, tries.model, play.agent("main_opus1").held) == ("claude", "opus", "")
+    assert (tries.backend, tries.model, play.agent("main_opus1").visit.held) == ("claude", "opus", "")
     assert "main_opus2" not in schedule.owed(play.run)
     play.say("<goto>OPUS</goto>", "main_opus1")
     assert play.last[1] == BackendOpened(backend="claude/opus")
     assert (play.run.closed, play.run.probing) == ({}, {})
     assert queues(play)["claude"] == ["main_sonnet3", "main_opus2", "main_opus1"]
-    assert (play.agent("main_opus1").backend, play.agent("main_opus2").held) == ("claude", "")
+    assert play.agent("main_opus1").conversation == Conversation("claude", tries.session)
+    assert play.agent("main_opus2").visit.held == ""
     assert started(play, "main_opus2").backend == "claude"
 
 
@@ -779,7 +787,7 @@ def test_an_answer_of_a_model_that_is_tried_shows_that_its_backend_answers_too()
 def test_who_leaves_the_state_waits_for_its_model_no_more() -> None:
     play = opus_is_closed()
     play.ask("move", agent="main_opus1", state="SONNET")
-    assert play.agent("main_opus1").held == ""
+    assert play.agent("main_opus1").visit.held == ""
     assert started(play, "main_opus1").model == "sonnet"
 
 
@@ -799,7 +807,7 @@ def test_who_was_paused_while_its_model_opened_is_tried_as_ever() -> None:
 def test_who_is_held_when_files_change_waits_for_whoever_runs_its_state_now(files: Any, pool: str) -> None:
     play = opus_is_closed()
     play.commit([WorkflowChanged(source="1" * 64, **files)])
-    assert (play.agent("main_opus1").pool, play.agent("main_opus1").held) == (pool, "")
+    assert (play.agent("main_opus1").pool, play.agent("main_opus1").visit.held) == (pool, "")
 
 
 def test_a_closed_model_gives_its_backend_no_more_places() -> None:
@@ -836,7 +844,7 @@ def test_a_closed_model_adds_nobody_to_share_the_budget_with() -> None:
 
 
 @pytest.mark.parametrize("kind", ["limit", "auth"])
-def test_a_model_is_not_tried_while_its_backend_is_closed(kind: str) -> None:
+def test_a_model_is_not_tried_while_its_backend_is_closed(kind: Kind) -> None:
     play = opus_is_closed()
     play.fail(kind, "main_sonnet3", retry_at=START + 9000 if kind == "limit" else 0.0)
     play.pass_time(3600)
@@ -892,18 +900,15 @@ def test_with_on_denied_pause_a_person_is_asked_and_the_turn_goes_on_with_what_t
         StepRefused(
             agent="main",
             step=2,
-            reason="it was refused tools that it needs: Bash(git:*), Edit",
             session=begun.session,
             blocked=True,
             cost=0.25,
             denied=["Bash(git:*)", "Edit", "Edit"],
         ),
-        AgentPaused(
-            agent="main",
-            reason="refused: Bash(git:*), Edit (on_denied: pause); "
-            "raymond resume test-1 --allow-tool 'Bash(git:*)' --allow-tool 'Edit'",
-        ),
+        AgentPaused(agent="main", kind="denied", tools=["Bash(git:*)", "Edit"]),
     ]
+    assert play.main.visit.stuck == Stuck("denied", tools=("Bash(git:*)", "Edit"))
+    assert play.main.visit.reminded_for == "blocked"
     assert (play.main.status, play.main.state, play.run.iterations, play.run.denied["Edit"]) == (
         "paused",
         "ASKS.md",
@@ -913,7 +918,7 @@ def test_with_on_denied_pause_a_person_is_asked_and_the_turn_goes_on_with_what_t
     assert (run_status(play.run), schedule.owed(play.run)) == ("paused", [])
     play.ask("limits", allowed_tools=["Bash(git:*)", "Edit"])
     play.resume()
-    assert play.run.allowed_tools == ["Read", "Bash(git:*)", "Edit"]
+    assert play.run.rights.allowed == ("Read", "Bash(git:*)", "Edit")
     assert play.run.start.allowed_tools == ["Read"], "the event itself is what it was"
     sent = prompts.prompt(play.run, play.workspace, play.main)
     assert sent == prompts.BLOCKED
@@ -950,20 +955,25 @@ def test_a_conversation_that_the_backend_named_is_known_before_the_turn_ends() -
     assert started(play).base == "its-own"
 
 
+def meter(play: Play) -> tuple[int, ...]:
+    """What the counter of the main agent's conversation stands at."""
+    return play.main.conversation.meter if play.main.conversation else ()
+
+
 def test_the_counter_of_a_conversation_is_kept_with_it() -> None:
     play = at("A")
     play.say("nothing", meter=(10, 2, 3))
-    assert play.main.meter == (10, 2, 3)
+    assert meter(play) == (10, 2, 3)
     play.say("<goto>S</goto>", meter=(20, 4, 6))
     play.say("<goto>B</goto>", session="")
-    assert play.main.meter == (20, 4, 6), "a script has no conversation"
+    assert meter(play) == (20, 4, 6), "a script has no conversation"
     play.fail("crash", spent=Spending(meter=(99,)))
     play.interrupt(meter=(99,))
-    assert play.main.meter == (20, 4, 6), "the next turn branches from the one before"
+    assert meter(play) == (20, 4, 6), "the next turn branches from the one before"
 
 
 @pytest.mark.parametrize(
-    ("text", "meter", "within"),
+    ("text", "counted", "within"),
     [
         ("<goto>A</goto>", (1, 2), None),
         ("<reset>A</reset>", (), None),
@@ -973,23 +983,25 @@ def test_the_counter_of_a_conversation_is_kept_with_it() -> None:
         ("<wait>A</wait>", (1, 2), None),
     ],
 )
-def test_what_a_transition_does_to_the_counter(text: str, meter: tuple[int, ...], within: tuple[int, ...]) -> None:
+def test_what_a_transition_does_to_the_counter(text: str, counted: tuple[int, ...], within: tuple[int, ...]) -> None:
     play = Play(FILES)
     play.say(text, meter=(1, 2))
-    assert play.main.meter == meter
-    assert [frame.meter for frame in play.main.stack or ()] == ([within] if within else [])
+    assert meter(play) == counted
+    assert [frame.conversation.meter for frame in play.main.stack or () if frame.conversation] == (
+        [within] if within else []
+    )
     if "main_b1" in play.run.agents:
-        assert play.agent("main_b1").meter == ()
+        assert play.agent("main_b1").conversation is None
     if within:
         play.say("<result>x</result>", meter=(50, 60))
-        assert play.main.meter == (1, 2)
+        assert meter(play) == (1, 2)
 
 
 def test_a_fresh_try_has_an_empty_counter() -> None:
     play = at("A")
     play.say("nothing", meter=(1, 2))
     play.fail("context")
-    assert (play.main.session, play.main.meter) == ("", ())
+    assert play.main.conversation is None
 
 
 # Turns
@@ -1002,9 +1014,9 @@ def test_nothing_starts_beyond_max_turns() -> None:
     play.begin("main_a1")
     assert (play.run.turns, schedule.owed(play.run)) == (3, ["main_s3"])
     play.say("<goto>A</goto>", "main_a1")
-    assert play.last[-1] == RunStopped(kind="limit", reason="max_turns (3) was reached")
+    assert play.last[-1] == RunStopped(kind="limit", limit="turns", amount=3.0)
     assert (run_status(play.run), exit_code(play.run), schedule.owed(play.run)) == ("stopped", 4, [])
-    assert play.resume()[1:] == [RunStopped(kind="limit", reason="max_turns (3) was reached")]
+    assert play.resume()[1:] == [RunStopped(kind="limit", limit="turns", amount=3.0)]
     play.ask("limits", max_turns=4)
     assert (play.resume()[1:], schedule.owed(play.run)) == ([], ["main_a2", "main_s3"])
 
@@ -1013,7 +1025,7 @@ def test_nothing_starts_beyond_max_turns() -> None:
 def test_every_turn_counts_however_it_ends(how: str) -> None:
     play = at("A", max_turns=2)
     play.say("nothing") if how == "refused" else play.fail("crash") if how == "failed" else play.interrupt()
-    assert play.last[-1] == RunStopped(kind="limit", reason="max_turns (2) was reached")
+    assert play.last[-1] == RunStopped(kind="limit", limit="turns", amount=2.0)
 
 
 def test_steps_of_scripts_are_no_turns() -> None:
@@ -1030,9 +1042,9 @@ def test_200_turns_whose_cost_nobody_can_tell_stop_the_run() -> None:
     play.say("<goto>A</goto>", cost=0.1)
     assert (play.run.unpriced, play.run.stopped) == (199, None)
     play.fail("crash", spent=Spending(unknown=True))
-    reason = "200 turns were made whose cost nobody can tell (max_turns)"
-    assert play.last[-1] == RunStopped(kind="limit", reason=reason)
-    assert play.resume()[-1] == RunStopped(kind="limit", reason=reason)
+    stopped = RunStopped(kind="limit", limit="unpriced", amount=200.0)
+    assert play.last[-1] == stopped
+    assert play.resume()[-1] == stopped
     play.ask("limits", max_turns=300)
     play.resume()
     assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
@@ -1044,7 +1056,7 @@ def test_with_max_turns_any_number_of_them_may_be_unpriced() -> None:
         play.say("<goto>A</goto>", unknown=True)
     assert play.run.stopped is None
     play.say("<goto>A</goto>", unknown=True)
-    assert play.run.stopped == RunStopped(kind="limit", reason="max_turns (250) was reached")
+    assert play.run.stopped == RunStopped(kind="limit", limit="turns", amount=250.0)
 
 
 # Limits of the run
@@ -1053,7 +1065,7 @@ def test_with_max_turns_any_number_of_them_may_be_unpriced() -> None:
 def test_a_run_stops_when_its_iterations_are_used_up_and_running_steps_end() -> None:
     play = at("A", max_iterations=2)
     play.say("<fork next='B'>A</fork>")
-    assert play.last[-1] == RunStopped(kind="limit", reason="max_iterations (2) was reached")
+    assert play.last[-1] == RunStopped(kind="limit", limit="iterations", amount=2.0)
     assert (schedule.owed(play.run), play.run.iterations) == ([], 2)
     assert (run_status(play.run), exit_code(play.run)) == ("stopped", 4)
 
@@ -1081,7 +1093,7 @@ def test_a_run_stops_when_its_budget_is_spent_however_the_step_ended(how: str) -
             play.fail("crash", spent=Spending(cost=1.0))
         case _:
             play.interrupt(cost=1.0)
-    assert play.last[-1] == RunStopped(kind="limit", reason="the budget of $1.00 is spent")
+    assert play.last[-1] == RunStopped(kind="limit", limit="budget", amount=1.0)
 
 
 def test_a_budget_that_is_not_quite_spent_lets_the_run_go_on() -> None:
@@ -1094,6 +1106,7 @@ def test_one_decision_stops_a_run_once() -> None:
     play = at("A", max_wait=0.0, max_iterations=2)
     play.fail("limit")
     assert play.kinds() == ["StepFailed", "BackendClosed", "RunStopped"]
+    assert play.run.stopped == RunStopped(kind="limit", limit="wait", backend="claude", wait=900.0)
 
 
 def test_a_run_that_reaches_a_limit_with_its_last_step_is_done() -> None:
@@ -1172,10 +1185,20 @@ def test_a_stop_starts_nothing_new_and_is_said_once() -> None:
     play = at("A")
     play.say("<fork next='B'>A</fork>")
     play.begin()
-    assert play.stop("parked", "paused with Ctrl-C") == [RunStopped(kind="parked", reason="paused with Ctrl-C")]
-    assert (schedule.owed(play.run), play.stop("signal", "again")) == ([], [])
+    assert play.stop() == [RunStopped(kind="paused")]
+    assert (schedule.owed(play.run), play.stop(RunStopped(kind="signal", signal=15))) == ([], [])
+    assert play.run.stopped == RunStopped(kind="paused")
     play.say("<result>x</result>")
     assert play.run.outcomes["main"].result == "x"
+
+
+@pytest.mark.parametrize(
+    "how", [RunStopped(kind="paused"), RunStopped(kind="signal", signal=15), RunStopped(kind="stop", at_once=True)]
+)
+def test_a_stop_stands_in_the_journal_as_it_came(how: RunStopped) -> None:
+    play = at("A")
+    assert play.stop(how) == [how]
+    assert play.run.stopped == how
 
 
 def test_a_run_that_has_ended_cannot_stop() -> None:
@@ -1197,7 +1220,7 @@ def test_an_interruption_says_what_it_cost() -> None:
     play = at("A")
     play.interrupt(cost=0.5, estimated=True)
     assert play.last == [StepInterrupted(agent="main", step=2, cost=0.5, estimated=True)]
-    assert (play.main.status, play.main.failures, play.main.tries) == ("ready", 0, 0)
+    assert (play.main.status, play.main.visit.failures, play.main.visit.tries) == ("ready", 0, 0)
 
 
 def test_the_same_inputs_give_the_same_events() -> None:
@@ -1209,7 +1232,7 @@ def test_the_same_inputs_give_the_same_events() -> None:
             Failure(time=8.0, agent="main", kind="crash", error="boom"),
             Begin(time=9.0, agent="main"),
             Interruption(time=9.5, agent="main"),
-            Stop(time=10.0, kind="stop", reason="enough"),
+            Stop(time=10.0, how=RunStopped(kind="stop", at_once=True)),
             Tick(time=11.0),
         ]
         return [play.put(one) for one in inputs]
@@ -1228,7 +1251,7 @@ def test_a_run_stops_when_its_time_is_over_and_its_running_step_may_end() -> Non
     play = Play(FILES, max_time=60.0)
     play.begin()
     assert play.pass_time(59) == []
-    assert play.pass_time(1) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
+    assert play.pass_time(1) == [RunStopped(kind="limit", limit="time", amount=60.0)]
     assert (run_status(play.run), exit_code(play.run)) == ("stopped", 4)
     play.now += 10
     assert play.say("<goto>A</goto>")[1:] == [AgentMoved(agent="main", tag="goto", state="A.md")]
@@ -1249,7 +1272,7 @@ def test_a_run_whose_time_is_over_stops_with_its_step_too() -> None:
     play = Play(FILES, max_time=60.0, budget=5.0)
     play.now += 61
     play.begin()
-    assert play.say("<goto>A</goto>")[-1] == RunStopped(kind="limit", reason="max_time (1m) is over")
+    assert play.say("<goto>A</goto>")[-1] == RunStopped(kind="limit", limit="time", amount=60.0)
 
 
 def test_the_time_while_nobody_drove_does_not_count() -> None:
@@ -1258,15 +1281,15 @@ def test_the_time_while_nobody_drove_does_not_count() -> None:
     play.say("<goto>A</goto>")
     play.stop()
     play.now += 100_000
-    assert RunStopped(kind="limit", reason="max_time (1m) is over") not in play.resume()
+    assert RunStopped(kind="limit", limit="time", amount=60.0) not in play.resume()
     assert play.pass_time(29) == []
-    assert play.pass_time(1) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
+    assert play.pass_time(1) == [RunStopped(kind="limit", limit="time", amount=60.0)]
 
 
 def test_an_agent_asleep_beyond_the_time_of_its_run_is_left_asleep() -> None:
     play = Play(FILES, max_time=60.0)
     play.say("<goto after='10m'>A</goto>")
-    assert play.pass_time(60) == [RunStopped(kind="limit", reason="max_time (1m) is over")]
+    assert play.pass_time(60) == [RunStopped(kind="limit", limit="time", amount=60.0)]
     assert play.main.status == "sleeping"
 
 

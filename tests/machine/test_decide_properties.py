@@ -20,11 +20,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from builders import Play, block, head
+from builders import Play, block, head, kind_of
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, events, evolve, schedule
-from raymond.machine.agent import SCRIPTS, Agent, backend_of
-from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, StepStarted
+from raymond.machine.agent import SCRIPTS, Agent, Conversation, Visit, backend_of
+from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, RunStopped, StepStarted
 from raymond.machine.inputs import Spending, Tick
 from raymond.machine.run import Run
 from raymond.store import snapshot
@@ -155,7 +155,7 @@ NONSENSE = st.sampled_from([nonsense() for _ in range(100)])
 WHO = st.integers(0, 21)
 COSTS = st.sampled_from([0.0, 0.0, 0.25, 0.5])
 TEXTS = st.sampled_from(["", "said"])
-RARE = "cut cut cut twice parked signal stop limits limits turns unlimited move result give_up retry answer".split()
+RARE = "cut cut cut twice paused signal stop limits limits turns unlimited move result give_up retry answer".split()
 DENIED = st.sampled_from([(), (), (), ("Edit",), ("Bash(git:*)", "Edit")])
 STATE = st.sampled_from([*NAMES, "NOPE"])
 
@@ -202,38 +202,47 @@ def pooled(real: Run, names: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
+def talk(conversation: Conversation | None) -> tuple[str, str, tuple[int, ...]] | None:
+    return (conversation.backend, conversation.session, conversation.meter) if conversation else None
+
+
+def talk_of(agent: dict[str, Any]) -> tuple[str, str, tuple[int, ...]] | None:
+    return (agent["backend"], agent["session"], agent["meter"]) if agent["session"] else None
+
+
+def told(visit: Visit) -> str:
+    """Why the next turn is not the prompt of the visit; empty when it is."""
+    return visit.reminded_for if visit.reminder or visit.reminded_for != "rejected" else ""
+
+
 def of_real(agent: Agent) -> dict[str, Any]:
     """What an agent is, in words both machines have."""
     results = None
-    if agent.results is not None:
-        results = [(one.agent, one.state, one.status, one.result) for one in agent.results]
+    if agent.visit.results is not None:
+        results = [(one.agent, one.state, one.status, one.result) for one in agent.visit.results]
     return {
         "state": agent.state,
         "status": agent.status,
         "parent": agent.parent,
         "cwd": agent.cwd,
-        "session": (agent.session, agent.backend if agent.session else ""),
+        "conversation": talk(agent.conversation),
         "model": agent.model,
-        "meter": agent.meter,
-        "held": agent.held,
-        "told": ("capped" if agent.capped else "blocked" if agent.blocked else "refused") if agent.reminder else "",
-        "visit_cost": agent.visit_cost,
-        "frames": [
-            (one.state, one.session, one.backend if one.session else "", one.cwd, one.visits, one.model, one.meter)
-            for one in agent.stack or ()
-        ],
+        "held": agent.visit.held,
+        "told": told(agent.visit),
+        "visit_cost": agent.visit.cost,
+        "frames": [(one.state, talk(one.conversation), one.cwd, one.visits, one.model) for one in agent.stack or ()],
         "variables": agent.variables or {},
         "visits": agent.visits,
-        "input": agent.input,
+        "input": agent.visit.input,
         "results": results,
-        "results_are_input": agent.results_are_input,
-        "has a cause": bool(agent.cause),
-        "has an error": bool(agent.error),
-        "attempt": agent.attempt,
-        "failures": agent.failures,
-        "reminders": agent.reminders,
-        "freshened": agent.freshened,
-        "wake": agent.wake_at,
+        "results_are_input": agent.visit.results_are_input,
+        "has a cause": bool(agent.visit.cause),
+        "stuck": agent.visit.stuck.kind if agent.visit.stuck else "",
+        "attempt": agent.visit.attempt,
+        "failures": agent.visit.failures,
+        "reminders": agent.visit.reminders,
+        "freshened": agent.visit.freshened,
+        "wake": agent.visit.wake_at,
         "forked": list(agent.children or ()),
         "forks": agent.forks,
     }
@@ -244,25 +253,23 @@ def of_reference(agent: dict[str, Any]) -> dict[str, Any]:
     if agent["results"] is not None:
         results = [(one["agent"], one["state"], one["status"], one["result"]) for one in agent["results"]]
     same = "state status parent cwd model variables visits input results_are_input attempt failures reminders".split()
-    same += "freshened wake forked forks meter held told visit_cost".split()
+    same += "freshened wake forked forks held told visit_cost".split()
     return {
         **{key: agent[key] for key in same},
-        "session": (agent["session"], agent["backend"] if agent["session"] else ""),
+        "conversation": talk_of(agent),
         "frames": [
             (
                 one["state"],
-                one["session"],
-                one["backend"] if one["session"] else "",
+                talk_of(one),
                 one["cwd"],
                 one["visits"],
                 one["model"],
-                one["meter"],
             )
             for one in agent["frames"]
         ],
         "results": results,
         "has a cause": bool(agent["cause"]),
-        "has an error": bool(agent["failed_for"]),
+        "stuck": agent["failed_for"],
     }
 
 
@@ -355,7 +362,7 @@ class Machine(RuleBasedStateMachine):
         if not name:
             return
         agent = self.play.agent(name)
-        if agent.results_are_input:
+        if agent.visit.results_are_input:
             said = [{**one, "input": "given"} if "input" in one else one for one in said]
         turn = agent.pool != SCRIPTS
         more: dict[str, Any] = {"denied": denied, "meter": (agent.step, who), "unknown": not cost} if turn else {}
@@ -412,7 +419,7 @@ class Machine(RuleBasedStateMachine):
             cost = round(self.play.agent(name).cap + cost - 0.25, 4)
         retry_at = self.play.now + retry_in if retry_in else 0.0
         given: dict[str, Any] = {"only_model": bool(only_model)}
-        self.play.fail(kind, name, spent=Spending(cost=cost, meter=(what,)), retry_at=retry_at, **given)
+        self.play.fail(kind_of(kind), name, spent=Spending(cost=cost, meter=(what,)), retry_at=retry_at, **given)
         self.reference.failure(name, kind, cost, retry_at, meter=(what,), **given)
 
     @precondition(lambda self: len(self.named("running")) > 1)
@@ -421,7 +428,7 @@ class Machine(RuleBasedStateMachine):
         for number, name in enumerate(self.named("running")):
             self.fails(name, [first, second][number % 2], 0.0, 0.0)
 
-    @precondition(lambda self: self.play.run.budget and self.can_step())
+    @precondition(lambda self: self.play.run.limits.budget and self.can_step())
     @rule(times=st.sampled_from([1, 4, 12]))
     def everybody_wants_it_all(self, times: int) -> None:
         """Turns that cost all they may, one after the other."""
@@ -497,9 +504,7 @@ class Machine(RuleBasedStateMachine):
         self.taken.append((id, kind, wanted))
         taken = self.play.ask(kind, id=id, **wanted)[0]
         assert isinstance(taken, RequestTaken)
-        # A person who gives up says why, or the machine does.
-        told = {**wanted, "text": wanted["text"] or "given up"} if kind == "give_up" else wanted
-        assert self.reference.request(id, kind, told) == (taken.problem == "")
+        assert self.reference.request(id, kind, wanted) == (taken.problem == "")
 
     @rule(what=st.sampled_from(RARE), which=WHO)
     def something_rare_happens(self, what: str, which: int) -> None:
@@ -512,8 +517,8 @@ class Machine(RuleBasedStateMachine):
             case "twice" if self.taken:
                 id, kind, wanted = self.taken[which % len(self.taken)]
                 assert self.play.ask(kind, id=id, **wanted) == []
-            case "parked" | "signal":
-                self.play.stop(what)
+            case "paused" | "signal":
+                self.play.stop(RunStopped(kind=what))
                 self.reference.stop(what)
             case "stop":
                 self.request("stop", {})
@@ -576,9 +581,10 @@ class Machine(RuleBasedStateMachine):
         assert set(real.probing) == {name for name, one in slow.closed.items() if one["probing"]}
         assert schedule.wake_at(real) == slow.due()
         assert (real.iterations, real.cost, real.steps) == (slow.iterations, slow.cost, slow.steps)
-        assert (real.turns, real.unpriced, real.allowed_tools) == (slow.turns, slow.unpriced, slow.tools)
+        assert (real.turns, real.unpriced, list(real.rights.allowed)) == (slow.turns, slow.unpriced, slow.tools)
         assert real.denied == {tool: slow.denied.count(tool) for tool in slow.denied}
         assert (real.stopped.kind if real.stopped else "", real.ended) == (slow.stopped, slow.ended)
+        assert (real.stopped.limit if real.stopped else "") == slow.stopped_at
         assert (run_status(real), exit_code(real)) == (slow.status(), slow.exit_code())
 
     @invariant()
@@ -611,13 +617,15 @@ class Machine(RuleBasedStateMachine):
             return
         shut = [pool for pool, closed in real.closed.items() if not closed.until and pool not in real.probing]
         waits = [agent.pool for agent in real.agents.values() if agent.status == "ready"]
-        over = bool(real.max_turns) and real.turns >= real.max_turns and "scripts" not in waits
+        over = bool(real.limits.turns) and real.turns >= (real.limits.turns or 0) and "scripts" not in waits
         assert schedule.owed(real) or over or all(backend_of(pool) in shut for pool in waits)
 
     @invariant()
     def folding_all_events_gives_the_run(self) -> None:
         for decision in self.play.decisions[len(self.kept) :]:
-            self.kept.append(msgspec.json.decode(events.encode(decision), type=Decision))
+            written = events.encode(decision)
+            assert b"raymond " not in written, "facts stand in a journal, not commands"
+            self.kept.append(msgspec.json.decode(written, type=Decision))
             assert self.kept[-1] == decision
         assert plain(evolve.fold(self.kept)) == plain(self.play.run)
 

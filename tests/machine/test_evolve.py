@@ -1,29 +1,30 @@
 """How an event changes a run: what is folded, what a visit leaves behind, who counts."""
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from builders import START, Play, place, start
 from raymond.language.refusal import Refusal
-from raymond.machine import decide, evolve, schedule
-from raymond.machine.agent import Outcome
+from raymond.machine import decide, evolve, prompts, schedule
+from raymond.machine.agent import Outcome, Rest, Stuck, Visit
 from raymond.machine.events import (
-    AgentFailed,
     AgentStarted,
-    BackendClosed,
     Decision,
+    Event,
     LimitsChanged,
     RequestTaken,
     RunEnded,
     RunResumed,
     RunStopped,
-    StepFailed,
     StepStarted,
     WorkflowChanged,
 )
+from raymond.machine.limits import Limits
+from raymond.machine.rights import Rights
 from raymond.machine.run import Run
+from raymond.views.status import run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}
 WAVE = "<fork>A</fork><fork>S</fork><fork>B</fork><fork>T</fork><fork>A</fork><fork>S</fork><wait>N</wait>"
@@ -39,9 +40,15 @@ def first(**given: Any) -> Decision:
 def test_the_first_decision_says_what_a_run_is() -> None:
     made = evolve.fold([first(budget=2.5, max_iterations=7, input="do it")])
     assert (made.seq, made.now, made.started_at) == (1, START, START)
-    assert (made.budget, made.max_iterations, made.start.workflow_id) == (2.5, 7, "test-1")
+    assert (made.limits, made.start.workflow_id) == (Limits(budget=2.5, iterations=7, turns=0, time=0.0), "test-1")
     main = made.agents["main"]
-    assert (main.state, main.status, main.input, main.since, main.entered) == ("START.md", "ready", "do it", START, 1)
+    assert (main.state, main.status, main.visit.input, main.visit.since, main.entered) == (
+        "START.md",
+        "ready",
+        "do it",
+        START,
+        1,
+    )
     assert (main.visits, main.prompted) == ({"START.md": 1}, {"START.md": 1})
 
 
@@ -50,24 +57,16 @@ def test_a_run_without_its_first_event_has_no_start() -> None:
         _ = Run().start
 
 
-def test_a_decision_says_which_agents_it_touched() -> None:
+def test_a_run_knows_the_number_and_the_time_of_its_last_decision() -> None:
     play = Play(FILES)
-    play.begin()
-    touched = evolve.apply(
-        play.run,
-        Decision(
-            seq=9,
-            time=START + 1,
-            events=[
-                StepFailed(agent="main", step=1, kind="setup", error="boom"),
-                BackendClosed(backend="claude", kind="auth", error="log in"),
-                AgentFailed(agent="main", kind="setup", error="boom"),
-                RunStopped(kind="stop", reason="enough"),
-            ],
-        ),
-    )
-    assert touched == ["main", "main"]
+    evolve.apply(play.run, Decision(seq=9, time=START + 1, events=[RunStopped(kind="stop")]))
     assert (play.run.seq, play.run.now) == (9, START + 1)
+
+
+def test_every_event_changes_a_run_in_exactly_one_way() -> None:
+    changes = evolve._CHANGES
+    assert set(changes) == set(get_args(Event))
+    assert len(set(changes.values())) == len(changes)
 
 
 def test_folding_a_part_and_then_the_rest_is_folding_all() -> None:
@@ -83,11 +82,11 @@ def test_folding_a_part_and_then_the_rest_is_folding_all() -> None:
 
 def test_the_state_of_the_run_changes_by_its_own_events() -> None:
     made = evolve.fold([first(budget=1.0, max_iterations=5)])
-    evolve.evolve(made, RunStopped(kind="limit", reason="enough"))
+    evolve.evolve(made, RunStopped(kind="limit", limit="budget", amount=1.0))
     evolve.evolve(made, RunEnded(status="failed"))
     evolve.evolve(made, RequestTaken(request="r1", kind="stop"))
     assert (made.stopped, made.ended, list(made.requests)) == (
-        RunStopped(kind="limit", reason="enough"),
+        RunStopped(kind="limit", limit="budget", amount=1.0),
         "failed",
         ["r1"],
     )
@@ -96,23 +95,85 @@ def test_the_state_of_the_run_changes_by_its_own_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "budget", "most", "turns", "tools"),
+    ("event", "limits", "tools"),
     [
-        (LimitsChanged(), 1.0, 5, 7, ["Read"]),
-        (LimitsChanged(budget=3.0), 3.0, 5, 7, ["Read"]),
-        (LimitsChanged(max_iterations=0), 1.0, 0, 7, ["Read"]),
-        (LimitsChanged(budget=0.0, max_iterations=9), 0.0, 9, 7, ["Read"]),
-        (LimitsChanged(max_turns=0), 1.0, 5, 0, ["Read"]),
-        (LimitsChanged(max_turns=9, allowed_tools=["Edit", "Bash"]), 1.0, 5, 9, ["Read", "Edit", "Bash"]),
+        (LimitsChanged(), Limits(1.0, 5, 7, 60.0), ("Read",)),
+        (LimitsChanged(budget=3.0), Limits(3.0, 5, 7, 60.0), ("Read",)),
+        (LimitsChanged(max_iterations=0), Limits(1.0, 0, 7, 60.0), ("Read",)),
+        (LimitsChanged(budget=0.0, max_iterations=9), Limits(0.0, 9, 7, 60.0), ("Read",)),
+        (LimitsChanged(max_turns=0), Limits(1.0, 5, 0, 60.0), ("Read",)),
+        (LimitsChanged(max_time=0.0), Limits(1.0, 5, 7, 0.0), ("Read",)),
+        (LimitsChanged(max_turns=9, allowed_tools=["Edit", "Bash"]), Limits(1.0, 5, 9, 60.0), ("Read", "Edit", "Bash")),
     ],
 )
-def test_new_limits_change_what_they_name(
-    event: LimitsChanged, budget: float, most: int, turns: int, tools: list[str]
-) -> None:
-    made = evolve.fold([first(budget=1.0, max_iterations=5, max_turns=7, allowed_tools=["Read"])])
+def test_new_limits_change_what_they_name(event: LimitsChanged, limits: Limits, tools: tuple[str, ...]) -> None:
+    given = {"permission_mode": "plan", "skip_permissions": True, "allowed_tools": ["Read"]}
+    made = evolve.fold([first(budget=1.0, max_iterations=5, max_turns=7, max_time=60.0, **given)])
     evolve.evolve(made, event)
-    assert (made.budget, made.max_iterations, made.max_turns, made.allowed_tools) == (budget, most, turns, tools)
+    assert (made.limits, made.rights) == (limits, Rights("plan", tools, (), True))
     assert (made.start.max_turns, made.start.allowed_tools) == (7, ["Read"]), "the event itself is what it was"
+
+
+# What earlier releases wrote
+
+
+def old(play: Play, *written: str) -> None:
+    """A decision of an earlier release, as it stands in a journal."""
+    text = f'{{"seq":{play.run.seq + 1},"time":{play.now},"events":[{",".join(written)}]}}'
+    play.commit(msgspec.json.decode(text, type=Decision).events)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "status"),
+    [
+        ("parked", "parked with Ctrl-C", "paused"),
+        ("signal", "stopped by SIGTERM", "paused"),
+        ("stop", "stop was asked for", "stopped"),
+        ("limit", "the budget of $1.00 is spent", "stopped"),
+    ],
+)
+def test_a_stop_that_says_its_reason_in_a_sentence_is_still_a_stop(kind: Any, reason: str, status: str) -> None:
+    play = Play(FILES)
+    old(play, f'{{"type":"RunStopped","kind":"{kind}","reason":"{reason}"}}')
+    assert play.run.stopped == RunStopped(kind=kind, reason=reason)
+    assert (run_status(play.run), schedule.owed(play.run)) == (status, [])
+    play.resume()
+    assert play.run.stopped is None
+    assert schedule.owed(play.run) == ["main"]
+
+
+def test_a_pause_that_says_only_its_reason_is_still_a_pause() -> None:
+    play = Play(FILES)
+    play.begin()
+    old(
+        play,
+        '{"type":"StepFailed","agent":"main","step":1,"kind":"auth","error":"log in","charged":false}',
+        '{"type":"BackendClosed","backend":"claude","kind":"auth","error":"log in"}',
+        '{"type":"AgentPaused","agent":"main","reason":"log in"}',
+    )
+    assert (play.main.status, play.main.visit.stuck, play.main.error) == ("paused", Stuck("", "log in"), "log in")
+    play.resume()
+    assert (play.main.status, play.main.visit.stuck) == ("ready", None)
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason", "sent"),
+    [
+        ("capped", "you were stopped at a limit of cost", prompts.CAPPED),
+        ("blocked", "it was refused tools that it needs: Edit", prompts.BLOCKED),
+    ],
+)
+def test_a_turn_that_is_repeated_with_a_reason_in_words_is_still_told_why(flag: Any, reason: str, sent: str) -> None:
+    play = Play(FILES)
+    play.begin()
+    session = play.main.turn_session
+    old(
+        play,
+        f'{{"type":"StepRefused","agent":"main","step":1,"reason":"{reason}","session":"{session}","{flag}":true}}',
+    )
+    visit = play.main.visit
+    assert (play.main.status, visit.reminded_for, visit.reminders, visit.reminder) == ("ready", flag, 0, reason)
+    assert prompts.prompt(play.run, play.workspace, play.main) == sent
 
 
 # Visits
@@ -124,13 +185,21 @@ def test_what_belonged_to_a_visit_ends_with_it() -> None:
     play.fail("context")
     play.fail("crash")
     main = play.main
-    assert (main.attempt, main.failures, main.tries, main.reminders, main.freshened) == (2, 1, 3, 1, True)
+    assert (main.visit.attempt, main.visit.failures, main.visit.tries, main.visit.reminders, main.visit.freshened) == (
+        2,
+        1,
+        3,
+        1,
+        True,
+    )
     play.say("<goto input='x'>A</goto>")
-    assert (main.attempt, main.turn, main.failures, main.tries, main.reminders) == (0, 0, 0, 0, 0)
-    assert (main.freshened, main.interrupted, main.reminder, main.error, main.cause) == (False, False, "", "", "")
-    assert (main.input, main.entered) == ("x", 2)
+    assert (main.visit, main.entered) == (Visit("A.md", "x", play.now), 2)
     play.say("<goto>A</goto>")
-    assert (main.input, main.visits, main.prompted) == ("", {"START.md": 1, "A.md": 2}, {"START.md": 1, "A.md": 2})
+    assert (main.visit.input, main.visits, main.prompted) == (
+        "",
+        {"START.md": 1, "A.md": 2},
+        {"START.md": 1, "A.md": 2},
+    )
 
 
 def test_prompts_are_counted_for_life_and_visits_for_the_frame() -> None:
@@ -145,27 +214,33 @@ def test_prompts_are_counted_for_life_and_visits_for_the_frame() -> None:
 def test_a_reminder_says_what_was_wrong_and_what_would_be_right() -> None:
     play = Play(FILES)
     play.say("<goto>A")
-    assert play.main.reminder == "the output has no transition; its <goto> is never closed\n<goto>NEXT.md</goto>"
+    assert play.main.visit.reminder == "the output has no transition; its <goto> is never closed\n<goto>NEXT.md</goto>"
     play.say("<reset cd='x'>A</reset>", cds={"x": Refusal("directory", "no")})
-    assert play.main.reminder == "no"
+    assert play.main.visit.reminder == "no"
 
 
 def test_a_reminded_agent_is_not_told_that_it_was_interrupted() -> None:
     play = Play(FILES)
     play.interrupt()
-    assert play.main.interrupted
+    assert play.main.visit.interrupted
     play.say("nothing")
-    assert not play.main.interrupted
+    assert not play.main.visit.interrupted
 
 
 def test_a_retried_agent_has_new_attempts_in_the_same_visit() -> None:
     play = Play(FILES, input="x")
     for _ in range(4):
         play.fail("crash")
-    assert (play.main.status, play.main.failures) == ("failed", 4)
+    assert (play.main.status, play.main.visit.failures) == ("failed", 4)
     play.ask("retry", agent="main")
     main = play.main
-    assert (main.status, main.failures, main.reminders, main.error, main.input) == ("ready", 0, 0, "", "x")
+    assert (main.status, main.visit.failures, main.visit.reminders, main.error, main.visit.input) == (
+        "ready",
+        0,
+        0,
+        "",
+        "x",
+    )
     assert play.begin() == StepStarted(
         agent="main", step=5, attempt=5, backend="claude", session=decide.session_of(play.run, 5, 1)
     )
@@ -217,7 +292,7 @@ def test_an_agent_is_born_with_what_its_event_says() -> None:
     made = evolve.fold([first()])
     evolve.evolve(made, AgentStarted(agent="main_s1", state="S.sh", parent="main", wake_at=START + 5))
     child = made.agents["main_s1"]
-    assert (child.status, child.wake_at, child.variables, child.prompted) == ("sleeping", START + 5, None, None)
+    assert (child.status, child.visit.wake_at, child.variables, child.prompted) == ("sleeping", START + 5, None, None)
     assert (made.agents["main"].alive, made.agents["main"].forks, made.fork_counters) == (1, 1, {"main": 1})
 
 
@@ -226,11 +301,11 @@ def test_an_agent_is_born_with_what_its_event_says() -> None:
 
 def test_the_limit_of_time_is_kept_and_changed_alone() -> None:
     made = evolve.fold([first(max_time=60.0, budget=2.0)])
-    assert (made.max_time, made.budget) == (60.0, 2.0)
+    assert made.limits == Limits(2.0, 0, 0, 60.0)
     evolve.evolve(made, LimitsChanged(max_time=90.0))
-    assert (made.max_time, made.budget, made.max_iterations) == (90.0, 2.0, 0)
+    assert made.limits == Limits(2.0, 0, 0, 90.0)
     evolve.evolve(made, LimitsChanged(budget=3.0))
-    assert made.max_time == 90.0
+    assert made.limits == Limits(3.0, 0, 0, 90.0)
 
 
 def test_a_run_was_driven_from_the_start_of_each_driver_to_its_last_word() -> None:
@@ -288,7 +363,7 @@ def test_a_renamed_state_is_renamed_in_every_agent() -> None:
     play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
     play.commit([WorkflowChanged(source="1" * 64, renamed={"A.md": "A2.md", "N.md": "N2.md"})])
     assert [agent.state for agent in play.run.agents.values()] == ["START.md", "A2.md", "B.md"]
-    assert play.main.next_state == "N2.md"
+    assert play.main.visit.rest == Rest("N2.md")
     assert schedule.owed(play.run) == ["main_a1", "main_b2"]
 
 
@@ -305,5 +380,5 @@ def test_an_agent_that_is_paused_in_its_sleep_is_not_woken() -> None:
     play = Play(FILES)
     play.say("<goto after='5m'>A</goto>")
     play.ask("pause", agent="main")
-    assert (play.main.status, play.main.wake_at, schedule.wake_at(play.run)) == ("paused", 0.0, None)
+    assert (play.main.status, play.main.visit.wake_at, schedule.wake_at(play.run)) == ("paused", 0.0, None)
     assert play.pass_time(1000) == []

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from raymond.machine.failures import KINDS, Kind, Response, overload_wait, respond
+from raymond.machine.failures import CLASSES, KINDS, LIMIT_LONGEST, Kind, Response, opens_at, overload_wait, respond
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,59 @@ from raymond.machine.failures import KINDS, Kind, Response, overload_wait, respo
         ("setup", 0, 3, False, Response(charged=True)),
         ("session", 0, 3, False, Response(charged=True)),
         ("cap", 0, 3, False, Response(charged=True)),
-        ("a class of a later release", 0, 3, False, Response(charged=True)),
     ],
 )
 def test_every_class_of_failure_has_one_answer(
-    kind: str, failures: int, retries: int, freshened: bool, response: Response
+    kind: Kind, failures: int, retries: int, freshened: bool, response: Response
 ) -> None:
     assert respond(kind, failures=failures, retries=retries, freshened=freshened) == response
 
 
-def test_the_list_of_classes_is_complete() -> None:
-    assert get_args(Kind) == KINDS
+def test_the_table_has_a_row_for_every_class() -> None:
+    assert tuple(CLASSES) == KINDS == get_args(Kind)
+
+
+def test_what_the_infrastructure_did_is_no_step_of_the_work() -> None:
+    assert {kind for kind in KINDS if not CLASSES[kind].counted} == {"limit", "overload"}
+
+
+def test_a_login_and_a_bill_wait_for_a_person_and_a_limit_and_an_overload_for_time() -> None:
+    closing = {kind: CLASSES[kind].closes for kind in KINDS if CLASSES[kind].closes}
+    assert closing == {
+        "limit": "for a while",
+        "overload": "for a while",
+        "auth": "for a person",
+        "billing": "for a person",
+    }
 
 
 def test_an_overloaded_backend_is_tried_after_1_5_15_and_60_seconds_then_every_5_minutes() -> None:
     assert [overload_wait(tries) for tries in range(7)] == [1.0, 5.0, 15.0, 60.0, 300.0, 300.0, 300.0]
+
+
+NOW = 1_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "retry_at", "tries", "wait"),
+    [
+        ("limit", NOW + 3600, 0, 3600.0),
+        ("limit", NOW + 3600, 5, 3600.0),
+        ("limit", NOW + 0.5, 0, 0.5),
+        ("limit", 0.0, 0, 900.0),
+        ("limit", 0.0, 5, 900.0),
+        ("limit", NOW, 0, 1.0),
+        ("limit", NOW - 5, 0, 1.0),
+        ("limit", NOW - 5, 2, 15.0),
+        ("limit", NOW + LIMIT_LONGEST - 1, 0, LIMIT_LONGEST - 1),
+        ("limit", NOW + LIMIT_LONGEST, 0, 900.0),
+        ("overload", NOW + 42, 3, 42.0),
+        ("overload", 0.0, 0, 1.0),
+        ("overload", 0.0, 3, 60.0),
+        ("overload", 0.0, 4, 300.0),
+        ("overload", NOW - 5, 1, 5.0),
+        ("overload", NOW + LIMIT_LONGEST, 1, 5.0),
+    ],
+)
+def test_when_a_closed_backend_is_tried_again(kind: Kind, retry_at: float, tries: int, wait: float) -> None:
+    assert opens_at(kind, retry_at, NOW, tries) == NOW + wait

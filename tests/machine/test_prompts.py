@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from builders import Play, build, head
+from builders import Play, build, head, kind_of
 from raymond.machine import prompts, variables
 from raymond.machine.inputs import Spending
 
@@ -180,9 +180,9 @@ def test_a_reminder_replaces_the_prompt_in_the_same_conversation() -> None:
     play = at("POLICY")
     play.say("<goto>B</goto>")
     assert sent(play) == (
-        "Your reply could not be used: `<goto>B</goto>` is not allowed here; allowed: `<goto>A</goto>`, "
+        "I could not act on your reply: `<goto>B</goto>` is not allowed here; allowed: `<goto>A</goto>`, "
         "`<result>...</result>`\n"
-        "Nothing else is asked: end your reply with exactly one of these.\n"
+        "Do not repeat the work. Reply again and end with exactly one of:\n"
         "<goto>A</goto>\n<result>...</result>"
     )
 
@@ -197,9 +197,11 @@ def test_a_reminder_needs_a_conversation() -> None:
 def test_who_remembers_nothing_is_given_the_whole_prompt_and_then_the_reminder() -> None:
     play = Play(FILES, input="it")
     play.say("no tag", session="")
-    assert (play.main.session, play.main.reminders) == ("", 1)
-    reminder = prompts.remind(play.workspace.workflow, play.workspace.workflow.states["START.md"], play.main.reminder)
-    assert reminder.startswith("Your reply could not be used: the output has no transition")
+    assert (play.main.session, play.main.visit.reminders) == ("", 1)
+    reminder = prompts.remind(
+        play.workspace.workflow, play.workspace.workflow.states["START.md"], play.main.visit.reminder
+    )
+    assert reminder.startswith("I could not act on your reply: the output has no transition")
     assert sent(play) == f"Do it in START.md.\n\n{reminder}"
     play.interrupt()
     assert sent(play) == f"{prompts.INTERRUPTED}\n\nDo it in START.md.\n\n{reminder}"
@@ -208,9 +210,12 @@ def test_who_remembers_nothing_is_given_the_whole_prompt_and_then_the_reminder()
 def test_who_was_stopped_at_a_limit_of_cost_is_told_to_go_on() -> None:
     play = at("A")
     play.fail("cap", spent=Spending(cost=1.0))
-    assert sent(play) == "(You were stopped at a limit of cost. There is more now: go on where you were.)"
+    assert (
+        sent(play)
+        == "(Your last turn reached its cost limit. More budget is available now: continue where you left off.)"
+    )
     play.interrupt()
-    assert sent(play) == f"{prompts.INTERRUPTED}\n\n{prompts.GO_ON}"
+    assert sent(play) == f"{prompts.INTERRUPTED}\n\n{prompts.CAPPED}"
 
 
 def test_who_was_stopped_and_has_lost_its_conversation_begins_again() -> None:
@@ -223,8 +228,8 @@ def test_who_was_stopped_and_has_lost_its_conversation_begins_again() -> None:
 @pytest.mark.parametrize("how", ["interrupted", "crash"])
 def test_who_was_interrupted_is_told_so_in_one_line(how: str) -> None:
     play = at("A")
-    play.interrupt() if how == "interrupted" else play.fail(how)
-    line = "(Your last attempt at this was interrupted. What it changed may already be in the working tree.)"
+    play.interrupt() if how == "interrupted" else play.fail(kind_of(how))
+    line = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
     assert sent(play) == f"{line}\n\nA"
 
 

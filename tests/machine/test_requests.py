@@ -7,7 +7,7 @@ import pytest
 from builders import START, Play, head
 from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
-from raymond.machine.agent import Outcome
+from raymond.machine.agent import Conversation, Outcome, Stuck
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -25,6 +25,7 @@ from raymond.machine.events import (
     StepStarted,
     WaitEnded,
 )
+from raymond.machine.limits import LimitName
 from raymond.machine.requests import Request
 from raymond.views.status import exit_code, run_status
 
@@ -93,7 +94,7 @@ def test_the_only_question_is_answered_without_a_name() -> None:
     play.say('<ask next="N">why?</ask>')
     assert requests.asking(play.run) == [play.main]
     assert play.ask("answer", id="r", text="so") == [taken("answer"), AskEnded(agent="main", state="N.md", answer="so")]
-    assert (play.main.state, play.main.input) == ("N.md", "so")
+    assert (play.main.state, play.main.visit.input) == ("N.md", "so")
 
 
 def test_several_questions_need_a_name() -> None:
@@ -103,9 +104,9 @@ def test_several_questions_need_a_name() -> None:
         "several_asking", "several agents ask: main_a1, main_b2", "say which one: raymond answer test-1 main_a1 TEXT"
     )
     play.ask("answer", agent="main_b2", text="so")
-    assert (play.agent("main_b2").input, play.agent("main_a1").status) == ("so", "asking")
+    assert (play.agent("main_b2").visit.input, play.agent("main_a1").status) == ("so", "asking")
     play.ask("answer", text="and so")
-    assert play.agent("main_a1").input == "and so"
+    assert play.agent("main_a1").visit.input == "and so"
 
 
 def test_an_answer_to_who_does_not_ask_is_refused() -> None:
@@ -118,8 +119,15 @@ def test_an_answer_to_who_does_not_ask_is_refused() -> None:
 
 def test_a_run_is_stopped_once() -> None:
     play = Play(FILES)
-    assert play.ask("stop", id="r") == [taken("stop"), RunStopped(kind="stop", reason="stop was asked for")]
-    assert play.ask("stop", id="s") == [taken("stop", "s")]
+    assert play.ask("stop", id="r") == [taken("stop"), RunStopped(kind="stop")]
+    assert play.ask("stop", id="s", now=True) == [taken("stop", "s")]
+    assert play.run.stopped == RunStopped(kind="stop")
+    assert (run_status(play.run), exit_code(play.run)) == ("stopped", 3)
+
+
+def test_a_stop_says_whether_steps_were_to_end_at_once() -> None:
+    play = Play(FILES)
+    assert play.ask("stop", id="r", now=True) == [taken("stop"), RunStopped(kind="stop", at_once=True)]
     assert (run_status(play.run), exit_code(play.run)) == ("stopped", 3)
 
 
@@ -148,9 +156,9 @@ def test_turns_and_tools_can_be_allowed_later() -> None:
         taken("limits"),
         LimitsChanged(max_turns=5, allowed_tools=["Edit"]),
     ]
-    assert (play.run.max_turns, play.run.allowed_tools) == (5, ["Read", "Edit"])
+    assert (play.run.limits.turns, play.run.rights.allowed) == (5, ("Read", "Edit"))
     play.ask("limits", allowed_tools=["Bash"])
-    assert (play.run.max_turns, play.run.allowed_tools) == (5, ["Read", "Edit", "Bash"])
+    assert (play.run.limits.turns, play.run.rights.allowed) == (5, ("Read", "Edit", "Bash"))
     assert play.resume() == [RunResumed(version="1.0")]
 
 
@@ -160,9 +168,10 @@ def test_resumed_fresh_what_failed_or_paused_begins_without_its_conversation(how
     play.say("<goto>A</goto>", meter=(1, 2))
     play.say("no tag", meter=(3, 4))
     play.fail("setup" if how == "failed" else "auth")
-    assert (play.main.status, play.main.meter, play.main.reminder != "") == (how, (3, 4), True)
+    conversation = Conversation("claude", play.main.session, (3, 4))
+    assert (play.main.status, play.main.conversation, play.main.visit.reminder != "") == (how, conversation, True)
     assert play.resume(fresh=True)[-1] == AgentRetried(agent="main", fresh=True)
-    assert (play.main.session, play.main.backend, play.main.meter, play.main.reminder) == ("", "", (), "")
+    assert (play.main.conversation, play.main.visit.reminder) == (None, "")
     started = play.begin()
     assert isinstance(started, StepStarted)
     assert started.base == ""
@@ -171,20 +180,17 @@ def test_resumed_fresh_what_failed_or_paused_begins_without_its_conversation(how
 def test_resumed_as_ever_a_conversation_goes_on_with_its_reminder() -> None:
     play = Play(FILES)
     play.say("no tag", meter=(3, 4))
-    session = play.main.session
+    conversation = Conversation("claude", play.main.session, (3, 4))
     play.fail("setup")
     assert play.resume()[-1] == AgentRetried(agent="main")
-    assert (play.main.session, play.main.meter, play.main.reminder != "") == (session, (3, 4), True)
+    assert (play.main.conversation, play.main.visit.reminder != "") == (conversation, True)
 
 
 def test_a_conversation_that_is_gone_fails_at_once_and_fresh_mends_it() -> None:
     play = Play(FILES)
     play.say("<goto>A</goto>")
     play.fail("session", error="it is not there")
-    assert (play.main.status, play.main.error) == (
-        "failed",
-        "it is not there; raymond resume test-1 --fresh goes on without it",
-    )
+    assert (play.main.status, play.main.visit.stuck) == ("failed", Stuck("session", "it is not there"))
     play.resume(fresh=True)
     assert (play.main.status, play.main.session) == ("ready", "")
 
@@ -209,7 +215,7 @@ def test_a_higher_limit_of_time_lets_the_run_go_on() -> None:
     assert play.resume() == [RunResumed(version="1.0")]
     assert (schedule.owed(play.run), schedule.over_at(play.run)) == (["main"], play.now + 40)
     play.say("<goto>B</goto>")
-    assert play.pass_time(40) == [RunStopped(kind="limit", reason="max_time (1m 40s) is over")]
+    assert play.pass_time(40) == [RunStopped(kind="limit", limit="time", amount=100.0)]
 
 
 # An agent by name
@@ -219,7 +225,7 @@ def test_an_agent_that_is_ready_or_asleep_can_be_paused() -> None:
     play = Play(FILES)
     assert play.ask("pause", id="r", agent="main") == [
         taken("pause"),
-        AgentPaused(agent="main", reason="paused by a person"),
+        AgentPaused(agent="main", kind="person"),
     ]
     assert (play.main.status, schedule.owed(play.run), run_status(play.run)) == ("paused", [], "paused")
     play.ask("retry", agent="main")
@@ -245,7 +251,7 @@ def test_pausing_an_agent_that_runs_is_left_to_its_driver() -> None:
     assert play.ask("pause", id="r", agent="main") == [taken("pause")]
     assert play.main.status == "running"
     play.interrupt()
-    assert play.ask("pause", id="s", agent="main")[1:] == [AgentPaused(agent="main", reason="paused by a person")]
+    assert play.ask("pause", id="s", agent="main")[1:] == [AgentPaused(agent="main", kind="person")]
 
 
 def test_who_starts_nothing_by_itself_is_not_paused() -> None:
@@ -313,8 +319,8 @@ def test_any_agent_that_does_not_run_can_be_moved(how: str) -> None:
         taken("move"),
         AgentMoved(agent="main", tag="moved", state="B.md", input="x"),
     ]
-    assert (play.main.status, play.main.state, play.main.input, play.main.error) == ("ready", "B.md", "x", "")
-    assert (play.main.session, play.main.wake_at, play.run.failed) == (session, 0.0, 0)
+    assert (play.main.status, play.main.state, play.main.visit.input, play.main.error) == ("ready", "B.md", "x", "")
+    assert (play.main.session, play.main.visit.wake_at, play.run.failed) == (session, 0.0, 0)
 
 
 def test_a_person_who_moves_an_agent_means_it() -> None:
@@ -337,7 +343,7 @@ def test_a_result_given_by_hand_ends_the_agent_and_the_wait_for_it() -> None:
         AgentEnded(agent="main_a1", result="by hand"),
         WaitEnded(agent="main", state="N.md"),
     ]
-    assert play.main.results == [Outcome("main_a1", "A.md", "done", "by hand")]
+    assert play.main.visit.results == [Outcome("main_a1", "A.md", "done", "by hand")]
 
 
 def test_a_result_given_by_hand_returns_to_the_caller() -> None:
@@ -367,7 +373,7 @@ def test_an_agent_that_is_given_up_has_failed_and_its_parent_goes_on(text: str, 
         AgentFailed(agent="main_a1", kind="given up", error=error),
         WaitEnded(agent="main", state="N.md"),
     ]
-    assert play.main.results == [Outcome("main_a1", "B.md", "failed", "", error)]
+    assert play.main.visit.results == [Outcome("main_a1", "B.md", "failed", "", error)]
     assert play.pass_time(1000) == []
 
 
@@ -431,21 +437,22 @@ def test_a_run_that_ended_in_failure_is_alive_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("given", "limit", "amount"),
     [
-        ({"budget": 1.0}, "the budget of $1.00 is spent"),
-        ({"max_iterations": 1}, "max_iterations (1) was reached"),
-        ({"max_time": 0.5}, "max_time (500ms) is over"),
+        ({"budget": 1.0}, "budget", 1.0),
+        ({"max_iterations": 1}, "iterations", 1.0),
+        ({"max_turns": 1}, "turns", 1.0),
+        ({"max_time": 0.5}, "time", 0.5),
     ],
 )
 def test_a_limit_that_is_still_reached_stops_the_run_again_before_anything_is_paid(
-    given: dict[str, Any], reason: str
+    given: dict[str, Any], limit: LimitName, amount: float
 ) -> None:
     play = Play(FILES, **given)
     play.now += 1
     play.say("<goto>A</goto>", cost=1.0)
     play.now = START + 60
-    assert play.resume() == [RunResumed(version="1.0"), RunStopped(kind="limit", reason=reason)]
+    assert play.resume() == [RunResumed(version="1.0"), RunStopped(kind="limit", limit=limit, amount=amount)]
     assert (schedule.owed(play.run), exit_code(play.run)) == ([], 4)
 
 
@@ -477,8 +484,7 @@ def test_a_limit_that_lasts_longer_than_is_waited_for_stops_a_run_that_is_resume
     play = Play(FILES, max_wait=0.0)
     play.fail("limit", retry_at=START + 3600)
     [*_, stopped] = requests.resume(play.run, "1.0", now=play.now)
-    assert isinstance(stopped, RunStopped)
-    assert stopped.reason == "claude is closed by its usage limit for 1h, longer than max_wait (0s)"
+    assert stopped == RunStopped(kind="limit", limit="wait", amount=0.0, backend="claude", wait=3600.0)
     assert not any(
         isinstance(event, RunStopped) for event in requests.resume(play.run, "1.0", now=play.now, at_once=True)
     )

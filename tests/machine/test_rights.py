@@ -11,9 +11,8 @@ from raymond.machine.rights import Rights
 
 
 def given(text: str, **said: Any) -> Rights:
-    return rights.of(
-        start(place({"START.md": ""}, "START.md"), **said), policy.parse(head(text), file="A.md", script=False).policy
-    )
+    person = rights.rights_of(start(place({"START.md": ""}, "START.md"), **said))
+    return rights.narrow(person, policy.parse(head(text), file="A.md", script=False).policy)
 
 
 @pytest.mark.parametrize(
@@ -27,9 +26,19 @@ def given(text: str, **said: Any) -> Rights:
         ("gate: make test", {}, Rights("acceptEdits", ("Bash(make test:*)",), (), False)),
         ("retries: 1", {"skip_permissions": True}, Rights("acceptEdits", (), (), True)),
         ("permission_mode: plan", {"skip_permissions": True}, Rights("plan", (), (), False)),
+        ("permission_mode: bypassPermissions", {}, Rights("acceptEdits", (), (), False)),
+        ("permission_mode: acceptEdits", {"permission_mode": "plan"}, Rights("plan", (), (), False)),
+        ("permission_mode: bypassPermissions", {"skip_permissions": True}, Rights("bypassPermissions", (), (), False)),
     ],
 )
 def test_a_turn_may_do_what_the_person_allows_and_its_state_leaves(
     text: str, said: dict[str, Any], expected: Rights
 ) -> None:
     assert given(text, **said) == expected
+
+
+def test_a_run_begins_with_the_rights_that_its_start_names() -> None:
+    workspace = place({"START.md": ""})
+    assert rights.rights_of(start(workspace)) == Rights("", (), (), False)
+    said = start(workspace, permission_mode="plan", allowed_tools=["Read", "Edit"], skip_permissions=True)
+    assert rights.rights_of(said) == Rights("plan", ("Read", "Edit"), (), True)

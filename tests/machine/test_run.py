@@ -21,31 +21,34 @@ def first(**given: Any) -> Decision:
 
 
 @pytest.mark.parametrize(
-    ("given", "before", "added", "reason"),
+    ("given", "before", "added", "limit", "amount"),
     [
-        ({}, {}, {"iterations": 10**6, "cost": 10.0**6}, ""),
-        ({"max_iterations": 3}, {}, {"iterations": 2}, ""),
-        ({"max_iterations": 3}, {}, {"iterations": 3}, "max_iterations (3) was reached"),
-        ({"budget": 2.0}, {}, {"cost": 1.99}, ""),
-        ({"budget": 2.0}, {}, {"cost": 2.0}, "the budget of $2.00 is spent"),
-        ({"budget": 2.0, "max_iterations": 3}, {}, {"iterations": 9, "cost": 9.0}, "max_iterations (3) was reached"),
-        ({"max_turns": 3}, {"turns": 2}, {}, ""),
-        ({"max_turns": 3}, {"turns": 3}, {}, "max_turns (3) was reached"),
-        ({"max_turns": 3, "budget": 2.0}, {"turns": 3}, {"cost": 2.0}, "the budget of $2.00 is spent"),
-        ({}, {"unpriced": 199}, {}, ""),
-        ({}, {"unpriced": 199}, {"unpriced": 1}, "200 turns were made whose cost nobody can tell (max_turns)"),
-        ({}, {"unpriced": 200}, {}, "200 turns were made whose cost nobody can tell (max_turns)"),
-        ({"max_turns": 999}, {"unpriced": 500, "turns": 500}, {"unpriced": 1}, ""),
-        ({}, {"turns": 10**6}, {}, ""),
+        ({}, {}, {"iterations": 10**6, "cost": 10.0**6}, "", 0.0),
+        ({"max_iterations": 3}, {}, {"iterations": 2}, "", 0.0),
+        ({"max_iterations": 3}, {}, {"iterations": 3}, "iterations", 3.0),
+        ({"max_iterations": 3}, {"iterations": 2}, {"iterations": 1}, "iterations", 3.0),
+        ({"budget": 2.0}, {}, {"cost": 1.99}, "", 0.0),
+        ({"budget": 2.0}, {}, {"cost": 2.0}, "budget", 2.0),
+        ({"budget": 2.0, "max_iterations": 3}, {}, {"iterations": 9, "cost": 9.0}, "iterations", 3.0),
+        ({"max_turns": 3}, {"turns": 2}, {}, "", 0.0),
+        ({"max_turns": 3}, {"turns": 3}, {}, "turns", 3.0),
+        ({"max_turns": 3}, {"turns": 3}, {"turns": -1}, "", 0.0),
+        ({"max_turns": 3, "budget": 2.0}, {"turns": 3}, {"cost": 2.0}, "budget", 2.0),
+        ({}, {"unpriced": 199}, {}, "", 0.0),
+        ({}, {"unpriced": 199}, {"unpriced": 1}, "unpriced", 200.0),
+        ({}, {"unpriced": 200}, {}, "unpriced", 200.0),
+        ({"max_turns": 999}, {"unpriced": 500, "turns": 500}, {"unpriced": 1}, "", 0.0),
+        ({}, {"turns": 10**6}, {}, "", 0.0),
     ],
 )
 def test_which_limit_is_reached(
-    given: dict[str, Any], before: dict[str, int], added: dict[str, Any], reason: str
+    given: dict[str, Any], before: dict[str, int], added: dict[str, Any], limit: Any, amount: float
 ) -> None:
     made = evolve.fold([first(**given)])
     for name, value in before.items():
         setattr(made, name, value)
-    assert schedule.reached(made, **added) == reason
+    stopped = RunStopped(kind="limit", limit=limit, amount=amount) if limit else None
+    assert schedule.reached(made, **added) == stopped
 
 
 # Who is owed
@@ -160,7 +163,7 @@ def test_an_agent_that_gave_up_while_it_asked_asks_nothing_more() -> None:
     play = Play(FILES)
     play.say("<ask next='A' timeout='5m'>why?</ask>")
     play.ask("give_up", agent="main")
-    assert (play.main.question, play.main.wake_at, play.run.timers) == ("", 0.0, [])
+    assert (play.main.question, play.main.visit.wake_at, play.run.timers) == ("", 0.0, [])
 
 
 @pytest.mark.parametrize(("wake", "now", "due"), [(10.0, 9.0, False), (10.0, 10.0, True), (0.0, 10.0**9, False)])
@@ -209,7 +212,7 @@ def test_without_a_limit_of_time_it_is_never_over() -> None:
     assert (schedule.over_at(play.run), schedule.due(play.run, play.now), schedule.reached(play.run)) == (
         0.0,
         False,
-        "",
+        None,
     )
 
 
@@ -223,17 +226,17 @@ def test_it_is_over_when_all_drivers_together_had_the_time() -> None:
     assert schedule.over_at(play.run) == play.now + 40
     assert not schedule.due(play.run, play.now + 39)
     assert schedule.due(play.run, play.now + 40)
-    assert schedule.reached(play.run) == ""
+    assert schedule.reached(play.run) is None
 
 
 def test_a_run_that_is_over_is_reached_and_not_due_again_once_it_stopped() -> None:
     play = Play(FILES, max_time=60.0)
     play.now += 60
     play.say("<goto>A</goto>")
-    assert schedule.reached(play.run) == "max_time (1m) is over"
+    assert schedule.reached(play.run) == RunStopped(kind="limit", limit="time", amount=60.0)
     assert schedule.due(play.run, play.now)
     play.pass_time()
-    assert play.run.stopped == RunStopped(kind="limit", reason="max_time (1m) is over")
+    assert play.run.stopped == RunStopped(kind="limit", limit="time", amount=60.0)
     assert not schedule.due(play.run, play.now + 1000)
 
 
@@ -244,11 +247,11 @@ def test_a_time_that_was_lowered_below_what_is_used_up_is_over_at_once() -> None
     play.resume()
     play.ask("limits", max_time=10.0)
     assert schedule.over_at(play.run) == play.now
-    assert play.run.stopped == RunStopped(kind="limit", reason="max_time (10s) is over")
+    assert play.run.stopped == RunStopped(kind="limit", limit="time", amount=10.0)
 
 
 def test_turns_that_are_lowered_to_what_is_used_up_stop_the_run() -> None:
     play = Play(FILES, max_turns=5)
     play.say("<goto>A</goto>")
     play.ask("limits", max_turns=1)
-    assert play.run.stopped == RunStopped(kind="limit", reason="max_turns (1) was reached")
+    assert play.run.stopped == RunStopped(kind="limit", limit="turns", amount=1.0)

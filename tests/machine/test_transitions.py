@@ -8,7 +8,7 @@ from builders import START, Play, block, head
 from raymond.language import reading
 from raymond.language.refusal import Refusal
 from raymond.machine import transitions
-from raymond.machine.agent import Frame, Outcome
+from raymond.machine.agent import Conversation, Frame, Outcome
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -91,10 +91,16 @@ def test_what_a_move_does_to_its_agent(
 ) -> None:
     play = played(text, input="begin")
     main = play.main
-    assert (main.status, main.state, main.input, main.cwd, main.wake_at) == (status, state, input, cwd, wake_at)
-    assert (main.session, main.backend) == ((session(play), "claude") if kept else ("", ""))
+    assert (main.status, main.state, main.visit.input, main.cwd, main.visit.wake_at) == (
+        status,
+        state,
+        input,
+        cwd,
+        wake_at,
+    )
+    assert main.conversation == (Conversation("claude", session(play)) if kept else None)
     assert (main.stack or [], main.visits) == ([], {"START.md": 1, state: 1})
-    assert main.since == play.now
+    assert main.visit.since == play.now
 
 
 @pytest.mark.parametrize(
@@ -109,10 +115,10 @@ def test_what_a_move_does_to_its_agent(
 def test_what_a_subtask_does_to_its_agent(text: str, kept: bool, input: str, model: str, effort: str) -> None:
     play = played(text)
     main = play.main
-    assert (main.status, main.state, main.input, main.visits) == ("ready", "A.md", input, {"A.md": 1})
-    assert (main.session, main.backend) == ((session(play), "claude") if kept else ("", ""))
+    assert (main.status, main.state, main.visit.input, main.visits) == ("ready", "A.md", input, {"A.md": 1})
+    assert main.conversation == (Conversation("claude", session(play)) if kept else None)
     assert (main.model, main.effort) == (model, effort)
-    assert main.stack == [Frame("N.md", session(play), "claude", "", {"START.md": 1}, "", "")]
+    assert main.stack == [Frame("N.md", Conversation("claude", session(play)), "", {"START.md": 1}, "", "")]
 
 
 def test_a_result_restores_session_directory_visits_and_model_of_the_caller() -> None:
@@ -121,8 +127,8 @@ def test_a_result_restores_session_directory_visits_and_model_of_the_caller() ->
     play.say("<result>found</result>")
     main = play.main
     assert play.last[1:] == [AgentReturned(agent="main", state="N.md", result="found")]
-    assert (main.status, main.state, main.input, main.stack) == ("ready", "N.md", "found", [])
-    assert (main.session, main.backend, main.cwd) == (session(play), "claude", "")
+    assert (main.status, main.state, main.visit.input, main.stack) == ("ready", "N.md", "found", [])
+    assert (main.conversation, main.cwd) == (Conversation("claude", session(play)), "")
     assert (main.model, main.effort, main.visits) == ("", "", {"START.md": 1, "N.md": 1})
 
 
@@ -135,9 +141,9 @@ def test_subtasks_return_in_the_order_they_were_entered() -> None:
     play = played('<call return="A">B</call>', '<function return="LATE">N</function>')
     assert [frame.state for frame in play.main.stack or ()] == ["A.md", "LATE.md"]
     play.say("<result>inner</result>")
-    assert (play.main.state, play.main.input) == ("LATE.md", "inner")
+    assert (play.main.state, play.main.visit.input) == ("LATE.md", "inner")
     play.say("<result>outer</result>")
-    assert (play.main.state, play.main.input) == ("A.md", "outer")
+    assert (play.main.state, play.main.visit.input) == ("A.md", "outer")
     play.say("<result>all</result>")
     assert play.run.outcomes["main"] == Outcome("main", "A.md", "done", "all")
 
@@ -165,8 +171,8 @@ def test_an_ask_sleeps_until_a_person_answers() -> None:
     assert (play.main.status, play.main.state, play.main.question) == ("asking", "START.md", "which one?")
     play.ask("answer", text="the first")
     assert play.last[1:] == [AskEnded(agent="main", state="N.md", answer="the first")]
-    assert (play.main.status, play.main.state, play.main.input) == ("ready", "N.md", "the first")
-    assert (play.main.session, play.main.wake_at, play.main.question) == (session(play), 0.0, "")
+    assert (play.main.status, play.main.state, play.main.visit.input) == ("ready", "N.md", "the first")
+    assert (play.main.session, play.main.visit.wake_at, play.main.question) == (session(play), 0.0, "")
     assert play.pass_time(1000) == []
 
 
@@ -175,7 +181,7 @@ def test_an_ask_that_nobody_answers_in_time_goes_on_without_an_answer(late: str,
     play = played(f'<ask next="N" timeout="5m"{late}>why?</ask>')
     assert play.pass_time(299) == []
     assert play.pass_time(1) == [AskEnded(agent="main", state=state, timed_out=True)]
-    assert (play.main.status, play.main.state, play.main.input) == ("ready", state, "")
+    assert (play.main.status, play.main.state, play.main.visit.input) == ("ready", state, "")
 
 
 def test_an_ask_without_a_timeout_waits_for_ever() -> None:
@@ -188,7 +194,7 @@ def test_a_moment_to_sleep_for_survives_and_ends() -> None:
     play = played("<goto after='5m'>A</goto>")
     assert play.pass_time(299.9) == []
     play.pass_time(0.1)
-    assert (play.main.status, play.main.state, play.main.wake_at) == ("ready", "A.md", 0.0)
+    assert (play.main.status, play.main.state, play.main.visit.wake_at) == ("ready", "A.md", 0.0)
 
 
 # Backends that cannot branch
@@ -218,7 +224,7 @@ def test_a_call_would_write_into_a_conversation_that_cannot_branch(state: str, t
     assert isinstance(play.last[0], StepRefused) is refused
     if refused:
         hint = "`<call>` cannot be used here: the conversation cannot branch\nuse <function> instead"
-        assert (play.main.reminder, play.main.stack) == (hint, None)
+        assert (play.main.visit.reminder, play.main.stack) == (hint, None)
 
 
 def test_where_every_backend_branches_a_call_is_a_call() -> None:
@@ -232,7 +238,7 @@ def test_a_call_that_names_no_state_is_refused_for_that_first() -> None:
     play = Play(IN_PLACE, in_place=["codex"])
     play.say("<goto>HERE</goto>")
     play.say('<call return="N">NOPE</call>')
-    assert play.main.reminder.startswith("there is no state `NOPE`")
+    assert play.main.visit.reminder.startswith("there is no state `NOPE`")
 
 
 # Forks
@@ -258,7 +264,7 @@ def test_a_fork_makes_an_agent_that_knows_nothing_of_the_conversation() -> None:
 def test_a_fork_may_begin_elsewhere_and_later() -> None:
     play = played("<fork next='N' cd='else' after='5m'>WORKER</fork>")
     child = play.agent("main_worker1")
-    assert (child.cwd, child.status, child.wake_at) == ("/project/else", "sleeping", START + 300)
+    assert (child.cwd, child.status, child.visit.wake_at) == ("/project/else", "sleeping", START + 300)
     play.pass_time(300)
     assert child.status == "ready"
 
@@ -326,7 +332,7 @@ def test_nobody_is_forked_by_a_visit_that_fails_so_that_trying_again_forks_once(
 def test_a_wait_with_no_children_goes_on_at_once_with_no_results() -> None:
     play = played("<wait>N</wait>")
     assert play.last[1:] == [WaitStarted(agent="main", state="N.md"), WaitEnded(agent="main", state="N.md")]
-    assert (play.main.state, play.main.results, play.main.results_are_input) == ("N.md", [], True)
+    assert (play.main.state, play.main.visit.results, play.main.visit.results_are_input) == ("N.md", [], True)
 
 
 def test_a_wait_collects_every_child_once_and_in_the_order_of_forking() -> None:
@@ -337,14 +343,14 @@ def test_a_wait_collects_every_child_once_and_in_the_order_of_forking() -> None:
     assert play.main.status == "waiting"
     play.say("<result>2</result>", "main_b2")
     assert play.last[1:] == [AgentEnded(agent="main_b2", result="2"), WaitEnded(agent="main", state="N.md")]
-    assert play.main.results == [
+    assert play.main.visit.results == [
         Outcome("main_a1", "A.md", "done", "1"),
         Outcome("main_b2", "B.md", "done", "2"),
         Outcome("main_worker3", "WORKER.md", "done", "3"),
     ]
     assert (play.main.status, play.main.session) == ("ready", session(play))
     play.say("<wait>N</wait>")
-    assert play.main.results == []
+    assert play.main.visit.results == []
 
 
 def test_a_wait_covers_earlier_forks_in_whatever_frame_the_agent_stands() -> None:
@@ -352,7 +358,7 @@ def test_a_wait_covers_earlier_forks_in_whatever_frame_the_agent_stands() -> Non
     play.say("<result>2</result>", "main_a2")
     assert play.main.status == "waiting"
     play.say("<result>1</result>", "main_worker1")
-    assert [one.agent for one in play.main.results or ()] == ["main_worker1", "main_a2"]
+    assert [one.agent for one in play.main.visit.results or ()] == ["main_worker1", "main_a2"]
     play.say("<result>x</result>")
     assert play.main.state == "LATE.md"
 
@@ -362,7 +368,7 @@ def test_a_wait_for_agents_that_have_all_ended_goes_on_at_once() -> None:
     play.say("<result>1</result>", "main_a1")
     play.fail("script", "main_b2", error="broke")
     play.say("<wait>N</wait>")
-    assert play.main.results == [
+    assert play.main.visit.results == [
         Outcome("main_a1", "A.md", "done", "1"),
         Outcome("main_b2", "B.md", "failed", "", "broke"),
     ]
@@ -372,8 +378,8 @@ def test_a_failed_child_is_collected_with_its_error_and_counts_no_more() -> None
     play = played("<fork>A</fork><wait input='go'>N</wait>")
     play.fail("script", "main_a1", error="broke")
     assert play.kinds() == ["StepFailed", "AgentFailed", "WaitEnded"]
-    assert play.main.results == [Outcome("main_a1", "A.md", "failed", "", "broke")]
-    assert (play.main.input, play.main.results_are_input) == ("go", False)
+    assert play.main.visit.results == [Outcome("main_a1", "A.md", "failed", "", "broke")]
+    assert (play.main.visit.input, play.main.visit.results_are_input) == ("go", False)
     assert (list(play.run.agents), play.run.failed, play.main.alive) == (["main"], 0, 0)
     assert play.run.outcomes["main_a1"].status == "failed"
     assert [type(event).__name__ for event in play.resume()] == ["RunResumed"]
@@ -385,14 +391,14 @@ def test_a_wait_that_takes_too_long_goes_on_with_those_that_have_ended(late: str
     play.say("<result>2</result>", "main_b2")
     play.fail("script", "main_worker3", error="broke")
     assert play.pass_time(300) == [WaitEnded(agent="main", state=state, timed_out=True)]
-    assert [(one.agent, one.status) for one in play.main.results or ()] == [
+    assert [(one.agent, one.status) for one in play.main.visit.results or ()] == [
         ("main_b2", "done"),
         ("main_worker3", "failed"),
     ]
     assert (list(play.main.children or ()), play.main.alive) == (["main_a1"], 1)
     play.say("<wait>B</wait>")
     play.say("<result>1</result>", "main_a1")
-    assert [one.agent for one in play.main.results or ()] == ["main_a1"]
+    assert [one.agent for one in play.main.visit.results or ()] == ["main_a1"]
 
 
 def test_a_wait_goes_on_while_a_child_asks_or_is_paused() -> None:
@@ -431,7 +437,10 @@ def test_a_child_nobody_counts_on_any_more_ends_no_wait() -> None:
     play.ask("result", agent="main_a1", text="by hand")
     assert play.statuses() == {"main": "waiting", "main_b2": "ready"}
     play.say("<result>2</result>", "main_b2")
-    assert [(one.agent, one.result) for one in play.main.results or ()] == [("main_a1", "by hand"), ("main_b2", "2")]
+    assert [(one.agent, one.result) for one in play.main.visit.results or ()] == [
+        ("main_a1", "by hand"),
+        ("main_b2", "2"),
+    ]
 
 
 # Visits
@@ -464,7 +473,7 @@ def test_every_way_into_a_state_counts_visits_and_a_failure_goes_to_on_error(tex
     play = played("<goto>ONCE</goto>", "<goto>SAFE</goto>", text)
     error = "ONCE.md was visited 1 times, which is its max_visits"
     assert play.last[-1] == AgentMoved(agent="main", tag="on_error", state="A.md", error=error)
-    assert (play.main.cause, play.main.input) == (error, "")
+    assert (play.main.visit.cause, play.main.visit.input) == (error, "")
 
 
 @pytest.mark.parametrize(
@@ -482,7 +491,7 @@ def test_a_wait_that_could_lead_nowhere_fails_the_visit_at_once() -> None:
     assert (play.kinds(), play.main.state) == (["StepFinished", "AgentMoved"], "A.md")
     play.say("<wait timeout='5m'>ONCE</wait>")
     assert play.kinds() == ["StepFinished", "AgentFailed"]
-    assert (play.main.status, play.main.wake_at) == ("failed", 0.0)
+    assert (play.main.status, play.main.visit.wake_at) == ("failed", 0.0)
 
 
 def test_visits_are_counted_within_a_frame() -> None:
@@ -538,18 +547,18 @@ def test_a_failed_visit_goes_to_on_error_with_its_error_in_the_same_conversation
     before = play.main.session
     play.fail("script", error="it broke")
     assert play.last[1:] == [AgentMoved(agent="main", tag="on_error", state="A.md", error="it broke")]
-    assert (play.main.cause, play.main.error, play.main.session) == ("it broke", "", before)
+    assert (play.main.visit.cause, play.main.error, play.main.session) == ("it broke", "", before)
     play.say("<goto>B</goto>")
-    assert play.main.cause == ""
+    assert play.main.visit.cause == ""
 
 
 def test_the_error_lasts_for_the_visit_it_led_to() -> None:
     play = played("<goto>SAFE</goto>")
     play.fail("script", error="it broke")
     play.fail("auth", error="log in")
-    assert (play.main.cause, play.main.error) == ("it broke", "log in")
+    assert (play.main.visit.cause, play.main.error) == ("it broke", "log in")
     play.resume()
-    assert (play.main.cause, play.main.error) == ("it broke", "")
+    assert (play.main.visit.cause, play.main.error) == ("it broke", "")
 
 
 def test_an_on_error_that_is_used_up_fails_the_agent_with_both_reasons() -> None:

@@ -7,7 +7,7 @@ import pytest
 from builders import Play, build, head
 from raymond.errors import UsageError
 from raymond.machine import workflow_change
-from raymond.machine.agent import Agent, Frame, rename
+from raymond.machine.agent import Agent, Frame, Rest, Visit, rename
 from raymond.machine.events import WorkflowChanged
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": ""}
@@ -104,27 +104,25 @@ def test_a_map_of_a_state_nobody_needs_is_refused() -> None:
 def test_a_name_is_changed_wherever_an_agent_remembers_it() -> None:
     agent = Agent(
         "main",
-        "A.md",
-        next_state="B.md",
-        timeout_state="A.md",
+        Visit("A.md", rest=Rest("B.md", timeout_state="A.md")),
         visits={"A.md": 2, "C.md": 1},
         prompted={"A.md": 3},
         stack=[Frame("A.md", visits={"A.md": 1}), Frame("C.md")],
     )
     rename(agent, {"A.md": "X.md", "B.md": "Y.md"})
-    assert (agent.state, agent.next_state, agent.timeout_state) == ("X.md", "Y.md", "X.md")
+    assert agent.visit == Visit("X.md", rest=Rest("Y.md", timeout_state="X.md"))
     assert (agent.visits, agent.prompted) == ({"X.md": 2, "C.md": 1}, {"X.md": 3})
     assert agent.stack == [Frame("X.md", visits={"X.md": 1}), Frame("C.md")]
 
 
 def test_an_agent_that_remembers_nothing_keeps_nothing() -> None:
-    agent = Agent("main", "A.md")
+    agent = Agent("main", Visit("A.md"))
     rename(agent, {"A.md": "X.md"})
-    assert agent == Agent("main", "X.md")
+    assert agent == Agent("main", Visit("X.md"))
 
 
 def test_the_visits_of_two_states_that_became_one_are_added() -> None:
     """Else `max_visits` would let an agent come in too often."""
-    agent = Agent("main", "A.md", visits={"A.md": 2, "B.md": 3})
+    agent = Agent("main", Visit("A.md"), visits={"A.md": 2, "B.md": 3})
     rename(agent, {"A.md": "B.md"})
     assert agent.visits == {"B.md": 5}

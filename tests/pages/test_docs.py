@@ -7,7 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 import msgspec
@@ -16,7 +17,7 @@ import pytest
 import cli_reference
 from raymond import cli
 from raymond.control import config
-from raymond.machine import events
+from raymond.machine import events, failures
 from raymond.machine.prices import Price
 from running import Room, until
 
@@ -249,7 +250,35 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
     words |= {list[str]: "list of text", dict[str, dict[str, object]]: "map of map"}
     words |= {str | None: "text", int | None: "integer", float | None: "number"}
     words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map"}
-    assert {field.encode_name: words[field.type] for found in fields.values() for field in found} == documented
+    found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}
+    assert {name: "text" if choices(kind) else words[kind] for name, kind in found.items()} == documented
+
+
+def choices(kind: Any) -> list[str]:
+    """The texts of a field that takes only certain ones; nothing for any other."""
+    parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return [text for part in parts if get_origin(part) is Literal for text in get_args(part)]
+
+
+def test_every_way_to_stop_or_to_pause_is_documented() -> None:
+    stops, pauses = get_type_hints(events.RunStopped), get_type_hints(events.AgentPaused)
+    ways = {
+        "RunStopped": {*choices(stops["kind"]), *choices(stops["limit"])},
+        "AgentPaused": {*choices(pauses["kind"])},
+    }
+    rows = dict(re.findall(r"^\| `(\w+)` \| text \| (.*) \|$", JSON_PAGE, re.MULTILINE))
+    in_json = set(re.findall(r"`(\w+)`", rows["kind"] + rows["limit"]))
+    journal = (ROOT / "docs" / "journal.md").read_text("utf-8")
+    for event, known in ways.items():
+        told = journal.partition(f"\n- `{event}`:")[2].partition("\n- ")[0]
+        assert known - {""} <= set(re.findall(r"\w+", told)), event
+        assert known - {""} <= in_json, event
+
+
+def test_the_table_of_failures_has_a_row_for_every_class_and_for_no_other() -> None:
+    section = (ROOT / "docs" / "design.md").read_text("utf-8").partition("\n## Failures\n")[2].partition("\n## ")[0]
+    named = [name for row in re.findall(r"^\| (.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(.*?)`", row)]
+    assert sorted(named) == sorted(failures.KINDS)
 
 
 def test_how_a_run_ended_is_documented(room: Room) -> None:

@@ -739,14 +739,14 @@ def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_whe
     room.clear()
 
 
-def test_a_daemon_is_gone_when_the_run_is_parked(room: Room) -> None:
+def test_a_daemon_is_gone_when_the_run_is_paused(room: Room) -> None:
     with room.start(
         "run", room.flow({"START.sh": DAEMON, "LATER.sh": GO + "; echo '<goto>END</goto>'", "END.sh": ""}), "--id", "r"
     ) as live:
         live.sees("main START.sh -> LATER.sh (goto)")
         daemon = int((room.path / "daemon").read_text())
         live.signal(signal.SIGINT)
-        live.sees("parked: ")
+        live.sees("pausing after ")
         assert alive(daemon)
         room.go()
         assert live.wait().code == 130

@@ -260,7 +260,7 @@ def test_a_prompt_that_asks_for_a_wrong_directory_is_reminded(room: Room) -> Non
     )
     assert ran.result == f"{room.path}/sub"
     assert ran.transcript()[1]["sent"].startswith(
-        f'Your reply could not be used: cd="nowhere": there is no directory {room.path}/nowhere\n'
+        f'I could not act on your reply: cd="nowhere": there is no directory {room.path}/nowhere\n'
     )
 
 

@@ -307,9 +307,11 @@ def test_a_run_that_pauses_for_a_refused_tool_goes_on_when_it_is_allowed(room: R
     ran = room.command({"START.md": "---\non_denied: pause\n---\nTest it."})
     [paused] = ran.all(AgentPaused)
     assert ran.code == 3
-    assert paused.reason == f"refused: Bash(npm test:*) (on_denied: pause); raymond resume r {FLAG}"
+    assert paused == AgentPaused(agent="main", kind="denied", tools=["Bash(npm test:*)"])
+    assert "main paused: denied tools it needs: Bash(npm test:*)" in ran.lines
+    assert ran.lines[-1] == f"next:   raymond resume r {FLAG}"
     again = room.resume("--allow-tool", "Bash(npm test:*)")
-    assert (again.code, again.out, again.run.allowed_tools) == (0, "done\n", ["Bash(npm test:*)"])
+    assert (again.code, again.out, again.run.rights.allowed) == (0, "done\n", ("Bash(npm test:*)",))
     # Once given, a tool is given: a later resume need not say it again.
     assert again.all(LimitsChanged)[-1].allowed_tools == ["Bash(npm test:*)"]
 

@@ -1,14 +1,15 @@
 """What people look at: words, reasons, exit codes, the state file, a line per event."""
 
 import json
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from builders import START, Play, place, start
 from raymond.machine import decide, events
-from raymond.machine.agent import Agent, Outcome
-from raymond.machine.events import Event
+from raymond.machine.agent import Agent, Outcome, Visit
+from raymond.machine.events import AgentFailed, AgentPaused, Event, RunStopped
+from raymond.machine.failures import KINDS, Kind
 from raymond.machine.run import Run
 from raymond.views import documents, times, words
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
@@ -43,15 +44,15 @@ def ended_in_failure() -> Play:
     return made
 
 
-def closed(kind: str = "auth", **given: Any) -> Play:
+def closed(kind: Kind = "auth", **given: Any) -> Play:
     made = play()
     made.fail(kind, error="try later", **given)
     return made
 
 
-def stopped(kind: str) -> Play:
+def stopped(**how: Any) -> Play:
     made = play()
-    made.stop(kind, "because")
+    made.stop(RunStopped(**how))
     return made
 
 
@@ -72,10 +73,10 @@ def a_script_beside_it() -> Play:
     return made
 
 
-def done_while_parked() -> Play:
+def done_while_pausing() -> Play:
     made = play()
     made.begin()
-    made.stop("parked", "because")
+    made.stop()
     made.say("<result>x</result>")
     made.pass_time()
     return made
@@ -114,12 +115,14 @@ ASKS = '<ask next="N">why?</ask>'
         (failed(), "running", 1, None),
         (ended_in_failure(), "failed", 1, None),
         (done(), "completed", 0, None),
-        (stopped("parked"), "paused", 3, "because"),
-        (stopped("signal"), "paused", 3, "because"),
-        (stopped("stop"), "stopped", 3, "because"),
+        (stopped(kind="paused"), "paused", 3, "paused with Ctrl-C"),
+        (stopped(kind="parked", reason="because"), "paused", 3, "because"),
+        (stopped(kind="signal", signal=15), "paused", 3, "stopped by SIGTERM"),
+        (stopped(kind="stop"), "stopped", 3, "stopped on request"),
+        (stopped(kind="limit", reason="because"), "stopped", 4, "because"),
         (over_budget(), "stopped", 4, "max_iterations (1) was reached"),
         (out_of_time(), "stopped", 4, "max_time (1m) is over"),
-        (done_while_parked(), "completed", 0, None),
+        (done_while_pausing(), "completed", 0, None),
         (paused_by_hand("main_a1"), "running", 3, None),
         (paused_by_hand("main_a1", "main_b2"), "paused", 3, "2 agents paused, main_a1: paused by a person"),
     ],
@@ -146,16 +149,16 @@ def test_the_first_exit_code_that_holds_counts() -> None:
     made = play("<fork>A</fork><fork>B</fork><fork>CODEX</fork><goto>N</goto>", max_iterations=9)
     made.fail("setup", "main_b2")
     assert exit_code(made.run) == 1
-    made.stop("limit", "enough")
+    made.stop(RunStopped(kind="limit", limit="turns", amount=9.0))
     assert exit_code(made.run) == 4
     made.resume()
     made.fail("auth", "main_a1")
-    made.stop("limit", "enough")
+    made.stop(RunStopped(kind="limit", limit="turns", amount=9.0))
     assert exit_code(made.run) == 5
 
 
 def test_a_signal_is_the_exit_code_of_a_run_it_ended() -> None:
-    assert exit_code(stopped("signal").run, 15) == 143
+    assert exit_code(stopped(kind="signal", signal=15).run, 15) == 143
     assert exit_code(behind_a_closed_door().run, 2) == 130
     assert exit_code(done().run, 2) == 0
 
@@ -194,16 +197,108 @@ def test_an_instant_is_utc_and_no_time_is_none() -> None:
 @pytest.mark.parametrize(
     ("running", "said"),
     [
-        (0, "parked: nothing is running"),
-        (1, "parked: nothing new starts; 1 running step to finish: a0\n"),
-        (5, "parked: nothing new starts; 5 running steps to finish: a0, a1, a2, a3, a4\n"),
-        (7, "parked: nothing new starts; 7 running steps to finish: a0, a1, a2, a3, a4 and 2 more\n"),
+        (0, "paused: nothing is running"),
+        (1, "pausing after 1 running step (a0); no new steps will start\n"),
+        (5, "pausing after 5 running steps (a0, a1, a2, a3, a4); no new steps will start\n"),
+        (7, "pausing after 7 running steps (a0, a1, a2, a3, a4 and 2 more); no new steps will start\n"),
     ],
 )
 def test_the_first_ctrl_c_says_what_it_waits_for_and_what_a_second_one_loses(running: int, said: str) -> None:
-    agents = {f"a{n}": Agent(f"a{n}", "A.md", "running") for n in range(running)} | {"b": Agent("b", "A.md", "ready")}
-    lost = "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
-    assert words.parked(Run(agents=agents)) == said + (lost if running else "")
+    agents = {f"a{n}": Agent(f"a{n}", Visit("A.md"), "running") for n in range(running)}
+    agents["b"] = Agent("b", Visit("A.md"), "ready")
+    lost = "press Ctrl-C again to stop now: unfinished steps will rerun, and cost again, when you resume"
+    assert words.pausing(Run(agents=agents)) == said + (lost if running else "")
+
+
+# Why it stopped, why an agent is stuck
+
+
+STOPS: list[tuple[RunStopped, str]] = [
+    (RunStopped(kind="paused"), "paused with Ctrl-C"),
+    (RunStopped(kind="signal", signal=1), "stopped by SIGHUP"),
+    (RunStopped(kind="signal", signal=2), "stopped by SIGINT"),
+    (RunStopped(kind="signal", signal=15), "stopped by SIGTERM"),
+    (RunStopped(kind="signal", signal=12), "stopped by signal 12"),
+    (RunStopped(kind="stop"), "stopped on request"),
+    (RunStopped(kind="stop", at_once=True), "stopped at once on request"),
+    (RunStopped(kind="limit", limit="budget", amount=10.0), "the budget of $10.00 is spent"),
+    (RunStopped(kind="limit", limit="iterations", amount=3.0), "max_iterations (3) was reached"),
+    (RunStopped(kind="limit", limit="turns", amount=250.0), "max_turns (250) was reached"),
+    (
+        RunStopped(kind="limit", limit="unpriced", amount=200.0),
+        "stopped after 200 turns of unknown cost (set --max-turns to allow more)",
+    ),
+    (RunStopped(kind="limit", limit="time", amount=100.0), "max_time (1m 40s) is over"),
+    (
+        RunStopped(kind="limit", limit="wait", amount=3600.0, backend="claude", wait=7201.0),
+        "claude is closed by its usage limit for 2h, longer than max_wait (1h)",
+    ),
+    # What earlier releases wrote is shown as it stands.
+    (RunStopped(kind="parked", reason="parked with Ctrl-C"), "parked with Ctrl-C"),
+    (RunStopped(kind="signal", reason="stopped by SIGTERM"), "stopped by SIGTERM"),
+    (RunStopped(kind="stop", reason="stop was asked for"), "stop was asked for"),
+    (RunStopped(kind="limit", reason="the budget of $1.00 is spent"), "the budget of $1.00 is spent"),
+]
+
+
+@pytest.mark.parametrize(("event", "said"), STOPS)
+def test_why_a_run_stopped(event: RunStopped, said: str) -> None:
+    made = play()
+    made.stop(event)
+    assert words.stop(event) == words.reason(made.run) == said
+    assert words.line(event) == f"run stops: {said}"
+
+
+def test_every_way_to_stop_has_its_sentence_above() -> None:
+    hints = get_type_hints(RunStopped)
+    assert {event.kind for event, _ in STOPS} == set(get_args(hints["kind"]))
+    assert {event.limit for event, _ in STOPS} == set(get_args(hints["limit"]))
+
+
+PAUSES: list[tuple[AgentPaused, str]] = [
+    (AgentPaused(agent="main", kind="person"), "paused by a person"),
+    (AgentPaused(agent="main", kind="denied", tools=["Edit"]), "denied tools it needs: Edit"),
+    (
+        AgentPaused(agent="main", kind="denied", tools=["Bash(git:*)", "Edit"]),
+        "denied tools it needs: Bash(git:*), Edit",
+    ),
+    (AgentPaused(agent="main", kind="auth", reason="log in", backend="claude"), "log in"),
+    (AgentPaused(agent="main", kind="billing", reason="pay", backend="claude"), "pay"),
+    (
+        AgentPaused(agent="main", kind="overload", reason="529", backend="claude"),
+        "claude was overloaded for too long: 529",
+    ),
+    # What earlier releases wrote is shown as it stands.
+    (AgentPaused(agent="main", reason="refused: Edit (on_denied: pause)"), "refused: Edit (on_denied: pause)"),
+]
+
+
+@pytest.mark.parametrize(("event", "said"), PAUSES)
+def test_why_an_agent_is_paused(event: AgentPaused, said: str) -> None:
+    made = play()
+    made.commit([event])
+    assert (words.stuck(made.main), words.line(event)) == (said, f"main paused: {said}")
+    assert words.reason(made.run) == f"1 agent paused, main: {said}"
+    [shown] = documents.document(made.run)["agents"]
+    assert (shown["status"], shown["error"]) == ("paused", said)
+    made.resume()
+    assert words.stuck(made.main) == ""
+
+
+def test_every_way_to_pause_has_its_sentence_above() -> None:
+    assert {event.kind for event, _ in PAUSES} == set(get_args(get_type_hints(AgentPaused)["kind"]))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "visits", "given up"])
+def test_an_agent_that_failed_says_so_in_the_words_of_what_failed(kind: Any) -> None:
+    made = play()
+    made.commit([AgentFailed(agent="main", kind=kind, error="boom")])
+    assert words.stuck(made.main) == "boom"
+    assert documents.outcome(made.run)["failed"] == {"main": "boom"}
+
+
+def test_an_agent_that_is_well_is_not_stuck() -> None:
+    assert words.stuck(play().main) == ""
 
 
 def test_how_long_a_backend_is_still_closed_is_told_with_the_time() -> None:
@@ -361,7 +456,7 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (start(place(FILES), budget_from="--budget"), "run test-1 started: test at START.md, no budget (--budget)"),
     (events.RunResumed(), "run resumed"),
-    (events.RunStopped(kind="stop", reason="stop was asked for"), "run stops: stop was asked for"),
+    (events.RunStopped(kind="stop"), "run stops: stopped on request"),
     (events.RunEnded(status="completed"), "run completed"),
     (events.RequestTaken(request="r", kind="stop"), "request stop taken"),
     (events.RequestTaken(request="r", kind="retry", problem="no"), "request retry refused: no"),
@@ -376,8 +471,12 @@ LINES: list[tuple[Event, str | None]] = [
     (events.StepFinished(agent="main", step=1), None),
     (events.StepRefused(agent="main", step=1, reason="no tag"), "main asked again: no tag"),
     (
-        events.StepRefused(agent="main", step=1, reason="stopped", capped=True),
+        events.StepRefused(agent="main", step=1, capped=True),
         "main reached its share of the budget",
+    ),
+    (
+        events.StepRefused(agent="main", step=1, blocked=True, denied=["Bash(git:*)", "Edit"]),
+        "main was denied tools it needs: Bash(git:*), Edit",
     ),
     (events.SessionNamed(agent="main", step=1, session="its-own"), None),
     (events.AgentHeld(agent="main", pool="claude/opus"), "main waits for claude/opus"),
@@ -399,7 +498,7 @@ LINES: list[tuple[Event, str | None]] = [
     (events.AskEnded(agent="main", state="A.md", timed_out=True), "main -> A.md (nobody answered)"),
     (events.AgentEnded(agent="main", result="x"), "main done"),
     (events.AgentFailed(agent="main", kind="crash", error="boom"), "main failed (crash): boom"),
-    (events.AgentPaused(agent="main", reason="log in"), "main paused: log in"),
+    (events.AgentPaused(agent="main", kind="auth", reason="log in"), "main paused: log in"),
     (events.AgentRetried(agent="main"), "main tries again"),
     (events.WorkflowChanged(source="0123456789abcdef" * 4), "run goes on with today's files (0123456789abcdef)"),
     (events.BackendClosed(backend="claude", kind="auth", error="log in"), "claude closed (auth): log in"),

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
 from raymond.backends.json_lines import decode, number
-from raymond.machine.failures import KINDS
+from raymond.machine.failures import KINDS, Kind
 from raymond.machine.inputs import Spending
 
-_BY_NAME = {
+_BY_NAME: dict[str, Kind] = {
     "authentication_failed": "auth",
     "billing_error": "billing",
     "connection_failed": "overload",
@@ -20,7 +20,7 @@ _BY_NAME = {
     "usage_limit_reached": "limit",
 }
 """What the program calls an error of the model's side; a status alone says less, and is missing without an answer."""
-_BY_STATUS = {401: "auth", 403: "auth", 402: "billing", 404: "setup", 413: "context", 429: "overload"}
+_BY_STATUS: dict[int, Kind] = {401: "auth", 403: "auth", 402: "billing", 404: "setup", 413: "context", 429: "overload"}
 _LIFE = [Observation("life")]
 _PIECE = b'{"type":"stream_event"'
 _READ = (
@@ -173,10 +173,11 @@ class StreamReader:
             tokens_out=_tokens(event, "outputTokens", "output_tokens"),
         )
 
-    def _kind(self, event: dict[str, Any]) -> str:
+    def _kind(self, event: dict[str, Any]) -> Kind:
         named, status = str(event.get("api_error")), event.get("api_error_status")
-        if named in KINDS:
-            return named
+        acted_out = next((kind for kind in KINDS if kind == named), None)
+        if acted_out:
+            return acted_out
         if self._opens_at and status == 429:
             return "limit"
         if event.get("terminal_reason") in ("prompt_too_long", "blocking_limit"):

@@ -10,11 +10,12 @@ from raymond.backends import Observation, Reply, Trouble, Turn
 from raymond.backends.claude_stream import tool_line
 from raymond.backends.codex_record import Record, as_table, meter_of, priced
 from raymond.backends.json_lines import decode
+from raymond.machine.failures import Kind
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens
 
 LOG_IN = "run `codex login`, or set CODEX_API_KEY"
-_BY_NAME = {
+_BY_NAME: dict[str, Kind] = {
     "bio_policy": "refusal",
     "context_window_exceeded": "context",
     "cyber_policy": "refusal",
@@ -32,8 +33,8 @@ _BY_NAME = {
     "unauthorized": "auth",
 }
 """What the record calls an error; it is `other` or missing for the rest."""
-_BY_STATUS = {401: "auth", 402: "billing", 403: "auth", 404: "setup", 413: "context", 429: "overload"}
-_BY_CODE = {
+_BY_STATUS: dict[int, Kind] = {401: "auth", 402: "billing", 403: "auth", 404: "setup", 413: "context", 429: "overload"}
+_BY_CODE: dict[str, Kind] = {
     "context_length_exceeded": "context",
     "insufficient_quota": "billing",
     "invalid_api_key": "auth",
@@ -41,7 +42,7 @@ _BY_CODE = {
     "rate_limit_exceeded": "overload",
 }
 """What the model's side calls a request it refused, handed on as it came."""
-_BY_WORDS = (
+_BY_WORDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile("stream disconnected before completion|Connection failed|rate limit exceeded"), "overload"),
     (re.compile("Selected model is at capacity|We.re currently experiencing high demand"), "overload"),
     (re.compile("Codex ran out of room"), "context"),
@@ -198,7 +199,7 @@ def _ended(code: int | None) -> str:
 # --- why it failed
 
 
-def _kind(failure: object, message: str) -> str:
+def _kind(failure: object, message: str) -> Kind:
     """The class of a failure: by its name in the record, by a status, by a code, at last by the program's words."""
     name, about = next(iter(failure.items()), ("", {})) if isinstance(failure, dict) else (failure, {})
     if name == "usage_limit_exceeded":  # also said of a bill that is due, which no waiting pays

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from raymond.machine.failures import Kind
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Prices, Tokens
 
@@ -132,9 +133,9 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
-    """A turn that ended without a reply; `kind` is a class of limits.py."""
+    """A turn that ended without a reply; `kind` is a failure class."""
 
-    kind: str
+    kind: Kind
     error: str
     retry_at: float = 0.0
     """When the program says it may be tried again; 0 when it does not say."""

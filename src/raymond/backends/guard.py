@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn
+from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
 
 T = TypeVar("T")
@@ -37,7 +40,8 @@ class Guarded:
     def ending(self) -> Reply | Trouble | None:
         """As the reader says."""
         reader = self._reader
-        return self._ask(lambda: reader.ending, None) if reader else None
+        ending = self._ask(lambda: reader.ending, None) if reader else None
+        return _known(ending) if ending else None
 
     @property
     def tool(self) -> str:
@@ -56,12 +60,20 @@ class Guarded:
         ending = self._ask(lambda: reader.close(exit_code, errors), None) if reader else None
         if ending is None or (self._fault and isinstance(ending, Trouble)):
             return Trouble(kind="crash", error=self._fault, spent=self.spent())
-        return ending
+        return _known(ending)
 
     def spent(self) -> Spending:
         """As the reader says; what cannot be told is estimated."""
         reader = self._reader
         return self._ask(reader.spent, self._turn.unpriced()) if reader else self._turn.unpriced()
+
+
+def _known(ending: Reply | Trouble) -> Reply | Trouble:
+    """A failure class that does not exist would make a journal that nobody can read."""
+    if isinstance(ending, Reply) or ending.kind in KINDS:
+        return ending
+    error = f"its backend reports a failure class that does not exist, `{ending.kind}`: {ending.error}"
+    return replace(ending, kind="crash", error=error)
 
 
 def look(backend: Backend) -> Found:

@@ -96,8 +96,8 @@ def check(
         if look:
             _check_program(program)
         able[name] = program.can
-    if not prompts and start.backend not in SCRIPTED:
-        _known(start.backend, tables, "")
+    if not prompts and start.backend not in (*SCRIPTED, *PROGRAMS):
+        _known(start.backend, tables, "")  # those of ours are known without being imported
     return able
 
 

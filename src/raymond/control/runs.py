@@ -158,13 +158,12 @@ def resumable(project: Project) -> Iterator[str | JournalError]:
 
 
 def was_shut_down(run: Run) -> bool:
-    """Whether the machine stopped it: an orderly shutdown sends SIGTERM, but whoever types Ctrl-C means it."""
+    """Whether the machine stopped it: an orderly shutdown sends SIGTERM, but whoever types Ctrl-C means it.
+
+    Journals of earlier releases do not name the signal: such a run is left to its owner.
+    """
     stopped = run.stopped
-    if stopped is None or stopped.kind != "signal" or run.ended:
-        return False
-    number = getattr(stopped, "signal", 0)
-    # Older journals name the signal in the reason only.
-    return number != _SIGINT if number else "SIGINT" not in stopped.reason
+    return stopped is not None and stopped.kind == "signal" and not run.ended and stopped.signal not in (0, _SIGINT)
 
 
 _SIGINT = 2

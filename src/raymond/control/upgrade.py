@@ -39,7 +39,7 @@ def _change(project: Project, run: Run, loaded: Loaded, renamed: Mapping[str, st
     preflight.check_workflow(loaded.workflow)
     changed = workflow_change.change(run, loaded.workflow, loaded.digest, renamed)
     tables, rules = config.load(project.root)["backends"], config.site_rules()
-    today = replace(run.start, backends=changed.backends, allowed_tools=run.allowed_tools)
+    today = replace(run.start, backends=changed.backends, allowed_tools=list(run.rights.allowed))
     today = preflight.check_start(Proposal(loaded, today, tables, rules.backends, rules.models))
     return replace(changed, in_place=today.in_place)
 

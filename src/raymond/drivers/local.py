@@ -16,7 +16,7 @@ from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
-from raymond.machine.events import Decision
+from raymond.machine.events import Decision, RunStopped
 from raymond.machine.inputs import Ending
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
@@ -279,8 +279,8 @@ class Driver:
         self._conductor.pause(self._clock())
         self._face.on_pausing(self.run)
 
-    def _stop(self, reason: str) -> None:
-        self._conductor.stop("signal", reason, self._clock())
+    def _stop(self, number: int) -> None:
+        self._conductor.stop(RunStopped(kind="signal", signal=number), self._clock())
 
     # --- the end
 

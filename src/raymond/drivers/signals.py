@@ -19,7 +19,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Signals:
     """Catches signals while a run is driven, and acts on them when the driver is ready."""
 
-    def __init__(self, poll: Poll, pause: Callable[[], None], stop: Callable[[str], None]) -> None:
+    def __init__(self, poll: Poll, pause: Callable[[], None], stop: Callable[[int], None]) -> None:
         self.last = 0
         """The signal that was acted on last, for the exit code."""
         self.caught: list[int] = []
@@ -37,7 +37,7 @@ class Signals:
             if is_first:
                 self._pause()
             else:
-                self._stop(f"stopped by {signal.Signals(number).name}")
+                self._stop(number)
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:

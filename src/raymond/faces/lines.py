@@ -104,7 +104,7 @@ class Lines(Quiet):
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
-        self.on_note(words.parked(run))
+        self.on_note(words.pausing(run))
 
     def _put(self, text: str) -> None:
         try:

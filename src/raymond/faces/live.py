@@ -100,7 +100,7 @@ class Live(Quiet):
         if self._run is None and run.statuses.get(ASKING):
             # Asked before this process took the run up.
             found = sorted(
-                (agent for agent in run.agents.values() if agent.status == ASKING), key=lambda one: one.since
+                (agent for agent in run.agents.values() if agent.status == ASKING), key=lambda one: one.visit.since
             )
             self._asks = {agent.id: agent.question for agent in found} | self._asks
         self._run = run
@@ -123,7 +123,7 @@ class Live(Quiet):
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
-        self.on_note(words.parked(run))
+        self.on_note(words.pausing(run))
 
     def refresh(self, run: Run) -> None:
         """Show what is known by now."""
@@ -203,7 +203,7 @@ class Live(Quiet):
             case RequestTaken():
                 return event.kind == "answer" and not event.problem
             case RunStopped():
-                return event.kind == "parked"
+                return event.kind == "paused"
             case AgentMoved():
                 return not event.instead_of and event.tag not in ("on_error", "moved")
             case WaitEnded():

@@ -51,7 +51,7 @@ class LogFile(Quiet):
 
     def on_pausing(self, run: Run) -> None:
         """Note what Ctrl-C waits for."""
-        self.on_note(words.parked(run))
+        self.on_note(words.pausing(run))
 
     def refresh(self, run: Run) -> None:
         """Write what was noted."""

@@ -21,7 +21,7 @@ def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: 
     """A run that process `pid` drives, or nobody (0); `status` is as seen from outside."""
     id, why = run.start.workflow_id, words.reason(run, now())
     driven = f"driven by process {pid}" if pid else "no process drives it"
-    spent = f"{words.money(run)} of {prices.show(run.budget)}" if run.budget else words.money(run)
+    spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.ended else ""),
         f"  {run.start.name} from {run.start.scope_dir}",
@@ -47,15 +47,15 @@ def _agents(run: Run, every: bool, last_line: Callable[[str], str]) -> list[str]
 
 
 def _agent(id: str, agent: Agent, last: str) -> list[str]:
-    since = durations.brief(max(0.0, now() - agent.since))
-    until = f" until {times.instant(agent.wake_at)}" if agent.wake_at else ""
+    since = durations.brief(max(0.0, now() - agent.visit.since))
+    until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
     lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}"]
     if last:
         lines.append(f"      last:  {one_line(last)}")
     if agent.question:
         lines.append(f"      asks:  {one_line(agent.question)}")
         lines.append(f"      next:  raymond answer {id} {agent.id} TEXT")
-    elif agent.error:
-        lines.append(f"      error: {one_line(agent.error)}")
+    elif agent.visit.stuck:
+        lines.append(f"      error: {one_line(words.stuck(agent))}")
         lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or --goto STATE, --give-up)")
     return lines

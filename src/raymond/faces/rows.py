@@ -17,7 +17,7 @@ from raymond.machine.events import RunStopped
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
 from raymond.views.status import run_status
-from raymond.views.words import money
+from raymond.views.words import money, stop, stuck
 
 Piece: TypeAlias = tuple[str, str]
 """A text and its style: words such as `bold red`, or nothing."""
@@ -104,8 +104,9 @@ def _header(run: Run, now: float) -> Row:
     row = [(run.start.workflow_id, "bold"), (" · ", "dim"), (words, style)]
     for text in rest:
         row += [(" · ", "dim"), (text, "")]
-    if run.budget:
-        return [*row, (" · ", "dim"), (f"{money(run)} of ${run.budget:.2f} ", ""), _bar(run.cost / run.budget)]
+    budget = run.limits.budget
+    if budget:
+        return [*row, (" · ", "dim"), (f"{money(run)} of ${budget:.2f} ", ""), _bar(run.cost / budget)]
     return [*row, (" · ", "dim"), (money(run), "")]
 
 
@@ -136,12 +137,12 @@ def status(run: Run, now: float) -> Piece:
 
 def _stopping(stopped: RunStopped, running: int) -> str:
     finishing = f"finishing {_many(running, 'running step')}"
-    if stopped.kind == "parked":
+    if stopped.kind in ("paused", "parked"):
         again = f"Ctrl-C again stops {'it' if running == 1 else 'them'} now"
-        return f"parked: {finishing}; {again}" if running else "parked"
+        return f"pausing: {finishing}; {again}" if running else "paused"
     if stopped.kind == "stop" and running:
         return f"stopping: {finishing}"
-    reason = _line(stopped.reason)
+    reason = _line(stop(stopped))
     return f"stopping: {reason}; {finishing}" if running and stopped.kind == "limit" else f"stopping: {reason}"
 
 
@@ -185,7 +186,7 @@ def _agents(
     # Where there is little room, what an agent does says more than where.
     states = _column([_head(_state(agent), width // 4) if width >= NARROW else "" for agent in shown])
     words = _column([agent.status for agent in shown])
-    times = _column([since(now - agent.since) for agent in shown], right=True)
+    times = _column([since(now - agent.visit.since) for agent in shown], right=True)
     spent = _column([f"${costs[agent.id]:.2f}" if costs.get(agent.id) else "" for agent in shown], right=True)
     return [
         [
@@ -206,15 +207,16 @@ def _state(agent: Agent) -> str:
 
 
 def _detail(agent: Agent, last: str, now: float) -> Piece:
-    until = f"until {moment(agent.wake_at, now)}" if agent.wake_at else ""
+    visit = agent.visit
+    until = f"until {moment(visit.wake_at, now)}" if visit.wake_at else ""
     match agent.status:
         case "running":
-            again = f"attempt {agent.attempt}" if agent.attempt > 1 else ""
+            again = f"attempt {visit.attempt}" if visit.attempt > 1 else ""
             return ": ".join(part for part in (again, _line(last)) if part), "dim"
         case "asking":
             return " ".join(part for part in (_line(agent.question), f"({until})" if until else "") if part), "yellow"
         case "failed" | "paused":
-            return _line(agent.error), "red" if agent.status == FAILED else "yellow"
+            return _line(stuck(agent)), "red" if agent.status == FAILED else "yellow"
         case "waiting":
             return " ".join(part for part in (f"for {_many(agent.alive, 'agent')}", until) if part), "dim"
         case _:

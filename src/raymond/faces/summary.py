@@ -8,6 +8,14 @@ from raymond.machine.run import Run
 from raymond.views import documents, words
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
+_FLAGS = {
+    "budget": "--budget",
+    "iterations": "--max-iterations",
+    "turns": "--max-turns",
+    "unpriced": "--max-turns",
+    "time": "--max-time",
+}
+
 
 def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> int:
     """Tell how a run that nobody drives any more ended, and return the exit code; `status` is as seen from outside."""
@@ -52,7 +60,7 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [f"failed: {agent.id} in {agent.state}: {one_line(agent.error)}" for agent in failed[:5]]
+        return [f"failed: {agent.id} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking"]
     if asking:
         return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
@@ -78,10 +86,11 @@ def next_command(run: Run) -> str:
     if status == "paused" and paused and run.denied:
         import shlex
 
-        flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.allowed_tools)
+        flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.rights.allowed)
         return f"raymond resume {id} {flags}".rstrip()
     if run.stopped and run.stopped.kind == "limit":
-        words = ("budget", "max_iterations", "max_time", "max_turns")
-        flag = next((word for word in words if word in run.stopped.reason), "")
-        return f"raymond resume {id} --{flag.replace('_', '-')} MORE" if flag else f"raymond resume {id} --now"
+        flag = _FLAGS.get(run.stopped.limit)
+        return f"raymond resume {id} {flag} MORE" if flag else f"raymond resume {id} --now"
+    if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
+        return f"raymond resume {id} --fresh"
     return f"raymond resume {id}"

@@ -1,8 +1,10 @@
-"""Agent, Frame, Outcome: one thread of control, where it returns to, how it ended."""
+"""Agent, Visit, Conversation: one thread of control, its stay in a state, what it remembers."""
 
 import hashlib
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
     "ready",
@@ -17,22 +19,20 @@ DECIDING = "deciding"
 """Between the end of a step and what follows from it; never outlasts a decision."""
 SCRIPTS = "scripts"
 """The pool of script steps; every other pool is named for its backend."""
+ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked"]
+"""Why a turn is repeated: its reply was rejected, it reached its share of the budget, or it was denied tools."""
 
 
-class Frame(Struct):
-    """Where a call returns to, and with what."""
+class Conversation(Struct, frozen=True, array_like=True, gc=False):
+    """What the next turn branches from."""
 
-    state: str
-    session: str = ""
-    backend: str = ""
-    cwd: str = ""
-    visits: dict[str, int] = field(default_factory=dict)
-    model: str = ""
-    effort: str = ""
+    backend: str
+    session: str
     meter: tuple[int, ...] = ()
+    """What the program's own counter stood at when the conversation was last written."""
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """How an agent ended."""
 
     agent: str
@@ -42,21 +42,79 @@ class Outcome(Struct, frozen=True):
     error: str = ""
 
 
-class Agent(Struct):
+class Rest(Struct, frozen=True, array_like=True, gc=False):
+    """What an agent that waits or asks continues with."""
+
+    state: str
+    question: str = ""
+    input: str | None = None
+    timeout_state: str = ""
+
+
+class Stuck(Struct, frozen=True, array_like=True, gc=False):
+    """Why an agent failed or is paused."""
+
+    kind: str
+    error: str = ""
+    """What the program or the script said."""
+    tools: tuple[str, ...] = ()
+    """The tools it was denied."""
+    backend: str = ""
+
+
+class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
+    """An agent's stay in one state: everything here ends with the transition that leaves it."""
+
+    state: str
+    input: str = ""
+    since: float = 0.0
+    """When the agent came into the state."""
+    cause: str = ""
+    """The failure of the visit before, when `on_error` led here."""
+    results: list[Outcome] | None = None
+    """What a wait collected for this visit."""
+    results_are_input: bool = False
+    attempt: int = 0
+    turn: int = 0
+    failures: int = 0
+    tries: int = 0
+    """Steps and turns that ended in a rejected reply or a failure."""
+    reminders: int = 0
+    reminder: str = ""
+    reminded_for: ReminderKind = "rejected"
+    freshened: bool = False
+    interrupted: bool = False
+    cost: float = 0.0
+    held: str = ""
+    """The closed model that the next turn waits for, as BACKEND/MODEL."""
+    stuck: Stuck | None = None
+    given_up: bool = False
+    """A person said that it is not to be tried again by itself."""
+    wake_at: float = 0.0
+    rest: Rest | None = None
+
+
+class Frame(Struct, array_like=True, gc=False):
+    """Where a call returns to, and with what."""
+
+    state: str
+    conversation: Conversation | None = None
+    cwd: str = ""
+    visits: dict[str, int] = field(default_factory=dict)
+    model: str = ""
+    effort: str = ""
+
+
+class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     """One thread of control."""
 
     id: str
-    state: str
+    visit: Visit
     status: str = DECIDING
     pool: str = ""
     parent: str = ""
     cwd: str = ""
-    since: float = 0.0
-    """When it came into its state."""
-
-    session: str = ""
-    """The conversation its next turn branches from."""
-    backend: str = ""
+    conversation: Conversation | None = None
     stack: list[Frame] | None = None
     variables: dict[str, str] | None = None
     visits: dict[str, int] | None = None
@@ -68,53 +126,44 @@ class Agent(Struct):
     prompted: dict[str, int] | None = None
     """How often it came into each prompt in its life."""
 
-    input: str = ""
-    results: list[Outcome] | None = None
-    """What a wait collected for this visit."""
-    results_are_input: bool = False
-    cause: str = ""
-    """The failure of the visit before, when `on_error` led here."""
-    error: str = ""
-    """Why it failed or is paused."""
-    given_up: bool = False
-    """A person said that it is not to be tried again by itself."""
     step: int = 0
-    attempt: int = 0
-    turn: int = 0
-    failures: int = 0
-    tries: int = 0
-    """Steps and turns of this visit that ended in a refusal or a failure."""
-    reminders: int = 0
-    reminder: str = ""
-    capped: bool = False
-    """Its last turn reached its share of the budget."""
-    blocked: bool = False
-    """Its last turn was refused tools, and a person was to allow them."""
-    freshened: bool = False
-    interrupted: bool = False
     turn_session: str = ""
     turn_base: str = ""
     turn_model: str = ""
     cap: float = 0.0
     """Dollars reserved for the turn that runs."""
-    visit_cost: float = 0.0
-    meter: tuple[int, ...] = ()
-    """What the program's own counter stood at when `session` ended."""
-    held: str = ""
-    """The closed model that its next turn waits for, as BACKEND/MODEL."""
 
-    wake_at: float = 0.0
-    question: str = ""
-    next_state: str = ""
-    next_input: str | None = None
-    timeout_state: str = ""
     children: dict[str, None] | None = None
     """Those it forked and has not collected, in the order of forking."""
     alive: int = 0
     forks: int = 0
 
+    @property
+    def state(self) -> str:
+        """The state it is in."""
+        return self.visit.state
 
-class Closed(Struct, frozen=True):
+    @property
+    def session(self) -> str:
+        """The conversation its next turn branches from; empty for none."""
+        return self.conversation.session if self.conversation else ""
+
+    @property
+    def error(self) -> str:
+        """What went wrong, in the words of what failed; empty when nothing did."""
+        return self.visit.stuck.error if self.visit.stuck else ""
+
+    @property
+    def question(self) -> str:
+        """What it asks; empty when it asks nothing."""
+        return self.visit.rest.question if self.visit.rest else ""
+
+    def remembers(self, backend: str) -> bool:
+        """Whether its conversation is one of `backend`."""
+        return self.conversation is not None and self.conversation.backend == backend
+
+
+class Closed(Struct, frozen=True, array_like=True, gc=False):
     """Why no turn of a backend starts, and until when."""
 
     kind: str
@@ -136,9 +185,11 @@ def file_name(agent: str) -> str:
 
 def rename(agent: Agent, names: dict[str, str]) -> None:
     """States have other names now, wherever the agent remembers one."""
-    agent.state = names.get(agent.state, agent.state)
-    agent.next_state = names.get(agent.next_state, agent.next_state)
-    agent.timeout_state = names.get(agent.timeout_state, agent.timeout_state)
+    visit = agent.visit
+    visit.state = names.get(visit.state, visit.state)
+    if visit.rest:
+        state, late = visit.rest.state, visit.rest.timeout_state
+        visit.rest = replace(visit.rest, state=names.get(state, state), timeout_state=names.get(late, late))
     agent.visits = _renamed(agent.visits, names)
     agent.prompted = _renamed(agent.prompted, names)
     for frame in agent.stack or ():

@@ -9,19 +9,17 @@ LEAST = 0.05
 """Dollars below which a turn is not worth starting while another may give back some of what it has reserved."""
 WARN_AT = 0.8
 """The part of the budget after which people are told."""
-UNPRICED_TURNS = 200
-"""Turns whose cost nobody could tell, after which a run stops unless `max_turns` was set."""
 
 
 def left(run: Run) -> float:
     """Dollars of the budget that are neither spent nor reserved."""
-    return run.budget - run.cost - run.reserved
+    return (run.limits.budget or 0.0) - run.cost - run.reserved
 
 
 def affordable(run: Run) -> int:
     """How many turns could start now, for what is left; very many without a limit."""
-    most = max(run.max_turns - run.turns, 0) if run.max_turns else 1 << 30
-    if not run.budget:
+    most = max(run.limits.turns - run.turns, 0) if run.limits.turns else 1 << 30
+    if not run.limits.budget:
         return most
     turns = int(left(run) / LEAST + 1e-9)
     # The last one gets what there is: nobody is left to give anything back.
@@ -34,8 +32,8 @@ def cap(run: Run, agent: Agent, rules: Policy) -> float:
     A visit with a budget of its own gets that. Otherwise what is left is shared with every agent that could start a
     turn while this one runs, so that the first does not make the others wait for it.
     """
-    of_visit = max(rules.budget - agent.visit_cost, 0.01) if rules.budget else 0.0
-    if not run.budget:
+    of_visit = max(rules.budget - agent.visit.cost, 0.01) if rules.budget else 0.0
+    if not run.limits.budget:
         return of_visit
     rest = max(left(run), 0.01)
     if of_visit:
@@ -54,14 +52,14 @@ def _sharers(run: Run) -> int:
 
 def spent(rules: Policy, agent: Agent, cost: float) -> str:
     """That the visit has used up its own budget, with what the step that ended cost; nothing when it has not."""
-    if not rules.budget or agent.visit_cost + cost < rules.budget:
+    if not rules.budget or agent.visit.cost + cost < rules.budget:
         return ""
-    return f"the visit cost {prices.show(agent.visit_cost + cost)}, and its budget is {prices.show(rules.budget)}"
+    return f"the visit cost {prices.show(agent.visit.cost + cost)}, and its budget is {prices.show(rules.budget)}"
 
 
 def warned(run: Run, before: float) -> str:
     """What to tell people when the cost of the run, which was `before`, has just come near its budget."""
-    line = WARN_AT * run.budget
-    if not run.budget or not before < line <= run.cost < run.budget:
+    budget = run.limits.budget
+    if not budget or not before < WARN_AT * budget <= run.cost < budget:
         return ""
-    return f"{WARN_AT:.0%} of the budget is spent: {prices.show(run.cost)} of {prices.show(run.budget)}"
+    return f"{WARN_AT:.0%} of the budget is spent: {prices.show(run.cost)} of {prices.show(budget)}"

@@ -18,7 +18,7 @@ from msgspec import Struct
 from raymond.machine import budget, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS
 from raymond.machine.decide import decide
-from raymond.machine.events import Decision, Event
+from raymond.machine.events import Decision, Event, RunStopped
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Stop, Tick
 from raymond.machine.requests import Request
@@ -81,7 +81,7 @@ class Conductor:
         if request.kind == "pause" and agent and agent.status == RUNNING and request.id not in self.run.requests:
             self._pause_after(agent.id, request)
         elif self.take(request, now) and request.kind == "stop" and request.now:
-            self.stop("stop", "stopped at once on request", now)
+            self.stop(RunStopped(kind="stop", at_once=True), now)
 
     def take(self, request: Request, now: float) -> bool:
         """Decide on a request and nothing more; whether it was new."""
@@ -94,12 +94,12 @@ class Conductor:
 
     def pause(self, now: float) -> None:
         """Begin nothing new; the run pauses when the running steps have ended."""
-        self._decide(Stop(time=now, kind="parked", reason="paused with Ctrl-C"))
+        self._decide(Stop(time=now, how=RunStopped(kind="paused")))
 
-    def stop(self, kind: str, reason: str, now: float) -> None:
+    def stop(self, how: RunStopped, now: float) -> None:
         """Begin nothing new and stop every running step; what it did not finish runs again on resume."""
         self.stopping = True
-        self._decide(Stop(time=now, kind=kind, reason=reason))
+        self._decide(Stop(time=now, how=how))
 
     def resume(self, version: str, now: float, *, at_once: bool = False, fresh: bool = False) -> None:
         """A driver resumes the run; `requests.resume` says what that means."""

@@ -1,7 +1,7 @@
 """The state machine: facts in, facts out; no I/O, no clock, no randomness.
 
     decide(run, workspace, input)  -> [event]   what follows from what came in
-    evolve(run, event)                       what is then true (evolution.py)
+    evolve(run, event)                       what is then true (evolve.py)
     owed(run)                   -> [agent]   whose step the driver must start next (schedule.py)
 
 The driver does four things: it starts the steps that are owed, hands what came of them to `decide`, appends the
@@ -14,26 +14,25 @@ uuid5(key of the run, step and turn), a forked agent is named for its parent and
 script says, `decide` does not raise: what it cannot take becomes a refusal that says what would be right.
 
 What an agent asks for passes, in this order: reading (tags.py), the policy of its state, the names of states and
-directories, then the transition itself (moves.py). A transition enters a state through `moves.land`, which counts
-visits and may lead to `then` instead. An agent that ends or fails may end the wait of its parent in the same decision.
+directories, then the transition itself (transitions.py). A transition enters a state through `transitions.land`, which
+counts visits and may lead to `then` instead. An agent that ends or fails may end the wait of its parent in the same
+decision.
 """
 
 from typing import Any, assert_never
 
-from raymond import durations
 from raymond.language import policy
 from raymond.language.policy import Policy
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
-from raymond.machine import budget, failures, transitions
-from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent, backend_of
+from raymond.machine import budget, closing, failures, transitions
+from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
 from raymond.machine.events import (
     AgentHeld,
     AgentPaused,
     AgentStarted,
     AgentWoke,
-    BackendClosed,
     BackendOpened,
     Event,
     RunEnded,
@@ -46,9 +45,10 @@ from raymond.machine.events import (
     StepRefused,
     StepStarted,
 )
+from raymond.machine.failures import CLASSES, Kind
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
-from raymond.machine.run import Run, pool_of, shut
-from raymond.machine.schedule import over_at, reached
+from raymond.machine.run import Run, pool_of
+from raymond.machine.schedule import over_at, reached, stop_at
 from raymond.machine.workspace import Workspace
 
 
@@ -76,7 +76,7 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
         case Tick():
             return _tick(run, workspace, input.time)
         case Stop():
-            return [] if run.stopped or run.ended else [RunStopped(kind=input.kind, reason=input.reason)]
+            return [] if run.stopped or run.ended else [input.how]
         case _:
             assert_never(input)
 
@@ -89,19 +89,19 @@ def session_of(run: Run, step: int, turn: int) -> str:
 
 
 def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | AgentHeld:
-    again = agent.turn > 0  # a reminder is another turn of the same step
+    visit = agent.visit
+    again = visit.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
-    turn = agent.turn + 1 if again else 1
-    attempt = agent.attempt if again else agent.attempt + 1
+    turn = visit.turn + 1 if again else 1
+    attempt = visit.attempt if again else visit.attempt + 1
     pool = pool_of(run, agent.state)
     if pool == SCRIPTS:
         return StepStarted(agent=agent.id, step=step, attempt=attempt)
     rules = policy_of(workspace, agent.state)
     model = rules.model or agent.model or run.start.model
     closed = f"{pool}/{model or 'default'}"
-    if closed in run.closed and not agent.held:
+    if closed in run.closed and not visit.held:
         return AgentHeld(agent=agent.id, pool=closed)
-    base = agent.session if agent.backend == pool else ""
     return StepStarted(
         agent=agent.id,
         step=step,
@@ -109,7 +109,7 @@ def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | A
         turn=turn,
         backend=pool,
         session=session_of(run, step, turn),
-        base=base,
+        base=agent.session if agent.remembers(pool) else "",
         model=model,
         cap=round(budget.cap(run, agent, rules), 4),
     )
@@ -141,7 +141,7 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
         if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
-            return [done, *_opened(run, agent), *follow]
+            return [done, *closing.opened(run, agent), *follow]
         problem = follow
     return _refuse(run, workspace, agent, input, problem)
 
@@ -163,25 +163,22 @@ def _forbidden(rules: Policy, reading: Reading, asked: tuple[Transition, ...]) -
 
 
 def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
-    """The person wants to be asked when tools are refused: the reply waits for what they allow."""
-    tools = ", ".join(dict.fromkeys(input.denied))
+    """`on_denied: pause`: the reply waits until a person has decided about the tools."""
+    tools = list(dict.fromkeys(input.denied))
     refused = StepRefused(
         agent=agent.id,
         step=agent.step,
-        reason=f"it was refused tools that it needs: {tools}",
         session=input.session,
         blocked=True,
         **cost_of(input.spent, input.denied),
     )
-    flags = " ".join(f"--allow-tool '{tool}'" for tool in dict.fromkeys(input.denied))
-    why = f"refused: {tools} (on_denied: pause); raymond resume {run.start.workflow_id} {flags}"
-    return [refused, *_opened(run, agent), AgentPaused(agent=agent.id, reason=why)]
+    return [refused, *closing.opened(run, agent), AgentPaused(agent=agent.id, kind="denied", tools=tools)]
 
 
 def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem: Refusal) -> list[Event]:
     spent = cost_of(input.spent, input.denied)
     overspent = budget.spent(policy_of(workspace, agent.state), agent, input.spent.cost)
-    if agent.pool != SCRIPTS and agent.reminders < failures.REMINDERS and not overspent:
+    if agent.pool != SCRIPTS and agent.visit.reminders < failures.REMINDERS and not overspent:
         refused = StepRefused(
             agent=agent.id,
             step=agent.step,
@@ -190,7 +187,8 @@ def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem
             session=input.session,
             **spent,
         )
-        return [refused, *_opened(run, agent)]
+        return [refused, *closing.opened(run, agent)]
+    kind: Kind
     if agent.pool == SCRIPTS:
         kind, error = "script", problem.reason
     elif overspent:
@@ -198,18 +196,7 @@ def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem
     else:
         kind, error = "unreadable", f"{problem.reason} (asked {failures.REMINDERS + 1} times)"
     failed = StepFailed(agent=agent.id, step=agent.step, kind=kind, error=error, **spent)
-    return [failed, *_opened(run, agent), *transitions.fail(run, workspace, agent, kind, error)]
-
-
-def _opened(run: Run, agent: Agent) -> list[Event]:
-    """A backend that answers is open; a turn begun before it was closed for longer proves nothing."""
-    pools = dict.fromkeys((backend_of(agent.pool), agent.pool))
-    return [BackendOpened(backend=pool) for pool in pools if _proves(run, pool)]
-
-
-def _proves(run: Run, pool: str) -> bool:
-    closed = run.closed.get(pool)
-    return pool in run.probing or (closed is not None and closed.kind == "overload" and closed.until > 0)
+    return [failed, *closing.opened(run, agent), *transitions.fail(run, workspace, agent, kind, error)]
 
 
 def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
@@ -217,15 +204,13 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     rules = policy_of(workspace, agent.state)
     overspent = budget.spent(rules, agent, input.spent.cost)
     if input.kind == "cap" and not overspent and input.spent.cost:
-        return [_go_on(agent, input), *_opened(run, agent)]
+        return [_go_on(agent, input), *closing.opened(run, agent)]
     response = failures.respond(
-        input.kind, failures=agent.failures, retries=_retries(rules, agent), freshened=agent.freshened
+        input.kind, failures=agent.visit.failures, retries=_retries(rules, agent), freshened=agent.visit.freshened
     )
     if overspent and response.again and not response.closes:
         response = failures.Response(charged=True)
     error = f"{input.error}; {overspent}" if overspent and not response.again else input.error
-    if input.kind == "session":
-        error = f"{error}; raymond resume {run.start.workflow_id} --fresh goes on without it"
     failed = StepFailed(
         agent=agent.id,
         step=agent.step,
@@ -238,7 +223,7 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
         **cost_of(input.spent, input.denied),
     )
     if response.closes:
-        return [failed, *_close(run, agent, input)]
+        return [failed, *closing.close(run, agent, input)]
     if response.again:
         return [failed]
     return [failed, *transitions.fail(run, workspace, agent, input.kind, error)]
@@ -249,7 +234,6 @@ def _go_on(agent: Agent, input: Failure) -> StepRefused:
     return StepRefused(
         agent=agent.id,
         step=agent.step,
-        reason="you were stopped at a limit of cost",
         session=input.session or agent.turn_session,
         capped=True,
         **cost_of(input.spent, input.denied),
@@ -262,57 +246,17 @@ def _retries(rules: Policy, agent: Agent) -> int:
     return failures.SCRIPT_RETRIES if agent.pool == SCRIPTS else failures.PROMPT_RETRIES
 
 
-def _close(run: Run, agent: Agent, input: Failure) -> list[Event]:
-    """The infrastructure failed, not the work: the backend rests, no attempt is charged."""
-    now = input.time
-    backend = backend_of(agent.pool)
-    if input.only_model:
-        backend = f"{backend}/{agent.turn_model or 'default'}"
-    closed = run.closed.get(backend)
-    if input.kind in ("auth", "billing"):
-        return _close_for_a_person(run, agent, input, now)
-    if closed and (closed.until > now or shut(run, backend)):
-        return []  # another turn has already said so, or a person has to open it
-    before = closed if closed and closed.kind == input.kind else None
-    since = before.since if before else now
-    tries = before.tries + 1 if before else 0
-    if input.kind == "overload" and now - since > run.start.patience:
-        return _close_for_a_person(run, agent, input, since)
-    # A reset that is over by the time it is heard of is no reason to wait as for one that nobody knows.
-    retry_at = input.retry_at if input.retry_at < now + failures.LIMIT_LONGEST else 0.0
-    unknown = input.kind == "limit" and not retry_at
-    wait = failures.LIMIT_UNKNOWN if unknown else failures.overload_wait(tries)
-    until = retry_at if retry_at > now else now + wait
-    rest = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
-    if input.kind == "limit" and until - since > run.start.max_wait:
-        return [rest, *_stop(run, failures.too_long(backend, until - now, run.start.max_wait))]
-    return [rest]
-
-
-def _close_for_a_person(run: Run, agent: Agent, input: Failure, since: float) -> list[Event]:
-    """Nothing will change by itself: the backend's agents pause and say what is wrong."""
-    backend = backend_of(agent.pool)
-    what = f"{backend} was overloaded for too long: {input.error}" if input.kind == "overload" else input.error
-    shut_down = BackendClosed(backend=backend, kind=input.kind, error=input.error, since=since)
-    queues = [queue for pool, queue in run.ready.items() if backend_of(pool) == backend]
-    names = dict.fromkeys([agent.id, *(name for queue in queues for name in queue)])
-    return [shut_down, *(AgentPaused(agent=name, reason=what) for name in names)]
-
-
 def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     """`events`, and a stop when they reach a limit of the run."""
-    if not (run.max_iterations or run.budget or run.max_turns or spent.unknown):
+    limits = run.limits
+    if not (limits.iterations or limits.budget or limits.turns or spent.unknown):
         return events
     ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
-    vain = sum(isinstance(event, StepFailed) and event.kind in failures.UNCOUNTED for event in ended)
-    reason = reached(run, iterations=len(ended) - vain, cost=spent.cost, turns=-vain, unpriced=spent.unknown)
-    if not reason or any(isinstance(event, RunStopped) for event in events):
+    vain = sum(isinstance(event, StepFailed) and not CLASSES[event.kind].counted for event in ended)
+    stop = reached(run, iterations=len(ended) - vain, cost=spent.cost, turns=-vain, unpriced=spent.unknown)
+    if not stop or run.stopped or any(isinstance(event, RunStopped) for event in events):
         return events
-    return [*events, *_stop(run, reason)]
-
-
-def _stop(run: Run, reason: str) -> list[Event]:
-    return [] if run.stopped else [RunStopped(kind="limit", reason=reason)]
+    return [*events, stop]
 
 
 def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
@@ -320,8 +264,8 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
     for backend, closed in run.closed.items():
         if closed.until and closed.until <= now:
             return [BackendOpened(backend=backend, probing=True)]
-    if run.max_time and not run.stopped and not run.ended and over_at(run) <= now:
-        return _stop(run, f"max_time ({durations.show(run.max_time)}) is over")
+    if run.limits.time and not run.stopped and not run.ended and over_at(run) <= now:
+        return [stop_at(run, "time")]
     if run.timers and run.timers[0][0] <= now:
         agent = run.agents[run.timers[0][1]]
         if agent.status == SLEEPING:

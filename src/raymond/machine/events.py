@@ -5,18 +5,19 @@ removed or given another meaning. Names of states are resolved, directories abso
 journal asks nobody anything.
 """
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from raymond.machine.failures import Kind
 from raymond.machine.prices import UNKNOWN_TURN, Price
 
 ZERO = 0.0
 """One object, so that a field that has it is seen to be the default and left out of the line."""
 
 
-class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
+class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
     """What every event is."""
 
 
@@ -45,7 +46,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     max_time: float = ZERO
     """Seconds the run may be driven; 0 means no limit."""
     timeout: float = ZERO
-    """Seconds of silence for states that say nothing of it; 0 means the usual ones."""
+    """Seconds of silence for states that say nothing of it; 0 means the default."""
     max_agents: int = 10_000
     max_turns_at_once: int = 4
     max_scripts_at_once: int = 4
@@ -66,7 +67,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     max_turns: int = 0
     """Turns of backends; 0 means 200 of those whose cost nobody can tell."""
     tool_timeout: float = ZERO
-    """Seconds a tool may be quiet, for states that say nothing of it; 0 means the usual ones."""
+    """Seconds a tool may be quiet, for states that say nothing of it; 0 means the default."""
     retryable: list[str] = []
     """Patterns of errors that count as an overload."""
     prices: dict[str, Price] = {}
@@ -95,16 +96,28 @@ class WorkflowChanged(Fact, frozen=True, kw_only=True):
 
 
 class RunStopped(Fact, frozen=True, kw_only=True):
-    """Nothing new starts any more; `kind` is parked, stop, signal or limit."""
+    """Nothing new starts any more."""
 
-    kind: str
-    reason: str
+    kind: Literal["paused", "stop", "signal", "limit", "parked"]
+    """`parked` is what earlier releases called `paused`."""
+    reason: str = ""
+    """The sentence that earlier releases wrote instead of the fields below."""
+    limit: Literal["", "budget", "iterations", "turns", "unpriced", "time", "wait"] = ""
+    amount: float = ZERO
+    """What the limit allowed: dollars, a number, or seconds."""
+    backend: str = ""
+    """The closed backend that a run will not wait for."""
+    wait: float = ZERO
+    """For how many seconds it is closed."""
+    signal: int = 0
+    at_once: bool = False
+    """A person asked for steps to be ended, not waited for."""
 
 
 class RunEnded(Fact, frozen=True, kw_only=True):
-    """No agent is left to move; `status` is completed or failed."""
+    """No agent is left to move."""
 
-    status: str
+    status: Literal["completed", "failed"]
 
 
 class RequestTaken(Fact, frozen=True, kw_only=True):
@@ -193,19 +206,19 @@ class StepFinished(StepEnded, frozen=True, kw_only=True):
 class StepRefused(StepEnded, frozen=True, kw_only=True):
     """The reply was unreadable or not allowed; the agent is asked again in the same conversation."""
 
-    reason: str
+    reason: str = ""
     hint: str = ""
     session: str = ""
     capped: bool = False
-    """It reached its share of the budget, and goes on with another one."""
+    """It reached its share of the budget, and continues with another one."""
     blocked: bool = False
-    """Tools that it needs were refused, and it tries again when a person has looked."""
+    """It was denied tools it needs, and tries again once a person has reviewed that."""
 
 
 class StepFailed(StepEnded, frozen=True, kw_only=True):
     """The step ended without a reply to go by."""
 
-    kind: str
+    kind: Kind
     error: str
     exit_code: int | None = None
     charged: bool = True
@@ -313,15 +326,21 @@ class AgentFailed(Fact, frozen=True, kw_only=True):
     """The agent's attempts are used up."""
 
     agent: str
-    kind: str
+    kind: Kind | Literal["visits", "given up"]
     error: str
 
 
 class AgentPaused(Fact, frozen=True, kw_only=True):
-    """The agent needs a person before it can go on."""
+    """The agent needs a person before it can continue."""
 
     agent: str
-    reason: str
+    reason: str = ""
+    """What the program said; in journals of earlier releases a whole sentence."""
+    kind: Literal["", "person", "denied", "auth", "billing", "overload"] = ""
+    """Empty in journals of earlier releases."""
+    tools: list[str] = []
+    """What would allow the tools it was denied."""
+    backend: str = ""
 
 
 class AgentRetried(Fact, frozen=True, kw_only=True):
@@ -346,7 +365,7 @@ class BackendClosed(Fact, frozen=True, kw_only=True):
     """
 
     backend: str
-    kind: str
+    kind: Kind
     error: str
     until: float = ZERO
     tries: int = 0

@@ -1,10 +1,10 @@
-"""How an event changes a run; nothing else does.
+"""How an event changes a run; nothing else does. One function per event, in the table at the end.
 
 The cost of a change does not grow with the number of agents (run.py).
 """
 
-from collections.abc import Iterable
-from typing import assert_never
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -20,8 +20,12 @@ from raymond.machine.agent import (
     WAITING,
     Agent,
     Closed,
+    Conversation,
     Frame,
     Outcome,
+    Rest,
+    Stuck,
+    Visit,
     backend_of,
     rename,
 )
@@ -59,22 +63,27 @@ from raymond.machine.events import (
     WaitStarted,
     WorkflowChanged,
 )
-from raymond.machine.failures import UNCOUNTED
+from raymond.machine.failures import CLASSES
+from raymond.machine.limits import limits_of
+from raymond.machine.rights import rights_of
 from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_status, set_timer
 
 _BY_A_PERSON = (RequestTaken, WorkflowChanged)
+_NOWHERE = Visit("")
+"""Where an agent is before it enters its first state."""
 
 
-def apply(run: Run, decision: Decision) -> list[str]:
-    """Let `decision` be true; the agents it touched."""
+Change: TypeAlias = Callable[[Run, Any], object]
+
+
+def apply(run: Run, decision: Decision) -> None:
+    """Let `decision` be true."""
     run.seq = decision.seq
     run.now = decision.time
-    touched: list[str] = []
     for event in decision.events:
-        touched += evolve(run, event)
+        _CHANGES[type(event)](run, event)
     if not (decision.events and isinstance(decision.events[0], _BY_A_PERSON)):
         run.driven_until = decision.time
-    return touched
 
 
 def fold(decisions: Iterable[Decision], run: Run | None = None) -> Run:
@@ -85,72 +94,44 @@ def fold(decisions: Iterable[Decision], run: Run | None = None) -> Run:
     return run
 
 
-def evolve(run: Run, event: Event) -> list[str]:
-    """Let `event` be true; the agents it touched."""
-    match event:
-        case StepStarted() | StepFinished() | StepRefused() | StepFailed() | StepInterrupted():
-            _step(run, run.agents[event.agent], event)
-        case AgentStarted():
-            _start(run, event)
-        case AgentEnded():
-            _end(run, event)
-        case (
-            AgentMoved()
-            | AgentCalled()
-            | AgentReturned()
-            | AgentWoke()
-            | AgentRetried()
-            | AgentFailed()
-            | AgentPaused()
-            | AgentHeld()
-            | SessionNamed()
-        ):
-            _agent(run, run.agents[event.agent], event)
-        case WaitStarted() | WaitEnded() | AskStarted() | AskEnded():
-            _rest(run, run.agents[event.agent], event)
-        case BackendClosed():
-            run.closed[event.backend] = Closed(event.kind, event.error, event.until, event.tries, event.since)
-            run.probing.pop(event.backend, None)
-            return []
-        case BackendOpened():
-            _open(run, event)
-            return []
-        case RunStarted() | RunResumed() | RunStopped() | RunEnded() | RequestTaken() | LimitsChanged():
-            _run(run, event)
-            return []
-        case WorkflowChanged():
-            _change(run, event)
-            return []
-        case _:
-            assert_never(event)
-    return [event.agent]
+def evolve(run: Run, event: Event) -> None:
+    """Let `event` be true."""
+    _CHANGES[type(event)](run, event)
 
 
-def _run(run: Run, event: RunStarted | RunResumed | RunStopped | RunEnded | RequestTaken | LimitsChanged) -> None:
-    match event:
-        case RunStarted():
-            run.started, run.started_at, run.taken_up_at = event, run.now, run.now
-            run.budget, run.max_iterations, run.max_time = event.budget, event.max_iterations, event.max_time
-            run.max_turns, run.allowed_tools = event.max_turns, event.allowed_tools
-        case RunResumed():
-            run.stopped, run.ended = None, ""
-            run.driven += max(0.0, run.driven_until - run.taken_up_at)
-            run.taken_up_at = run.now
-        case RunStopped():
-            run.stopped = event
-        case RunEnded():
-            run.ended = event.status
-        case RequestTaken():
-            run.requests[event.request] = None
-        case LimitsChanged():
-            run.budget = run.budget if event.budget is None else event.budget
-            run.max_iterations = run.max_iterations if event.max_iterations is None else event.max_iterations
-            run.max_time = run.max_time if event.max_time is None else event.max_time
-            run.max_turns = run.max_turns if event.max_turns is None else event.max_turns
-            run.allowed_tools = [*run.allowed_tools, *event.allowed_tools]
+# --- the run
 
 
-def _change(run: Run, event: WorkflowChanged) -> None:
+def _run_started(run: Run, event: RunStarted) -> None:
+    run.started, run.started_at, run.taken_up_at = event, run.now, run.now
+    run.limits, run.rights = limits_of(event), rights_of(event)
+
+
+def _run_resumed(run: Run, event: RunResumed) -> None:
+    run.stopped, run.ended = None, ""
+    run.driven += max(0.0, run.driven_until - run.taken_up_at)
+    run.taken_up_at = run.now
+
+
+def _run_stopped(run: Run, event: RunStopped) -> None:
+    run.stopped = event
+
+
+def _run_ended(run: Run, event: RunEnded) -> None:
+    run.ended = event.status
+
+
+def _request_taken(run: Run, event: RequestTaken) -> None:
+    run.requests[event.request] = None
+
+
+def _limits_changed(run: Run, event: LimitsChanged) -> None:
+    run.limits = limits_of(event).over(run.limits)
+    if event.allowed_tools:
+        run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
+
+
+def _workflow_changed(run: Run, event: WorkflowChanged) -> None:
     run.started = replace(run.start, source=event.source, backends=event.backends, in_place=event.in_place)
     for agent in run.agents.values():
         rename(agent, event.renamed)
@@ -158,7 +139,12 @@ def _change(run: Run, event: WorkflowChanged) -> None:
             hold(run, agent, "")
 
 
-def _open(run: Run, event: BackendOpened) -> None:
+def _backend_closed(run: Run, event: BackendClosed) -> None:
+    run.closed[event.backend] = Closed(event.kind, event.error, event.until, event.tries, event.since)
+    run.probing.pop(event.backend, None)
+
+
+def _backend_opened(run: Run, event: BackendOpened) -> None:
     if event.probing:
         closed = run.closed[event.backend]
         # `until` is over, but what was tried stays: if the one turn fails too, the next wait is longer.
@@ -172,75 +158,99 @@ def _open(run: Run, event: BackendOpened) -> None:
             hold(run, run.agents[name], "")
 
 
-def _step(
-    run: Run, agent: Agent, event: StepStarted | StepFinished | StepRefused | StepFailed | StepInterrupted
-) -> None:
-    if isinstance(event, StepStarted):
-        _begin_step(run, agent, event)
-        return
-    if isinstance(event, StepFinished | StepRefused) and event.session:
-        agent.session, agent.backend, agent.meter = event.session, backend_of(agent.pool), event.meter
-    set_status(run, agent, DECIDING)
-    _spend(run, agent, event)
-    match event:
-        case StepFinished():
-            run.iterations += 1
-        case StepRefused():
-            agent.reminders += not (event.capped or event.blocked)
-            agent.tries += 1
-            agent.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
-            agent.capped, agent.blocked = event.capped, event.blocked
-            agent.interrupted = False
-            set_status(run, agent, READY)
-        case StepFailed():
-            done = event.kind not in UNCOUNTED
-            run.iterations += done
-            run.turns -= not done
-            _fail_step(run, agent, event)
-        case StepInterrupted():
-            agent.turn, agent.interrupted = 0, True
-            set_status(run, agent, READY)
+# --- steps
 
 
-def _begin_step(run: Run, agent: Agent, event: StepStarted) -> None:
-    # One that was held for its model is the one that tries it.
-    set_status(run, agent, RUNNING, agent.held or event.backend or SCRIPTS)
-    agent.held = ""
-    agent.step, agent.attempt, agent.turn = event.step, event.attempt, event.turn
+def _step_started(run: Run, event: StepStarted) -> None:
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    # The agent that was held for its model is the one that tries it.
+    set_status(run, agent, RUNNING, visit.held or event.backend or SCRIPTS)
+    visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
+    agent.step, agent.cap = event.step, event.cap
     agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
-    agent.cap = event.cap
     run.steps = max(run.steps, event.step)
     run.turns += bool(event.backend)
     run.reserved += event.cap
 
 
-def _fail_step(run: Run, agent: Agent, event: StepFailed) -> None:
-    agent.turn, agent.interrupted = 0, True
-    agent.failures += event.charged
-    agent.tries += 1
+def _session_named(run: Run, event: SessionNamed) -> None:
+    run.agents[event.agent].turn_session = event.session
+
+
+def _step_finished(run: Run, event: StepFinished) -> None:
+    agent = run.agents[event.agent]
+    _remember(agent, event)
+    _step_ended(run, agent, event)
+    run.iterations += 1
+
+
+def _step_rejected(run: Run, event: StepRefused) -> None:
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    _remember(agent, event)
+    _step_ended(run, agent, event)
+    visit.reminded_for = "capped" if event.capped else "blocked" if event.blocked else "rejected"
+    visit.reminders += visit.reminded_for == "rejected"
+    visit.tries += 1
+    visit.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
+    visit.interrupted = False
+    set_status(run, agent, READY)
+
+
+def _step_failed(run: Run, event: StepFailed) -> None:
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    _step_ended(run, agent, event)
+    counted = CLASSES[event.kind].counted
+    run.iterations += counted
+    run.turns -= not counted
+    visit.turn, visit.interrupted = 0, True
+    visit.failures += event.charged
+    visit.tries += 1
     if event.fresh:
-        agent.session, agent.meter, agent.reminder, agent.freshened, agent.interrupted = "", (), "", True, False
+        agent.conversation = None
+        visit.reminder, visit.reminded_for = "", "rejected"
+        visit.freshened, visit.interrupted = True, False
     if event.again:
         set_status(run, agent, READY)
 
 
-def _spend(run: Run, agent: Agent, event: StepEnded) -> None:
+def _step_interrupted(run: Run, event: StepInterrupted) -> None:
+    agent = run.agents[event.agent]
+    _step_ended(run, agent, event)
+    agent.visit.turn, agent.visit.interrupted = 0, True
+    set_status(run, agent, READY)
+
+
+def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
+    if event.session:
+        agent.conversation = Conversation(backend_of(agent.pool), event.session, event.meter)
+
+
+def _step_ended(run: Run, agent: Agent, event: StepEnded) -> None:
+    """Count what every step that ends has cost."""
+    set_status(run, agent, DECIDING)
     if agent.cap:
         # Rounded: a crumb that stays reserved would let the last turn wait for ever.
         run.reserved = max(0.0, round(run.reserved - agent.cap, 4))
         agent.cap = 0.0
-    agent.visit_cost += event.cost
+    if event.denied:
+        for tool in event.denied:
+            run.denied[tool] = run.denied.get(tool, 0) + 1
+    agent.visit.cost += event.cost
     run.cost += event.cost
     run.unpriced += event.unknown
-    for tool in event.denied:
-        run.denied[tool] = run.denied.get(tool, 0) + 1
     run.estimated = run.estimated or event.estimated
     run.tokens_in += event.tokens_in
     run.tokens_out += event.tokens_out
 
 
-def _start(run: Run, event: AgentStarted) -> None:
-    agent = Agent(event.agent, event.state, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
+# --- agents
+
+
+def _agent_started(run: Run, event: AgentStarted) -> None:
+    agent = Agent(event.agent, _NOWHERE, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
     run.agents[agent.id] = agent
     run.statuses[DECIDING] = run.statuses.get(DECIDING, 0) + 1
     if event.parent:
@@ -254,7 +264,7 @@ def _start(run: Run, event: AgentStarted) -> None:
     _sleep_or_go(run, agent, event.wake_at)
 
 
-def _end(run: Run, event: AgentEnded) -> None:
+def _agent_ended(run: Run, event: AgentEnded) -> None:
     agent = run.agents.pop(event.agent)
     set_status(run, agent, "")
     run.outcomes[agent.id] = Outcome(agent.id, agent.state, "done", event.result)
@@ -262,103 +272,115 @@ def _end(run: Run, event: AgentEnded) -> None:
     drop_timers(run)
 
 
-def _agent(
-    run: Run,
-    agent: Agent,
-    event: AgentMoved
-    | AgentCalled
-    | AgentReturned
-    | AgentWoke
-    | AgentRetried
-    | AgentFailed
-    | AgentPaused
-    | AgentHeld
-    | SessionNamed,
-) -> None:
-    match event:
-        case AgentHeld():
-            hold(run, agent, event.pool)
-        case SessionNamed():
-            agent.turn_session = event.session
-        case AgentMoved():
-            if event.fresh:
-                agent.session, agent.backend, agent.meter = "", "", ()
-            agent.cwd = event.cwd or agent.cwd
-            _enter(run, agent, event.state, event.input)
-            agent.cause = event.error
-            _sleep_or_go(run, agent, event.wake_at)
-        case AgentCalled():
-            _call(run, agent, event)
-        case AgentReturned():
-            _return(run, agent, event)
-        case AgentWoke():
-            agent.wake_at = 0.0
-            set_status(run, agent, READY)
-        case AgentRetried():
-            agent.failures = agent.reminders = agent.turn = 0
-            agent.error, agent.freshened, agent.given_up = "", False, False
-            agent.visit_cost, agent.held = 0.0, ""
-            if event.fresh:
-                agent.session, agent.backend, agent.meter, agent.reminder = "", "", (), ""
-            set_status(run, agent, READY)
-        case AgentFailed():
-            agent.error, agent.wake_at, agent.question = event.error, 0.0, ""
-            agent.given_up = event.kind == "given up"
-            set_status(run, agent, FAILED)
-        case AgentPaused():
-            agent.error, agent.wake_at = event.reason, 0.0
-            set_status(run, agent, PAUSED)
+def _agent_moved(run: Run, event: AgentMoved) -> None:
+    agent = run.agents[event.agent]
+    if event.fresh:
+        agent.conversation = None
+    agent.cwd = event.cwd or agent.cwd
+    _enter(run, agent, event.state, event.input).cause = event.error
+    _sleep_or_go(run, agent, event.wake_at)
     drop_timers(run)
 
 
-def _call(run: Run, agent: Agent, event: AgentCalled) -> None:
-    frame = Frame(
-        event.then,
-        agent.session,
-        agent.backend,
-        agent.cwd,
-        agent.visits or {},
-        agent.model,
-        agent.effort,
-        agent.meter,
-    )
+def _agent_called(run: Run, event: AgentCalled) -> None:
+    agent = run.agents[event.agent]
+    frame = Frame(event.then, agent.conversation, agent.cwd, agent.visits or {}, agent.model, agent.effort)
     agent.stack = agent.stack or []
     agent.stack.append(frame)
     agent.visits = None
     if event.tag == "function":
-        agent.session, agent.backend, agent.meter = "", "", ()
+        agent.conversation = None
         agent.model, agent.effort = event.model or agent.model, event.effort or agent.effort
     _enter(run, agent, event.state, event.input)
     set_status(run, agent, READY)
+    drop_timers(run)
 
 
-def _return(run: Run, agent: Agent, event: AgentReturned) -> None:
+def _agent_returned(run: Run, event: AgentReturned) -> None:
+    agent = run.agents[event.agent]
     assert agent.stack is not None
     frame = agent.stack.pop()
-    agent.session, agent.backend, agent.cwd = frame.session, frame.backend, frame.cwd
-    agent.visits, agent.model, agent.effort, agent.meter = frame.visits, frame.model, frame.effort, frame.meter
+    agent.conversation, agent.cwd, agent.visits = frame.conversation, frame.cwd, frame.visits
+    agent.model, agent.effort = frame.model, frame.effort
     _enter(run, agent, event.state, event.result)
     set_status(run, agent, READY)
+    drop_timers(run)
 
 
-def _rest(run: Run, agent: Agent, event: WaitStarted | WaitEnded | AskStarted | AskEnded) -> None:
-    match event:
-        case WaitStarted():
-            agent.next_state, agent.next_input, agent.timeout_state = event.state, event.input, event.timeout_state
-            set_timer(run, agent, event.deadline)
-            set_status(run, agent, WAITING)
-        case AskStarted():
-            agent.question, agent.next_state, agent.timeout_state = event.question, event.state, event.timeout_state
-            set_timer(run, agent, event.deadline)
-            set_status(run, agent, ASKING)
-        case WaitEnded():
-            results, given = _collect(run, agent), agent.next_input
-            _enter(run, agent, event.state, given or "")
-            agent.results, agent.results_are_input = results, given is None
-            set_status(run, agent, READY)
-        case AskEnded():
-            _enter(run, agent, event.state, event.answer)
-            set_status(run, agent, READY)
+def _agent_woke(run: Run, event: AgentWoke) -> None:
+    agent = run.agents[event.agent]
+    agent.visit.wake_at = 0.0
+    set_status(run, agent, READY)
+    drop_timers(run)
+
+
+def _agent_retried(run: Run, event: AgentRetried) -> None:
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    visit.failures = visit.reminders = visit.turn = 0
+    visit.stuck, visit.freshened, visit.given_up = None, False, False
+    visit.cost, visit.held = 0.0, ""
+    if event.fresh:
+        agent.conversation = None
+        visit.reminder, visit.reminded_for = "", "rejected"
+    set_status(run, agent, READY)
+    drop_timers(run)
+
+
+def _agent_failed(run: Run, event: AgentFailed) -> None:
+    agent = run.agents[event.agent]
+    agent.visit.stuck = Stuck(event.kind, event.error)
+    agent.visit.given_up = event.kind == "given up"
+    agent.visit.wake_at, agent.visit.rest = 0.0, None
+    set_status(run, agent, FAILED)
+    drop_timers(run)
+
+
+def _agent_paused(run: Run, event: AgentPaused) -> None:
+    agent = run.agents[event.agent]
+    agent.visit.stuck = Stuck(event.kind, event.reason, tuple(event.tools), event.backend)
+    agent.visit.wake_at = 0.0
+    set_status(run, agent, PAUSED)
+    drop_timers(run)
+
+
+def _agent_held(run: Run, event: AgentHeld) -> None:
+    hold(run, run.agents[event.agent], event.pool)
+
+
+# --- waits and asks
+
+
+def _wait_started(run: Run, event: WaitStarted) -> None:
+    agent = run.agents[event.agent]
+    agent.visit.rest = Rest(event.state, input=event.input, timeout_state=event.timeout_state)
+    set_timer(run, agent, event.deadline)
+    set_status(run, agent, WAITING)
+    drop_timers(run)
+
+
+def _wait_ended(run: Run, event: WaitEnded) -> None:
+    agent = run.agents[event.agent]
+    results, rest = _collect(run, agent), agent.visit.rest
+    given = rest.input if rest else None
+    visit = _enter(run, agent, event.state, given or "")
+    visit.results, visit.results_are_input = results, given is None
+    set_status(run, agent, READY)
+    drop_timers(run)
+
+
+def _ask_started(run: Run, event: AskStarted) -> None:
+    agent = run.agents[event.agent]
+    agent.visit.rest = Rest(event.state, question=event.question, timeout_state=event.timeout_state)
+    set_timer(run, agent, event.deadline)
+    set_status(run, agent, ASKING)
+    drop_timers(run)
+
+
+def _ask_ended(run: Run, event: AskEnded) -> None:
+    agent = run.agents[event.agent]
+    _enter(run, agent, event.state, event.answer)
+    set_status(run, agent, READY)
     drop_timers(run)
 
 
@@ -383,23 +405,52 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
     return results
 
 
-def _enter(run: Run, agent: Agent, state: str, text: str) -> None:
+def _enter(run: Run, agent: Agent, state: str, text: str) -> Visit:
     """Begin a visit: what belonged to the last one is gone."""
-    agent.state, agent.input, agent.since = state, text, run.now
+    agent.visit = visit = Visit(state, text, run.now)
     agent.visits = agent.visits or {}
     agent.visits[state] = agent.visits.get(state, 0) + 1
     agent.entered += 1
     if state.endswith(".md"):
         agent.prompted = agent.prompted or {}
         agent.prompted[state] = agent.prompted.get(state, 0) + 1
-    agent.results, agent.results_are_input, agent.error, agent.cause = None, False, "", ""
-    agent.attempt = agent.turn = agent.failures = agent.reminders = agent.tries = 0
-    agent.reminder, agent.freshened, agent.interrupted, agent.given_up = "", False, False, False
-    agent.wake_at, agent.question, agent.next_state, agent.timeout_state = 0.0, "", "", ""
-    agent.next_input = None
-    agent.visit_cost, agent.held, agent.capped, agent.blocked = 0.0, "", False, False
+    return visit
 
 
 def _sleep_or_go(run: Run, agent: Agent, at: float) -> None:
     set_timer(run, agent, at)
     set_status(run, agent, SLEEPING if at else READY)
+
+
+_CHANGES: dict[type, Change] = {
+    RunStarted: _run_started,
+    RunResumed: _run_resumed,
+    RunStopped: _run_stopped,
+    RunEnded: _run_ended,
+    RequestTaken: _request_taken,
+    LimitsChanged: _limits_changed,
+    WorkflowChanged: _workflow_changed,
+    BackendClosed: _backend_closed,
+    BackendOpened: _backend_opened,
+    StepStarted: _step_started,
+    SessionNamed: _session_named,
+    StepFinished: _step_finished,
+    StepRefused: _step_rejected,
+    StepFailed: _step_failed,
+    StepInterrupted: _step_interrupted,
+    AgentStarted: _agent_started,
+    AgentEnded: _agent_ended,
+    AgentMoved: _agent_moved,
+    AgentCalled: _agent_called,
+    AgentReturned: _agent_returned,
+    AgentWoke: _agent_woke,
+    AgentRetried: _agent_retried,
+    AgentFailed: _agent_failed,
+    AgentPaused: _agent_paused,
+    AgentHeld: _agent_held,
+    WaitStarted: _wait_started,
+    WaitEnded: _wait_ended,
+    AskStarted: _ask_started,
+    AskEnded: _ask_ended,
+}
+"""One function per event; a test fails when an event has none."""

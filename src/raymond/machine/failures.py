@@ -1,10 +1,8 @@
-"""Failure classes and what follows from each: the one table, as values."""
+"""Failure classes and what follows from each: the one table."""
 
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
-
-from raymond import durations
 
 Kind: TypeAlias = Literal[
     "limit",
@@ -23,22 +21,50 @@ Kind: TypeAlias = Literal[
     "cap",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-UNCOUNTED = frozenset({"limit", "overload"})
-"""What the infrastructure did: no step of the work, no turn, no attempt."""
+
+
+class FailureClass(Struct, frozen=True):
+    """What follows from a step that failed in one way."""
+
+    retried: Literal["never", "always", "charged", "fresh"] = "never"
+    """Whether the visit is tried again: always, as often as `retries` allows, or once without its conversation."""
+    closes: Literal["", "for a while", "for a person"] = ""
+    """Whether the backend takes no turns for a while, or until a person resumes the run."""
+    counted: bool = True
+    """Whether it is a step of the work; what the infrastructure did is no step, no turn and no attempt."""
+
+
+CLASSES: dict[Kind, FailureClass] = {
+    "limit": FailureClass(retried="always", closes="for a while", counted=False),
+    "overload": FailureClass(retried="always", closes="for a while", counted=False),
+    "auth": FailureClass(closes="for a person"),
+    "billing": FailureClass(closes="for a person"),
+    "silent": FailureClass(retried="charged"),
+    "crash": FailureClass(retried="charged"),
+    "context": FailureClass(retried="fresh"),
+    "refusal": FailureClass(retried="fresh"),
+    "unreadable": FailureClass(),
+    "script": FailureClass(),
+    "time": FailureClass(),
+    "setup": FailureClass(),
+    "session": FailureClass(),
+    "cap": FailureClass(),
+}
+
 REMINDERS = 3
 """How often a visit is asked again for a readable reply."""
 PROMPT_RETRIES = 3
 SCRIPT_RETRIES = 0
 SILENCE = 600.0
 """Seconds without output after which a step is stopped, unless its policy says otherwise."""
-OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
-OVERLOAD_REST = 300.0
-LIMIT_LONGEST = 400 * 86400.0
-"""Seconds; a reset that is further away is a mistake of who said it."""
-LIMIT_UNKNOWN = 900.0
-"""Seconds to wait for a usage limit that does not say when it ends."""
 TOOL_TIME = 1800.0
 """Seconds a tool may run without a sign of life, unless the policy says otherwise."""
+OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
+OVERLOAD_REST = 300.0
+LIMIT_UNKNOWN = 900.0
+"""Seconds to wait for a usage limit that does not say when it ends."""
+LIMIT_LONGEST = 400 * 86400.0
+"""Seconds; a reset further away than this is a mistake of the program that reports it."""
 
 
 class Response(Struct, frozen=True):
@@ -49,30 +75,32 @@ class Response(Struct, frozen=True):
     charged: bool = False
     fresh: bool = False
     closes: bool = False
-    """The backend takes no turns for a while, or until a person has looked."""
+    """The backend takes no turns for a while, or until a person resumes the run."""
 
 
-def respond(kind: str, *, failures: int, retries: int, freshened: bool) -> Response:
+def respond(kind: Kind, *, failures: int, retries: int, freshened: bool) -> Response:
     """What follows from a step that failed with `kind` after `failures` charged ones."""
-    match kind:
-        case "limit" | "overload":
-            return Response(again=True, closes=True)
-        case "auth" | "billing":
-            return Response(closes=True)
-        case "silent" | "crash":
-            return Response(again=failures < retries, charged=True)
-        case "context" | "refusal":
-            return Response(again=not freshened, fresh=not freshened)
-        case _:
-            return Response(charged=True)
-
-
-def too_long(backend: str, wait: float, most: float) -> str:
-    """Why a run does not wait for a usage limit."""
-    length, allowed = durations.brief(wait), durations.brief(most)
-    return f"{backend} is closed by its usage limit for {length}, longer than max_wait ({allowed})"
+    row = CLASSES[kind]
+    if row.closes:
+        return Response(again=row.retried == "always", closes=True)
+    if row.retried == "charged":
+        return Response(again=failures < retries, charged=True)
+    if row.retried == "fresh":
+        return Response(again=not freshened, fresh=not freshened)
+    return Response(charged=True)
 
 
 def overload_wait(tries: int) -> float:
     """Seconds until the next try after `tries` of them failed."""
     return OVERLOAD_WAITS[tries] if tries < len(OVERLOAD_WAITS) else OVERLOAD_REST
+
+
+def opens_at(kind: Kind, retry_at: float, now: float, tries: int) -> float:
+    """When a backend is tried again that failed with `kind` and may have said when it is open again.
+
+    A reset time that has already passed is not the same as an unknown one: it is tried again soon.
+    """
+    if now < retry_at < now + LIMIT_LONGEST:
+        return retry_at
+    unknown = not retry_at or retry_at >= now + LIMIT_LONGEST
+    return now + (LIMIT_UNKNOWN if kind == "limit" and unknown else overload_wait(tries))

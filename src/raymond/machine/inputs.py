@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
-from raymond.machine.events import ZERO
+from raymond.machine.events import ZERO, RunStopped
+from raymond.machine.failures import Kind
 
 
 class Spending(Struct, frozen=True, kw_only=True):
@@ -58,7 +59,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
     time: float
     agent: str
-    kind: str
+    kind: Kind
     error: str
     spent: Spending = Spending()
     exit_code: int | None = None
@@ -86,8 +87,7 @@ class Stop(Struct, frozen=True, kw_only=True):
     """Nothing new may start."""
 
     time: float
-    kind: str
-    reason: str
+    how: RunStopped
 
 
 Ending: TypeAlias = Output | Failure | Interruption

@@ -3,30 +3,38 @@
 from raymond.language import policy, reading, template
 from raymond.language.workflow import State, Workflow
 from raymond.machine import variables
-from raymond.machine.agent import Agent
+from raymond.machine.agent import Agent, Visit
 from raymond.machine.run import Run, pool_of
 from raymond.machine.workspace import Workspace
 
-BLOCKED = "(Tools that you need were refused. A person has looked at it: they may be allowed now. Try again.)"
-GO_ON = "(You were stopped at a limit of cost. There is more now: go on where you were.)"
-INTERRUPTED = "(Your last attempt at this was interrupted. What it changed may already be in the working tree.)"
+BLOCKED = "(Some tools you needed were denied. Someone has reviewed this and may have allowed them. Please try again.)"
+CAPPED = "(Your last turn reached its cost limit. More budget is available now: continue where you left off.)"
+INTERRUPTED = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
 
 
 def prompt(run: Run, workspace: Workspace, agent: Agent) -> str:
     """The text of the agent's next turn."""
-    state = workspace.workflow.states[agent.state]
-    if not agent.reminder:
+    state, visit = workspace.workflow.states[agent.state], agent.visit
+    if not _is_reminder(visit):
         text = render(run, workspace, agent, state.body)
-    elif agent.capped:
-        text = GO_ON
-    elif agent.blocked:
-        text = BLOCKED
     else:
-        text = remind(workspace.workflow, state, agent.reminder)
-    if agent.reminder and not (agent.session and agent.backend == pool_of(run, agent.state)):
-        # Who remembers nothing needs the whole prompt again.
-        text = f"{render(run, workspace, agent, state.body)}\n\n{text}"
-    return f"{INTERRUPTED}\n\n{text}" if agent.interrupted else text
+        text = _reminder(workspace.workflow, state, visit)
+        if not agent.remembers(pool_of(run, agent.state)):
+            # An agent that remembers nothing needs the whole prompt again.
+            text = f"{render(run, workspace, agent, state.body)}\n\n{text}"
+    return f"{INTERRUPTED}\n\n{text}" if visit.interrupted else text
+
+
+def _is_reminder(visit: Visit) -> bool:
+    return bool(visit.reminder) or visit.reminded_for != "rejected"
+
+
+def _reminder(workflow: Workflow, state: State, visit: Visit) -> str:
+    if visit.reminded_for == "capped":
+        return CAPPED
+    if visit.reminded_for == "blocked":
+        return BLOCKED
+    return remind(workflow, state, visit.reminder)
 
 
 def render(run: Run, workspace: Workspace, agent: Agent, text: str) -> str:
@@ -39,8 +47,8 @@ def render(run: Run, workspace: Workspace, agent: Agent, text: str) -> str:
 def remind(workflow: Workflow, state: State, reason: str) -> str:
     """What was wrong and what would be right, without the prompt."""
     return (
-        f"Your reply could not be used: {reason}\n"
-        f"Nothing else is asked: end your reply with exactly one of these.\n{choices(workflow, state)}"
+        f"I could not act on your reply: {reason}\n"
+        f"Do not repeat the work. Reply again and end with exactly one of:\n{choices(workflow, state)}"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from raymond.language.refusal import Refusal
-from raymond.machine import failures, transitions
+from raymond.machine import transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
     AgentMoved,
@@ -23,7 +23,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
-from raymond.machine.schedule import reached
+from raymond.machine.schedule import reached, too_long
 from raymond.machine.workspace import Workspace
 
 
@@ -83,18 +83,16 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
             events.append(BackendOpened(backend=name, probing=True))
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
-        events += [AgentRetried(agent=agent.id, fresh=fresh) for agent in stuck if not agent.given_up]
-    reason = reached(run) or ("" if at_once else _closed_too_long(run, now))
-    if reason:
-        events.append(RunStopped(kind="limit", reason=reason))
-    return events
+        events += [AgentRetried(agent=agent.id, fresh=fresh) for agent in stuck if not agent.visit.given_up]
+    stop = reached(run) or (None if at_once else _closed_too_long(run, now))
+    return [*events, stop] if stop else events
 
 
-def _closed_too_long(run: Run, now: float) -> str:
+def _closed_too_long(run: Run, now: float) -> RunStopped | None:
     for backend, closed in run.closed.items():
         if closed.kind == "limit" and closed.until - now > run.start.max_wait:
-            return failures.too_long(backend, closed.until - now, run.start.max_wait)
-    return ""
+            return too_long(run, backend, closed.until - now)
+    return None
 
 
 def asking(run: Run) -> list[Agent]:
@@ -107,7 +105,7 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
         case "stop":
             if run.ended:
                 return Refusal("run_ended", f"{run.start.workflow_id} has ended")
-            return [] if run.stopped else [RunStopped(kind="stop", reason="stop was asked for")]
+            return [] if run.stopped else [RunStopped(kind="stop", at_once=request.now)]
         case "limits":
             changed = LimitsChanged(
                 budget=request.budget,
@@ -118,8 +116,8 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             )
             after = copy(run)
             evolve(after, changed)
-            reason = "" if run.stopped or run.ended else reached(after)
-            return [changed, *([RunStopped(kind="limit", reason=reason)] if reason else [])]
+            stop = None if run.stopped or run.ended else reached(after)
+            return [changed, stop] if stop else [changed]
         case "answer":
             return _answer(run, workspace, request)
         case _:
@@ -161,7 +159,7 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
             if agent.status in (ASKING, WAITING):
                 # Tried again, it would repeat the step that asked or forked.
                 return Refusal("agent_status", f"{agent.id} is {agent.status}: it starts nothing by itself")
-            return [AgentPaused(agent=agent.id, reason="paused by a person")]
+            return [AgentPaused(agent=agent.id, kind="person")]
         case "retry":
             if agent.status not in (FAILED, PAUSED):
                 return Refusal("agent_status", f"{agent.id} is {agent.status}, not failed or paused")

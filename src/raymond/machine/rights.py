@@ -1,7 +1,5 @@
 """What agents may do unasked: a workflow may narrow what the person who starts it allows, never widen it."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from raymond.language.policy import Policy
@@ -15,29 +13,36 @@ _SYNTAX = frozenset("(),")
 
 
 class Rights(Struct, frozen=True):
-    """What one turn may do."""
+    """What agents may do unasked."""
 
-    mode: str
-    allowed: tuple[str, ...]
-    denied: tuple[str, ...]
-    skip: bool
+    mode: str = ""
+    """The permission mode; empty for the default."""
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    skip: bool = False
+    """Nothing is asked at all."""
 
 
-def of(start: RunStarted, policy: Policy, given: Sequence[str] | None = None) -> Rights:
-    """The rights of a turn: the person's, who may have given more tools since the start, narrowed by the state."""
-    allowed = tuple(start.allowed_tools if given is None else given)
+def rights_of(start: RunStarted) -> Rights:
+    """What the person who starts a run gives its agents."""
+    return Rights(start.permission_mode, tuple(start.allowed_tools), (), start.skip_permissions)
+
+
+def narrow(given: Rights, policy: Policy) -> Rights:
+    """The rights of a turn: what the person gave, narrowed by the state."""
+    allowed = given.allowed
     if policy.allowed_tools:
         allowed = tuple(tool for tool in allowed if tool in policy.allowed_tools)
-    # The command that checks the work may be run by who does the work.
+    # An agent may run the command that checks its work.
     gates = tuple(f"Bash({command}:*)" for command in policy.gate if not _SYNTAX & set(command))
     narrowed = bool(policy.permission_mode or policy.allowed_tools)
-    given_mode = start.permission_mode or DEFAULT
+    given_mode = given.mode or DEFAULT
     mode = policy.permission_mode or given_mode
-    if RANKS[mode] > RANKS[given_mode] and not start.skip_permissions:
-        mode = given_mode  # refused before the run began; files that changed since widen nothing either
+    if RANKS[mode] > RANKS[given_mode] and not given.skip:
+        mode = given_mode  # rejected before the run began; files that changed since then widen nothing either
     return Rights(
         mode,
         (*allowed, *(tool for tool in gates if tool not in allowed)),
         policy.disallowed_tools,
-        start.skip_permissions and not narrowed,
+        given.skip and not narrowed,
     )

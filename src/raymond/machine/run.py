@@ -12,6 +12,8 @@ from msgspec import Struct, field
 
 from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, Agent, Closed, Outcome
 from raymond.machine.events import RunStarted, RunStopped
+from raymond.machine.limits import Limits
+from raymond.machine.rights import Rights
 
 
 class Run(Struct):
@@ -24,7 +26,7 @@ class Run(Struct):
     taken_up_at: float = 0.0
     """When the driver that is on it, or was the last, began."""
     driven_until: float = 0.0
-    """The last that was heard of a driver; what a person asks of a run that nobody drives is no sign of one."""
+    """Time of the last decision a driver made; requests journaled while nobody drives do not count."""
     driven: float = 0.0
     """Seconds of the drivers before that one."""
     agents: dict[str, Agent] = field(default_factory=dict)
@@ -48,16 +50,13 @@ class Run(Struct):
     unpriced: int = 0
     """Turns whose cost nobody could tell."""
     denied: dict[str, int] = field(default_factory=dict)
-    """How often tools were refused, by what would allow them."""
+    """How often tools were denied, by what would allow them."""
     failed: int = 0
     """Agents that failed and that nobody collected."""
     statuses: dict[str, int] = field(default_factory=dict)
-    budget: float = 0.0
-    max_iterations: int = 0
-    max_time: float = 0.0
-    max_turns: int = 0
-    allowed_tools: list[str] = field(default_factory=list)
-    """What agents may use unasked, by now."""
+    limits: Limits = Limits()
+    rights: Rights = Rights()
+    """What agents may do unasked, by now."""
     stopped: RunStopped | None = None
     ended: str = ""
 
@@ -83,13 +82,13 @@ def pool_of(run: Run, state: str) -> str:
 def hold(run: Run, agent: Agent, pool: str) -> None:
     """Let a ready agent stand in another queue."""
     set_status(run, agent, DECIDING)
-    agent.held = pool
+    agent.visit.held = pool
     set_status(run, agent, READY)
 
 
 def set_timer(run: Run, agent: Agent, at: float) -> None:
     """Let something be due for the agent at a moment; 0 for nothing."""
-    agent.wake_at = at
+    agent.visit.wake_at = at
     if at:
         heapq.heappush(run.timers, (at, agent.id))
 
@@ -99,7 +98,7 @@ def drop_timers(run: Run) -> None:
     while run.timers:
         at, name = run.timers[0]
         agent = run.agents.get(name)
-        if agent and agent.wake_at == at:
+        if agent and agent.visit.wake_at == at:
             return
         heapq.heappop(run.timers)
 
@@ -127,7 +126,7 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
         return
     run.statuses[status] = run.statuses.get(status, 0) + 1
     if status == READY:
-        agent.pool = agent.held or pool_of(run, agent.state)
+        agent.pool = agent.visit.held or pool_of(run, agent.state)
         run.ready.setdefault(agent.pool, deque()).append(agent.id)
     elif status == RUNNING:
         agent.pool = pool

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from itertools import islice
 
-from raymond import durations
-from raymond.machine import budget, prices
+from raymond.machine import budget
 from raymond.machine.agent import FAILED, SCRIPTS, backend_of
+from raymond.machine.events import RunStopped
+from raymond.machine.limits import LimitName, Usage
 from raymond.machine.run import Run
 
 
@@ -36,7 +37,7 @@ def wake_at(run: Run) -> float | None:
 
 def over_at(run: Run) -> float:
     """When the run has been driven for as long as it may; 0 when nothing limits it."""
-    return run.taken_up_at + max(0.0, run.max_time - run.driven) if run.max_time else 0.0
+    return run.taken_up_at + max(0.0, run.limits.time - run.driven) if run.limits.time else 0.0
 
 
 def due(run: Run, now: float) -> bool:
@@ -44,22 +45,32 @@ def due(run: Run, now: float) -> bool:
     at = wake_at(run)
     if (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0):
         return True
-    return bool(run.max_time) and not run.stopped and over_at(run) <= now
+    return bool(run.limits.time) and not run.stopped and over_at(run) <= now
 
 
-def reached(run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0, unpriced: int = 0) -> str:
-    """Which limit of the run is used up, with what is about to be added; nothing when none is."""
-    if run.max_iterations and run.iterations + iterations >= run.max_iterations:
-        return f"max_iterations ({run.max_iterations}) was reached"
-    if run.budget and run.cost + cost >= run.budget:
-        return f"the budget of {prices.show(run.budget)} is spent"
-    if run.max_turns and run.turns + turns >= run.max_turns:
-        return f"max_turns ({run.max_turns}) was reached"
-    if not run.max_turns and run.unpriced + unpriced >= budget.UNPRICED_TURNS:
-        return f"{budget.UNPRICED_TURNS} turns were made whose cost nobody can tell (max_turns)"
-    if run.max_time and run.driven + max(0.0, run.driven_until - run.taken_up_at) >= run.max_time:
-        return f"max_time ({durations.show(run.max_time)}) is over"
-    return ""
+def reached(
+    run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0, unpriced: int = 0
+) -> RunStopped | None:
+    """The stop at a limit of the run that is used up, with what is about to be added; None when none is."""
+    used = Usage(
+        run.iterations + iterations,
+        run.cost + cost,
+        run.turns + turns,
+        run.unpriced + unpriced,
+        run.driven + max(0.0, run.driven_until - run.taken_up_at),
+    )
+    limit = run.limits.reached(used)
+    return stop_at(run, limit) if limit else None
+
+
+def stop_at(run: Run, limit: LimitName) -> RunStopped:
+    """The stop of a run at one of its limits."""
+    return RunStopped(kind="limit", limit=limit, amount=run.limits.amount(limit))
+
+
+def too_long(run: Run, backend: str, wait: float) -> RunStopped:
+    """The stop of a run that will not wait so long for a backend's usage limit."""
+    return RunStopped(kind="limit", limit="wait", amount=run.start.max_wait, backend=backend, wait=wait)
 
 
 def _room(run: Run, pool: str, taken: Mapping[str, int]) -> int:

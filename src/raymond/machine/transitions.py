@@ -1,7 +1,7 @@
 """Transition -> events: what an agent's move means for it, its children and its parent."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import assert_never
+from typing import Literal, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.machine.failures import Kind
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
@@ -83,7 +84,9 @@ def _unnamable(asked: Sequence[Transition]) -> Refusal | None:
     return None
 
 
-def fail(run: Run, workspace: Workspace, agent: Agent, kind: str, error: str) -> list[Event]:
+def fail(
+    run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
+) -> list[Event]:
     """The visit failed: `on_error`, or the agent fails."""
     state = workspace.workflow.states.get(agent.state)
     target = state.policy.on_error if state else ""
@@ -103,7 +106,9 @@ def fail(run: Run, workspace: Workspace, agent: Agent, kind: str, error: str) ->
     return give_up(run, workspace, agent, kind, error)
 
 
-def give_up(run: Run, workspace: Workspace, agent: Agent, kind: str, error: str) -> list[Event]:
+def give_up(
+    run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
+) -> list[Event]:
     """The agent fails, and the wait of its parent may be over."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=error)
     return [failed, *_parent(run, workspace, agent)]
@@ -123,7 +128,7 @@ def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Even
 
 def end_wait(run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False) -> list[Event]:
     """All children of `agent` have ended, or the time is over."""
-    target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
+    target = _after_rest(agent, timed_out)
     landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -132,7 +137,7 @@ def end_wait(run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = 
 
 def end_ask(run: Run, workspace: Workspace, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
     """A person answered, or nobody did in time."""
-    target = agent.timeout_state if timed_out and agent.timeout_state else agent.next_state
+    target = _after_rest(agent, timed_out)
     landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -145,6 +150,12 @@ def end_ask(run: Run, workspace: Workspace, agent: Agent, answer: str, *, timed_
             instead_of=landing.instead_of,
         )
     ]
+
+
+def _after_rest(agent: Agent, timed_out: bool) -> str:
+    rest = agent.visit.rest
+    assert rest is not None, f"{agent.id} neither waits nor asks"
+    return rest.timeout_state if timed_out and rest.timeout_state else rest.state
 
 
 def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landing | Refusal:

@@ -3,7 +3,7 @@
 import msgspec
 
 from raymond.language import policy
-from raymond.machine.agent import Agent
+from raymond.machine.agent import Agent, Visit
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
@@ -11,7 +11,8 @@ from raymond.machine.workspace import Workspace
 def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
     """Every name bound in this visit, built-in names first; those win over variables, variables over metadata."""
     start = run.start
-    given = results(agent) if agent.results_are_input else agent.input
+    visit = agent.visit
+    given = results(visit) if visit.results_are_input else visit.input
     bound = {
         "input": given,
         "result": given,
@@ -20,14 +21,14 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
         "agent_id": agent.id,
         "state": agent.state,
         "visit": str((agent.visits or {}).get(agent.state, 1)),
-        "attempt": str(agent.attempt),
+        "attempt": str(visit.attempt),
         "task_folder": workspace.task_folder(agent.id),
         "workflow_dir": workspace.workflow_dir,
     }
-    if agent.results is not None:
-        bound["results"] = results(agent)
-    if agent.cause:
-        bound["error"] = agent.cause
+    if visit.results is not None:
+        bound["results"] = results(visit)
+    if visit.cause:
+        bound["error"] = visit.cause
     state = workspace.workflow.states.get(agent.state)
     if state and state.policy.allowed_transitions:
         bound["transitions"] = policy.instructions(state.policy)
@@ -37,6 +38,6 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
     return bound
 
 
-def results(agent: Agent) -> str:
+def results(visit: Visit) -> str:
     """What a wait collected, as JSON in the order of forking."""
-    return msgspec.json.encode(agent.results or []).decode()
+    return msgspec.json.encode(visit.results or []).decode()

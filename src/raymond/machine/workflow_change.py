@@ -42,7 +42,8 @@ def needed(run: Run) -> dict[str, list[str]]:
 
 
 def _needs(agent: Agent) -> Iterable[str]:
-    yield from (agent.state, agent.next_state, agent.timeout_state)
+    rest = agent.visit.rest
+    yield from (agent.state, *((rest.state, rest.timeout_state) if rest else ()))
     yield from (frame.state for frame in agent.stack or ())
 
 

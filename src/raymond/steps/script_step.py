@@ -10,6 +10,7 @@ import msgspec
 
 from raymond.language.reading import Reader, Reading
 from raymond.machine.decide import meant
+from raymond.machine.failures import Kind
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
@@ -242,7 +243,8 @@ class ScriptStep(Step):
         spent = Spending(offset=self._record.end(exit=self._exit))
         if self._verdict:
             self.host.marks.end(step=self.number)
-            self.fail(*self._verdict, spent, self._exit)
+            kind, error = self._verdict
+            self.fail(kind or "crash", error, spent, self._exit)
         elif self._exit:
             self.fail(*_what_failed(self._exit, self._errors), spent, self._exit)
         else:
@@ -276,7 +278,7 @@ def variable(name: str) -> bytes:
     return _BUILT_IN.get(name) or f"RAYMOND_VAR_{name}".encode()
 
 
-def _what_failed(code: int, errors: str) -> tuple[str, str]:
+def _what_failed(code: int, errors: str) -> tuple[Kind, str]:
     last = errors.strip().rpartition("\n")[2].strip()
     tail = f": {last[-300:]}" if last else ""
     if code < 0:

@@ -16,21 +16,21 @@ from raymond.machine.workspace import Workspace
 def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
     """The turn that `agent` takes; its folder is inside `spool`."""
     policy = workspace.workflow.states[agent.state].policy
-    may = rights.of(run.start, policy, run.allowed_tools)
+    may = rights.narrow(run.rights, policy)
     return Turn(
         agent=agent.id,
         state=agent.state,
         visit=(agent.prompted or {}).get(agent.state, 1),
-        tries=agent.tries,
+        tries=agent.visit.tries,
         prompt=prompts.prompt(run, workspace, agent),
         session=agent.turn_session,
         base=agent.turn_base,
         cwd=agent.cwd or run.start.cwd,
-        spool=os.path.join(spool, f"{agent.step}.{agent.turn}"),
+        spool=os.path.join(spool, f"{agent.step}.{agent.visit.turn}"),
         model=policy.model or agent.model or run.start.model,
         effort=policy.effort or agent.effort or run.start.effort,
         cap=agent.cap,
-        meter=agent.meter if agent.turn_base else (),
+        meter=agent.conversation.meter if agent.turn_base and agent.conversation else (),
         prices=Prices(run.start.prices, run.start.unknown_turn_cost),
         permission_mode=may.mode,
         allowed_tools=may.allowed,

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable
 
+from raymond.machine.failures import Kind
 from raymond.machine.inputs import Ending, Failure, Interruption, Spending
 from raymond.redaction import Secrets
 from raymond.steps.job import Job
@@ -88,7 +89,7 @@ class Step:
         self._silence = job.silence
         self._longest = job.policy.max_time or FAR
         self._kill_at = FAR
-        self._verdict: tuple[str, str] | None = None
+        self._verdict: tuple[Kind | None, str] | None = None
         """The failure class and error of a step that we stopped."""
 
     def start(self) -> None:
@@ -120,7 +121,7 @@ class Step:
     def _quiet(self) -> str:
         return f"said nothing for {self._silence:g}s"
 
-    def _stop_for(self, kind: str, error: str, now: float) -> None:
+    def _stop_for(self, kind: Kind | None, error: str, now: float) -> None:
         self._verdict = (kind, error)
         self._kill_at = now + GRACE
         self.stop()
@@ -149,7 +150,9 @@ class Step:
     def close(self) -> None:
         """The ending is in the journal: release everything held for the step."""
 
-    def fail(self, kind: str, error: str, spent: Spending, exit_code: int | None = None, retry_at: float = 0.0) -> None:
+    def fail(
+        self, kind: Kind, error: str, spent: Spending, exit_code: int | None = None, retry_at: float = 0.0
+    ) -> None:
         """Report a failure."""
         failure = Failure(
             time=self.host.clock(),

@@ -175,8 +175,8 @@ class DirectTurn(TurnStep):
 
     def stop(self) -> None:
         """There is no process to wait for."""
-        if self._verdict:
-            kind, error = self._verdict
+        kind, error = self._verdict or (None, "")
+        if kind:
             self.conclude(Trouble(kind=kind, error=error))
         else:
             self.interrupted(Spending())
@@ -312,7 +312,7 @@ class ProgramTurn(TurnStep):
                 self.heard = FAR
             elif now >= self._ended_at + LINGER:
                 self._ended_at = FAR
-                self._stop_for("", "", now)
+                self._stop_for(None, "", now)
         super().check(now)
 
     def read(self) -> None:
@@ -358,11 +358,11 @@ class ProgramTurn(TurnStep):
     def _end(self, code: int | None) -> None:
         self._gone = True
         self._read_all()
+        kind, error = self._verdict or (None, "")
         if self.reader.ending:
             self.conclude(self.reader.ending)
-        elif self._verdict and self._verdict[0]:
+        elif kind:
             self.host.marks.end(step=self.number)
-            kind, error = self._verdict
             self.conclude(Trouble(kind=kind, error=error, spent=self.reader.spent()))
         elif code is None:
             self._recall()

@@ -8,7 +8,7 @@ from raymond.machine.agent import ASKING, Agent
 from raymond.machine.run import Run
 from raymond.views.status import failed_agents, main_result, run_status
 from raymond.views.times import instant
-from raymond.views.words import reason
+from raymond.views.words import reason, stuck
 
 RESULTS_SHOWN = 1000
 
@@ -27,10 +27,10 @@ def document(run: Run) -> dict[str, Any]:
         "updated_at": instant(run.now),
         "journal_seq": run.seq,
         "iteration_count": run.iterations,
-        "max_iterations": run.max_iterations or None,
+        "max_iterations": run.limits.iterations or None,
         "total_cost_usd": round(run.cost, 6),
         "cost_is_estimated": run.estimated,
-        "budget_usd": run.budget or None,
+        "budget_usd": run.limits.budget or None,
         "agents": [_agent(run, agent) for agent in run.agents.values()],
         "fork_counters": run.fork_counters,
         "results": {one.agent: one.result for one in outcomes if one.status == "done"},
@@ -40,9 +40,14 @@ def document(run: Run) -> dict[str, Any]:
 
 def _agent(run: Run, agent: Agent) -> dict[str, Any]:
     stack = [
-        {"session": frame.session or None, "state": frame.state, "cwd": frame.cwd or run.start.cwd}
+        {
+            "session": frame.conversation.session if frame.conversation else None,
+            "state": frame.state,
+            "cwd": frame.cwd or run.start.cwd,
+        }
         for frame in agent.stack or ()
     ]
+    visit = agent.visit
     return {
         "id": agent.id,
         "current_state": agent.state,
@@ -51,12 +56,12 @@ def _agent(run: Run, agent: Agent) -> dict[str, Any]:
         "cwd": agent.cwd or run.start.cwd,
         "stack": stack,
         "variables": agent.variables or {},
-        "pending_result": agent.input or None,
-        "retry_count": agent.failures,
-        "error": agent.error or None,
-        "wake_at": instant(agent.wake_at),
+        "pending_result": visit.input or None,
+        "retry_count": visit.failures,
+        "error": stuck(agent) or None,
+        "wake_at": instant(visit.wake_at),
         "question": agent.question or None,
-        "since": instant(agent.since),
+        "since": instant(visit.since),
     }
 
 
@@ -73,7 +78,7 @@ def outcome(run: Run) -> dict[str, Any]:
         "reason": reason(run),
         "result": main_result(run),
         "results": {one.agent: one.result for one in run.outcomes.values() if one.status == "done"},
-        "failed": {agent.id: agent.error for agent in failed_agents(run)},
+        "failed": {agent.id: stuck(agent) for agent in failed_agents(run)},
         "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
         "cost_usd": round(run.cost, 6),
         "cost_is_estimated": run.estimated,

@@ -9,7 +9,7 @@ def run_status(run: Run) -> str:
     if run.ended:
         return run.ended
     if run.stopped:
-        return "paused" if run.stopped.kind in ("parked", "signal") else "stopped"
+        return "paused" if run.stopped.kind in ("paused", "signal", "parked") else "stopped"
     counts = run.statuses
     could_start = any(queue and not shut(run, pool) for pool, queue in run.ready.items())
     if could_start or counts.get(RUNNING) or counts.get(SLEEPING):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from raymond import durations
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, PAUSED, RUNNING
+from raymond.machine.agent import ASKING, PAUSED, RUNNING, Agent
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -39,11 +39,13 @@ from raymond.machine.run import Run
 from raymond.views.status import run_status
 from raymond.views.times import instant
 
+_SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
+
 
 def reason(run: Run, now: float = 0.0) -> str | None:
     """Why a run does not go on; with `now`, how long that still lasts."""
     if run.stopped and not run.ended:
-        return run.stopped.reason
+        return stop(run.stopped)
     for backend, closed in run.closed.items():
         left = f", in {durations.brief(closed.until - now)}" if now and closed.until > now else ""
         until = f" until {instant(closed.until)}{left}" if closed.until else ""
@@ -52,8 +54,64 @@ def reason(run: Run, now: float = 0.0) -> str | None:
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
     if run_status(run) == "paused" and run.statuses.get(PAUSED):
         first = next(agent for agent in run.agents.values() if agent.status == PAUSED)
-        return f"{many(run.statuses[PAUSED], 'agent')} paused, {first.id}: {first.error}"
+        return f"{many(run.statuses[PAUSED], 'agent')} paused, {first.id}: {stuck(first)}"
     return None
+
+
+def stop(event: RunStopped) -> str:
+    """Why a run stopped."""
+    if event.reason:
+        return event.reason  # of an earlier release
+    match event.kind:
+        case "limit":
+            return _limit(event)
+        case "signal":
+            return f"stopped by {_SIGNALS.get(event.signal, f'signal {event.signal}')}"
+        case "stop":
+            return "stopped at once on request" if event.at_once else "stopped on request"
+        case _:
+            return "paused with Ctrl-C"
+
+
+def _limit(event: RunStopped) -> str:
+    match event.limit:
+        case "budget":
+            return f"the budget of {prices.show(event.amount)} is spent"
+        case "iterations":
+            return f"max_iterations ({event.amount:.0f}) was reached"
+        case "turns":
+            return f"max_turns ({event.amount:.0f}) was reached"
+        case "unpriced":
+            return f"stopped after {event.amount:.0f} turns of unknown cost (set --max-turns to allow more)"
+        case "time":
+            return f"max_time ({durations.show(event.amount)}) is over"
+        case _:
+            closed, most = durations.brief(event.wait), durations.brief(event.amount)
+            return f"{event.backend} is closed by its usage limit for {closed}, longer than max_wait ({most})"
+
+
+def stuck(agent: Agent) -> str:
+    """Why an agent failed or is paused; empty when it is neither."""
+    why = agent.visit.stuck
+    if why is None:
+        return ""
+    match why.kind:
+        case "denied":
+            return f"denied tools it needs: {', '.join(why.tools)}"
+        case "person":
+            return "paused by a person"
+        case "overload" if agent.status == PAUSED:
+            return f"{why.backend} was overloaded for too long: {why.error}"
+        case _:
+            return why.error
+
+
+def _pause(event: AgentPaused) -> str:
+    if event.kind == "denied":
+        return f"denied tools it needs: {', '.join(event.tools)}"
+    if event.kind == "overload":
+        return f"{event.backend} was overloaded for too long: {event.reason}"
+    return event.reason or "paused by a person"
 
 
 def many(count: int, what: str) -> str:
@@ -61,15 +119,15 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def parked(run: Run) -> str:
+def pausing(run: Run) -> str:
     """What the first Ctrl-C waits for, and what a second one loses."""
     names = [agent.id for agent in run.agents.values() if agent.status == RUNNING]
     if not names:
-        return "parked: nothing is running"
+        return "paused: nothing is running"
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return (
-        f"parked: nothing new starts; {many(len(names), 'running step')} to finish: {shown}\n"
-        "Ctrl-C again stops now: what is not finished then runs again, and is paid again, on resume"
+        f"pausing after {many(len(names), 'running step')} ({shown}); no new steps will start\n"
+        "press Ctrl-C again to stop now: unfinished steps will rerun, and cost again, when you resume"
     )
 
 
@@ -86,7 +144,7 @@ def spent(decision: Decision) -> dict[str, str]:
 
 def denied(run: Run) -> list[str]:
     """The tools that were refused, how often, and the flag that would allow each."""
-    since = {tool: count for tool, count in run.denied.items() if tool not in run.allowed_tools}
+    since = {tool: count for tool, count in run.denied.items() if tool not in run.rights.allowed}
     most = sorted(since.items(), key=lambda pair: (-pair[1], pair[0]))
     return [f"{tool} {many(count, 'time')} (--allow-tool '{tool}' would allow it)" for tool, count in most[:5]]
 
@@ -106,7 +164,7 @@ def line(event: Event) -> str | None:
         case WorkflowChanged():
             return f"run goes on with today's files ({event.source[:16]})"
         case RunStopped():
-            return f"run stops: {event.reason}"
+            return f"run stops: {stop(event)}"
         case RunEnded():
             return f"run {event.status}"
         case BackendClosed():
@@ -120,7 +178,7 @@ def line(event: Event) -> str | None:
             if event.capped:
                 return f"{event.agent} reached its share of the budget"
             if event.blocked:
-                return f"{event.agent}: {event.reason}"
+                return f"{event.agent} was denied tools it needs: {', '.join(event.denied)}"
             return f"{event.agent} asked again: {event.reason}"
         case StepFailed():
             return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}"
@@ -165,7 +223,7 @@ def _agent_line(event: Event) -> str | None:
         case AgentFailed():
             return f"{event.agent} failed ({event.kind}): {event.error}"
         case AgentPaused():
-            return f"{event.agent} paused: {event.reason}"
+            return f"{event.agent} paused: {_pause(event)}"
         case AgentRetried():
             return f"{event.agent} tries again"
         case _:
