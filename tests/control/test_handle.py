@@ -187,12 +187,20 @@ def test_a_run_that_should_run_and_has_no_driver_was_interrupted(status: str, dr
 
 
 @pytest.mark.parametrize(
-    ("reason", "expected"), [("stopped by SIGTERM", True), ("stopped by SIGHUP", True), ("stopped by SIGINT", False)]
+    ("stopped", "expected"),
+    [
+        (RunStopped(kind="signal", signal=15), True),
+        (RunStopped(kind="signal", signal=1), True),
+        (RunStopped(kind="signal", signal=2), False),
+        (RunStopped(kind="signal", reason="stopped by SIGTERM"), False),
+        (RunStopped(kind="stop"), False),
+    ],
+    ids=["SIGTERM", "SIGHUP", "Ctrl-C", "of an earlier release", "on request"],
 )
 @pytest.mark.usefixtures("here")
-def test_an_orderly_shutdown_is_resumed_and_a_ctrl_c_is_not(reason: str, expected: bool) -> None:
+def test_an_orderly_shutdown_is_resumed_and_a_ctrl_c_is_not(stopped: RunStopped, expected: bool) -> None:
     run = raymond.start(flow(ASKS)).read()
-    run.stopped = RunStopped(kind="signal", reason=reason)
+    run.stopped = stopped
     assert runs.was_shut_down(run) is expected
     run.ended = "failed"
     assert runs.was_shut_down(run) is False

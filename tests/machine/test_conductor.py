@@ -265,7 +265,7 @@ def test_a_request_to_stop_waits_for_running_steps_unless_it_is_for_now() -> Non
 def test_the_first_ctrl_c_waits_for_what_runs_and_begins_nothing_new() -> None:
     desk = running()
     desk.conductor.pause(desk.now)
-    assert events(desk.proceed()) == [RunStopped(kind="parked", reason="paused with Ctrl-C")]
+    assert events(desk.proceed()) == [RunStopped(kind="paused")]
     assert not desk.conductor.is_done()
     orders = desk.say("<goto>TURN</goto>")
     assert (orders.start, desk.run.agents["main"].state) == ([], "TURN.md")

@@ -1,6 +1,6 @@
 """`replies.yaml`: what a scripted agent says, state by state."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec import Struct
 from raymond import durations
 from raymond.backends import Turn
 from raymond.errors import Diagnostic, WorkflowError
-from raymond.machine.failures import KINDS, Kind
+from raymond.machine.failures import KINDS
 from raymond.store.zips import unsafe
 
 KEYS = (
@@ -40,7 +40,7 @@ class Scripted(Struct, frozen=True, kw_only=True):
     tools: list[dict[str, Any]] = []
     denied: list[str] = []
     """Tools that are refused, as --allow-tool would name them."""
-    fail: Kind | Literal[""] = ""
+    fail: str = ""
     error: str = ""
     retry_after: float = 0.0
     silent: bool = False
