@@ -342,7 +342,7 @@ def test_a_command_runs_when_it_is_allowed_or_is_the_gate_or_permissions_are_ski
     ran = room.claude({"START.md": f"{policy}prompt START"}, *args)
     assert (ran.code, ran.out) == (0, "fine\n")
     assert (room.path / "tested").exists()
-    assert "was refused" not in ran.err
+    assert "was denied" not in ran.err
 
 
 def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk: Callable[..., Desk]) -> None:

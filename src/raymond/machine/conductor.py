@@ -48,18 +48,18 @@ class Conductor:
         self.workspace = workspace
         self.stopping = False
         """Every running step is to be stopped at once, and nothing is begun any more."""
+        self.waiting: dict[str, list[Request]] = {}
+        """Requests to pause an agent; the run knows nothing of them before its running step has ended."""
         self._decisions: list[Decision] = []
         self._taken: list[str] = []
         self._pause: list[str] = []
         self._start: list[str] = []
-        self._waiting: dict[str, list[Request]] = {}
-        """Requests to pause an agent; each waits until the running step of the agent has ended."""
 
     # What came in
 
     def end(self, ending: Ending) -> None:
         """The step of an agent has ended."""
-        waiting = self._waiting.pop(ending.agent, None)
+        waiting = self.waiting.pop(ending.agent, None)
         if (self.stopping or waiting) and isinstance(ending, Failure):
             # We stopped the step, so the work did not fail.
             ending = Interruption(time=ending.time, agent=ending.agent, spent=ending.spent)
@@ -111,12 +111,11 @@ class Conductor:
         """Do what is due, then begin every step that is owed and can be paid for."""
         while due(self.run, now) and self._decide(Tick(time=now)):
             pass
-        held = not self.stopping
-        while held:
-            held = False
-            for name in owed(self.run):
-                # An agent that waits for its model makes room for another: look again.
-                held = (self._is_affordable(name) and not self._begin(name, now)) or held
+        if self.stopping:
+            return
+        # An agent that has to wait for its model makes room for another: look again.
+        while not all(self._begin(name, now) for name in owed(self.run) if self._is_affordable(name)):
+            pass
 
     def orders(self) -> Orders:
         """What has to be done now; each order is given once."""
@@ -155,7 +154,7 @@ class Conductor:
         return self.run.agents[name].pool == SCRIPTS or budget.affordable(self.run) > 0
 
     def _pause_after(self, agent: str, request: Request) -> None:
-        waiting = self._waiting.setdefault(agent, [])
+        waiting = self.waiting.setdefault(agent, [])
         if not waiting:
             self._pause.append(agent)
         if all(one.id != request.id for one in waiting):
