@@ -1,4 +1,4 @@
-"""Whatever the text and however it is cut: tags.py never raises, says the same, and takes linear time and little memory."""
+"""Whatever the text and however it is cut: reading never raises, says the same, and takes linear time and little memory."""
 
 import re
 import sys
