@@ -44,6 +44,6 @@ def test_the_log_says_what_ctrl_c_waits_for_as_text_and_as_json(tmp_path: Path) 
     faces = Faces([text, lines])
     faces.on_pausing(play.run)
     faces.close()
-    said = words.parked(play.run)
+    said = words.pausing(play.run)
     assert (tmp_path / "text").read_text("utf-8") == f"{said}\n"
     assert json.loads((tmp_path / "json").read_text("utf-8")) == {"type": "said", "text": said}
