@@ -657,7 +657,9 @@ def test_whatever_is_printed_a_turn_ends_in_a_reply_or_a_known_class(lines: list
     assert reader.spent().cost >= 0
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # each example writes the record anew
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # each example writes the record anew
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=6), VALUES)
 def test_whatever_stands_in_a_record_a_turn_ends_and_is_recalled_or_not(
     written: Callable[..., None], lines: list[dict[str, Any]], info: object

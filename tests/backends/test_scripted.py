@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from raymond.faces import words
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -18,7 +19,6 @@ from raymond.machine.events import (
     StepRefused,
     StepStarted,
 )
-from raymond.views import words
 from running import Ran, Room
 
 HERE, PROGRAM = "scripted", "scripted-program"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from builders import Play
 from raymond.drivers.face import Quiet
+from raymond.faces import words
 from raymond.faces.fanout import Faces
 from raymond.faces.log_file import LogFile
-from raymond.views import words
 
 
 class Notes(Quiet):

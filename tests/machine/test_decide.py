@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, block, head, kind_of, place, start
+from raymond.faces import words
 from raymond.language import reading, tags
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, failures, prompts, run, schedule
@@ -31,7 +32,6 @@ from raymond.machine.events import (
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Output, Spending, Stop, Tick
 from raymond.machine.run import Run
-from raymond.views import words
 from raymond.views.status import exit_code, run_status
 
 FILES = {

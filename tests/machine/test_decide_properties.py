@@ -21,6 +21,8 @@ from hypothesis.stateful import (
 )
 
 from builders import Play, block, head, kind_of
+from raymond.faces import documents
+from raymond.faces.words import line
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, events, evolve, schedule
 from raymond.machine.agent import SCRIPTS, Agent, Conversation, Visit, backend_of
@@ -28,9 +30,7 @@ from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, Run
 from raymond.machine.inputs import Spending, Tick
 from raymond.machine.run import Run
 from raymond.store import snapshot
-from raymond.views import documents
 from raymond.views.status import exit_code, run_status
-from raymond.views.words import line
 from reference import Reference, Said
 
 TORTURE = os.environ.get("HYPOTHESIS_PROFILE") == "torture"

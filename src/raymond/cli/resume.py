@@ -11,8 +11,7 @@ from raymond.control import runs
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle, find
 from raymond.errors import Error
-from raymond.faces import errors
-from raymond.views import words
+from raymond.faces import errors, words
 
 
 @click.command("resume")

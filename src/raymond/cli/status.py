@@ -5,8 +5,8 @@ import sys
 import click
 
 from raymond.control import handle, runs
+from raymond.faces import documents
 from raymond.faces.overview import SHOWN, overview
-from raymond.views import documents
 
 
 @click.command("status")

@@ -9,6 +9,7 @@ from raymond.backends import registry
 from raymond.control import config
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
+from raymond.faces import documents
 from raymond.machine.run import Run
 from raymond.store import journal, lock
 from raymond.store.loader import Loaded
@@ -56,7 +57,8 @@ def hold(
         settings = config.load(project.root)
         backends = registry.make(project, reading.run, workspace, settings["backends"])
         strict = settings["durability"] == "strict"
-        driver = Driver(project, reading.run, workspace, book, backends, told, strict=strict, clock=clock)
+        describe = documents.state_file
+        driver = Driver(project, reading.run, workspace, book, backends, told, describe, strict=strict, clock=clock)
     except BaseException:
         held.release()
         raise

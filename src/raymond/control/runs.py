@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import JournalError, RunNotFound, UsageError
+from raymond.faces import documents
 from raymond.machine.run import Run
 from raymond.store import journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
-from raymond.views import documents
 from raymond.views.status import run_status
 
 INTERRUPTED = "interrupted"

@@ -1,13 +1,14 @@
 """What a driver does besides driving: sync the journal, keep its snapshot and the state file, refresh the face."""
 
 import time
+from collections.abc import Callable
+from typing import TypeAlias
 
 from raymond.drivers.face import Face
 from raymond.errors import JournalError
 from raymond.machine.run import Run
 from raymond.store.journal import Journal
 from raymond.system.files import replace
-from raymond.views import documents
 
 SYNC_WITHIN = 0.1
 """Seconds within which what was written is synced, when nothing demands that at once."""
@@ -16,16 +17,19 @@ SHOW_WITHIN = 0.05
 STATE_EVERY = 1.0
 """Seconds between two writes of the state file while decisions keep coming."""
 FAR = float("inf")
+Describe: TypeAlias = Callable[[Run, int], bytes]
+"""What the state file says of a run whose journal has so many bytes; its words are those of the faces."""
 
 
 class Upkeep:
     """Does each thing when it is time, and not before."""
 
-    def __init__(self, journal: Journal, state_file: str, face: Face, *, strict: bool) -> None:
+    def __init__(self, journal: Journal, state_file: str, describe: Describe, face: Face, *, strict: bool) -> None:
         self.must_sync = strict
         """The next write has to be on the disk before anything follows from it."""
         self._journal = journal
         self._state_file = state_file
+        self._describe = describe
         self._face = face
         self._strict = strict
         self._next_sync = FAR
@@ -81,7 +85,7 @@ class Upkeep:
     def write_state(self, run: Run) -> None:
         """Write the state file. The journal has everything it says, so a run does not end when it cannot be written."""
         self._state_of = self._journal.size
-        text = documents.state_file(run, self._journal.size)
+        text = self._describe(run, self._journal.size)
         self._state_size = len(text)
         self._next_state = time.monotonic() + STATE_EVERY
         try:

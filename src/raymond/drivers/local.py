@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
-from raymond.drivers.housekeeping import Upkeep
+from raymond.drivers.housekeeping import Describe, Upkeep
 from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders
@@ -48,6 +48,7 @@ class Driver:
         journal: Journal,
         backends: Mapping[str, Backend | Direct],
         face: Face,
+        describe: Describe,
         *,
         strict: bool = False,
         clock: Callable[[], float] = time.time,
@@ -62,7 +63,7 @@ class Driver:
         self._clock: Callable[[], float] = lambda: round(clock(), 3)
         id = run.start.workflow_id
         self._inbox = project.beside(id, "inbox")
-        self._upkeep = Upkeep(journal, project.beside(id, "json"), face, strict=strict)
+        self._upkeep = Upkeep(journal, project.beside(id, "json"), describe, face, strict=strict)
         self._endings: list[tuple[Step, Ending]] = []
         self._untold: list[Decision] = []
         self._steps: dict[str, Step] = {}

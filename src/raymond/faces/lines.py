@@ -5,6 +5,7 @@ import sys
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
+from raymond.faces import words
 from raymond.machine import budget, prices
 from raymond.machine.events import (
     AgentCalled,
@@ -20,7 +21,7 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.run import Run
-from raymond.views import times, words
+from raymond.views import times
 
 _UNTOLD = (StepStarted, StepFinished)
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)

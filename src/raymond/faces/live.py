@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import rows, terminal
+from raymond.faces import rows, terminal, words
 from raymond.faces.lines import Lines
 from raymond.machine.agent import ASKING
 from raymond.machine.events import (
@@ -39,7 +39,6 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
-from raymond.views import words
 
 plain = rows.plain
 usable = terminal.usable

@@ -6,11 +6,10 @@ import msgspec
 
 from raymond.drivers.face import Quiet
 from raymond.errors import UsageError
-from raymond.faces import lines
+from raymond.faces import lines, words
 from raymond.machine.events import Decision
 from raymond.machine.run import Run
 from raymond.system.files import private
-from raymond.views import words
 from raymond.views.times import instant
 
 

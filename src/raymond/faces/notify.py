@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from raymond.drivers.face import Quiet
+from raymond.faces import documents, words
 from raymond.machine import budget
 from raymond.machine.events import AskStarted, Decision
 from raymond.machine.run import Run
-from raymond.views import documents, words
 
 PATIENCE = 10.0
 """Seconds a target may take."""

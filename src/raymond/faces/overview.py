@@ -4,12 +4,13 @@ from collections.abc import Callable
 from time import time as now
 
 from raymond import durations
+from raymond.faces import words
 from raymond.faces.summary import next_command, one_line
 from raymond.machine import prices
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store import transcripts
-from raymond.views import times, words
+from raymond.views import times
 from raymond.views.status import main_result
 
 SHOWN = 50

@@ -12,12 +12,12 @@ from typing import TypeAlias
 from rich.cells import cell_len, set_cell_size
 
 from raymond import durations
+from raymond.faces.words import money, stop, stuck
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
 from raymond.views.status import run_status
-from raymond.views.words import money, stop, stuck
 
 Piece: TypeAlias = tuple[str, str]
 """A text and its style: words such as `bold red`, or nothing."""

@@ -4,16 +4,17 @@ import sys
 
 import msgspec
 
+from raymond.faces import documents, words
 from raymond.machine.run import Run
-from raymond.views import documents, words
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
-    "budget": "--budget",
-    "iterations": "--max-iterations",
-    "turns": "--max-turns",
-    "unpriced": "--max-turns",
-    "time": "--max-time",
+    "budget": "--budget MORE",
+    "iterations": "--max-iterations MORE",
+    "turns": "--max-turns MORE",
+    "unpriced": "--max-turns MORE",
+    "time": "--max-time MORE",
+    "wait": "--now",
 }
 
 
@@ -89,8 +90,7 @@ def next_command(run: Run) -> str:
         flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.rights.allowed)
         return f"raymond resume {id} {flags}".rstrip()
     if run.stopped and run.stopped.kind == "limit":
-        flag = _FLAGS.get(run.stopped.limit)
-        return f"raymond resume {id} {flag} MORE" if flag else f"raymond resume {id} --now"
+        return f"raymond resume {id} {_FLAGS.get(run.stopped.limit, '')}".rstrip()
     if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
         return f"raymond resume {id} --fresh"
     return f"raymond resume {id}"

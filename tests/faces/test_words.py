@@ -6,12 +6,13 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from builders import START, Play, place, start
+from raymond.faces import documents, words
 from raymond.machine import decide, events
 from raymond.machine.agent import Agent, Outcome, Visit
 from raymond.machine.events import AgentFailed, AgentPaused, Event, RunStopped
 from raymond.machine.failures import KINDS, Kind
 from raymond.machine.run import Run
-from raymond.views import documents, times, words
+from raymond.views import times
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "CODEX.md": "---\nbackend: codex\n---\n", "N.md": "", "S.sh": ""}

@@ -95,23 +95,19 @@ def stuck(agent: Agent) -> str:
     why = agent.visit.stuck
     if why is None:
         return ""
-    match why.kind:
+    return _pause(why.kind, why.error, why.tools, why.backend) if agent.status == PAUSED else why.error
+
+
+def _pause(kind: str, error: str, tools: Iterable[str], backend: str) -> str:
+    match kind:
         case "denied":
-            return f"denied tools it needs: {', '.join(why.tools)}"
+            return f"denied tools it needs: {', '.join(tools)}"
+        case "overload":
+            return f"{backend} was overloaded for too long: {error}"
         case "person":
             return "paused by a person"
-        case "overload" if agent.status == PAUSED:
-            return f"{why.backend} was overloaded for too long: {why.error}"
         case _:
-            return why.error
-
-
-def _pause(event: AgentPaused) -> str:
-    if event.kind == "denied":
-        return f"denied tools it needs: {', '.join(event.tools)}"
-    if event.kind == "overload":
-        return f"{event.backend} was overloaded for too long: {event.reason}"
-    return event.reason or "paused by a person"
+            return error
 
 
 def many(count: int, what: str) -> str:
@@ -223,7 +219,7 @@ def _agent_line(event: Event) -> str | None:
         case AgentFailed():
             return f"{event.agent} failed ({event.kind}): {event.error}"
         case AgentPaused():
-            return f"{event.agent} paused: {_pause(event)}"
+            return f"{event.agent} paused: {_pause(event.kind, event.reason, event.tools, event.backend)}"
         case AgentRetried():
             return f"{event.agent} tries again"
         case _:

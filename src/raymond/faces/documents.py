@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
+from raymond.faces.words import reason, stuck
 from raymond.machine.agent import ASKING, Agent
 from raymond.machine.run import Run
 from raymond.views.status import failed_agents, main_result, run_status
 from raymond.views.times import instant
-from raymond.views.words import reason, stuck
 
 RESULTS_SHOWN = 1000
 
