@@ -28,7 +28,7 @@ try:
 finally:
     held.close()
     face.close()
-print(held.driver.run.ended or "not ended", file=sys.stderr)
+print(held.driver.run.final_status or "not ended", file=sys.stderr)
 """
 
 in_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux, the terminal of these tests, is not installed")

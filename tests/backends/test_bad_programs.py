@@ -415,10 +415,10 @@ def test_a_reset_beyond_all_calendars_is_one_that_nobody_knows(room: Room) -> No
     room.environment["RAYMOND_MAX_WAIT"] = "0s"
     ran = room.command(ONCE)
     stopped = RunStopped(kind="limit", limit="wait", amount=0.0, backend="claude", wait=900.0)
-    assert (ran.code, ran.run.stopped) == (4, stopped)
+    assert (ran.code, ran.run.stop) == (4, stopped)
     again = room.resume()
-    assert again.run.stopped
-    assert (again.code, again.run.stopped.kind) == (4, "limit"), "nor does a resume wait for it"
+    assert again.run.stop
+    assert (again.code, again.run.stop.kind) == (4, "limit"), "nor does a resume wait for it"
 
 
 def test_a_model_that_no_program_could_be_told_is_refused(room: Room) -> None:

@@ -200,9 +200,9 @@ def test_a_run_that_should_run_and_has_no_driver_was_interrupted(status: str, dr
 @pytest.mark.usefixtures("here")
 def test_an_orderly_shutdown_is_resumed_and_a_ctrl_c_is_not(stopped: RunStopped, expected: bool) -> None:
     run = raymond.start(flow(ASKS)).read()
-    run.stopped = stopped
+    run.stop = stopped
     assert runs.was_shut_down(run) is expected
-    run.ended = "failed"
+    run.final_status = "failed"
     assert runs.was_shut_down(run) is False
 
 

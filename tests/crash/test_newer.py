@@ -66,8 +66,8 @@ def test_a_kept_journal_folds_to_the_same_for_ever(path: Path, tmp_path: Path) -
     assert json.loads(json.dumps(told)) == json.loads(path.with_suffix(".json").read_text("utf-8"))
     read = journal.read(project, "rich")
     assert read.torn == 0
-    assert read.run.started
-    assert read.run.started.cwd == "/project"
+    assert read.run.begun
+    assert read.run.begun.cwd == "/project"
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)

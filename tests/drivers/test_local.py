@@ -194,7 +194,7 @@ def test_a_run_that_ends_with_the_step_ctrl_c_waited_for_is_done(room: Room) -> 
         room.go()
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "all there is\n")
-    assert ran.run.ended == "completed"
+    assert ran.run.final_status == "completed"
 
 
 def test_ctrl_c_while_everybody_sleeps_ends_at_once(room: Room) -> None:

@@ -164,7 +164,7 @@ def test_a_turn_may_always_cost_a_cent() -> None:
     play.fail("limit", spent=Spending(cost=0.7), retry_at=play.now + 5)
     play.pass_time(5)
     assert started(play).cap == 0.01
-    run = Run(started=play.run.start, limits=Limits(budget=1.0), cost=0.999)
+    run = Run(begun=play.run.start, limits=Limits(budget=1.0), cost=0.999)
     assert money.cap(run, play.main, Policy()) == 0.01
 
 
@@ -456,7 +456,7 @@ def test_when_a_visit_has_used_up_its_budget(budget: float | None, before: float
 
 def drain(play: Play, over: float, turns: int = 10_000) -> None:
     """Every turn costs its whole cap and one call more, until the run stops or so many turns have ended."""
-    while not play.run.stopped and turns:
+    while not play.run.stop and turns:
         for name in schedule.owed(play.run):
             if name in schedule.owed(play.run):
                 started(play, name)
@@ -481,7 +481,7 @@ def test_eight_that_want_it_all_spend_the_budget_and_one_call_each_at_most(
     drain(play, over, cut)
     play.run = evolve.fold(play.decisions)
     drain(play, over)
-    assert play.run.stopped == RunStopped(kind="limit", limit="budget", amount=budget)
+    assert play.run.stop == RunStopped(kind="limit", limit="budget", amount=budget)
     assert play.run.reserved == pytest.approx(0.0, abs=1e-9)
     assert budget <= play.run.cost + 1e-9
     # A turn may cost a cent at least, and what it may cost is written with four digits.

@@ -239,7 +239,7 @@ def test_what_was_asked_of_the_driver_before_does_not_stop_the_one_that_resumes(
     desk.conductor.resume("1", desk.now)
     orders = desk.orders()
     assert (kinds(orders)[-1], orders.pause, orders.taken) == (RunResumed, [], ["q1", "q2"])
-    assert (desk.conductor.stopping, desk.run.stopped) == (False, None)
+    assert (desk.conductor.stopping, desk.run.stop) == (False, None)
 
 
 # The end

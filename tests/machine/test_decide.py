@@ -395,7 +395,7 @@ def test_a_crash_is_tried_again_until_the_retries_are_used_up() -> None:
         assert (play.main.status, play.main.visit.attempt) == ("ready", attempt)
     play.fail("silent")
     assert play.kinds() == ["StepFailed", "AgentFailed"]
-    assert (play.main.status, play.main.error, play.run.failed) == ("failed", "boom", 1)
+    assert (play.main.status, play.main.error, play.run.failed_count) == ("failed", "boom", 1)
 
 
 @pytest.mark.parametrize(("state", "attempts"), [("A", 4), ("TWO", 3), ("NONE", 1), ("S", 1), ("AGAIN", 2)])
@@ -627,14 +627,14 @@ def test_a_usage_limit_longer_than_max_wait_stops_the_run() -> None:
     assert play.last[2:] == [stopped]
     assert exit_code(play.run) == 4
     play.say("<goto>A</goto>", "main_b2")
-    assert play.run.stopped == stopped
+    assert play.run.stop == stopped
 
 
 def test_a_max_wait_of_nothing_stops_at_any_usage_limit() -> None:
     play = at("A", max_wait=0.0)
     play.fail("limit", retry_at=START + 1)
     assert play.kinds() == ["StepFailed", "BackendClosed", "RunStopped"]
-    assert play.run.stopped == RunStopped(kind="limit", limit="wait", backend="claude", wait=1.0)
+    assert play.run.stop == RunStopped(kind="limit", limit="wait", backend="claude", wait=1.0)
 
 
 def test_a_run_that_is_stopped_is_not_stopped_again() -> None:
@@ -1032,7 +1032,7 @@ def test_steps_of_scripts_are_no_turns() -> None:
     play = at("S", max_turns=2)
     for _ in range(5):
         play.say("<goto>S</goto>")
-    assert (play.run.turns, play.run.stopped) == (1, None)
+    assert (play.run.turns, play.run.stop) == (1, None)
 
 
 def test_200_turns_whose_cost_nobody_can_tell_stop_the_run() -> None:
@@ -1040,23 +1040,23 @@ def test_200_turns_whose_cost_nobody_can_tell_stop_the_run() -> None:
     for _ in range(199):
         play.say("<goto>A</goto>", unknown=True, cost=0.0)
     play.say("<goto>A</goto>", cost=0.1)
-    assert (play.run.unpriced, play.run.stopped) == (199, None)
+    assert (play.run.unpriced, play.run.stop) == (199, None)
     play.fail("crash", spent=Spending(unknown=True))
     stopped = RunStopped(kind="limit", limit="unpriced", amount=200.0)
     assert play.last[-1] == stopped
     assert play.resume()[-1] == stopped
     play.ask("limits", max_turns=300)
     play.resume()
-    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
+    assert (play.run.stop, schedule.owed(play.run)) == (None, ["main"])
 
 
 def test_with_max_turns_any_number_of_them_may_be_unpriced() -> None:
     play = Play(FILES, max_turns=250)
     for _ in range(249):
         play.say("<goto>A</goto>", unknown=True)
-    assert play.run.stopped is None
+    assert play.run.stop is None
     play.say("<goto>A</goto>", unknown=True)
-    assert play.run.stopped == RunStopped(kind="limit", limit="turns", amount=250.0)
+    assert play.run.stop == RunStopped(kind="limit", limit="turns", amount=250.0)
 
 
 # Limits of the run
@@ -1076,7 +1076,7 @@ def test_a_failed_step_is_an_iteration_and_a_refused_or_interrupted_one_is_not()
     play.interrupt()
     assert play.run.iterations == 1
     play.fail("crash")
-    assert (play.run.iterations, play.run.stopped) == (2, None)
+    assert (play.run.iterations, play.run.stop) == (2, None)
     play.fail("crash")
     assert play.kinds() == ["StepFailed", "RunStopped"]
 
@@ -1099,14 +1099,14 @@ def test_a_run_stops_when_its_budget_is_spent_however_the_step_ended(how: str) -
 def test_a_budget_that_is_not_quite_spent_lets_the_run_go_on() -> None:
     play = at("A", budget=1.0)
     play.say("<goto>A</goto>", cost=0.99)
-    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
+    assert (play.run.stop, schedule.owed(play.run)) == (None, ["main"])
 
 
 def test_one_decision_stops_a_run_once() -> None:
     play = at("A", max_wait=0.0, max_iterations=2)
     play.fail("limit")
     assert play.kinds() == ["StepFailed", "BackendClosed", "RunStopped"]
-    assert play.run.stopped == RunStopped(kind="limit", limit="wait", backend="claude", wait=900.0)
+    assert play.run.stop == RunStopped(kind="limit", limit="wait", backend="claude", wait=900.0)
 
 
 def test_a_run_that_reaches_a_limit_with_its_last_step_is_done() -> None:
@@ -1187,7 +1187,7 @@ def test_a_stop_starts_nothing_new_and_is_said_once() -> None:
     play.begin()
     assert play.stop() == [RunStopped(kind="paused")]
     assert (schedule.owed(play.run), play.stop(RunStopped(kind="signal", signal=15))) == ([], [])
-    assert play.run.stopped == RunStopped(kind="paused")
+    assert play.run.stop == RunStopped(kind="paused")
     play.say("<result>x</result>")
     assert play.run.outcomes["main"].result == "x"
 
@@ -1198,7 +1198,7 @@ def test_a_stop_starts_nothing_new_and_is_said_once() -> None:
 def test_a_stop_stands_in_the_journal_as_it_came(how: RunStopped) -> None:
     play = at("A")
     assert play.stop(how) == [how]
-    assert play.run.stopped == how
+    assert play.run.stop == how
 
 
 def test_a_run_that_has_ended_cannot_stop() -> None:
@@ -1263,7 +1263,7 @@ def test_a_run_that_has_ended_is_not_stopped_by_time() -> None:
     play = Play(FILES, max_time=60.0)
     play.say("<result>x</result>")
     play.pass_time()
-    assert play.run.ended == "completed"
+    assert play.run.final_status == "completed"
     assert play.pass_time(1000) == []
 
 

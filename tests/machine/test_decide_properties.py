@@ -317,7 +317,7 @@ class Machine(RuleBasedStateMachine):
         self.kept: list[Decision] = []
         self.says(0, forks, 0.0)
 
-    @precondition(lambda self: self.play.run.ended == "completed")
+    @precondition(lambda self: self.play.run.final_status == "completed")
     @rule(forks=FORKS)
     def another_run_starts(self, forks: Said) -> None:
         self.teardown()
@@ -539,7 +539,7 @@ class Machine(RuleBasedStateMachine):
         known: dict[str, Any] = {"budget": None, "max_iterations": None, "max_turns": None, "allowed_tools": []}
         self.request("limits", known | changed)
 
-    @precondition(lambda self: self.play.run.stopped or self.play.run.ended or self.play.run.closed)
+    @precondition(lambda self: self.play.run.stop or self.play.run.final_status or self.play.run.closed)
     @rule(at_once=st.booleans(), fresh=st.booleans())
     def the_run_is_resumed(self, at_once: bool, fresh: bool) -> None:
         self.play.resume(at_once=at_once, fresh=fresh)
@@ -583,8 +583,8 @@ class Machine(RuleBasedStateMachine):
         assert (real.iterations, real.cost, real.steps) == (slow.iterations, slow.cost, slow.steps)
         assert (real.turns, real.unpriced, list(real.rights.allowed)) == (slow.turns, slow.unpriced, slow.tools)
         assert real.denied == {tool: slow.denied.count(tool) for tool in slow.denied}
-        assert (real.stopped.kind if real.stopped else "", real.ended) == (slow.stopped, slow.ended)
-        assert (real.stopped.limit if real.stopped else "") == slow.stopped_at
+        assert (real.stop.kind if real.stop else "", real.final_status) == (slow.stopped, slow.ended)
+        assert (real.stop.limit if real.stop else "") == slow.stopped_at
         assert (run_status(real), exit_code(real)) == (slow.status(), slow.exit_code())
 
     @invariant()
@@ -599,7 +599,7 @@ class Machine(RuleBasedStateMachine):
         ready = sorted(agent.id for agent in agents if agent.status == "ready")
         assert sorted(name for queue in real.ready.values() for name in queue) == ready
         assert all(real.agents[name].pool == pool for pool, queue in real.ready.items() for name in queue)
-        assert real.failed == words.count("failed")
+        assert real.failed_count == words.count("failed")
         assert real.reserved == pytest.approx(sum(agent.cap for agent in agents))
         assert all(not agent.cap for agent in agents if agent.status != "running")
         assert real.reserved or not any(agent.cap for agent in agents)
@@ -613,7 +613,7 @@ class Machine(RuleBasedStateMachine):
         """Nothing waits for ever: for money that nobody will give back, or in a queue that nobody looks at."""
         real = self.play.run
         words = [agent.status for agent in real.agents.values()]
-        if real.stopped or real.ended or "running" in words or "ready" not in words or schedule.wake_at(real):
+        if real.stop or real.final_status or "running" in words or "ready" not in words or schedule.wake_at(real):
             return
         shut = [pool for pool, closed in real.closed.items() if not closed.until and pool not in real.probing]
         waits = [agent.pool for agent in real.agents.values() if agent.status == "ready"]
@@ -785,7 +785,7 @@ def reply(agent: Agent, said: list[Said]) -> str:
 
 def drive(play: Play, said: list[Said], decisions: int = 1000) -> None:
     """Do what is owed until the run ends, or until it has decided so often."""
-    while not play.run.ended and len(play.decisions) < decisions:
+    while not play.run.final_status and len(play.decisions) < decisions:
         play.pass_time(0.0 if schedule.owed(play.run) else 300.0)
         for name in schedule.owed(play.run):
             if len(play.decisions) < decisions:
@@ -813,7 +813,7 @@ def plainly(said: Said) -> Said:
 def test_cut_after_any_decision_and_resumed_a_run_ends_the_same(said: list[Said], cut: int) -> None:
     whole = Play(FILES)
     drive(whole, said)
-    assert whole.run.ended == "completed"
+    assert whole.run.final_status == "completed"
     play = Play(FILES)
     drive(play, said, cut)
     play.run = unpacked(evolve.fold(play.decisions))
@@ -822,5 +822,5 @@ def test_cut_after_any_decision_and_resumed_a_run_ends_the_same(said: list[Said]
         if agent.status == "running":
             play.interrupt(agent.id)
     drive(play, said)
-    assert play.run.ended == whole.run.ended
+    assert play.run.final_status == whole.run.final_status
     assert play.run.outcomes == whole.run.outcomes

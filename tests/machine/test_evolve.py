@@ -85,13 +85,13 @@ def test_the_state_of_the_run_changes_by_its_own_events() -> None:
     evolve.evolve(made, RunStopped(kind="limit", limit="budget", amount=1.0))
     evolve.evolve(made, RunEnded(status="failed"))
     evolve.evolve(made, RequestTaken(request="r1", kind="stop"))
-    assert (made.stopped, made.ended, list(made.requests)) == (
+    assert (made.stop, made.final_status, list(made.requests)) == (
         RunStopped(kind="limit", limit="budget", amount=1.0),
         "failed",
         ["r1"],
     )
     evolve.evolve(made, RunResumed(version="1"))
-    assert (made.stopped, made.ended) == (None, "")
+    assert (made.stop, made.final_status) == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def old(play: Play, *written: str) -> None:
 def test_a_stop_that_says_its_reason_in_a_sentence_is_still_a_stop(kind: Any, reason: str, status: str) -> None:
     play = Play(FILES)
     old(play, f'{{"type":"RunStopped","kind":"{kind}","reason":"{reason}"}}')
-    assert play.run.stopped == RunStopped(kind=kind, reason=reason)
+    assert play.run.stop == RunStopped(kind=kind, reason=reason)
     assert (run_status(play.run), schedule.owed(play.run)) == (status, [])
     play.resume()
     assert schedule.owed(play.run) == ["main"]
@@ -252,9 +252,9 @@ def test_a_failed_child_is_not_waited_for_and_a_retried_one_is() -> None:
     play = Play(FILES)
     play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
     play.fail("setup", "main_a1")
-    assert (play.main.alive, play.run.failed) == (1, 1)
+    assert (play.main.alive, play.run.failed_count) == (1, 1)
     play.ask("retry", agent="main_a1")
-    assert (play.main.alive, play.run.failed) == (2, 0)
+    assert (play.main.alive, play.run.failed_count) == (2, 0)
     play.say("<result>2</result>", "main_b2")
     assert play.main.status == "waiting"
     play.say("<result>1</result>", "main_a1")

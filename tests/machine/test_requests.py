@@ -121,7 +121,7 @@ def test_a_run_is_stopped_once() -> None:
     play = Play(FILES)
     assert play.ask("stop", id="r") == [taken("stop"), RunStopped(kind="stop")]
     assert play.ask("stop", id="s", now=True) == [taken("stop", "s")]
-    assert play.run.stopped == RunStopped(kind="stop")
+    assert play.run.stop == RunStopped(kind="stop")
     assert (run_status(play.run), exit_code(play.run)) == ("stopped", 3)
 
 
@@ -146,7 +146,7 @@ def test_new_limits_hold_from_now_on() -> None:
         LimitsChanged(budget=5.0, max_iterations=9),
     ]
     play.resume()
-    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
+    assert (play.run.stop, schedule.owed(play.run)) == (None, ["main"])
 
 
 def test_turns_and_tools_can_be_allowed_later() -> None:
@@ -320,7 +320,7 @@ def test_any_agent_that_does_not_run_can_be_moved(how: str) -> None:
         AgentMoved(agent="main", tag="moved", state="B.md", input="x"),
     ]
     assert (play.main.status, play.main.state, play.main.visit.input, play.main.error) == ("ready", "B.md", "x", "")
-    assert (play.main.session, play.main.visit.wake_at, play.run.failed) == (session, 0.0, 0)
+    assert (play.main.session, play.main.visit.wake_at, play.run.failed_count) == (session, 0.0, 0)
 
 
 def test_a_person_who_moves_an_agent_means_it() -> None:
@@ -358,9 +358,9 @@ def test_a_failed_agent_may_be_given_a_result() -> None:
     play = Play(FILES)
     play.fail("setup")
     play.ask("result", agent="main", text="x")
-    assert (play.run.failed, play.run.outcomes["main"].result) == (0, "x")
+    assert (play.run.failed_count, play.run.outcomes["main"].result) == (0, "x")
     play.pass_time()
-    assert play.run.ended == "completed"
+    assert play.run.final_status == "completed"
 
 
 @pytest.mark.parametrize(("text", "error"), [("too slow", "too slow"), ("", "given up by a person")])
@@ -390,7 +390,7 @@ def test_a_resumed_run_goes_on_where_it_was() -> None:
     play = Play(FILES)
     play.stop()
     assert play.resume() == [RunResumed(version="1.0")]
-    assert (play.run.stopped, schedule.owed(play.run)) == (None, ["main"])
+    assert (play.run.stop, schedule.owed(play.run)) == (None, ["main"])
 
 
 def test_what_failed_or_paused_tries_again_and_a_backend_closed_for_a_person_is_open() -> None:
@@ -431,9 +431,9 @@ def test_a_run_that_ended_in_failure_is_alive_again() -> None:
     play = Play(FILES)
     play.fail("setup")
     play.pass_time()
-    assert play.run.ended == "failed"
+    assert play.run.final_status == "failed"
     play.resume()
-    assert (play.run.ended, schedule.owed(play.run)) == ("", ["main"])
+    assert (play.run.final_status, schedule.owed(play.run)) == ("", ["main"])
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_a_run_that_is_over_is_reached_and_not_due_again_once_it_stopped() -> No
     assert schedule.reached(play.run) == RunStopped(kind="limit", limit="time", amount=60.0)
     assert schedule.due(play.run, play.now)
     play.pass_time()
-    assert play.run.stopped == RunStopped(kind="limit", limit="time", amount=60.0)
+    assert play.run.stop == RunStopped(kind="limit", limit="time", amount=60.0)
     assert not schedule.due(play.run, play.now + 1000)
 
 
@@ -247,11 +247,11 @@ def test_a_time_that_was_lowered_below_what_is_used_up_is_over_at_once() -> None
     play.resume()
     play.ask("limits", max_time=10.0)
     assert schedule.over_at(play.run) == play.now
-    assert play.run.stopped == RunStopped(kind="limit", limit="time", amount=10.0)
+    assert play.run.stop == RunStopped(kind="limit", limit="time", amount=10.0)
 
 
 def test_turns_that_are_lowered_to_what_is_used_up_stop_the_run() -> None:
     play = Play(FILES, max_turns=5)
     play.say("<goto>A</goto>")
     play.ask("limits", max_turns=1)
-    assert play.run.stopped == RunStopped(kind="limit", limit="turns", amount=1.0)
+    assert play.run.stop == RunStopped(kind="limit", limit="turns", amount=1.0)

@@ -380,7 +380,7 @@ def test_a_failed_child_is_collected_with_its_error_and_counts_no_more() -> None
     assert play.kinds() == ["StepFailed", "AgentFailed", "WaitEnded"]
     assert play.main.visit.results == [Outcome("main_a1", "A.md", "failed", "", "broke")]
     assert (play.main.visit.input, play.main.visit.results_are_input) == ("go", False)
-    assert (list(play.run.agents), play.run.failed, play.main.alive) == (["main"], 0, 0)
+    assert (list(play.run.agents), play.run.failed_count, play.main.alive) == (["main"], 0, 0)
     assert play.run.outcomes["main_a1"].status == "failed"
     assert [type(event).__name__ for event in play.resume()] == ["RunResumed"]
 
@@ -420,7 +420,7 @@ def test_a_parent_may_end_before_its_children() -> None:
         "main_a1": "a",
     }
     play.pass_time()
-    assert play.run.ended == "completed"
+    assert play.run.final_status == "completed"
 
 
 def test_a_child_that_cannot_wait_fails_and_ends_the_wait_of_its_parent() -> None:

@@ -33,7 +33,7 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     except BaseException:
         faces.close()
         raise
-    if held.run.ended == "completed":
+    if held.run.final_status == "completed":
         held.close()
         faces.close()
         return tell_ended(held.run, show)

@@ -27,7 +27,7 @@ def command(id_: str, given: ResumeFlags) -> int:
     foreground.check(given.show)
     if (given.renew or given.show.detach or given.limits.given) and not given.agent:
         folded = run.read()
-        if folded.ended == "completed":
+        if folded.final_status == "completed":
             return foreground.tell_ended(folded, given.show)
     if given.renew:
         from raymond.control.upgrade import upgrade

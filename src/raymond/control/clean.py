@@ -33,7 +33,7 @@ def remove_unused(project: Project) -> int:
 
 def _finished(project: Project, id: str) -> Run | None:
     run = runs.look(project, id).run
-    return run if run.ended and lock.holder(project.beside(id, "lock")) is None else None
+    return run if run.final_status and lock.holder(project.beside(id, "lock")) is None else None
 
 
 def _ended_before(project: Project, id: str, before: float) -> bool:

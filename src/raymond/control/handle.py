@@ -37,7 +37,7 @@ class RunHandle:
         from raymond.control import drive
 
         with drive.hold(self.project, self.id, face, loaded=self.loaded) as held:
-            if held.run.ended != "completed":
+            if held.run.final_status != "completed":
                 held.drive()
             return runs.left(held.run)
 
@@ -103,6 +103,6 @@ def resume(id: str = "") -> RunHandle:
     if seen.pid:
         path = handle.project.beside(handle.id, "lock")
         raise RunBusy(f"process {seen.pid} drives {handle.id}", path=path, pid=seen.pid, hint="follow it, or stop it")
-    if seen.run.ended == "completed":
+    if seen.run.final_status == "completed":
         raise UsageError(f"{handle.id} has ended: nothing to resume")
     return handle

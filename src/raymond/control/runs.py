@@ -77,7 +77,7 @@ def _nothing_here() -> RunNotFound:
 
 def _is_live(project: Project, id: str) -> bool:
     try:
-        return not journal.read(project, id).run.ended
+        return not journal.read(project, id).run.final_status
     except JournalError:
         return False  # an unreadable run is in nobody's way; whoever names it learns what is wrong
 
@@ -162,8 +162,10 @@ def was_shut_down(run: Run) -> bool:
 
     Journals of earlier releases do not name the signal: such a run is left to its owner.
     """
-    stopped = run.stopped
-    return stopped is not None and stopped.kind == "signal" and not run.ended and stopped.signal not in (0, _SIGINT)
+    stopped = run.stop
+    return (
+        stopped is not None and stopped.kind == "signal" and not run.final_status and stopped.signal not in (0, _SIGINT)
+    )
 
 
 _SIGINT = 2

@@ -20,7 +20,7 @@ def adopt(steps: Iterable[Step], marks: Marks, *, restart: bool) -> list[Step]:
 
 def notes(run: Run, now: float) -> list[str]:
     """What a person should know who resumes the run: the backends it has to wait for."""
-    if run.stopped:
+    if run.stop:
         return []
     return [
         f"{backend} is closed until {instant(closed.until)}: {closed.error}"

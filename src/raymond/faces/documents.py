@@ -86,5 +86,5 @@ def outcome(run: Run) -> dict[str, Any]:
         "iterations": run.iterations,
         "agents": len(run.agents) + len(run.outcomes),
         "started_at": instant(run.started_at),
-        "ended_at": instant(run.now) if run.ended or run.stopped else None,
+        "ended_at": instant(run.now) if run.final_status or run.stop else None,
     }

@@ -103,7 +103,7 @@ class Live(Quiet):
             )
             self._asks = {agent.id: agent.question for agent in found} | self._asks
         self._run = run
-        if self._asked and run.stopped:
+        if self._asked and run.stop:
             self._leave_open()
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
@@ -247,7 +247,7 @@ class Live(Quiet):
     # --- questions
 
     def _asks_here(self, run: Run | None) -> bool:
-        return self.stdin >= 0 and not (run and (run.stopped or run.ended)) and self._terminal.ours()
+        return self.stdin >= 0 and not (run and (run.stop or run.final_status)) and self._terminal.ours()
 
     def _ask(self, text: str) -> None:
         self._asked, question = next(iter(self._asks.items()))

@@ -24,7 +24,7 @@ def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: 
     driven = f"driven by process {pid}" if pid else "no process drives it"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     lines = [
-        f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.ended else ""),
+        f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
         f"  {run.start.name} from {run.start.scope_dir}",
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
         *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent)),
@@ -33,7 +33,7 @@ def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: 
     result = main_result(run)
     if result is not None:
         lines.append(f"result: {one_line(result)}")
-    lines.append(f"next: raymond attach {id}" if pid and not run.ended else f"next: {next_command(run)}")
+    lines.append(f"next: raymond attach {id}" if pid and not run.final_status else f"next: {next_command(run)}")
     return lines
 
 

@@ -118,10 +118,10 @@ def _bar(spent: float) -> Piece:
 
 def status(run: Run, now: float) -> Piece:
     """What the run does, or waits for."""
-    if run.ended:
-        return run.ended, STYLES[run.ended]
-    if run.stopped:
-        return _stopping(run.stopped, run.statuses.get(RUNNING, 0)), "yellow"
+    if run.final_status:
+        return run.final_status, STYLES[run.final_status]
+    if run.stop:
+        return _stopping(run.stop, run.statuses.get(RUNNING, 0)), "yellow"
     if run.statuses.get(RUNNING) or any(queue and pool not in run.closed for pool, queue in run.ready.items()):
         return "running", STYLES[RUNNING]
     if run.statuses.get(ASKING):

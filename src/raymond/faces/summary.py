@@ -27,7 +27,7 @@ def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> in
         sys.stdout.write(msgspec.json.encode(documents.outcome(run)).decode() + "\n")
     else:
         result = main_result(run)
-        if result is not None and run.ended:
+        if result is not None and run.final_status:
             sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
     sys.stdout.flush()
     return exit_code(run, signal)
@@ -53,7 +53,7 @@ def _why(run: Run, status: str) -> str:
     if why:
         return why
     if status == "failed":
-        return f"{words.many(run.failed, 'agent')} failed"
+        return f"{words.many(run.failed_count, 'agent')} failed"
     ends = {"completed": "every agent has ended", "interrupted": "the process that drove it is gone"}
     return ends.get(status, "nothing can move")
 
@@ -89,8 +89,8 @@ def next_command(run: Run) -> str:
 
         flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.rights.allowed)
         return f"raymond resume {id} {flags}".rstrip()
-    if run.stopped and run.stopped.kind == "limit":
-        return f"raymond resume {id} {_FLAGS.get(run.stopped.limit, '')}".rstrip()
+    if run.stop and run.stop.kind == "limit":
+        return f"raymond resume {id} {_FLAGS.get(run.stop.limit, '')}".rstrip()
     if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
         return f"raymond resume {id} --fresh"
     return f"raymond resume {id}"

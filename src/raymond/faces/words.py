@@ -44,8 +44,8 @@ _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 
 def reason(run: Run, now: float = 0.0) -> str | None:
     """Why a run does not go on; with `now`, how long that still lasts."""
-    if run.stopped and not run.ended:
-        return stop(run.stopped)
+    if run.stop and not run.final_status:
+        return stop(run.stop)
     for backend, closed in run.closed.items():
         left = f", in {durations.brief(closed.until - now)}" if now and closed.until > now else ""
         until = f" until {instant(closed.until)}{left}" if closed.until else ""

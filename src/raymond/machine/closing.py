@@ -26,7 +26,7 @@ def close(run: Run, agent: Agent, input: Failure) -> list[Event]:
         return _for_a_person(run, agent, input, since)
     until = failures.opens_at(input.kind, input.retry_at, now, tries)
     rest = BackendClosed(backend=backend, kind=input.kind, error=input.error, until=until, since=since, tries=tries)
-    if input.kind == "limit" and until - since > run.start.max_wait and not run.stopped:
+    if input.kind == "limit" and until - since > run.start.max_wait and not run.stop:
         return [rest, too_long(run, backend, until - now)]
     return [rest]
 

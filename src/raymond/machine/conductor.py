@@ -130,7 +130,7 @@ class Conductor:
             return True
         if run.statuses.get(RUNNING):
             return False
-        if run.stopped or run.ended:
+        if run.stop or run.final_status:
             return True
         if can_answer and run.statuses.get(ASKING):
             return False
@@ -138,7 +138,7 @@ class Conductor:
 
     def wakes_at(self) -> float | None:
         """Until when the driver may sleep when nothing comes in; None when time alone changes nothing."""
-        if self.run.stopped:
+        if self.run.stop:
             return None
         return min((at for at in (wake_at(self.run), over_at(self.run)) if at), default=None)
 

@@ -76,7 +76,7 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
         case Tick():
             return _tick(run, workspace, input.time)
         case Stop():
-            return [] if run.stopped or run.ended else [input.how]
+            return [] if run.stop or run.final_status else [input.how]
         case _:
             assert_never(input)
 
@@ -254,7 +254,7 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
     vain = sum(isinstance(event, StepFailed) and not CLASSES[event.kind].counted for event in ended)
     stop = reached(run, iterations=len(ended) - vain, cost=spent.cost, turns=-vain, unpriced=spent.unknown)
-    if not stop or run.stopped or any(isinstance(event, RunStopped) for event in events):
+    if not stop or run.stop or any(isinstance(event, RunStopped) for event in events):
         return events
     return [*events, stop]
 
@@ -264,7 +264,7 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
     for backend, closed in run.closed.items():
         if closed.until and closed.until <= now:
             return [BackendOpened(backend=backend, probing=True)]
-    if run.limits.time and not run.stopped and not run.ended and over_at(run) <= now:
+    if run.limits.time and not run.stop and not run.final_status and over_at(run) <= now:
         return [stop_at(run, "time")]
     if run.timers and run.timers[0][0] <= now:
         agent = run.agents[run.timers[0][1]]
@@ -274,13 +274,13 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
             return transitions.end_ask(run, workspace, agent, "", timed_out=True)
         return transitions.end_wait(run, workspace, agent, timed_out=True)
     if _over(run):
-        return [RunEnded(status="failed" if run.failed else "completed")]
+        return [RunEnded(status="failed" if run.failed_count else "completed")]
     return []
 
 
 def _over(run: Run) -> bool:
     """No agent is left to move."""
-    return not run.ended and run.started is not None and len(run.agents) == run.statuses.get(FAILED, 0)
+    return not run.final_status and run.begun is not None and len(run.agents) == run.statuses.get(FAILED, 0)
 
 
 def policy_of(workspace: Workspace, state: str) -> Policy:

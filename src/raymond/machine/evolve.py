@@ -103,22 +103,22 @@ def evolve(run: Run, event: Event) -> None:
 
 
 def _run_started(run: Run, event: RunStarted) -> None:
-    run.started, run.started_at, run.taken_up_at = event, run.now, run.now
+    run.begun, run.started_at, run.taken_up_at = event, run.now, run.now
     run.limits, run.rights = limits_of(event), rights_of(event)
 
 
 def _run_resumed(run: Run, event: RunResumed) -> None:
-    run.stopped, run.ended = None, ""
+    run.stop, run.final_status = None, ""
     run.driven += max(0.0, run.driven_until - run.taken_up_at)
     run.taken_up_at = run.now
 
 
 def _run_stopped(run: Run, event: RunStopped) -> None:
-    run.stopped = event
+    run.stop = event
 
 
 def _run_ended(run: Run, event: RunEnded) -> None:
-    run.ended = event.status
+    run.final_status = event.status
 
 
 def _request_taken(run: Run, event: RequestTaken) -> None:
@@ -132,7 +132,7 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
 
 
 def _workflow_changed(run: Run, event: WorkflowChanged) -> None:
-    run.started = replace(run.start, source=event.source, backends=event.backends, in_place=event.in_place)
+    run.begun = replace(run.start, source=event.source, backends=event.backends, in_place=event.in_place)
     for agent in run.agents.values():
         rename(agent, event.renamed)
         if agent.status == READY and agent.pool != pool_of(run, agent.state):

@@ -103,9 +103,9 @@ def asking(run: Run) -> list[Agent]:
 def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
     match request.kind:
         case "stop":
-            if run.ended:
+            if run.final_status:
                 return Refusal("run_ended", f"{run.start.workflow_id} has ended")
-            return [] if run.stopped else [RunStopped(kind="stop", at_once=request.now)]
+            return [] if run.stop else [RunStopped(kind="stop", at_once=request.now)]
         case "limits":
             changed = LimitsChanged(
                 budget=request.budget,
@@ -116,7 +116,7 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             )
             after = copy(run)
             evolve(after, changed)
-            stop = None if run.stopped or run.ended else reached(after)
+            stop = None if run.stop or run.final_status else reached(after)
             return [changed, stop] if stop else [changed]
         case "answer":
             return _answer(run, workspace, request)

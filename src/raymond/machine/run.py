@@ -19,7 +19,7 @@ from raymond.machine.rights import Rights
 class Run(Struct):
     """Everything the journal says so far."""
 
-    started: RunStarted | None = None
+    begun: RunStarted | None = None
     seq: int = 0
     now: float = 0.0
     started_at: float = 0.0
@@ -51,20 +51,20 @@ class Run(Struct):
     """Turns whose cost nobody could tell."""
     denied: dict[str, int] = field(default_factory=dict)
     """How often tools were denied, by what would allow them."""
-    failed: int = 0
+    failed_count: int = 0
     """Agents that failed and that nobody collected."""
     statuses: dict[str, int] = field(default_factory=dict)
     limits: Limits = Limits()
     rights: Rights = Rights()
     """What agents may do unasked, by now."""
-    stopped: RunStopped | None = None
-    ended: str = ""
+    stop: RunStopped | None = None
+    final_status: str = ""
 
     @property
     def start(self) -> RunStarted:
         """The first event; every run that was written has one."""
-        assert self.started is not None
-        return self.started
+        assert self.begun is not None
+        return self.begun
 
 
 def shut(run: Run, pool: str) -> bool:
@@ -119,7 +119,7 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
     elif old == RUNNING:
         run.running[agent.pool] -= 1
     elif old == FAILED:
-        run.failed -= 1
+        run.failed_count -= 1
         count_child(run, agent, 1)
     agent.status = status
     if not status:
@@ -132,7 +132,7 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
         agent.pool = pool
         run.running[pool] = run.running.get(pool, 0) + 1
     elif status == FAILED:
-        run.failed += 1
+        run.failed_count += 1
         count_child(run, agent, -1)
 
 

@@ -12,7 +12,7 @@ from raymond.machine.run import Run
 
 def owed(run: Run) -> list[str]:
     """The agents whose step should start now, first come first."""
-    if run.stopped or run.ended:
+    if run.stop or run.final_status:
         return []
     names: list[str] = []
     turns = budget.affordable(run)
@@ -45,7 +45,7 @@ def due(run: Run, now: float) -> bool:
     at = wake_at(run)
     if (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0):
         return True
-    return bool(run.limits.time) and not run.stopped and over_at(run) <= now
+    return bool(run.limits.time) and not run.stop and over_at(run) <= now
 
 
 def reached(

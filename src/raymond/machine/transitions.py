@@ -355,7 +355,7 @@ def _crowded(run: Run, more: int) -> Refusal | None:
         return None
     most = run.start.max_agents
     main = run.agents.get("main")
-    alive = len(run.agents) - run.failed - (main is not None and main.status != FAILED)
+    alive = len(run.agents) - run.failed_count - (main is not None and main.status != FAILED)
     if alive + more > most:
         return Refusal("too_many_agents", f"{more} more agents would exceed max_agents ({most})")
     return None

@@ -175,7 +175,7 @@ def read(project: Project, id: str) -> Folded:
     start = kept.offset if kept else data.index(b"\n") + 1
     run = kept.run if kept else Run()
     end = _fold(project, path, data, start, run)
-    if run.started is None:
+    if run.begun is None:
         raise _unbegun(path)
     return Folded(run, end, torn=len(data) - end, folded_from=start)
 

@@ -6,10 +6,10 @@ from raymond.machine.run import Run, shut
 
 def run_status(run: Run) -> str:
     """running, paused, waiting, completed, failed or stopped."""
-    if run.ended:
-        return run.ended
-    if run.stopped:
-        return "paused" if run.stopped.kind in ("paused", "signal", "parked") else "stopped"
+    if run.final_status:
+        return run.final_status
+    if run.stop:
+        return "paused" if run.stop.kind in ("paused", "signal", "parked") else "stopped"
     counts = run.statuses
     could_start = any(queue and not shut(run, pool) for pool, queue in run.ready.items())
     if could_start or counts.get(RUNNING) or counts.get(SLEEPING):
@@ -27,15 +27,15 @@ def main_result(run: Run) -> str | None:
 
 def exit_code(run: Run, signal: int = 0) -> int:
     """The first that holds: closed backend 5, limit 4, failed agent 1, waits for a person 3, done 0."""
-    if signal and not run.ended:
+    if signal and not run.final_status:
         return 128 + signal
     if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
         return 5
-    if run.stopped and run.stopped.kind == "limit" and not run.ended:
+    if run.stop and run.stop.kind == "limit" and not run.final_status:
         return 4
-    if run.failed:
+    if run.failed_count:
         return 1
-    return 0 if run.ended == "completed" else 3
+    return 0 if run.final_status == "completed" else 3
 
 
 def failed_agents(run: Run) -> list[Agent]:
