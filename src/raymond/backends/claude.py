@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
-from raymond.backends.claude_stream import StreamReader
+from raymond.backends import Abilities, Command, Found, Reply, Setup, Trouble, Turn
+from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import decode
 from raymond.system import programs
 
@@ -95,12 +95,9 @@ class ClaudeReader(StreamReader):
         super().__init__(turn)
         self._protected = protected
 
-    def _deny(self, use: dict[str, Any]) -> list[Observation]:
-        return [replace(one, allow=()) if self._is_ours(one.text) else one for one in super()._deny(use)]
-
-    def _is_ours(self, line: str) -> bool:
-        path = line.partition(" ")[2]
-        return any(path == one or path.startswith(f"{one}/") for one in self._protected)
+    def _patterns(self, tool: ToolUse) -> tuple[str, ...]:
+        ours = any(tool.subject == one or tool.subject.startswith(f"{one}/") for one in self._protected)
+        return () if ours else super()._patterns(tool)
 
     def _end(self, event: dict[str, Any]) -> Reply | Trouble:
         ending = super()._end(event)

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
@@ -33,6 +34,27 @@ _OF_A_MODEL = ("seven_day_opus", "seven_day_sonnet")
 """Usage limits that leave the other models open."""
 
 
+class ToolUse(Struct, frozen=True):
+    """A tool, and the file or command it is used on."""
+
+    name: str
+    subject: str = ""
+
+    @classmethod
+    def of(cls, name: str, given: object) -> "ToolUse":
+        """The use that a program reports with the input `given`."""
+        if isinstance(given, dict):
+            for key in ("file_path", "path", "command", "pattern", "url", "query", "description"):
+                if isinstance(given.get(key), str):
+                    return cls(name, given[key])
+        return cls(name)
+
+    @property
+    def line(self) -> str:
+        """In one line, for people."""
+        return f"{self.name} {self.subject}" if self.subject else self.name
+
+
 class StreamReader:
     """Reads one turn; judges by `is_error` and the presence of a result, never by words."""
 
@@ -40,7 +62,7 @@ class StreamReader:
         self.ending: Reply | Trouble | None = None
         self._turn = turn
         self._spoke = False
-        self._tools: dict[str, str] = {}
+        self._tools: dict[str, ToolUse] = {}
         """What each tool use is shown as."""
         self._open: dict[str, None] = {}
         """The tool uses whose result has not come."""
@@ -55,7 +77,7 @@ class StreamReader:
     @property
     def tool(self) -> str:
         """The tool that runs now; of several the one that was begun last."""
-        return self._tools[next(reversed(self._open))] if self._open else ""
+        return self._tools[next(reversed(self._open))].line if self._open else ""
 
     def feed(self, line: bytes) -> list[Observation]:
         """Take one line; what is no JSON is life and nothing more."""
@@ -95,10 +117,10 @@ class StreamReader:
             if block.get("type") == "text":
                 seen.append(Observation("text", str(block.get("text", ""))))
             elif block.get("type") == "tool_use":
-                line = tool_line(str(block.get("name", "?")), block.get("input"))
-                self._tools[str(block.get("id"))] = line
+                use = ToolUse.of(str(block.get("name", "?")), block.get("input"))
+                self._tools[str(block.get("id"))] = use
                 self._open[str(block.get("id"))] = None
-                seen.append(Observation("tool", line))
+                seen.append(Observation("tool", use.line))
         return seen
 
     def _note_results(self, event: dict[str, Any]) -> None:
@@ -115,11 +137,15 @@ class StreamReader:
             return []
         self._refused.add(id)
         name, given = str(use.get("tool_name", "?")), use.get("tool_input")
-        line = self._tools.get(id) or tool_line(name, given)
-        patterns = _patterns(*line.partition(" ")[::2])
-        if all(pattern in self._turn.allowed_tools for pattern in patterns):
+        tool = self._tools.get(id) or ToolUse.of(name, given)
+        patterns = self._patterns(tool)
+        if patterns and all(pattern in self._turn.allowed_tools for pattern in patterns):
             patterns = (name,)  # it was not the pattern that was missing: only the whole tool is left to allow
-        return [Observation("denied", line, patterns)]
+        return [Observation("denied", tool.line, patterns)]
+
+    def _patterns(self, tool: ToolUse) -> tuple[str, ...]:
+        """What would allow `tool`; nothing when no flag does."""
+        return _patterns(tool.name, tool.subject)
 
     def _note_limit(self, event: dict[str, Any]) -> None:
         about = event.get("rate_limit_info")
@@ -212,11 +238,7 @@ def _both(before: Reply | Trouble | None, now: Reply | Trouble) -> Reply | Troub
 
 def tool_line(name: str, given: object) -> str:
     """A tool use in one line: its name and the file or command."""
-    if isinstance(given, dict):
-        for key in ("file_path", "path", "command", "pattern", "url", "query", "description"):
-            if isinstance(given.get(key), str):
-                return f"{name} {given[key]}"
-    return name
+    return ToolUse.of(name, given).line
 
 
 def _patterns(name: str, command: str) -> tuple[str, ...]:

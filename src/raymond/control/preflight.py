@@ -62,9 +62,9 @@ def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
     if not known.find("\n".join(text for _, text in texts)):
         return  # one look at all of them: a workflow may have a thousand states
     for name, text in texts:
-        found = known.find(text)
-        if found.startswith("the value of"):
-            message, hint = f"{name} contains {found}", "a step reads secrets from its environment"
+        found = known.first(text)
+        if found and found.named:
+            message, hint = f"{name} contains {found.what}", "a step reads secrets from its environment"
             yield Diagnostic(id="secret-in-state", message=message, file=name, hint=hint)
 
 

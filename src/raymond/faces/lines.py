@@ -76,16 +76,13 @@ class Lines(Quiet):
         return "".join(f"[{at}] {line}\n" for line in lines if line)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
-        text = words.line(event)
+        agent = getattr(event, "agent", "")
+        text = words.line(event, self._states.get(agent, ""))
         if text is None:
             return ""
         text = " ".join(text.splitlines())
-        agent = getattr(event, "agent", "")
         if isinstance(event, _MOVES):
-            was = self._states.get(agent)
             self._states[agent] = event.state
-            if was:
-                text = text.replace(f"{agent} -> ", f"{agent} {was} -> ", 1)
         elif isinstance(event, AgentEnded):
             self._states.pop(agent, None)
         return f"{text} {spent.pop(agent)} total {total}" if agent in spent else text

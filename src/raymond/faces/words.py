@@ -150,8 +150,8 @@ def money(run: Run) -> str:
     return f"{'~' if run.estimated else ''}{prices.show(run.cost)}"
 
 
-def line(event: Event) -> str | None:
-    """`event` in one line; None when it says nothing to a person."""
+def line(event: Event, state: str = "") -> str | None:
+    """`event` in one line, with the `state` its agent leaves; None when it says nothing to a person."""
     match event:
         case RunStarted():
             return f"run {event.workflow_id} started: {event.name} at {event.entry}{_budget(event)}"
@@ -181,7 +181,7 @@ def line(event: Event) -> str | None:
         case StepInterrupted():
             return f"{event.agent} step {event.step} interrupted"
         case _:
-            return _agent_line(event)
+            return _agent_line(event, state)
 
 
 def _budget(event: RunStarted) -> str:
@@ -190,7 +190,8 @@ def _budget(event: RunStarted) -> str:
     return f", {f'budget {prices.show(event.budget)}' if event.budget else 'no budget'} ({event.budget_from})"
 
 
-def _agent_line(event: Event) -> str | None:
+def _agent_line(event: Event, state: str) -> str | None:
+    left = f" {state}" if state else ""
     match event:
         case AgentHeld():
             return f"{event.agent} waits for {event.pool}"
@@ -198,22 +199,23 @@ def _agent_line(event: Event) -> str | None:
             by = f" forked by {event.parent}" if event.parent else ""
             return f"{event.agent} starts at {event.state}{by}{_until(event.wake_at)}"
         case AgentMoved():
-            return f"{event.agent} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
+            return f"{event.agent}{left} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
         case AgentCalled():
-            return f"{event.agent} -> {event.state} ({event.tag}, then {event.then})"
+            return f"{event.agent}{left} -> {event.state} ({event.tag}, then {event.then})"
         case AgentReturned():
-            return f"{event.agent} -> {event.state} (result){_instead(event)}"
+            return f"{event.agent}{left} -> {event.state} (result){_instead(event)}"
         case AgentWoke():
             return f"{event.agent} wakes"
         case WaitStarted():
             return f"{event.agent} waits for those it forked, then {event.state}"
         case WaitEnded():
-            return f"{event.agent} -> {event.state} (wait{', timed out' if event.timed_out else ''}){_instead(event)}"
+            how = "wait, timed out" if event.timed_out else "wait"
+            return f"{event.agent}{left} -> {event.state} ({how}){_instead(event)}"
         case AskStarted():
             return f"{event.agent} asks: {event.question}"
         case AskEnded():
             how = "nobody answered" if event.timed_out else "answered"
-            return f"{event.agent} -> {event.state} ({how}){_instead(event)}"
+            return f"{event.agent}{left} -> {event.state} ({how}){_instead(event)}"
         case AgentEnded():
             return f"{event.agent} done"
         case AgentFailed():

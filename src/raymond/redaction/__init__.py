@@ -218,9 +218,14 @@ class Secrets:
 
     def find(self, text: str) -> str:
         """What stands in `text`, in words; empty when nothing does."""
+        found = self.first(text)
+        return found.what if found else ""
+
+    def first(self, text: str) -> Match | None:
+        """The first secret in `text`."""
         if not self._suspects(text):
-            return ""
-        return next((found.what for found in _merged(self._found(text, Unescaped.of(text).plain))), "")
+            return None
+        return next(_merged(self._found(text, Unescaped.of(text).plain)), None)
 
     def passes(self, text: str) -> bool:
         """Whether whole lines have nothing in them, and nothing that more lines could make a secret of."""
