@@ -17,7 +17,7 @@ import pytest
 
 from raymond.control import start as start_module
 from raymond.control.drive import hold
-from raymond.control.start import Options
+from raymond.control.start import Choices
 from raymond.faces.lines import Lines
 from raymond.machine.events import Event, StepStarted
 from raymond.machine.run import Run
@@ -197,13 +197,13 @@ class Room:
     def drive(self, files: Mapping[str, str], *, id: str = "r", **options: Any) -> Ran:
         """Start a workflow in this process and drive it to its end."""
         folder = self.flow(files)
-        return self._here(id, lambda: self._begin(folder, Options(id=id, **options)))
+        return self._here(id, lambda: self._begin(folder, Choices(id=id, **options)))
 
     def again(self, id: str = "r") -> Ran:
         """Take a run up in this process."""
         return self._here(id, lambda: None)
 
-    def _begin(self, folder: str, options: Options) -> loader.Loaded:
+    def _begin(self, folder: str, options: Choices) -> loader.Loaded:
         loaded = loader.load(folder, overrides=options.overrides)
         start_module.begin(self.project, loaded, options)
         return loaded

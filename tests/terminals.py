@@ -15,14 +15,14 @@ from running import Room, until
 PROGRAM = """
 import os, sys
 from raymond.control.drive import hold
-from raymond.control.start import Options, begin
+from raymond.control.start import Choices, begin
 from raymond.faces.live import Live
 from raymond.store import loader, project
 
 loaded = loader.load(sys.argv[1])
 home = project.make(os.getcwd())
 face = Live(stdin=0)
-held = hold(home, begin(home, loaded, Options(id="r")), face, loaded=loaded)
+held = hold(home, begin(home, loaded, Choices(id="r")), face, loaded=loaded)
 try:
     held.driver.drive()
 finally:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from raymond.control import config
-from raymond.control.start import Options, configured, prepare
+from raymond.control.start import Choices, Options, configured, prepare
 from raymond.errors import UsageError
 from raymond.machine.events import RunStarted
 from raymond.store import loader
@@ -362,7 +362,7 @@ def test_the_policy_file_holds_for_what_a_workflow_names(
 ) -> None:
     flow = room.flow({"START.md": f"---\n{key}: scripted\n---\n", "replies.yaml": "START: x"})
     with pytest.raises(UsageError, match=error):
-        prepare(loader.load(flow), Options(**rule))
+        prepare(loader.load(flow), Choices(**rule))
 
 
 # --- completion

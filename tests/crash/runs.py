@@ -16,7 +16,7 @@ from raymond.backends import scripted
 from raymond.control import start
 from raymond.control.deliver import deliver
 from raymond.control.drive import hold
-from raymond.control.start import Options
+from raymond.control.start import Choices
 from raymond.drivers.face import Quiet
 from raymond.drivers.local import Driver
 from raymond.machine import requests
@@ -77,7 +77,7 @@ def workflow(folder: Path, **states: str) -> Path:
 def begin(project: Project, path: Path, **options: Any) -> str:
     """A new run in the folder that holds the project."""
     os.chdir(os.path.dirname(project.root))
-    return start.begin(project, loader.load(str(path)), Options(**options))
+    return start.begin(project, loader.load(str(path)), Choices(**options))
 
 
 def drive(

@@ -8,7 +8,7 @@ import click
 from raymond.cli import foreground
 from raymond.cli.flags import ShowFlags
 from raymond.control import start
-from raymond.control.start import Options
+from raymond.control.start import Choices
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
 
@@ -16,7 +16,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 @click.command("demo")
 def command() -> int:
     """Run the workflow that ships with Raymond: forks, a call, a review that loops, scripted replies."""
-    run = start.begin_here(start.load(FOLDER), Options(input="the next version"))
+    run = start.begin_here(start.load(FOLDER), Choices(input="the next version"))
     code = foreground.drive(run, ShowFlags())
     print(
         f"""

@@ -3,8 +3,10 @@
 import select
 import uuid
 
+from raymond.control import exposure
 from raymond.control.follow import EVERY, Follower
 from raymond.drivers.face import Face
+from raymond.errors import UsageError
 from raymond.faces.history import told
 from raymond.machine.events import Decision, StepEnded
 from raymond.machine.requests import Request
@@ -43,5 +45,10 @@ def _listen(project: Project, id: str, face: Face) -> None:
     ready, _, _ = select.select([face.stdin] if face.stdin >= 0 else [], [], [], EVERY)
     if ready:
         for agent, answer in face.answers():
+            try:
+                exposure.check(answer, "the answer")
+            except UsageError as error:
+                face.on_note(f"{error}, so it was not taken")
+                continue
             request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=answer)
             inbox.leave(project.beside(id, "inbox"), request)

@@ -214,7 +214,8 @@ def load(
             settings[name] = Setting(_read(KEYS[name], name, value, f"the environment: {variable}"), variable)
     for name, value in flags.items():
         if value is not None:
-            settings[name] = Setting(value, f"--{name.replace('_', '-')}")
+            flag = f"--{name.replace('_', '-')}"
+            settings[name] = Setting(_given(KEYS[name], name, value, flag), flag)
     config = Config(settings)
     return _obey(config, site_rules(policy_file), policy_file)
 
@@ -274,6 +275,15 @@ def _read(key: Key, name: str, value: Any, where: str) -> Any:
         return key.read(value)
     except ValueError as error:
         raise UsageError(f"{where}: `{name}` must be {error}", hint=f"{name} = {key.example}") from None
+
+
+def _given(key: Key, name: str, value: Any, flag: str) -> Any:
+    """What was said at the start: by a flag, or by a program that may pass anything; durations come as seconds."""
+    if key.read is duration and isinstance(value, int | float) and not isinstance(value, bool):
+        if 0 <= value < float("inf"):
+            return float(value)
+        value = str(value)
+    return _read(key, name, value, flag)
 
 
 def _obey(config: Config, given: SiteRules, path: str) -> Config:

@@ -74,7 +74,7 @@ def deliver(
     except RunBusy as busy:
         return _leave(project, id, request, busy, within) or deliver(project, id, request, force=force, face=face)
     try:
-        return _journal(project, journal.read(project, id), workspace, request, face)
+        return _journal(project, id, journal.read(project, id), workspace, request, face)
     finally:
         held.release()
 
@@ -102,7 +102,7 @@ def _was_taken(path: str, locked: str, within: float) -> bool:
 
 
 def _journal(
-    project: Project, folded: Folded, workspace: Workspace, request: Request, face: Face | None
+    project: Project, id: str, folded: Folded, workspace: Workspace, request: Request, face: Face | None
 ) -> Journaled | Refused:
     """Decide and write it here; the lock is held."""
     run = folded.run
@@ -121,7 +121,7 @@ def _journal(
     if problem:
         return Refused(problem.reason, problem.hint)
     commit(requests.take(run, workspace, request))
-    book = journal.Journal(project, run.start.workflow_id, folded.size)
+    book = journal.Journal(project, id, folded.size)
     for decision in decisions:
         book.append(decision)
     book.close()

@@ -34,12 +34,27 @@ class RunHandle:
 
     def drive(self, face: "Face | None" = None) -> str:
         """Drive it in this process until nothing is left that it could do; the status it has then."""
-        from raymond.control import drive
+        import threading
 
-        with drive.hold(self.project, self.id, face, loaded=self.loaded) as held:
-            if held.run.final_status != "completed":
-                held.drive()
-            return runs.left(held.run)
+        from raymond.control import drive
+        from raymond.drivers.face import Quiet
+        from raymond.faces.fanout import Faces
+        from raymond.views.status import exit_code
+
+        if threading.current_thread() is not threading.main_thread():
+            raise UsageError("a run is driven in the main thread", hint="start another process for another run")
+        faces = Faces([face or Quiet()])
+        with drive.hold(self.project, self.id, faces, loaded=self.loaded) as held:
+            run, targets = held.run, held.run.start.notify
+            if run.final_status == "completed":
+                return runs.left(run)
+            faces.notify(targets)
+            held.drive()
+        if targets:
+            from raymond.faces import notify
+
+            notify.ended(run, exit_code(run, held.signal), targets)
+        return runs.left(run)
 
     def read(self) -> "Run":
         """Everything its journal says so far."""

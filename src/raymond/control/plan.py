@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from raymond.backends import Direct, Turn, registry
 from raymond.control.config import Config
-from raymond.control.start import Options, prepare
+from raymond.control.start import Choices, prepare
 from raymond.machine import variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
@@ -59,7 +59,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     silence: float
 
 
-def plan(loaded: Loaded, options: Options, settings: Config) -> Plan:
+def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     """What a run of `loaded` would start with here; nothing is written."""
     project, start = projects.place(os.getcwd()), prepare(loaded, options)
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])

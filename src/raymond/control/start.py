@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from time import time
 from typing import Any
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
@@ -27,47 +27,56 @@ from raymond.store.sources import keep
 
 
 class Options(Struct, kw_only=True):
-    """What a person says at the start; what is None, empty or 0 was not said."""
+    """What a person says at the start; what is None or empty was not said, and the settings decide."""
 
     id: str = ""
     input: str = ""
     variables: dict[str, str] = {}
     overrides: dict[str, dict[str, Any]] = {}
+    """Policy keys by state, above the frontmatter: `{"REVIEW.md": {"max_visits": 5}}`."""
     backend: str = ""
     model: str = ""
     effort: str = ""
     replies: str | None = None
-    """The text of `--replies FILE`."""
+    """The text of a replies.yaml, for the scripted backend."""
+    budget: float | None = None
+    """Dollars; 0 for no limit."""
+    max_iterations: int | None = None
+    max_time: float | None = None
+    """Seconds, like every duration here."""
+    max_turns: int | None = None
+    max_parallel: int | None = None
+    timeout: float | None = None
+    tool_timeout: float | None = None
+    max_wait: float | None = None
+    patience: float | None = None
+    retryable: list[str] | None = None
+    roots: list[str] = []
+    permission_mode: str = ""
+    allowed_tools: list[str] | None = None
+    skip_permissions: bool = False
+    notify: list[str] | None = None
+
+
+class Choices(Options, kw_only=True):
+    """What a run starts with: the person's options, the settings where they said nothing, and the site rules."""
+
     tables: dict[str, dict[str, Any]] = {}
     """The backends of the configuration."""
     prices: dict[str, Price] = {}
     unknown_turn_cost: float = UNKNOWN_TURN
-    retryable: list[str] = []
-    budget: float | None = None
     budget_from: str = ""
     most_budget: float = 0.0
-    """What the policy file allows at most; 0 when it says nothing."""
+    """The most that the site rules allow; 0 when they say nothing."""
     backends: list[str] = []
-    """The only ones the policy file allows; empty when it says nothing."""
+    """The only ones that the site rules allow; empty when they say nothing."""
     models: list[str] = []
-    max_iterations: int | None = None
-    max_time: float = 0.0
-    max_turns: int = 0
-    max_parallel: int | None = None
-    timeout: float = 0.0
-    tool_timeout: float = 0.0
-    max_wait: float = config.KEYS["max_wait"].default
-    patience: float = config.KEYS["patience"].default
-    roots: list[str] = []
-    permission_mode: str = ""
-    allowed_tools: list[str] = []
-    skip_permissions: bool = False
-    notify: list[str] = []
 
 
 _CONFIGURED = {
     **{key: key for key in ("backend", "model", "effort", "budget", "max_iterations", "max_time", "max_turns")},
-    **{key: key for key in ("max_parallel", "timeout", "permission_mode", "notify")},
+    **{key: key for key in ("max_parallel", "timeout", "tool_timeout", "max_wait", "patience", "retryable")},
+    **{key: key for key in ("permission_mode", "notify")},
     "allowed_tools": "allow_tools",
 }
 """Options that the configuration can set too, and the keys they have there."""
@@ -85,21 +94,41 @@ def load_workflow(path: str) -> Workflow:
 
 def start(path: str, options: Options | None = None) -> RunHandle:
     """Begin a run of the workflow at `path` in the project here; the first decision is written, nothing is driven."""
-    options = options or Options()
-    for what, text in (("id", options.id), ("input", options.input), *options.variables.items()):
-        exposure.check(text, what)
+    options = _checked(options if options is not None else Options())
     loaded = load(path, options.overrides)
-    said = {key: getattr(options, name) or None for name, key in _CONFIGURED.items()}
-    said["budget"] = options.budget  # 0 means no limit
+    said = {key: value for name, key in _CONFIGURED.items() if (value := getattr(options, name)) not in (None, "")}
     settings = config.load(config.root_of(os.getcwd()), flags=said)
     return begin_here(loaded, configured(options, settings, config.site_rules()))
 
 
-def configured(options: Options, settings: Config, rules: SiteRules) -> Options:
+def _checked(options: Options) -> Options:
+    """`options` of a program, which may pass anything; refused before anything is written."""
+    if not isinstance(options, Options):
+        raise UsageError("the options of a run are a raymond.Options", hint='raymond.Options(input="...", budget=2)')
+    try:
+        options = msgspec.convert(msgspec.structs.asdict(options), Options)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"Options: {str(error).lower()}", hint="docs/python.md names every option") from None
+    for name in options.variables:
+        if not name.isidentifier():
+            raise UsageError(f"`{name}` cannot be the name of a variable", hint="use letters, digits and _")
+    texts = {"id": options.id, "input": options.input, **options.variables}
+    for what, text in (*texts.items(), ("overrides", str(options.overrides)), ("variables", str(options.variables))):
+        exposure.check(text, what)
+    return options
+
+
+def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
     """`options` with what `settings` say, among them the person's own words, and under the site rules."""
     preflight.check_skip(settings, rules, skips=options.skip_permissions)
-    return replace(
-        options,
+    return Choices(
+        id=options.id,
+        input=options.input,
+        variables=options.variables,
+        overrides=options.overrides,
+        replies=options.replies,
+        roots=options.roots,
+        skip_permissions=options.skip_permissions,
         backend=settings.said("backend") or "",
         model=settings["model"],
         effort=settings["effort"],
@@ -126,7 +155,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Options:
     )
 
 
-def prepare(loaded: Loaded, options: Options) -> RunStarted:
+def prepare(loaded: Loaded, options: Choices) -> RunStarted:
     """What a run would start with; whatever is wrong is said here, before anything is written."""
     workflow = loaded.workflow
     preflight.check_workflow(workflow)
@@ -138,7 +167,7 @@ def prepare(loaded: Loaded, options: Options) -> RunStarted:
     return preflight.check_start(Proposal(loaded, started, options.tables, options.backends, options.models))
 
 
-def begin(project: Project, loaded: Loaded, options: Options) -> str:
+def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     """Write the first decision of a new run; its id."""
     started = prepare(loaded, options)
     keep(project, loaded)
@@ -147,13 +176,13 @@ def begin(project: Project, loaded: Loaded, options: Options) -> str:
     return started.workflow_id
 
 
-def begin_here(loaded: Loaded, options: Options) -> RunHandle:
+def begin_here(loaded: Loaded, options: Choices) -> RunHandle:
     """Write the first decision of a new run in the project here, which is made when there is none."""
     project = projects.make(os.getcwd())
     return RunHandle(project, begin(project, loaded, options), loaded)
 
 
-def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
+def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     settings = workflow.settings
     name = workflow.name or "run"
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
@@ -182,25 +211,25 @@ def _start(workflow: Workflow, loaded: Loaded, options: Options) -> RunStarted:
         budget=_budget(options, settings.budget),
         budget_from=_budget_from(options, settings.budget),
         max_iterations=_first(options.max_iterations, settings.max_iterations, 0),
-        max_time=options.max_time,
-        max_turns=options.max_turns,
-        timeout=options.timeout,
-        tool_timeout=options.tool_timeout,
-        retryable=options.retryable,
+        max_time=options.max_time or 0.0,
+        max_turns=options.max_turns or 0,
+        timeout=options.timeout or 0.0,
+        tool_timeout=options.tool_timeout or 0.0,
+        retryable=options.retryable or [],
         prices=options.prices,
         unknown_turn_cost=options.unknown_turn_cost,
         max_agents=settings.max_agents or 10_000,
         max_turns_at_once=parallel or 4,
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
-        max_wait=options.max_wait,
-        patience=options.patience,
+        max_wait=_first(options.max_wait, config.KEYS["max_wait"].default),
+        patience=_first(options.patience, config.KEYS["patience"].default),
         roots=[os.path.abspath(root) for root in (*settings.roots, *options.roots)],
         overrides=options.overrides,
         replies=options.replies or "",
         permission_mode=options.permission_mode,
-        allowed_tools=options.allowed_tools,
+        allowed_tools=options.allowed_tools or [],
         skip_permissions=options.skip_permissions,
-        notify=options.notify,
+        notify=options.notify or [],
         version=__version__,
     )
 
@@ -214,13 +243,13 @@ def _key() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _budget(options: Options, of_workflow: float | None) -> float:
+def _budget(options: Choices, of_workflow: float | None) -> float:
     asked: float = _first(options.budget, of_workflow, config.KEYS["budget"].default)
     most = options.most_budget
     return most if most and not 0 < asked <= most else asked
 
 
-def _budget_from(options: Options, of_workflow: float | None) -> str:
+def _budget_from(options: Choices, of_workflow: float | None) -> str:
     if options.most_budget and _budget(options, of_workflow) == options.most_budget:
         return config.SITE_FILE
     if options.budget is not None:

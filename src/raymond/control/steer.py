@@ -14,6 +14,7 @@ from raymond.store.project import Project
 def answer(project: Project, id: str, agent: str, text: str, *, face: Face | None = None) -> Delivery:
     """Answer what `agent` asks; an empty name means the only one that asks."""
     exposure.check(text, "the answer")
+    exposure.check(agent, "the name of the agent")
     return deliver(project, id, Request(id=_new(), kind="answer", agent=agent, text=text), face=face)
 
 

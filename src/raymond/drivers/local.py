@@ -271,7 +271,11 @@ class Driver:
 
     def _read_answers(self, fd: int) -> None:
         for agent, answer in self._face.answers():
-            self._conductor.answer(agent, answer, self._clock())
+            secret = self._host.secrets.find(answer)
+            if secret:
+                self._face.on_note(f"the answer to {agent} contains {secret}, so it was not taken")
+            else:
+                self._conductor.answer(agent, answer, self._clock())
         if self._face.stdin < 0:
             self._host.poll.unregister(fd)  # nobody types any more
         self._woken = True

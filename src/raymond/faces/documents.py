@@ -13,15 +13,15 @@ from raymond.views.times import instant
 RESULTS_SHOWN = 1000
 
 
-def document(run: Run) -> dict[str, Any]:
-    """The state file's content."""
+def document(run: Run, status: str = "") -> dict[str, Any]:
+    """The state file's content; `status` is as seen from outside, when somebody looked."""
     start = run.start
     outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
     return {
         "workflow_id": start.workflow_id,
         "scope_dir": start.scope_dir,
         "source": f"sources/{start.source}.zip",
-        "status": run_status(run),
+        "status": status or run_status(run),
         "reason": reason(run),
         "started_at": instant(run.started_at),
         "updated_at": instant(run.now),
@@ -65,16 +65,18 @@ def _agent(run: Run, agent: Agent) -> dict[str, Any]:
     }
 
 
-def state_file(run: Run, journal_bytes: int = 0) -> bytes:
-    """The state file's bytes; with the length of the journal it says what the journal says, as long as that is so."""
-    return msgspec.json.encode(document(run) | ({"journal_bytes": journal_bytes} if journal_bytes else {})) + b"\n"
+def state_file(run: Run, journal_bytes: int = 0, *, status: str = "") -> bytes:
+    """The state file's bytes; with the length of the journal a reader can tell whether it is up to date."""
+    return (
+        msgspec.json.encode(document(run, status) | ({"journal_bytes": journal_bytes} if journal_bytes else {})) + b"\n"
+    )
 
 
-def outcome(run: Run) -> dict[str, Any]:
+def outcome(run: Run, status: str = "") -> dict[str, Any]:
     """How a run ended, for programs: `run --json`."""
     return {
         "workflow_id": run.start.workflow_id,
-        "status": run_status(run),
+        "status": status or run_status(run),
         "reason": reason(run),
         "result": main_result(run),
         "results": {one.agent: one.result for one in run.outcomes.values() if one.status == "done"},

@@ -24,7 +24,7 @@ def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> in
 
     Lines().on_note(ending(run, status))
     if as_json:
-        sys.stdout.write(msgspec.json.encode(documents.outcome(run)).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode(documents.outcome(run, status)).decode() + "\n")
     else:
         result = main_result(run)
         if result is not None and run.final_status:

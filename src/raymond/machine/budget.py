@@ -21,7 +21,7 @@ def affordable(run: Run) -> int:
     most = max(run.limits.turns - run.turns, 0) if run.limits.turns else 1 << 30
     if not run.limits.budget:
         return most
-    turns = int(left(run) / LEAST + 1e-9)
+    turns = int(min(left(run) / LEAST + 1e-9, most))
     # The last one gets what there is: nobody is left to give anything back.
     return min(most, max(turns, 0) or (0 if run.reserved > 0 else 1))
 

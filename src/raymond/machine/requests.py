@@ -105,7 +105,8 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
         case "stop":
             if run.final_status:
                 return Refusal("run_ended", f"{run.start.workflow_id} has ended")
-            return [] if run.stop else [RunStopped(kind="stop", at_once=request.now)]
+            stopped = run.stop and run.stop.kind in ("stop", "limit")
+            return [] if stopped else [RunStopped(kind="stop", at_once=request.now)]
         case "limits":
             changed = LimitsChanged(
                 budget=request.budget,

@@ -177,6 +177,10 @@ def read(project: Project, id: str) -> Folded:
     end = _fold(project, path, data, start, run)
     if run.begun is None:
         raise _unbegun(path)
+    if run.begun.workflow_id != id:
+        # Everything a run writes goes by this id: under another name it would write into other runs, or anywhere.
+        message = f"{path} is the journal of another run, `{run.begun.workflow_id}`"
+        raise JournalError(message, path=path, hint="a journal must keep its name: move the file away")
     return Folded(run, end, torn=len(data) - end, folded_from=start)
 
 
