@@ -147,7 +147,7 @@ def test_a_program_that_is_new_enough(room: Room, version: str) -> None:
 )
 def test_a_program_that_says_no_version(room: Room, body: str, what: str) -> None:
     path = claude(room, body, beginning="#!/bin/sh\n")
-    assert refused(room) == (5, f"error: {path} says no version: {what}\nhint: claude update\n")
+    assert refused(room) == (5, f"error: {path} did not print its version but: {what}\nhint: claude update\n")
 
 
 def test_a_program_that_says_no_version_in_time(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_program_that_says_no_version_in_time(room: Room, monkeypatch: pytest.
     path = claude(room, "sleep 1000", beginning="#!/bin/sh\n")
     monkeypatch.setattr(programs, "PATIENCE", 0.2)
     monkeypatch.setenv("TEST_ROOM", str(room.path))
-    assert programs.version(str(path)) == ("", f"{path} says no version within 0.2s")
+    assert programs.version(str(path)) == ("", f"{path} did not print its version within 0.2s")
     room.nothing_runs()
 
 

@@ -780,7 +780,7 @@ def test_an_old_program_is_refused(installed: Callable[[str], str]) -> None:
 
 def test_a_program_without_a_version_is_refused(installed: Callable[[str], str]) -> None:
     path = installed("hello")
-    assert codex(program=path).look().problem == f"{path} says no version: hello"
+    assert codex(program=path).look().problem == f"{path} did not print its version but: hello"
 
 
 PROVIDER = 'model_provider = "own"\n[model_providers.own]\nenv_key = "OWN_KEY"\n'

@@ -134,7 +134,7 @@ def test_an_id_that_exists_is_refused(room: Room) -> None:
     assert told(room.raymond("run", room.flow(DONE), "--id", "r")) == (
         2,
         "",
-        "error: there is a run `r` already\nhint: `raymond status r` shows it; choose another --id\n",
+        "error: run `r` already exists\nhint: `raymond status r` shows it; choose another --id\n",
     )
 
 
@@ -335,7 +335,7 @@ def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room
     assert told(room.raymond("run", room.flow(DONE), "--id", "r", "-d")) == (
         2,
         "",
-        "error: there is a run `r` already\nhint: `raymond status r` shows it; choose another --id\n",
+        "error: run `r` already exists\nhint: `raymond status r` shows it; choose another --id\n",
     )
     assert not (room.path / ".raymond" / "logs").exists()
 
@@ -491,7 +491,7 @@ def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None
 
 
 def test_list_where_nothing_was_started(room: Room) -> None:
-    assert told(room.raymond("list")) == (0, "", "no run was started here yet: raymond run PATH\n")
+    assert told(room.raymond("list")) == (0, "", "no run has been started here yet: raymond run PATH\n")
     assert told(room.raymond("list", "--json")) == (0, "[]\n", "")
 
 
@@ -533,7 +533,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
     assert told(room.raymond("resume", "alpha")) == (
         2,
         "",
-        "error: `alpha` is the beginning of 2 ids\nhint: one of: alpha-2, alpha-1\n",
+        "error: `alpha` matches 2 runs\nhint: one of: alpha-2, alpha-1\n",
     )
 
 
@@ -553,7 +553,7 @@ def test_an_id_that_leads_elsewhere_is_refused(room: Room, command: str) -> None
     assert told(room.raymond(command, "../workflows/r", *more)) == (
         2,
         "",
-        "error: `../workflows/r` is no id of a run\nhint: an id has letters, digits, _ and - only\n",
+        "error: `../workflows/r` is not a run id\nhint: an id has letters, digits, _ and - only\n",
     )
 
 

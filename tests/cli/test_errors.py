@@ -198,10 +198,10 @@ PATHS = {
         code=6,
         flow={"START.sh": "", "START.py": ""},
     ),
-    "a file that is no workflow": Row(
+    "a file that is not a workflow": Row(
         "run notes.txt",
         f"""
-        error: `notes.txt` is no workflow
+        error: `notes.txt` is not a workflow
          --> notes.txt
         hint: {FORMS}
         """,
@@ -211,7 +211,7 @@ PATHS = {
     "a link that leads nowhere": Row(
         "run link",
         """
-        error: `link` is a link that leads nowhere
+        error: `link` is a broken link
          --> link
         hint: make `gone`, or remove the link
         """,
@@ -221,7 +221,7 @@ PATHS = {
     "a link in the workflow that leads nowhere": Row(
         "run flow",
         """
-        error: `NEXT.md` is a link that leads nowhere
+        error: `NEXT.md` is a broken link
          --> NEXT.md
         hint: remove it
         """,
@@ -243,7 +243,7 @@ PATHS = {
     "a pipe in the workflow": Row(
         "run flow",
         """
-        error: `TALK.md` is no regular file
+        error: `TALK.md` is not a regular file
          --> TALK.md
         hint: move it out of the workflow
         """,
@@ -254,7 +254,7 @@ PATHS = {
     "a socket in the workflow": Row(
         "run flow",
         """
-        error: `TALK.md` is no regular file
+        error: `TALK.md` is not a regular file
          --> TALK.md
         hint: move it out of the workflow
         """,
@@ -312,7 +312,7 @@ PATHS = {
     "a name that a terminal would obey": Row(
         "run flow",
         """
-        error: `a\\nb\\x1b[31m.md` cannot be the name of a file of a workflow
+        error: `a\\nb\\x1b[31m.md` is not allowed as a file name in a workflow
          --> PROJECT/flow
         hint: rename it
         """,
@@ -659,7 +659,7 @@ ZIPS = {
     "a zip with an absolute name": Row(
         "run flow.zip",
         """
-        error: `/etc/evil.sh` is an absolute name
+        error: `/etc/evil.sh` is an absolute path
          --> flow.zip
         hint: make it again, with names below one folder
         """,
@@ -669,7 +669,7 @@ ZIPS = {
     "a zip that was cut off": Row(
         "run flow.zip",
         """
-        error: this is no zip, or a damaged one
+        error: not a zip file, or it is damaged
          --> flow.zip
         hint: make it again
         """,
@@ -679,7 +679,7 @@ ZIPS = {
     "a file that only says it is a zip": Row(
         "run flow.zip",
         """
-        error: this is no zip, or a damaged one
+        error: not a zip file, or it is damaged
          --> flow.zip
         hint: make it again
         """,
@@ -709,7 +709,7 @@ ZIPS = {
     "a zip that is not the one its name promises": Row(
         f"run flow-{'0' * 64}.zip",
         f"""
-        error: the SHA-256 in the name of this zip is not that of its content
+        error: the SHA-256 in the name of this zip does not match its content
          --> flow-{"0" * 64}.zip
         hint: get it again, or rename it: its SHA-256 is DIGEST
         """.replace("DIGEST", hashlib.sha256(packed(START)).hexdigest()),
@@ -765,7 +765,7 @@ def unmade(room: Room) -> None:
 
 FOLDER_JOURNAL = """
 error: PROJECT/.raymond/workflows/r.jsonl: is a directory
-hint: nothing that was written before is lost; mend this, then `raymond resume r`
+hint: nothing already written is lost: fix this, then `raymond resume r`
 """
 EMPTY_JOURNAL = """
 error: PROJECT/.raymond/workflows/r.jsonl ends before its run begins
@@ -773,7 +773,7 @@ hint: nothing was run: delete the file, then `r` can be an id again
 """
 LOST_BEGINNING = """
 error: line 2 of PROJECT/.raymond/workflows/review-1f3a.jsonl is damaged and good lines follow it
-hint: this cannot be repaired: put back a copy of the file, or move it away
+hint: this cannot be repaired: restore a copy of the file, or move it away
 """
 
 
@@ -804,14 +804,14 @@ RUNS = {
         "status zzz",
         """
         error: there is no run `zzz` in PROJECT/.raymond
-        hint: no run was started here yet: raymond run PATH
+        hint: no run has been started here yet: raymond run PATH
         """,
         code=2,
     ),
     "an id that leads elsewhere": Row(
         "resume ../workflows/review-1f3a",
         """
-        error: `../workflows/review-1f3a` is no id of a run
+        error: `../workflows/review-1f3a` is not a run id
         hint: an id has letters, digits, _ and - only
         """,
         code=2,
@@ -820,7 +820,7 @@ RUNS = {
     "an id that a terminal would obey": Row(
         "status \x1b[31mred",
         """
-        error: `\\x1b[31mred` is no id of a run
+        error: `\\x1b[31mred` is not a run id
         hint: an id has letters, digits, _ and - only
         """,
         code=2,
@@ -838,7 +838,7 @@ RUNS = {
     "an id that exists already": Row(
         "run flow --id review-1f3a",
         """
-        error: there is a run `review-1f3a` already
+        error: run `review-1f3a` already exists
         hint: `raymond status review-1f3a` shows it; choose another --id
         """,
         code=2,
@@ -856,8 +856,8 @@ RUNS = {
     "a journal that is none": Row(
         "resume r",
         """
-        error: PROJECT/.raymond/workflows/r.jsonl is no journal of Raymond, or its first line is damaged
-        hint: this cannot be repaired: put back a copy of the file, or move it away
+        error: PROJECT/.raymond/workflows/r.jsonl is not a journal of Raymond, or its first line is damaged
+        hint: this cannot be repaired: restore a copy of the file, or move it away
         """,
         code=1,
         there=kept("workflows/r.jsonl", b"no journal\n"),
@@ -865,7 +865,7 @@ RUNS = {
     "a journal with a first line from elsewhere": Row(
         "resume r",
         """
-        error: line 1 of PROJECT/.raymond/workflows/r.jsonl says something this version does not know (Expected `int`, got `str` - at `$.format`)
+        error: line 1 of PROJECT/.raymond/workflows/r.jsonl has something that this version does not know (Expected `int`, got `str` - at `$.format`)
         hint: it was written by a newer Raymond: use that one; nothing was changed
         """,
         code=1,
@@ -875,7 +875,7 @@ RUNS = {
         "resume review-1f3a",
         """
         error: line 3 of PROJECT/.raymond/workflows/review-1f3a.jsonl is damaged and good lines follow it
-        hint: `raymond doctor --repair review-1f3a` keeps a copy, cuts there and names the steps lost
+        hint: `raymond doctor --repair review-1f3a` keeps a copy, cuts the journal there and lists the lost steps
         """,
         code=1,
         there=harmed(3),
@@ -888,7 +888,7 @@ RUNS = {
         "resume review-1f3a",
         """
         error: PROJECT/.raymond/workflows/review-1f3a.jsonl: permission denied
-        hint: nothing that was written before is lost; mend this, then `raymond resume review-1f3a`
+        hint: nothing already written is lost: fix this, then `raymond resume review-1f3a`
         """,
         code=1,
         there=closed,
@@ -898,7 +898,7 @@ RUNS = {
         "run flow --id r",
         """
         error: PROJECT/.raymond/sources: permission denied
-        hint: nothing that was written before is lost; mend this, then try again
+        hint: nothing already written is lost: fix this, then try again
         """,
         code=1,
         flow=DONE,
@@ -908,7 +908,7 @@ RUNS = {
     "a project that cannot be made": Row(
         "run flow --id r",
         """
-        error: cannot make PROJECT/.raymond: permission denied
+        error: cannot create PROJECT/.raymond: permission denied
         hint: Raymond keeps its runs there: make the folder writable, or start somewhere else
         """,
         code=1,

@@ -220,5 +220,5 @@ def test_only_what_nobody_drives_is_resumable() -> None:
         held.release()
     assert [one for one in found if isinstance(one, str)] == ["begun"]
     assert [str(one) for one in found if not isinstance(one, str)] == [
-        f"{project.journal('bad')} is no journal of Raymond, or its first line is damaged"
+        f"{project.journal('bad')} is not a journal of Raymond, or its first line is damaged"
     ]

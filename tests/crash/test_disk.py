@@ -138,9 +138,9 @@ def test_a_disk_that_is_full_at_any_line_of_the_journal_stops_the_run_and_loses_
         assert "file too large" in error.lower(), error
         if str(corner.journal) in error:
             met.add(bisect(ends, size))
-            hint = "no run was started; mend this, then start it again"
+            hint = "no run was started: fix this, then start it again"
             if corner.journal.exists():
-                hint = "nothing that was written before is lost; mend this, then `raymond resume r`"
+                hint = "nothing already written is lost: fix this, then `raymond resume r`"
             assert error == f"error: {corner.journal}: file too large\nhint: {hint}\n"
         goes_on(corner)
     assert met == set(range(1, len(ends))), "every line met the limit; the first is written with the header"
@@ -200,7 +200,7 @@ def test_a_journal_that_is_a_folder_is_named(corner: Corner) -> None:
     corner.journal.mkdir()
     assert said(corner.raymond("resume", "r")).startswith(f"error: {corner.journal}: is a directory\n")
     assert said(corner.raymond("status", "r")).startswith(f"error: {corner.journal}: is a directory\n")
-    assert said(corner.run(), code=2).startswith("error: there is a run `r` already\n")
+    assert said(corner.run(), code=2).startswith("error: run `r` already exists\n")
     corner.journal.rmdir()
     corner.journal.write_bytes(data)
     goes_on(corner)
@@ -213,7 +213,7 @@ def test_a_journal_that_is_gone_is_named(corner: Corner) -> None:
     done = corner.raymond("resume", "r")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"error: there is no run `r` in {project.root}\nhint: no run was started here yet: raymond run PATH\n"
+        f"error: there is no run `r` in {project.root}\nhint: no run has been started here yet: raymond run PATH\n"
     )
     goes_on(corner)
 

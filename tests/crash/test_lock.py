@@ -14,7 +14,7 @@ from crash import runs, torture
 from crash.torture import ID, Place, until
 from raymond.control import drive
 from raymond.control.deliver import Refused, deliver
-from raymond.errors import RunBusy
+from raymond.errors import JournalError, RunBusy
 from raymond.machine.events import AskEnded, RequestTaken, RunStopped
 from raymond.machine.requests import Request
 from raymond.store import inbox, journal, lock
@@ -112,7 +112,7 @@ def test_the_lock_of_another_host_is_refused_until_forced(tmp_path: Path) -> Non
     with pytest.raises(RunBusy) as caught:
         runs.drive(project, id)
 
-    assert str(caught.value) == "process 4242 on elsewhere took this run and did not give it back"
+    assert str(caught.value) == "process 4242 on elsewhere locked this run and did not release it"
     assert caught.value.hint == "make sure that it is gone from elsewhere, then use --force"
     assert (caught.value.pid, caught.value.host, caught.value.exit_code) == (4242, "elsewhere", 1)
     assert Path(project.journal(id)).read_bytes() == before
@@ -140,6 +140,13 @@ def test_a_released_lock_is_free_although_a_child_has_a_copy_of_it(tmp_path: Pat
     held.release()
     lock.take(path).release()
     os.close(copy)
+
+
+def test_a_lock_that_cannot_be_created_names_the_run_to_resume(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError) as caught:
+        lock.take(str(tmp_path / "file" / "any.lock"), run="my-run")
+    assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume my-run`"
 
 
 def test_a_lock_of_this_host_that_nobody_holds_is_no_obstacle(tmp_path: Path) -> None:

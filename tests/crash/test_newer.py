@@ -16,7 +16,7 @@ from raymond.store import journal
 from raymond.store.project import Project
 
 KEPT = sorted(JOURNALS.glob("*.jsonl"))
-DOCTOR = "hint: `raymond doctor --repair rich` keeps a copy, cuts there and names the steps lost\n"
+DOCTOR = "hint: `raymond doctor --repair rich` keeps a copy, cuts the journal there and lists the lost steps\n"
 
 
 def place(folder: Path, data: bytes, id: str = "rich") -> tuple[Project, Path]:
@@ -48,7 +48,7 @@ def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monke
     assert cli.main(["list"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["rich", "unreadable"]
     assert cli.main(["run", str(runs.RICH), "--id", "rich"]) == 2
-    assert capsys.readouterr().err.startswith("error: there is a run `rich` already\n")
+    assert capsys.readouterr().err.startswith("error: run `rich` already exists\n")
     assert path.read_bytes() == data
     left = {name.name for name in path.parent.iterdir()}
     assert left <= {"rich.jsonl", "rich.lock"}
@@ -129,7 +129,7 @@ def test_an_event_of_a_newer_release_is_refused(
         record.line(b'{"seq":11,"time":"2026-11-15T08:00:00.000Z","events":[{"type":"AgentDreamt","agent":"main"}]}'),
     )
     assert refused(tmp_path, b"".join(data[:12]), capsys, monkeypatch) == (
-        "error: line 12 of JOURNAL says something this version does not know "
+        "error: line 12 of JOURNAL has something that this version does not know "
         "(Invalid value 'AgentDreamt' - at `$.events[0].type`)\n"
         "hint: it was written by a newer Raymond: use that one; nothing was changed\n"
     )
@@ -141,7 +141,7 @@ def test_a_value_of_another_kind_is_refused(
     data = lines()[:3]
     data[2] = record.line(record.bare(data[2]).replace(b'"step":1', b'"step":{"number":1}'))
     assert refused(tmp_path, b"".join(data), capsys, monkeypatch) == (
-        "error: line 3 of JOURNAL says something this version does not know "
+        "error: line 3 of JOURNAL has something that this version does not know "
         "(Expected `int`, got `object` - at `$.events[0].step`)\n"
         "hint: it was written by a newer Raymond: use that one; nothing was changed\n"
     )
@@ -217,7 +217,7 @@ def test_a_line_that_is_missing_or_there_twice_is_damage(
     data = lines()
     data[20:21] = [] if harm == "missing" else [data[20], data[20]]
     said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
-    assert said == f"error: line {line} of JOURNAL is decision {found} where {due} should stand\n{DOCTOR}"
+    assert said == f"error: line {line} of JOURNAL is decision {found} where {due} is expected\n{DOCTOR}"
 
 
 def test_a_damaged_first_line_is_refused(
@@ -227,8 +227,8 @@ def test_a_damaged_first_line_is_refused(
     data[0] = data[0].replace(b"format", b"farmat")
     said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
     assert said == (
-        "error: JOURNAL is no journal of Raymond, or its first line is damaged\n"
-        "hint: this cannot be repaired: put back a copy of the file, or move it away\n"
+        "error: JOURNAL is not a journal of Raymond, or its first line is damaged\n"
+        "hint: this cannot be repaired: restore a copy of the file, or move it away\n"
     )
 
 

@@ -93,7 +93,7 @@ def test_of_many_that_create_the_same_id_at_once_one_does(tmp_path: Path) -> Non
     with ThreadPoolExecutor(8) as pool:
         said = list(pool.map(create, range(32)))
     [winner] = [one for one in said if one.isdigit()]
-    assert said.count("there is a run `r` already") == 31
+    assert said.count("run `r` already exists") == 31
     [decision] = journal.decisions(project, "r")
     assert decision.events == [RunResumed(version=winner)]
     assert names(project) == ["r.jsonl"]
@@ -112,7 +112,7 @@ def test_a_file_system_without_links_holds_journals_too(
     assert journal.decisions(project, "r") == [FIRST]
     with pytest.raises(JournalError) as caught:
         journal.create(project, "r", FIRST)
-    assert str(caught.value) == "there is a run `r` already"
+    assert str(caught.value) == "run `r` already exists"
     assert names(project) == ["r.jsonl"]
 
 
@@ -127,7 +127,7 @@ def test_a_journal_that_does_not_fit_on_the_disk_leaves_nothing(
     with pytest.raises(JournalError) as caught:
         journal.create(project, "r", FIRST)
     assert str(caught.value) == f"{project.journal('r')}: no space left on device"
-    assert caught.value.hint == "no run was started; mend this, then start it again"
+    assert caught.value.hint == "no run was started: fix this, then start it again"
     assert names(project) == []
 
 
@@ -142,5 +142,22 @@ def test_a_disk_that_fails_when_the_name_is_in_place_has_begun_the_run(
     with pytest.raises(JournalError) as caught:
         journal.create(project, "r", FIRST)
     assert str(caught.value) == f"{project.journal('r')}: input/output error"
-    assert caught.value.hint == "nothing that was written before is lost; mend this, then `raymond resume r`"
+    assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
     assert journal.decisions(project, "r") == [FIRST]
+
+
+def test_a_long_text_that_cannot_be_kept_names_the_run_to_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(old: str, new: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    project = project_in(tmp_path)
+    journal.create(project, "r", FIRST)
+    book = journal.Journal(project, "r", os.path.getsize(project.journal("r")))
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(JournalError) as caught:
+        book.append(Decision(seq=2, time=1.0, events=[RunResumed(version="x" * 20_000)]))
+    assert caught.value.path.startswith(project.path("blobs"))
+    assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
+    book.close()

@@ -125,7 +125,7 @@ def test_a_missing_path_suggests_its_siblings(tmp_path: Path) -> None:
 def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     found = refused(str(tmp_path / "link"))
-    assert found.message == f"`{tmp_path}/link` is a link that leads nowhere"
+    assert found.message == f"`{tmp_path}/link` is a broken link"
     assert found.hint == f"make `{tmp_path}/gone`, or remove the link"
 
 
@@ -137,7 +137,7 @@ def test_a_path_that_is_no_workflow_is_refused(tmp_path: Path, name: str) -> Non
     else:
         Path(path).write_text("x")
     found = refused(path)
-    assert (found.id, found.message) == ("not-a-workflow", f"`{path}` is no workflow")
+    assert (found.id, found.message) == ("not-a-workflow", f"`{path}` is not a workflow")
     assert found.hint == FORMS
 
 
@@ -152,7 +152,7 @@ def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(tmp_path: Path) -> Non
     path = folder(tmp_path, {"START.md": "x"})
     os.mkfifo(tmp_path / "pipe")
     found = refused(path)
-    assert (found.id, found.message, found.file) == ("unreadable", "`pipe` is no regular file", "pipe")
+    assert (found.id, found.message, found.file) == ("unreadable", "`pipe` is not a regular file", "pipe")
 
 
 def test_too_many_files_are_refused(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
 def test_a_name_that_cannot_be_unpacked_is_refused(tmp_path: Path, name: str, shown: str) -> None:
     path = folder(tmp_path, {"START.md": "", name: ""})
     found = refused(path)
-    assert (found.id, found.message) == ("unsafe-name", f"`{shown}` cannot be the name of a file of a workflow")
+    assert (found.id, found.message) == ("unsafe-name", f"`{shown}` is not allowed as a file name in a workflow")
 
 
 # Links
@@ -217,13 +217,13 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path, target: str) -> No
 def test_a_link_to_a_folder_around_it_is_refused(tmp_path: Path) -> None:
     path = folder(tmp_path, {"START.md": "a", "data/x": "x"})
     (tmp_path / "data" / "up").symlink_to("..")
-    assert refused(path).message == "`data/up` is a link to a folder that holds it"
+    assert refused(path).message == "`data/up` is a link to a folder that contains it"
 
 
 def test_a_link_in_a_folder_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     path = folder(tmp_path, {"START.md": "a"})
     (tmp_path / "B.md").symlink_to("gone")
-    assert refused(path).message == "`B.md` is a link that leads nowhere"
+    assert refused(path).message == "`B.md` is a broken link"
 
 
 def test_a_folder_reached_by_a_link_is_a_workflow(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_a_single_file_takes_what_include_names(tmp_path: Path) -> None:
     [
         ("gone", "is not there"),
         ("../other", "leads out of its folder"),
-        ("/etc/passwd", "is an absolute name"),
+        ("/etc/passwd", "is an absolute path"),
     ],
 )
 def test_include_must_name_something_inside(tmp_path: Path, pattern: str, why: str) -> None:
@@ -381,7 +381,7 @@ def test_a_zip_and_its_folder_are_the_same_workflow(tmp_path: Path) -> None:
 FLAT = "put the files of one workflow in it, flat or in one folder"
 ALL = "put all files at the top, or all in one folder"
 BELOW = "make it again, with names below one folder"
-DEEP = "below the top there are only lib/ and tests/, without folders"
+DEEP = "the only folders are lib/ and tests/, with no folders inside"
 
 
 @pytest.mark.parametrize(
@@ -394,13 +394,13 @@ DEEP = "below the top there are only lib/ and tests/, without folders"
         (["START.md", "lib/a/b.md"], "bad-zip", "`lib/a/b.md` is nested too deeply", DEEP),
         ([], "empty-workflow", "there is nothing in this zip", "add START.md"),
         ([".hidden", "a/"], "empty-workflow", "there is nothing in this zip", "add START.md"),
-        (["/START.md"], "bad-zip", "`/START.md` is an absolute name", BELOW),
-        (["C:/START.md"], "bad-zip", "`C:/START.md` is an absolute name", BELOW),
+        (["/START.md"], "bad-zip", "`/START.md` is an absolute path", BELOW),
+        (["C:/START.md"], "bad-zip", "`C:/START.md` is an absolute path", BELOW),
         (["START.md", "../evil.md"], "bad-zip", "`../evil.md` leads out of its folder", BELOW),
         (["START.md", "lib/../../evil"], "bad-zip", "`lib/../../evil` leads out of its folder", BELOW),
         (["START.md", "lib//x"], "bad-zip", "`lib//x` leads out of its folder", BELOW),
         (["START.md", "../"], "bad-zip", "`../` leads out of its folder", BELOW),
-        (["a\\b.md"], "bad-zip", "`a\\b.md` has a character that names must not have", BELOW),
+        (["a\\b.md"], "bad-zip", "`a\\b.md` contains a character that is not allowed in names", BELOW),
         (["START.md", "start.MD"], "bad-zip", "`START.md` and `start.MD` differ only in case", "rename one"),
         (["START.md", "lib", "lib/x"], "bad-zip", "`lib` is both a file and a folder", "rename one"),
     ],
@@ -451,7 +451,7 @@ def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
 def test_a_zip_file_that_is_too_large_is_not_even_read(tmp_path: Path) -> None:
     with open(tmp_path / "x.zip", "wb") as file:
         file.truncate(zips.MOST_BYTES + 1024**2)
-    assert refused(str(tmp_path / "x.zip")).message == "this zip has 65 MiB"
+    assert refused(str(tmp_path / "x.zip")).message == "this zip is 65 MiB large"
 
 
 def test_a_header_that_lies_about_the_size_is_refused(tmp_path: Path) -> None:
@@ -485,9 +485,9 @@ def clear(data: bytearray) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (clear, "this is no zip, or a damaged one"),
-        (cut, "this is no zip, or a damaged one"),
-        (unknown_method, "`START.md` is compressed in a way that is not read here"),
+        (clear, "not a zip file, or it is damaged"),
+        (cut, "not a zip file, or it is damaged"),
+        (unknown_method, "`START.md` uses a compression method that is not supported"),
         (encrypt, "`START.md` is encrypted"),
     ],
 )
@@ -511,7 +511,7 @@ def test_content_that_was_damaged_is_refused(tmp_path: Path, method: int) -> Non
     path.write_bytes(data)
     found = refused(str(path))
     assert (found.id, found.hint) == ("bad-zip", "make it again")
-    assert found.message in ("`START.md` is damaged in this zip", "this is no zip, or a damaged one")
+    assert found.message in ("`START.md` is damaged in this zip", "not a zip file, or it is damaged")
 
 
 def test_no_damage_to_a_zip_escapes(tmp_path: Path) -> None:
@@ -533,7 +533,7 @@ def test_a_hash_in_the_name_must_be_that_of_the_zip(tmp_path: Path) -> None:
     bad = str(good.rename(tmp_path / f"review-{'0' * 64}.zip"))
     assert refused(bad) == Diagnostic(
         id="hash-mismatch",
-        message="the SHA-256 in the name of this zip is not that of its content",
+        message="the SHA-256 in the name of this zip does not match its content",
         file=bad,
         hint=f"get it again, or rename it: its SHA-256 is {digest}",
     )

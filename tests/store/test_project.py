@@ -219,7 +219,7 @@ def test_a_beginning_that_only_one_id_has_is_enough(project: Project, given: str
 def test_a_beginning_that_several_ids_have_is_refused_with_all_of_them(project: Project) -> None:
     with pytest.raises(UsageError) as caught:
         project.resolve("review")
-    assert said(caught) == ("`review` is the beginning of 2 ids", "one of: review-2b00, review-1f3a")
+    assert said(caught) == ("`review` matches 2 runs", "one of: review-2b00, review-1f3a")
 
 
 def test_an_id_that_is_not_there_is_answered_with_one_that_is_like_it(project: Project, home: Path) -> None:
@@ -240,11 +240,11 @@ def test_an_id_like_no_other_is_answered_with_the_way_to_see_them(project: Proje
 def test_where_there_is_no_run_the_way_to_start_one_is_told(home: Path) -> None:
     with pytest.raises(RunNotFound) as caught:
         make(str(home)).resolve("zzz")
-    assert said(caught)[1] == "no run was started here yet: raymond run PATH"
+    assert said(caught)[1] == "no run has been started here yet: raymond run PATH"
 
 
 @pytest.mark.parametrize("given", ["../ship", "a/b", "ship.jsonl", "", "x" * 101, "é", "a b", "ship\n"])
 def test_what_cannot_be_an_id_is_never_made_a_path(project: Project, given: str) -> None:
     with pytest.raises(UsageError) as caught:
         project.resolve(given)
-    assert said(caught) == (f"`{given}` is no id of a run", "an id has letters, digits, _ and - only")
+    assert said(caught) == (f"`{given}` is not a run id", "an id has letters, digits, _ and - only")

@@ -33,7 +33,7 @@ def test_a_damaged_journal_is_refused_and_left_alone(room: Room) -> None:
     assert refused.returncode == 1
     assert refused.stderr == (
         f"error: line 5 of {path} is damaged and good lines follow it\n"
-        "hint: `raymond doctor --repair r` keeps a copy, cuts there and names the steps lost\n"
+        "hint: `raymond doctor --repair r` keeps a copy, cuts the journal there and lists the lost steps\n"
     )
     assert path.read_bytes() == before
 
@@ -56,7 +56,7 @@ def test_a_journal_that_is_not_damaged_is_not_repaired(room: Room) -> None:
     assert room.raymond("doctor", "--repair", "r").returncode == 0
     again = room.raymond("doctor", "--repair", "r")
     assert again.returncode == 2
-    assert again.stderr == "error: the journal of r is not damaged\nhint: raymond resume r goes on\n"
+    assert again.stderr == "error: the journal of r is not damaged\nhint: `raymond resume r` continues the run\n"
     assert room.project.ids() == ["r"]
 
 

@@ -206,7 +206,14 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_pa
     with pytest.raises(JournalError) as caught:
         Transcripts(str(tmp_path / "file" / "r")).step("main", step=1).end()
     assert str(caught.value) == f"{tmp_path}/file/r: not a directory"
-    assert caught.value.hint == "nothing that was written before is lost; mend this, then try again"
+    assert caught.value.hint == "nothing already written is lost: fix this, then try again"
+
+
+def test_the_hint_names_the_run_that_can_be_resumed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError) as caught:
+        Transcripts(str(tmp_path / "file" / "folder"), "my-run").step("main", step=1).end()
+    assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume my-run`"
 
 
 def test_a_text_with_every_kind_of_character_is_kept(kept: Transcripts, folder: str) -> None:

@@ -22,7 +22,7 @@ def command(every: bool, as_json: bool) -> int:
         sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")
         sys.stdout.flush()
     elif not rows:
-        print("no run was started here yet: raymond run PATH", file=sys.stderr)
+        print("no run has been started here yet: raymond run PATH", file=sys.stderr)
     else:
         print("\n".join(_table(rows, every)))
     return 0

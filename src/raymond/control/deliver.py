@@ -70,7 +70,7 @@ def deliver(
         if problem:
             return Refused(problem.reason, problem.hint)
     try:
-        held = lock.take(path, force=force)
+        held = lock.take(path, run=id, force=force)
     except RunBusy as busy:
         return _leave(project, id, request, busy, within) or deliver(project, id, request, force=force, face=face)
     try:

@@ -46,7 +46,7 @@ def hold(
 ) -> "HeldRun":
     """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has."""
     told = face or Quiet()
-    held = lock.take(project.beside(id, "lock"), force=force)
+    held = lock.take(project.beside(id, "lock"), run=id, force=force)
     try:
         reading = journal.read(project, id)
         if reading.torn:

@@ -20,7 +20,7 @@ from raymond.store.sources import keep
 
 def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: bool = False) -> WorkflowChanged:
     """Journal that the run continues with today's files; refused when a state that is needed is gone."""
-    held = lock.take(project.beside(id, "lock"), force=force)
+    held = lock.take(project.beside(id, "lock"), run=id, force=force)
     try:
         folded = journal.read(project, id)
         start = folded.run.start

@@ -75,7 +75,7 @@ class Driver:
         self._marks = Marks(run.start.key, project.path("spool", f"{id}.pids"))
         self._host = Host(
             marks=self._marks,
-            transcripts=Transcripts(project.path("transcripts", id)),
+            transcripts=Transcripts(project.path("transcripts", id), id),
             spool=project.path("spool", id),
             clock=self._clock,
             report=self._report,
@@ -191,7 +191,7 @@ class Driver:
             step.start()
         except OSError as error:
             what = f"step {step.number} of {agent.id} cannot be started, {error.filename or self._journal.path}"
-            raise trouble(what, error) from None
+            raise trouble(what, error, run=self.run.start.workflow_id) from None
         self._watch(step)
 
     def _watch(self, step: Step) -> None:

@@ -1,1 +1,1 @@
-"""What is kept on disk, one kind per file."""
+"""What is kept on disk; one module for each kind of file."""

@@ -1,4 +1,4 @@
-"""Remove what a run left, and what no run needs any more."""
+"""Remove the files of a run, and files that no run needs any more."""
 
 import os
 import re
@@ -11,8 +11,8 @@ _FOLDERS = ("transcripts", "sessions", "spool", "tasks")
 
 
 def remove_run(project: Project, id: str) -> None:
-    """Remove everything of run `id`. The journal goes last: as long as it is there, the run is."""
-    held = lock.take(project.beside(id, "lock"))
+    """Remove all files of run `id`. The journal goes last: as long as it exists, so does the run."""
+    held = lock.take(project.beside(id, "lock"), run=id)
     try:
         for folder in _FOLDERS:
             _remove(project.path(folder, id))
@@ -30,7 +30,7 @@ def remove_run(project: Project, id: str) -> None:
 
 
 def remove_unused(project: Project) -> int:
-    """Remove snapshots and long texts that no journal mentions any more; how many snapshots."""
+    """Remove snapshots and long texts that no journal mentions any more; returns how many snapshots."""
     said = "".join(_text(project.journal(id)) for id in project.ids())
     removed = 0
     for folder, ending in (("sources", ".zip"), ("blobs", "")):

@@ -1,4 +1,4 @@
-"""Requests to a run that another process drives: one file each, written aside and renamed."""
+"""Requests to a run that another process drives: one file each, written under another name and then renamed."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from raymond.system.files import write_all
 
 
 def leave(folder: str, request: Request) -> str:
-    """Put `request` where the holder of the lock looks once a second; the file."""
+    """Put `request` where the holder of the lock looks once a second; returns the path of its file."""
     os.makedirs(folder, 0o700, exist_ok=True)
     aside = os.path.join(folder, f".{request.id}")
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -25,7 +25,7 @@ def leave(folder: str, request: Request) -> str:
 
 
 def look(folder: str) -> Iterator[tuple[str, Request | None]]:
-    """Every request with its file, the oldest first; None for one that cannot be read."""
+    """Every request with the path of its file, the oldest first; None for one that cannot be read."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def _age(path: str) -> float:
 
 
 def remove(path: str) -> None:
-    """The request was journaled."""
+    """Remove the file of a request that was journaled."""
     try:
         os.unlink(path)
     except FileNotFoundError:

@@ -1,13 +1,14 @@
-"""The journal: the truth about a run, one line per decision; its snapshot and its blobs.
+"""The journal: the complete record of a run, one line per decision, with its snapshot and its blobs.
 
-A line ends in a checksum of what stands before it. A torn end is dropped; a bad line with a good one after it is
-damage and stops the reader. Texts over 16 KiB are kept beside the journal by their hash.
+A line ends in a checksum of what comes before it. A torn last line is dropped; a bad line with a good one after it is
+damage, and the reader stops there. Texts over 16 KiB are kept outside the journal in files named for their hash.
 """
 
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,11 +23,12 @@ from raymond.store.project import Project
 from raymond.system import files
 from raymond.views.times import second
 
+_T = TypeVar("_T")
 FORMAT = 1
 SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
-_BEYOND_REPAIR = "this cannot be repaired: put back a copy of the file, or move it away"
+_BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move it away"
 
 
 class _Line(Struct):
@@ -49,7 +51,7 @@ class Folded(Struct):
 
     run: Run
     size: int
-    """Bytes of good lines; what stands after them is torn."""
+    """Bytes of good lines; what comes after them is torn."""
     torn: int = 0
     folded_from: int = 0
 
@@ -61,28 +63,32 @@ class Journal:
         self.path = project.journal(id)
         self.size = size
         self._project = project
+        self._id = id
         self._snap = project.beside(id, "snap")
         self._snapped_at = size
         self._lines: list[bytes] = []
         self._unsynced = False
-        self._fd = files.guard(self.path, lambda: os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+        self._fd = self._guard(lambda: os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
         if os.fstat(self._fd).st_size > size:
             os.ftruncate(self._fd, size)
 
     def append(self, decision: Decision) -> None:
-        """Add a line; it is on its way to the disk with the next `write`."""
-        self._lines.append(_line(self._project, decision))
+        """Add a line; the next `write` hands it to the system."""
+        self._lines.append(_line(self._project, decision, self._id))
 
     def write(self) -> bool:
         """Hand every added line to the system; nothing may follow from a decision before this."""
         if not self._lines:
             return False
         data = b"".join(self._lines)
-        files.guard(self.path, lambda: self._put(data))
+        self._guard(lambda: self._put(data))
         self._lines.clear()
         self.size += len(data)
         self._unsynced = True
         return True
+
+    def _guard(self, work: Callable[[], _T]) -> _T:
+        return files.guard(self.path, work, run=self._id)
 
     def _put(self, data: bytes) -> None:
         try:
@@ -93,17 +99,17 @@ class Journal:
 
     @property
     def unsynced(self) -> bool:
-        """Something was written that a loss of power could take."""
+        """Whether something was written that a power failure could still lose."""
         return self._unsynced
 
     def sync(self) -> None:
         """Wait until the disk has everything written."""
         if self._unsynced:
-            files.guard(self.path, lambda: files.sync(self._fd))
+            self._guard(lambda: files.sync(self._fd))
             self._unsynced = False
 
     def snapshot(self, run: Run, *, force: bool = False) -> None:
-        """Keep the folded run when the journal has grown enough since the last time."""
+        """Save the folded run if the journal has grown enough since the last snapshot."""
         if self.size - self._snapped_at < SNAPSHOT_EVERY and not force:
             return
         self._snapped_at = self.size
@@ -122,7 +128,7 @@ class Journal:
 
 
 def create(project: Project, id: str, decision: Decision) -> None:
-    """A new journal with its first decision, on disk when this returns; an id that exists is refused."""
+    """Create a journal with its first decision, on disk when this returns; an id that exists is refused."""
     path = project.journal(id)
     data = _sum(_encode(_Header(FORMAT, id))) + _line(project, decision)
     project.folder("workflows")
@@ -131,16 +137,16 @@ def create(project: Project, id: str, decision: Decision) -> None:
         files.sync_folder(os.path.dirname(path))
     except FileExistsError:
         raise RunExists(
-            f"there is a run `{id}` already", path=path, hint=f"`raymond status {id}` shows it; choose another --id"
+            f"run `{id}` already exists", path=path, hint=f"`raymond status {id}` shows it; choose another --id"
         ) from None
     except OSError as error:
-        # With its name in place the run has begun, whatever the disk says then.
-        hint = "" if os.path.exists(path) else "no run was started; mend this, then start it again"
-        raise files.trouble(path, error, hint=hint) from None
+        # Once its file has its name the run has begun, even if the disk reports an error later.
+        hint = "" if os.path.exists(path) else "no run was started: fix this, then start it again"
+        raise files.trouble(path, error, hint=hint, run=id) from None
 
 
 def _appear(path: str, data: bytes) -> None:
-    """Make a new file that is whole from its first moment on; a name that exists is refused."""
+    """Create a file that is complete as soon as it is visible; a name that exists is refused."""
     aside = f"{path}.{os.urandom(4).hex()}.new"
     _write_new(aside, data)
     try:
@@ -148,7 +154,7 @@ def _appear(path: str, data: bytes) -> None:
     except FileExistsError:
         raise
     except OSError:
-        # A file system without links: a kill may leave a part of the file, which then blocks its id.
+        # A file system without links: a kill may leave an incomplete file, which then blocks its id.
         _write_new(path, data)
     finally:
         os.unlink(aside)
@@ -167,9 +173,9 @@ def _write_new(path: str, data: bytes) -> None:
 
 
 def read(project: Project, id: str) -> Folded:
-    """Fold the journal of `id`, from its snapshot when that fits."""
+    """Fold the journal of `id`, starting from its snapshot if that is valid."""
     path = project.journal(id)
-    data = files.read(path)
+    data = files.read(path, run=id)
     _check_header(path, data)
     kept = snapshot.read(project.beside(id, "snap"), data)
     start = kept.offset if kept else data.index(b"\n") + 1
@@ -185,9 +191,9 @@ def read(project: Project, id: str) -> Folded:
 
 
 def decisions(project: Project, id: str) -> list[Decision]:
-    """Every decision of a journal, for those who look at history."""
+    """Every decision of a journal."""
     path = project.journal(id)
-    data = files.read(path)
+    data = files.read(path, run=id)
     _check_header(path, data)
     found: list[Decision] = []
     _scan(project, path, data, data.index(b"\n") + 1, found.append, 0)
@@ -208,7 +214,7 @@ def tail(project: Project, id: str, offset: int, seq: int) -> tuple[list[Decisio
 
 
 def salvage(project: Project, path: str, lines: list[bytes]) -> Iterator[Decision]:
-    """The decisions among `lines` that are whole, wherever they stand."""
+    """The decisions in those of `lines` that are intact."""
     for line in lines:
         if _whole(line):
             yield _parse(project, path, b"", 0, line)
@@ -219,7 +225,7 @@ def _fold(project: Project, path: str, data: bytes, start: int, run: Run) -> int
 
 
 def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[Decision], object], seq: int) -> int:
-    """Hand every good line from `start`, which follows decision `seq`, to `take`; where the good lines end."""
+    """Hand every good line from `start`, which follows decision `seq`, to `take`; returns where the good lines end."""
     while start < len(data):
         end = data.find(b"\n", start)
         line = data[start:end] if end >= 0 else data[start:]
@@ -229,7 +235,7 @@ def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[
         decision = _parse(project, path, data, start, line)
         seq += 1
         if decision.seq != seq:
-            raise _damaged(path, data, start, f"is decision {decision.seq} where {seq} should stand")
+            raise _damaged(path, data, start, f"is decision {decision.seq} where {seq} is expected")
         take(decision)
         start = end + 1
     return start
@@ -253,7 +259,7 @@ def _check_header(path: str, data: bytes) -> None:
         raise _unbegun(path)
     line = data[:end]
     if not _whole(line):
-        message = f"{path} is no journal of Raymond, or its first line is damaged"
+        message = f"{path} is not a journal of Raymond, or its first line is damaged"
         raise JournalError(message, path=path, line=1, hint=_BEYOND_REPAIR)
     try:
         header = msgspec.json.decode(line, type=_Header)
@@ -277,15 +283,15 @@ def _check_torn(path: str, data: bytes, start: int) -> None:
 
 def _damaged(path: str, data: bytes, start: int, how: str) -> JournalError:
     number = data.count(b"\n", 0, start) + 1
-    repair = f"`raymond doctor --repair {_id(path)}` keeps a copy, cuts there and names the steps lost"
-    # Nothing is left of a run without its first decision, which stands in line 2.
+    repair = f"`raymond doctor --repair {_id(path)}` keeps a copy, cuts the journal there and lists the lost steps"
+    # Nothing is left of a run without its first decision, which is in line 2.
     hint = repair if number > 2 else _BEYOND_REPAIR
     return JournalError(f"line {number} of {path} {how}", path=path, line=number, hint=hint)
 
 
 def _unknown(path: str, number: int, error: Exception) -> JournalError:
     return JournalError(
-        f"line {number} of {path} says something this version does not know ({error})",
+        f"line {number} of {path} has something that this version does not know ({error})",
         path=path,
         line=number,
         hint="it was written by a newer Raymond: use that one; nothing was changed",
@@ -309,15 +315,15 @@ def _sum(body: bytes) -> bytes:
     return b'%b,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body[:-1]))
 
 
-def _line(project: Project, decision: Decision) -> bytes:
+def _line(project: Project, decision: Decision, run: str = "") -> bytes:
     line = _Line(decision.seq, instant(decision.time), decision.events)
     body = _encode(line)
     if len(body) > LONG or b"\\u0000" in body:
-        body = _encode(put_aside(project, msgspec.to_builtins(line)))
+        body = _encode(put_aside(project, msgspec.to_builtins(line), run))
     return _sum(body)
 
 
 def instant(time: float) -> str:
-    """`time` as people and tools read it: UTC, milliseconds."""
+    """`time` in UTC with milliseconds, as people and tools read it."""
     milliseconds = round(time * 1000)
     return f"{second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"

@@ -27,11 +27,11 @@ _FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .
 
 
 class Loaded(Struct):
-    """A workflow, and what it was made from."""
+    """A workflow and the files it was read from."""
 
     workflow: Workflow
     scope_dir: str
-    """The folder or zip, absolute."""
+    """The absolute path of the folder or zip."""
     files: dict[str, bytes]
     """What is in the snapshot."""
     digest: str
@@ -44,7 +44,7 @@ class Loaded(Struct):
 
 
 def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform: str = sys.platform) -> Loaded:
-    """Read a workflow. Raises WorkflowError for what cannot be read at all; what is wrong inside it is left to lint."""
+    """Read a workflow. Raises WorkflowError if it cannot be read at all; mistakes inside it are left to lint."""
     full = os.path.abspath(path)
     entry = None
     try:
@@ -59,7 +59,7 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
             name = os.path.basename(scope) if bare(entry) in ("START", "1_START") else bare(entry)
             files = _around(scope, entry)
         else:
-            raise refusal("not-a-workflow", f"`{path}` is no workflow", path, _FORMS)
+            raise refusal("not-a-workflow", f"`{path}` is not a workflow", path, _FORMS)
     except OSError as error:
         raise _unreadable(path, full, error) from None
     if not files:
@@ -82,17 +82,17 @@ def from_source(
 
 
 def unpack(data: bytes, folder: str) -> None:
-    """Make `folder` hold exactly the files of a snapshot; what is there already is left as it is."""
+    """Make `folder` hold exactly the files of a snapshot; files that are already right are not touched."""
     lay_out(zips.read_snapshot(data, file=folder), folder)
 
 
 def lay_out(files: Mapping[str, bytes], folder: str) -> None:
-    """Make `folder` hold exactly `files`; a new folder appears whole, in an old one only what differs changes."""
+    """Make `folder` hold exactly `files`; a new folder appears complete, in an old one only differences change."""
     if os.path.lexists(folder):
-        _mend(files, folder)
+        _update(files, folder)
         return
     aside = f"{folder}.{os.getpid()}.new"
-    # Left by a process that was killed and had the same id, as happens in containers.
+    # Left by a killed process with the same pid, as happens in containers.
     if os.path.lexists(aside):
         _remove(aside)
     os.makedirs(aside, mode=0o700)
@@ -106,15 +106,15 @@ def lay_out(files: Mapping[str, bytes], folder: str) -> None:
         if not os.path.isdir(folder):
             raise
         _remove(aside)  # another process was faster
-        _mend(files, folder)
+        _update(files, folder)
 
 
 def _folders(files: Iterable[str]) -> list[str]:
-    """The folders that hold `files`, each after the one around it."""
-    return sorted({name[:at] for name in files for at, letter in enumerate(name) if letter == "/"})
+    """The folders that hold `files`, parents first."""
+    return sorted({name[:at] for name in files for at, character in enumerate(name) if character == "/"})
 
 
-def _mend(files: Mapping[str, bytes], folder: str) -> None:
+def _update(files: Mapping[str, bytes], folder: str) -> None:
     folders = _folders(files)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     for inside in folders:
@@ -125,7 +125,7 @@ def _mend(files: Mapping[str, bytes], folder: str) -> None:
         at = os.path.relpath(root, folder).replace(os.sep, "/")
         prefix = "" if at == "." else at + "/"
         if "__pycache__" in at.split("/"):
-            continue  # Python's own, perhaps of a run that is using it now
+            continue  # Python's cache, which a running step may be using
         for name in [*names, *(one for one in below if one != "__pycache__")]:
             if prefix + name not in files and prefix + name not in folders:
                 _remove(os.path.join(root, name))
@@ -177,7 +177,7 @@ def _not_utf8(file: str, data: bytes, start: int) -> Diagnostic:
 
 
 def _clean(name: str, data: bytes) -> bytes:
-    # bash takes a carriage return and a byte order mark for parts of a command.
+    # bash would read a carriage return or a byte order mark as part of a command.
     if name.endswith(".sh") and is_state(name):
         return data.removeprefix(_BOM).replace(b"\r\n", b"\n")
     return data
@@ -187,7 +187,7 @@ def _not_found(path: str, full: str) -> WorkflowError:
     parent, name = os.path.split(full)
     if os.path.islink(full):
         hint = f"make `{os.readlink(full)}`, or remove the link"
-        return refusal("not-found", f"`{path}` is a link that leads nowhere", path, hint)
+        return refusal("not-found", f"`{path}` is a broken link", path, hint)
     try:
         os.lstat(full)
     except PermissionError as error:
@@ -216,13 +216,13 @@ def _zip_name(full: str) -> str:
 def _zip(full: str, path: str) -> dict[str, bytes]:
     size = os.path.getsize(full)
     if size > MOST_BYTES:
-        raise too_large(f"this zip has {size / 1024**2:.0f} MiB", path)
+        raise too_large(f"this zip is {size / 1024**2:.0f} MiB large", path)
     with open(full, "rb") as file:
         data = file.read()
     digest = hashlib.sha256(data).hexdigest()
     wanted = _HASH.search(os.path.basename(full))
     if wanted and wanted[0].lower() != digest:
-        message = "the SHA-256 in the name of this zip is not that of its content"
+        message = "the SHA-256 in the name of this zip does not match its content"
         raise refusal("hash-mismatch", message, path, f"get it again, or rename it: its SHA-256 is {digest}")
     files = zips.read(data, file=path)
     return {name: content for name, content in files.items() if not name.startswith("tests/")}
@@ -233,7 +233,7 @@ def _folder(folder: str) -> dict[str, bytes]:
 
 
 def _around(folder: str, entry: str) -> dict[str, bytes]:
-    """What belongs to a single file: the states of its folder, workflow.yaml, lib/ and what `include` names."""
+    """The files of a workflow started from one file: the states beside it, workflow.yaml, lib/ and `include`."""
     names = [
         name for name in sorted(os.listdir(folder)) if is_state(name) or name in (SETTINGS_FILE, REPLIES_FILE, entry)
     ]
@@ -283,7 +283,7 @@ def _walk(top: str, inside: str) -> Iterator[str]:
         if entry.is_symlink():
             _stay(top, path)
             if (os.path.realpath(at) + os.sep).startswith(os.path.realpath(entry.path) + os.sep):
-                raise refusal("unsafe-link", f"`{path}` is a link to a folder that holds it", path, "remove it")
+                raise refusal("unsafe-link", f"`{path}` is a link to a folder that contains it", path, "remove it")
         yield from _walk(top, path)
 
 
@@ -293,7 +293,7 @@ def _is_file(top: str, path: str) -> bool:
         _stay(top, path)
     mode = os.stat(full).st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise refusal("unreadable", f"`{path}` is no regular file", path, "move it out of the workflow")
+        raise refusal("unreadable", f"`{path}` is not a regular file", path, "move it out of the workflow")
     return stat.S_ISREG(mode)
 
 
@@ -305,7 +305,7 @@ def _stay(top: str, path: str) -> None:
         message = f"`{path}` is a link that leads out of the workflow, to `{real}`"
         raise refusal("unsafe-link", message, path, "put a copy of it in the workflow")
     if not os.path.exists(full):
-        raise refusal("unsafe-link", f"`{path}` is a link that leads nowhere", path, "remove it")
+        raise refusal("unsafe-link", f"`{path}` is a broken link", path, "remove it")
 
 
 def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
@@ -316,7 +316,7 @@ def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
             raise too_large(f"there are more than {MOST_FILES:,} files in `{folder}`", folder)
         if not path.isprintable() or zips.unsafe(path):
             raise refusal(
-                "unsafe-name", f"`{visible(path)}` cannot be the name of a file of a workflow", folder, "rename it"
+                "unsafe-name", f"`{visible(path)}` is not allowed as a file name in a workflow", folder, "rename it"
             )
         files[path] = _bytes(f"{folder}/{path}", room)
         room -= len(files[path])
@@ -326,10 +326,10 @@ def _read(folder: str, paths: Iterator[str]) -> dict[str, bytes]:
 
 
 def _bytes(path: str, room: int) -> bytes:
-    """What is in a file, or more than there is room for."""
+    """The content of a file, or one byte more than `room`."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        # Asking for all the room there is would reserve it, for every file.
+        # Asking for all of `room` would allocate it for every file.
         wanted = min(os.fstat(fd).st_size, room) + 1
         data = os.read(fd, wanted)
         while len(data) < wanted and (more := os.read(fd, wanted - len(data))):

@@ -13,7 +13,7 @@ from raymond.system.files import trouble
 from raymond.system.processes import start_time
 
 LOOKED_AT = 0.5
-"""Seconds for which a lock that nobody has signed may only be looked at, or be about to be signed."""
+"""Seconds to wait for an unsigned lock: somebody may only be checking it, or be about to sign it."""
 
 
 class Holder(Struct):
@@ -28,54 +28,55 @@ class Holder(Struct):
 class Lock:
     """A lock file held by this process until `release`."""
 
-    def __init__(self, path: str, fd: int) -> None:
+    def __init__(self, path: str, fd: int, run: str = "") -> None:
         self.path = path
+        self._run = run
         self._fd = fd
         self.sign()
 
     def sign(self) -> None:
-        """Write who holds it; again after a fork."""
+        """Record this process as the holder; call it again after a fork."""
         holder = Holder(os.getpid(), start_time(os.getpid()), os.uname().nodename)
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, msgspec.json.encode(holder), 0)
         except OSError as error:
             self.release()
-            raise trouble(self.path, error) from None
+            raise trouble(self.path, error, run=self._run) from None
 
     def release(self) -> None:
         """Let others drive the run."""
         if self._fd >= 0:
             os.ftruncate(self._fd, 0)
-            # Not only closed: a child that is just being started may hold a copy for another moment.
+            # Closing is not enough: a child that is just starting may hold a copy of the descriptor a moment longer.
             with contextlib.suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
             self._fd = -1
 
 
-def take(path: str, *, force: bool = False) -> Lock:
-    """Hold the lock, or say who does."""
+def take(path: str, *, run: str = "", force: bool = False) -> Lock:
+    """Hold the lock of the run with the id `run`, or raise RunBusy with its holder."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise trouble(path, error) from None
+        raise trouble(path, error, run=run) from None
     try:
         _hold(fd)
     except BlockingIOError:
-        holder, id = _read(fd), os.path.basename(path).removesuffix(".lock")
+        holder = _read(fd)
         os.close(fd)
         raise RunBusy(
             f"process {holder.pid or '?'} drives this run" + _elsewhere(holder),
             path=path,
             pid=holder.pid,
             host=holder.host,
-            hint=f"`raymond stop {id}` stops it; `raymond status {id}` shows what it does",
+            hint=f"`raymond stop {run}` stops it; `raymond status {run}` shows what it does",
         ) from None
     except OSError as error:
         os.close(fd)
         if force:
-            return Lock(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+            return Lock(path, os.open(path, os.O_RDWR | os.O_CLOEXEC), run)
         raise JournalError(
             f"this file system cannot lock {path}: {(error.strerror or str(error)).lower()}",
             path=path,
@@ -85,17 +86,17 @@ def take(path: str, *, force: bool = False) -> Lock:
     if holder.pid and holder.host not in ("", os.uname().nodename) and not force:
         os.close(fd)
         raise RunBusy(
-            f"process {holder.pid} on {holder.host} took this run and did not give it back",
+            f"process {holder.pid} on {holder.host} locked this run and did not release it",
             path=path,
             pid=holder.pid,
             host=holder.host,
             hint=f"make sure that it is gone from {holder.host}, then use --force",
         )
-    return Lock(path, fd)
+    return Lock(path, fd, run)
 
 
 def _hold(fd: int) -> None:
-    """Lock it; whoever looks whether it is held holds it for that moment, unsigned."""
+    """Lock it; a process that only checks the lock holds it for a moment, unsigned."""
     until = time.monotonic() + LOOKED_AT
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The `.raymond` folder: where everything of a project's runs is kept."""
+"""The `.raymond` folder, which holds the runs of a project."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ class Project:
         return self.path("workflows", f"{id}.jsonl")
 
     def beside(self, id: str, ending: str) -> str:
-        """A file beside the journal: its state file, snapshot, lock or inbox."""
+        """A file next to the journal: its state file, snapshot, lock or inbox."""
         return self.path("workflows", f"{id}.{ending}")
 
     def source(self, digest: str) -> str:
@@ -35,7 +35,7 @@ class Project:
         return self.path("sources", f"{digest}.zip")
 
     def folder(self, *parts: str) -> str:
-        """A folder below the root, made if it is not there."""
+        """A folder below the root, created if it is missing."""
         path = self.path(*parts)
         try:
             make_private(path)
@@ -46,14 +46,14 @@ class Project:
         return path
 
     def ids(self) -> list[str]:
-        """Every run, the one begun last first."""
+        """The id of every run, the newest first."""
         found = sorted(((entry.stat().st_mtime, entry.name) for entry in self._journals()), reverse=True)
         return [name.removesuffix(".jsonl") for _, name in found]
 
     def resolve(self, given: str) -> str:
-        """The id that `given` is, or is the unique beginning of."""
+        """The id that equals `given`, or the only one that starts with it."""
         if not ID_FORM.fullmatch(given):
-            raise UsageError(f"`{given}` is no id of a run", hint="an id has letters, digits, _ and - only")
+            raise UsageError(f"`{given}` is not a run id", hint="an id has letters, digits, _ and - only")
         if os.path.exists(self.journal(given)):
             return given
         ids = self.ids()
@@ -61,7 +61,7 @@ class Project:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UsageError(f"`{given}` is the beginning of {len(matches)} ids", hint=f"one of: {_some(matches)}")
+            raise UsageError(f"`{given}` matches {len(matches)} runs", hint=f"one of: {_some(matches)}")
         raise RunNotFound(f"there is no run `{given}` in {self.root}", hint=_similar(given, ids))
 
     def _journals(self) -> Iterator["os.DirEntry[str]"]:
@@ -73,7 +73,7 @@ class Project:
 
 
 def known() -> list[Project]:
-    """Every project of this person that is still there, the one begun last first."""
+    """Every project of this user that still exists, the newest first."""
     try:
         with open(_register(), encoding="utf-8", errors="surrogateescape") as file:
             roots = dict.fromkeys(reversed(file.read().splitlines()))
@@ -83,7 +83,7 @@ def known() -> list[Project]:
 
 
 def _remember(root: str) -> None:
-    """For `list --all`; a person without a home does without."""
+    """Register the project for `list --all`; users without a home directory have no register."""
     with contextlib.suppress(OSError):
         path = _register()
         make_private(os.path.dirname(path))
@@ -107,7 +107,7 @@ def find(cwd: str) -> Project | None:
 
 
 def place(cwd: str) -> Project:
-    """The project of `cwd`, whether it is there already or has to be made."""
+    """The project of `cwd`, whether or not it exists yet."""
     found = find(cwd)
     if found:
         return found
@@ -116,7 +116,7 @@ def place(cwd: str) -> Project:
 
 
 def make(cwd: str) -> Project:
-    """The project of `cwd`, made beside `.git`, or here, when there is none."""
+    """The project of `cwd`; if there is none, create it next to `.git`, or in `cwd`."""
     project = place(cwd)
     try:
         if not os.path.isdir(project.path("workflows")):
@@ -131,7 +131,7 @@ def make(cwd: str) -> Project:
             if os.path.lexists(path) and not os.path.isdir(path):
                 raise _in_the_way(path) from None
         raise JournalError(
-            f"cannot make {project.root}: {(error.strerror or str(error)).lower()}",
+            f"cannot create {project.root}: {(error.strerror or str(error)).lower()}",
             path=project.root,
             hint="Raymond keeps its runs there: make the folder writable, or start somewhere else",
         ) from None
@@ -163,4 +163,4 @@ def _similar(given: str, ids: list[str]) -> str:
     close = difflib.get_close_matches(given, ids, 3, 0.5)
     if close:
         return f"did you mean {' or '.join(f'`{id}`' for id in close)}?"
-    return "`raymond list` shows the runs there are" if ids else "no run was started here yet: raymond run PATH"
+    return "`raymond list` shows the runs there are" if ids else "no run has been started here yet: raymond run PATH"

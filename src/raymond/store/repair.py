@@ -1,4 +1,4 @@
-"""A damaged journal: keep a copy, cut at the bad line, say what was lost."""
+"""Repair a damaged journal: keep a copy, cut it at the bad line, and report what was lost."""
 
 import os
 from time import strftime
@@ -18,14 +18,14 @@ class Repair(Struct):
     copy: str
     line: int
     decisions: int
-    """Good decisions after the bad line, which are cut off with it."""
+    """Good decisions after the bad line, which are lost with it."""
     steps: list[str]
     """The finished steps among them; they run again."""
 
 
 def repair(project: Project, id: str) -> Repair:
     """Cut the journal of `id` at its first bad line."""
-    held = lock.take(project.beside(id, "lock"))
+    held = lock.take(project.beside(id, "lock"), run=id)
     try:
         path = project.journal(id)
         number = _first_bad(project, id)
@@ -50,7 +50,7 @@ def _first_bad(project: Project, id: str) -> int:
         if error.line > 2:
             return error.line
         raise
-    raise UsageError(f"the journal of {id} is not damaged", hint=f"raymond resume {id} goes on")
+    raise UsageError(f"the journal of {id} is not damaged", hint=f"`raymond resume {id}` continues the run")
 
 
 def _steps(lost: list[Decision]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The folded run, kept beside its journal so that a resume need not fold from the start. A cache: never the truth."""
+"""The folded run, kept next to its journal so that a resume need not fold from the start. Only a cache."""
 
 import zlib
 
@@ -8,8 +8,8 @@ from msgspec import Struct
 from raymond.machine.run import Run
 from raymond.system import files
 
-SCHEMA = 5
-"""Raised with every change of Run, Agent or Frame."""
+SCHEMA = 6
+"""Increased with every change of Run, Agent or Frame."""
 
 
 class Snapshot(Struct):
@@ -18,7 +18,7 @@ class Snapshot(Struct):
     schema: int
     offset: int
     last: bytes
-    """The end of the line before `offset`: it must be the same journal."""
+    """The end of the line before `offset`; shows that the journal is the same one."""
     run: Run
 
 
@@ -33,7 +33,7 @@ def pack(offset: int, last: bytes, run: Run) -> bytes:
 
 
 def unpack(kept: bytes) -> Snapshot | None:
-    """The snapshot in `kept`; None when it is damaged or of another release."""
+    """The snapshot in `kept`; None when it is damaged or from another release."""
     if kept[:8] != b"%08x" % zlib.crc32(kept[8:]):
         return None
     try:
@@ -45,11 +45,11 @@ def unpack(kept: bytes) -> Snapshot | None:
 
 def write(path: str, offset: int, last: bytes, run: Run) -> None:
     """Keep `run`, folded from a journal of `offset` bytes that ends in `last`."""
-    files.replace(path, pack(offset, last, run))
+    files.replace(path, pack(offset, last, run), run=run.start.workflow_id)
 
 
 def read(path: str, journal: bytes) -> Snapshot | None:
-    """The snapshot at `path`, if it is one of `journal`; whatever is wrong with it means folding from the start."""
+    """The snapshot at `path`; None when it cannot be used for `journal`, which is then folded from the start."""
     try:
         with open(path, "rb") as file:
             found = unpack(file.read())

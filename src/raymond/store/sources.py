@@ -12,7 +12,7 @@ from raymond.system import files
 
 
 def keep(project: Project, loaded: Loaded) -> None:
-    """Write the snapshot, unless it is there."""
+    """Write the snapshot, unless it exists."""
     project.folder("sources")
     source = project.source(loaded.digest)
     if not os.path.exists(source):
@@ -31,12 +31,12 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Workspace
             raise JournalError(
                 f"the snapshot of the workflow cannot be read: {path}: {why}",
                 path=path,
-                hint=f"put the file back, then `raymond resume {start.workflow_id}`",
+                hint=f"restore the file, then `raymond resume {start.workflow_id}`",
             ) from None
         workflow = loader.from_source(data, name=start.name, entry=start.entry, overrides=start.overrides)
     else:
         workflow = loaded.workflow
-    # Named for its content, so that runs of the same workflow share it; whatever was changed in it is mended here.
+    # Named for its content, so that runs of the same workflow share it; changes made to it are undone here.
     folder = project.path("work", start.source[:16])
     try:
         loader.lay_out(loaded.files, folder) if loaded else loader.unpack(data, folder)
@@ -44,7 +44,7 @@ def place(project: Project, run: Run, loaded: Loaded | None = None) -> Workspace
         raise JournalError(
             f"{folder}: {(error.strerror or '').lower()}",
             path=folder,
-            hint=f"scripts run from there; mend this, then `raymond resume {start.workflow_id}`",
+            hint=f"scripts run from there: fix this, then `raymond resume {start.workflow_id}`",
         ) from None
     uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
     uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())

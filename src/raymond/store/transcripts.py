@@ -1,6 +1,6 @@
 """What each step was sent and what it said: one append-only file per agent.
 
-A step is one or more JSON lines; the first carries its number. Long output is written as it comes, never held whole.
+A step is one or more JSON lines; the first carries its number. Long output is written as it arrives, never held whole.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from raymond.system.files import trouble, write_all
 ROLL_AT = 64 << 20
 PIECE = 64 << 10
 _OPEN = 32
-"""Files kept open; with more agents the one used longest ago is closed."""
+"""How many files stay open; beyond that the least recently used one is closed."""
 
 _LAST = 32 << 10
 _SAID = ("error", "said", "out", "err", "tools")
@@ -27,8 +27,9 @@ _encode = msgspec.json.Encoder().encode
 class Transcripts:
     """The transcripts of one run."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, run: str = "") -> None:
         self._folder = folder
+        self._run = run
         self._files: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._made = False
 
@@ -37,13 +38,13 @@ class Transcripts:
         return Record(self, agent, fields)
 
     def append(self, agent: str, data: bytes) -> int:
-        """Add lines; where they begin, counted over all files of the agent."""
+        """Add lines; returns where they begin, counted over all files of the agent."""
         try:
             fd, base = self._file(agent)
             at = os.lseek(fd, 0, os.SEEK_END)
             write_all(fd, data)
         except OSError as error:
-            raise trouble(self._folder, error) from None
+            raise trouble(self._folder, error, run=self._run) from None
         if at + len(data) > ROLL_AT:
             self._roll(agent, base)
         return base + at
@@ -84,7 +85,7 @@ def _rolled(folder: str, agent: str) -> int:
 def _files(folder: str, agent: str) -> list[str]:
     """All files of an agent, the oldest first; the last is the one that grows."""
     stem = file_name(agent)
-    # Most agents have but one, and a folder of ten thousand is not listed for each of them.
+    # Most agents have only one file: do not list a folder of ten thousand files for each of them.
     has_more = os.path.exists(os.path.join(folder, f"{stem}.{0:012d}.jsonl"))
     names = os.listdir(folder) if has_more else []
     rolled = [name for name in names if name.startswith(f"{stem}.") and name[len(stem) + 1 : -6].isdigit()]
@@ -115,7 +116,7 @@ class Record:
             self._write({})
 
     def end(self, **fields: object) -> int:
-        """Write the rest; where the record begins."""
+        """Write the rest; returns where the record begins."""
         self._write(fields)
         return self.offset
 
@@ -143,7 +144,7 @@ def read(folder: str, agent: str, offset: int) -> list[dict[str, object]]:
 
 
 def last_line(folder: str, agent: str) -> str:
-    """The last line that a step of `agent` said, of what is written by now."""
+    """The last line of output that is written so far for `agent`."""
     try:
         with open(os.path.join(folder, f"{file_name(agent)}.jsonl"), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
@@ -161,11 +162,11 @@ def last_line(folder: str, agent: str) -> str:
 
 
 def _from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
-    """The lines from `offset` on; a record may go over the end of a file that was rolled."""
+    """The lines from `offset` on; a record may continue in the next file."""
     begin = 0
     for path in _files(folder, agent):
         if not os.path.exists(path):
-            return  # rolled by the last record, and nothing was said since
+            return  # rolled after the last record, and nothing was written since
         size = os.path.getsize(path)
         if offset < begin + size:
             with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Zip files: what is refused of a foreign one, and the snapshot that Raymond writes itself."""
+"""Zip files: read one that somebody made, with strict checks, and write Raymond's own snapshots."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ MOST_FILES = 1000
 MOST_BYTES = 64 * 1024 * 1024
 MOST_RATIO = 100
 FOLDERS = ("lib", "tests")
-"""What may stand below the top."""
+"""The only folders allowed below the top."""
 _SMALL = 64
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -34,7 +34,7 @@ _MODE = stat.S_IFREG | 0o600
 
 
 def read(data: bytes, *, file: str) -> dict[str, bytes]:
-    """The files of a workflow's zip, without its top folder. Refuses whatever language.md refuses."""
+    """The files of a workflow's zip, without its top folder. docs/language.md lists what is refused."""
     with _open(data, file) as archive:
         entries = list(_entries(archive, file))
         names = _flatten([entry.filename for entry in entries], file)
@@ -53,7 +53,7 @@ def read_snapshot(data: bytes, *, file: str) -> dict[str, bytes]:
 
 
 def write(files: Mapping[str, bytes]) -> bytes:
-    """A zip of `files`; the same files give the same bytes. zipfile would take ten times as long for a thousand."""
+    """A zip of `files`; the same files give the same bytes. zipfile takes ten times as long for a thousand files."""
     body: list[bytes] = []
     index: list[bytes] = []
     at = 0
@@ -69,7 +69,7 @@ def write(files: Mapping[str, bytes]) -> bytes:
 
 
 def _pack(content: bytes) -> tuple[int, bytes]:
-    """How, and what then: short things are stored, others deflated."""
+    """The compression method and the packed content: short files are stored, others deflated."""
     if len(content) < _SMALL:
         return 0, content
     packer = compressobj(6, DEFLATED, -MAX_WBITS)
@@ -77,7 +77,7 @@ def _pack(content: bytes) -> tuple[int, bytes]:
 
 
 def digest(files: Mapping[str, bytes]) -> str:
-    """The SHA-256 of names and contents: the same on every machine, whatever packs the zip."""
+    """The SHA-256 of names and contents: the same on every machine, whatever tool packs the zip."""
     seen = hashlib.sha256()
     for name in sorted(files):
         content = files[name]
@@ -92,16 +92,16 @@ def refusal(id: str, message: str, file: str, hint: str = "") -> WorkflowError:
 
 
 def too_large(message: str, file: str) -> WorkflowError:
-    """A workflow past the limits."""
+    """The error for a workflow that exceeds the limits."""
     return refusal("too-large", message, file, f"at most {MOST_FILES:,} files and {MOST_BYTES // 1024**2} MiB")
 
 
 def unsafe(name: str) -> str:
-    """Why a path must not be unpacked, or nothing."""
+    """Why a path must not be unpacked; empty when it is safe."""
     if not name or name.startswith("/") or _DRIVE.match(name):
-        return "is an absolute name"
+        return "is an absolute path"
     if "\\" in name or "\0" in name:
-        return "has a character that names must not have"
+        return "contains a character that is not allowed in names"
     if any(part in ("", ".", "..") for part in name.removesuffix("/").split("/")):
         return "leads out of its folder"
     return ""
@@ -113,7 +113,7 @@ def _open(data: bytes, file: str) -> "ZipFile":
     try:
         return ZipFile(BytesIO(data))
     except (BadZipFile, ValueError, OSError, NotImplementedError):
-        raise refusal("bad-zip", "this is no zip, or a damaged one", file, "make it again") from None
+        raise refusal("bad-zip", "not a zip file, or it is damaged", file, "make it again") from None
 
 
 def _entries(archive: "ZipFile", file: str) -> Iterator["ZipInfo"]:
@@ -167,7 +167,7 @@ def _flatten(names: list[str], file: str) -> list[str]:
         folder = name.rpartition("/")[0]
         if folder and folder not in FOLDERS:
             message = f"`{name}` is nested too deeply"
-            raise refusal("bad-zip", message, file, "below the top there are only lib/ and tests/, without folders")
+            raise refusal("bad-zip", message, file, "the only folders are lib/ and tests/, with no folders inside")
     if clash := set(names) & {name.split("/")[0] for name in names if "/" in name}:
         raise refusal("bad-zip", f"`{min(clash)}` is both a file and a folder", file, "rename one")
     return names
@@ -188,12 +188,12 @@ def _content(archive: "ZipFile", entry: "ZipInfo", file: str) -> bytes:
     from zipfile import BadZipFile
 
     try:
-        # The header may lie: never read more than it says.
+        # The header may be wrong: never read more than it says.
         with archive.open(entry) as stream:
             data = stream.read(entry.file_size + 1)
     except NotImplementedError:
-        message = f"`{entry.filename}` is compressed in a way that is not read here"
-        raise refusal("bad-zip", message, file, "make the zip with the usual compression, deflate") from None
+        message = f"`{entry.filename}` uses a compression method that is not supported"
+        raise refusal("bad-zip", message, file, "make the zip with the default compression, deflate") from None
     except (BadZipFile, RuntimeError, EOFError, OSError, ValueError, zlib.error, LZMAError):
         raise refusal("bad-zip", f"`{entry.filename}` is damaged in this zip", file, "make it again") from None
     if len(data) != entry.file_size:

@@ -1,18 +1,16 @@
-"""Write files so that they are whole, private and on the disk."""
+"""Read and write files; what is written is whole, private and on the disk."""
 
 import os
-import re
 from collections.abc import Callable
 from typing import TypeVar
 
 from raymond.errors import JournalError
 
 _T = TypeVar("_T")
-_RUN = re.compile(r".*/\.raymond/(?:workflows|transcripts|sessions|tasks|spool|logs)/([A-Za-z0-9_-]+)")
 
 
 def make_private(path: str) -> None:
-    """A folder nobody else may look into, and every folder above it that is not there yet."""
+    """Create `path` and its missing parents as folders that only their owner may open."""
     if not os.path.isdir(path):
         above = os.path.dirname(path)
         if above != path:
@@ -25,19 +23,19 @@ def make_private(path: str) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Hand all of `data` to the system, which may take it in parts."""
+    """Write all of `data`, in as many calls as the system needs."""
     done = os.write(fd, data)
     while done < len(data):
         done += os.write(fd, data[done:])
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for files nobody else may read."""
+    """An opener for files that only their owner may read."""
     return os.open(path, flags, 0o600)
 
 
-def replace(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Put `data` at `path` at once, or leave what was there."""
+def replace(path: str, data: bytes, *, durable: bool = False, run: str = "") -> None:
+    """Replace the content of `path` in one go, or leave it as it was."""
     aside = f"{path}.{os.getpid()}.tmp"
     try:
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -53,7 +51,7 @@ def replace(path: str, data: bytes, *, durable: bool = False) -> None:
     except OSError as error:
         if os.path.exists(aside):
             os.unlink(aside)
-        raise trouble(path, error) from None
+        raise trouble(path, error, run=run) from None
 
 
 def sync(fd: int) -> None:
@@ -67,7 +65,7 @@ def sync(fd: int) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Wait until the disk knows the names in `path`."""
+    """Wait until the disk has the names of the files in `path`."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -75,32 +73,31 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
-def trouble(path: str, error: OSError, *, hint: str = "") -> JournalError:
-    """The file system refuses `path`: what was journaled before stays true."""
-    run = _RUN.match(path)
-    then = f"`raymond resume {run[1]}`" if run else "try again"
+def trouble(path: str, error: OSError, *, hint: str = "", run: str = "") -> JournalError:
+    """The error for a `path` that the file system refuses; `run` is the id of the run that can then be resumed."""
+    then = f"`raymond resume {run}`" if run else "try again"
     return JournalError(
         f"{path}: {(error.strerror or str(error)).lower()}",
         path=path,
-        hint=hint or f"nothing that was written before is lost; mend this, then {then}",
+        hint=hint or f"nothing already written is lost: fix this, then {then}",
     )
 
 
-def read(path: str) -> bytes:
-    """The content of a file of ours."""
+def read(path: str, *, run: str = "") -> bytes:
+    """The content of one of our files."""
 
     def work() -> bytes:
         with open(path, "rb") as file:
             return file.read()
 
-    return guard(path, work)
+    return guard(path, work, run=run)
 
 
-def guard(path: str, work: Callable[[], _T]) -> _T:
-    """The door through which trouble of the file system comes in, named for the file."""
+def guard(path: str, work: Callable[[], _T], *, run: str = "") -> _T:
+    """Do `work` on the file at `path`; what the file system refuses becomes an error that names the file."""
     try:
         return work()
     except FileExistsError:
         raise
     except OSError as error:
-        raise trouble(path, error) from None
+        raise trouble(path, error, run=run) from None

@@ -20,13 +20,13 @@ _NOTING = 'echo "$$ $2" >> "$1" && shift 2 && exec "$@"'
 
 
 class Marks:
-    """Finds what a run left running."""
+    """Finds the processes that a run left running."""
 
     def __init__(self, key: str, pids: str) -> None:
         self._key = key
         self._outer = os.environ.get(MARK, "")
         self._pids = pids
-        """Where pids are written down when there is no /proc."""
+        """The file that records pids when there is no /proc."""
 
     def of(self, step: int) -> str:
         """The path of marks for a step."""
@@ -34,25 +34,25 @@ class Marks:
         return f"{self._outer}:{mine}" if self._outer else mine
 
     def noting(self, argv: list[str], step: int) -> list[str]:
-        """`argv`, started so that its pid is written down, where processes cannot be searched."""
+        """`argv`, wrapped so that its pid is recorded if there is no /proc to search."""
         if processes.HAS_PROC:
             return argv
         make_private(os.path.dirname(self._pids))
-        # Looked up here: what is not there is an error of the start, and not of the shell.
+        # Looked up here, so that a missing program fails the start and not the shell.
         path = program(argv[0])
         if not os.access(path, os.X_OK):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         return ["/bin/sh", "-c", _NOTING, "sh", self._pids, str(step), path, *argv[1:]]
 
     def note(self, pid: int, step: int) -> None:
-        """Remember when a started process began, where processes cannot be searched."""
+        """Record when a process began, if there is no /proc to search."""
         if not processes.HAS_PROC:
             make_private(os.path.dirname(self._pids))
             with open(self._pids, "a", encoding="ascii", opener=private) as file:
                 file.write(f"{pid} {step} {start_time(pid)}\n")
 
     def leader(self, step: int) -> int:
-        """The process a step was started as, when only its mark knows it; 0 when it is gone."""
+        """The pid that a step was started as, found by its mark; 0 when it is gone."""
         for pid in self._find(step, set()):
             with contextlib.suppress(OSError):
                 if os.getsid(pid) == pid:
@@ -60,7 +60,7 @@ class Marks:
         return 0
 
     def end(self, *, step: int = 0, spare: Iterable[int] = ()) -> int:
-        """End every process that carries the run's mark (or a step's), but those of spared steps; how many."""
+        """End every process with the mark of the run (or of a step), except those of spared steps; returns how many."""
         kept = set(spare)
         found = self._find(step, kept)
         if not found:
@@ -118,7 +118,7 @@ def _leads(pid: int) -> bool:
 
 
 def _group_without_leader(pid: int) -> bool:
-    """What a script left in its group: no other group can have this number while it lives."""
+    """Whether a script left processes in its group: no other group can have this number while they live."""
     try:
         os.killpg(pid, 0)
     except OSError:
@@ -143,7 +143,7 @@ def _kill(pid: int, number: int) -> None:
 
 
 def _gone_by(pids: list[int], deadline: float) -> None:
-    """Wait until all are gone or the time is over."""
+    """Wait until all are gone or the deadline has passed."""
     began = {pid: start_time(pid) for pid in pids}
     while True:
         for pid in pids:

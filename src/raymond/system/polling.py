@@ -1,4 +1,4 @@
-"""Wait for file descriptors. The standard selectors keep books that cost more than a step has to give."""
+"""Wait for file descriptors. The standard selectors do bookkeeping that is too slow for every step."""
 
 import os
 import select
@@ -8,7 +8,7 @@ _EPOLL = hasattr(select, "epoll") and "RAYMOND_PORTABLE" not in os.environ
 
 
 class Poll:
-    """Calls whoever is interested in a descriptor that can be read."""
+    """Calls back when a descriptor can be read."""
 
     def __init__(self) -> None:
         self._poll = select.epoll() if _EPOLL else select.poll()
@@ -16,12 +16,12 @@ class Poll:
         self._calls: dict[int, Callable[[int], None]] = {}
 
     def register(self, fd: int, call: Callable[[int], None]) -> None:
-        """Call with `fd` whenever it can be read or has come to its end."""
+        """Call `call` with `fd` whenever it can be read or is at its end."""
         self._poll.register(fd, select.POLLIN)
         self._calls[fd] = call
 
     def unregister(self, fd: int) -> None:
-        """Forget `fd`; before it is closed."""
+        """Forget `fd`; must be called before it is closed."""
         del self._calls[fd]
         self._poll.unregister(fd)
 
@@ -29,12 +29,12 @@ class Poll:
         """Make the calls that are due, at most `seconds` later."""
         calls = self._calls
         for fd, _ in self._poll.poll(seconds * self._unit):
-            call = calls.get(fd)  # one call may have ended the interest of another
+            call = calls.get(fd)  # an earlier call may have unregistered it
             if call:
                 call(fd)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Forget every descriptor and close the poll object."""
         self._calls.clear()
         if isinstance(self._poll, select.epoll):
             self._poll.close()

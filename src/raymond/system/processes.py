@@ -1,6 +1,6 @@
 """Start, watch and end processes.
 
-Every child leads a session of its own. Where there are no pidfds or no /proc the portable way is taken: SIGCHLD and
+Every child leads a session of its own. Where pidfds or /proc are missing, portable means are used: SIGCHLD and
 waitpid of known pids, and a file of started pids.
 """
 
@@ -13,7 +13,7 @@ from functools import lru_cache
 from raymond.system.polling import Poll
 
 GRACE = 2.0
-"""Seconds between asking a process to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 DEV_NULL = "/dev/null"
 PORTABLE = bool(os.environ.get("RAYMOND_PORTABLE"))
 HAS_PIDFD = hasattr(os, "pidfd_open") and not PORTABLE
@@ -30,20 +30,20 @@ def spawn(
     stdout: int,
     stderr: int,
 ) -> int:
-    """Start `argv` in a session of its own; its pid."""
+    """Start `argv` in a session of its own; returns its pid."""
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, stdout, 1),
         (os.POSIX_SPAWN_DUP2, stderr, 2),
     ]
-    # posix_spawn cannot change the directory, so the driver, which has one thread, stands in it for the moment.
+    # posix_spawn cannot change the directory, so the driver, which has one thread, changes to it first.
     os.chdir(cwd)
     return os.posix_spawn(program(argv[0]), argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
 
 
 @lru_cache(maxsize=64)
 def program(name: str) -> str:
-    """Where a program is; looked up once, not in every folder of PATH for every step."""
+    """The path of a program; cached, because searching PATH for every step is slow."""
     if "/" not in name:
         for folder in os.get_exec_path():
             path = os.path.join(folder, name)
@@ -60,7 +60,7 @@ class Watcher:
         self._polled: dict[int, tuple[str, Callable[[int | None], None]]] = {}
 
     def watch(self, pid: int, ended: Callable[[int | None], None]) -> None:
-        """Call `ended` with the exit code when `pid` is gone; with None when it is nobody's child of ours."""
+        """Call `ended` with the exit code when `pid` is gone; with None when it is not our child."""
         if HAS_PIDFD:
             try:
                 fd = os.pidfd_open(pid)
@@ -78,7 +78,7 @@ class Watcher:
             self._polled[pid] = (start_time(pid), ended)
 
     def poll(self) -> None:
-        """Look at the processes that have no pidfd: after SIGCHLD, and now and then."""
+        """Check the processes that have no pidfd: after SIGCHLD, and regularly."""
         for pid, (began, ended) in list(self._polled.items()):
             done, code = try_reap(pid)
             if done or (code is None and not alive(pid, began)):
@@ -87,7 +87,7 @@ class Watcher:
 
     @property
     def polls(self) -> bool:
-        """Some process has to be looked at now and then."""
+        """Whether some process has to be checked regularly."""
         return bool(self._polled)
 
 
@@ -107,7 +107,7 @@ def try_reap(pid: int) -> tuple[bool, int | None]:
 
 
 def alive(pid: int, began: str) -> bool:
-    """The process that began then is still there and not a zombie."""
+    """Whether the process that began at `began` is still there and not a zombie."""
     if not began or start_time(pid) != began:
         return False
     if not HAS_PROC:
@@ -120,7 +120,7 @@ def alive(pid: int, began: str) -> bool:
 
 
 def signal_group(pid: int, number: int) -> None:
-    """Send a signal to everything in the session's first group."""
+    """Send a signal to every process in the group that `pid` leads."""
     if not pid:
         return  # nothing was started, and 0 would be our own group
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -128,7 +128,7 @@ def signal_group(pid: int, number: int) -> None:
 
 
 def start_time(pid: int) -> str:
-    """When a process began, so that a pid used again is not taken for it; empty when it is gone."""
+    """When a process began, which tells it from a later one with the same pid; empty when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[19].decode()

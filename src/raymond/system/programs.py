@@ -9,11 +9,11 @@ import time
 from raymond.system import processes
 
 PATIENCE = 10.0
-"""Seconds a program has to say its version."""
+"""Seconds that a program has to print its version."""
 
 
 def locate(name: str) -> tuple[str, str]:
-    """The path of a program, and what is wrong with it; a path without a fault can be started."""
+    """The path of a program, and what is wrong with it; empty when it can be started."""
     path = processes.program(name)
     if os.path.isabs(path):
         usable = os.access(path, os.X_OK) and os.path.isfile(path)
@@ -32,9 +32,9 @@ def _unusable(path: str) -> str:
 
 
 def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
-    """What a program says of its version, and what is wrong when it says none."""
+    """The version that a program prints, and what is wrong when it prints none."""
     reader, writer = os.pipe()
-    nobody = os.open(os.devnull, os.O_WRONLY)  # warnings are no version
+    nobody = os.open(os.devnull, os.O_WRONLY)  # stderr may have warnings, which are not the version
     try:
         env = {name: value for name, value in os.environb.items() if os.fsdecode(name) not in without}
         pid = processes.spawn([path, "--version"], env, os.getcwd(), stdout=writer, stderr=nobody)
@@ -48,13 +48,13 @@ def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
     processes.signal_group(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     if heard is None:
-        return "", f"{path} says no version within {PATIENCE:g}s"
+        return "", f"{path} did not print its version within {PATIENCE:g}s"
     said = heard.decode("utf-8", "replace").strip().partition("\n")[0]
-    return (said, "") if numbers(said) else ("", f"{path} says no version: {said[:100] or 'nothing'}")
+    return (said, "") if numbers(said) else ("", f"{path} did not print its version but: {said[:100] or 'nothing'}")
 
 
 def _hear(reader: int) -> bytes | None:
-    """What is written up to the end of a line, or of the program; None when that takes too long."""
+    """What a program writes until the end of a line or of the program; None when that takes too long."""
     until, heard = time.monotonic() + PATIENCE, b""
     with os.fdopen(reader, "rb", buffering=0) as pipe:
         while len(heard) < 4096 and b"\n" not in heard:
@@ -68,7 +68,7 @@ def _hear(reader: int) -> bytes | None:
 
 
 def checked(path: str, title: str, oldest: tuple[int, ...], without: tuple[str, ...]) -> tuple[str, str]:
-    """What a program says of its version, and why it cannot be used when it says none or is too old."""
+    """The version that a program prints, and why it cannot be used when it prints none or is too old."""
     said, problem = version(path, without)
     if said and numbers(said) < oldest:
         found = next(word for word in said.split() if numbers(word))
@@ -77,6 +77,6 @@ def checked(path: str, title: str, oldest: tuple[int, ...], without: tuple[str, 
 
 
 def numbers(said: str) -> tuple[int, ...]:
-    """The version in a text, as numbers that can be compared; nothing when there is none."""
+    """The version in a text, as numbers that can be compared; empty when there is none."""
     found = re.search(r"\d+(?:\.\d+)+", said)
     return tuple(map(int, found[0].split("."))) if found else ()
