@@ -327,7 +327,7 @@ def test_forks_may_stand_together(text: str, expected: list[Transition]) -> None
         "<fork>B.md</fork>",
         Refusal(
             "incomplete",
-            "a <fork> needs `next`, or one <goto> or <wait> beside it",
+            "a <fork> needs `next`, or one <goto> or <wait> in the same output",
             '<fork next="NEXT.md">B.md</fork>',
         ),
     ),
@@ -336,7 +336,7 @@ def test_forks_may_stand_together(text: str, expected: list[Transition]) -> None
         '<fork next="N">A</fork><fork next=" ">B</fork>',
         Refusal(
             "incomplete",
-            "a <fork> needs `next`, or one <goto> or <wait> beside it",
+            "a <fork> needs `next`, or one <goto> or <wait> in the same output",
             '<fork next="NEXT.md">B</fork>',
         ),
     ),

@@ -313,7 +313,7 @@ def test_a_run_was_driven_from_the_start_of_each_driver_to_its_last_word() -> No
     play.say("<goto>A</goto>")
     play.now += 5000
     play.resume()
-    assert (play.run.driven, play.run.taken_up_at) == (10.0, START + 5010)
+    assert (play.run.driven, play.run.resumed_at) == (10.0, START + 5010)
     play.now += 7
     play.say("<goto>B</goto>")
     play.now += 5000

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from raymond.machine.prices import DATED, UNKNOWN_TURN, USUAL, Price, Prices, Tokens
+from raymond.machine.prices import DATED, DEFAULTS, UNKNOWN_TURN, Price, Prices, Tokens
 
 MILLION = 1_000_000
 OWN = Prices(own={"mine": Price(input=2.0, output=8.0, cached=0.5), "gpt-5.5": Price(input=1.0, output=1.0)})
@@ -57,10 +57,10 @@ def test_what_a_person_set_goes_before_the_table() -> None:
     assert Prices(own={"gpt-5.5": Price(input=0.0, output=0.0)}).cost("gpt-5.5", Tokens(input=MILLION)) == 0.0
 
 
-@pytest.mark.parametrize("model", USUAL)
+@pytest.mark.parametrize("model", DEFAULTS)
 def test_every_price_of_the_table_is_a_likely_one(model: str) -> None:
     """To catch a slip of the decimal point: reading from a cache is cheapest, writing dearest, all by the usual factors."""
-    price = USUAL[model]
+    price = DEFAULTS[model]
     assert 0.05 <= price.input <= 15
     assert price.cached is not None
     assert 0.02 <= price.cached / price.input <= 0.15

@@ -520,7 +520,7 @@ def test_then_may_lead_on_and_a_circle_of_it_fails() -> None:
     assert isinstance(moved, AgentMoved)
     assert (play.main.state, moved.instead_of) == ("TRIP.md", "ROUND.md")
     play.say("<goto>TRIP</goto>")
-    error = "the max_visits of TRIP.md, ROUND.md are used up and `then` leads in a circle"
+    error = "the max_visits of TRIP.md, ROUND.md are used up and their `then` form a circle"
     assert play.last[1:] == [AgentFailed(agent="main", kind="visits", error=error)]
 
 
@@ -628,7 +628,7 @@ def test_a_directory_outside_is_refused_with_the_words_of_who_looked(text: str) 
 
 
 def test_a_directory_nobody_looked_for_is_refused() -> None:
-    assert refusal("<reset cd='other'>A</reset>") == ('cd="other": nobody looked for it', "")
+    assert refusal("<reset cd='other'>A</reset>") == ('cd="other": this directory was not checked', "")
 
 
 def test_more_agents_than_allowed_are_refused_and_none_is_made() -> None:

@@ -481,7 +481,7 @@ def test_a_script_without_a_tag_fails_with_the_reason(either: tuple[Room, Callab
         ("<call>START</call>", "<call> needs `return`"),
         ('<goto inptu="x">START</goto>', "<goto> has no attribute `inptu`"),
         ("<result>never closed", "the output has no transition; its <result> is never closed"),
-        ("<fork>START</fork>", "a <fork> needs `next`, or one <goto> or <wait> beside it"),
+        ("<fork>START</fork>", "a <fork> needs `next`, or one <goto> or <wait> in the same output"),
     ],
 )
 def test_a_script_is_not_reminded_but_fails_with_what_was_wrong(room: Room, output: str, error: str) -> None:

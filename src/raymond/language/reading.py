@@ -228,7 +228,7 @@ def _disagreement(forks: list[Fork], kept: _Kept) -> Refusal | None:
     if forks and kept.others:
         return _contradiction(kept.others[0]) if any(nexts) else None
     if "" in nexts:
-        reason = "a <fork> needs `next`, or one <goto> or <wait> beside it"
+        reason = "a <fork> needs `next`, or one <goto> or <wait> in the same output"
         return Refusal("incomplete", reason, _form("fork", forks[nexts.index("")].target))
     if len(nexts) > 1:
         reason = f"the forks of the output disagree on `next`: {_cut(nexts[0])} and {_cut(nexts[1])}"

@@ -1,1 +1,1 @@
-"""What follows from what happened: decide, evolve, owed. Pure."""
+"""The state machine of a run: decide, evolve, owed. Pure."""

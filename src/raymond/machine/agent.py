@@ -1,4 +1,4 @@
-"""Agent, Visit, Conversation: one thread of control, its stay in a state, what it remembers."""
+"""Agent, Visit, Conversation: a thread of control, its stay in one state, and what it remembers."""
 
 import hashlib
 from typing import Literal, TypeAlias
@@ -16,9 +16,9 @@ READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
     "failed",
 )
 DECIDING = "deciding"
-"""Between the end of a step and what follows from it; never outlasts a decision."""
+"""Between the end of a step and what follows from it; never visible outside a decision."""
 SCRIPTS = "scripts"
-"""The pool of script steps; every other pool is named for its backend."""
+"""The pool of script steps; every other pool is named after its backend."""
 ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked"]
 """Why a turn is repeated: its reply was rejected, it reached its share of the budget, or it was denied tools."""
 
@@ -29,7 +29,7 @@ class Conversation(Struct, frozen=True, array_like=True, gc=False):
     backend: str
     session: str
     meter: tuple[int, ...] = ()
-    """What the program's own counter stood at when the conversation was last written."""
+    """What the program's own counter showed when the conversation was last written."""
 
 
 class Outcome(Struct, frozen=True, gc=False):
@@ -68,9 +68,9 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     state: str
     input: str = ""
     since: float = 0.0
-    """When the agent came into the state."""
+    """When the agent entered the state."""
     cause: str = ""
-    """The failure of the visit before, when `on_error` led here."""
+    """The failure of the previous visit, when `on_error` led here."""
     results: list[Outcome] | None = None
     """What a wait collected for this visit."""
     results_are_input: bool = False
@@ -89,7 +89,7 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """The closed model that the next turn waits for, as BACKEND/MODEL."""
     stuck: Stuck | None = None
     given_up: bool = False
-    """A person said that it is not to be tried again by itself."""
+    """Set when a person decided that it is not retried automatically."""
     wake_at: float = 0.0
     rest: Rest | None = None
 
@@ -118,23 +118,23 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     stack: list[Frame] | None = None
     variables: dict[str, str] | None = None
     visits: dict[str, int] | None = None
-    """How often it came into each state within its frame."""
+    """How often it entered each state within its frame."""
     model: str = ""
     effort: str = ""
     entered: int = 0
-    """How many visits it made in its life; names the visit it is in."""
+    """How many visits it has made in total; also the number of the current visit."""
     prompted: dict[str, int] | None = None
-    """How often it came into each prompt in its life."""
+    """How often it has entered each prompt in total."""
 
     step: int = 0
     turn_session: str = ""
     turn_base: str = ""
     turn_model: str = ""
     cap: float = 0.0
-    """Dollars reserved for the turn that runs."""
+    """Dollars reserved for the running turn."""
 
     children: dict[str, None] | None = None
-    """Those it forked and has not collected, in the order of forking."""
+    """The agents it forked and has not collected, in the order of forking."""
     alive: int = 0
     forks: int = 0
 
@@ -145,7 +145,7 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
 
     @property
     def session(self) -> str:
-        """The conversation its next turn branches from; empty for none."""
+        """The conversation that its next turn branches from; empty for none."""
         return self.conversation.session if self.conversation else ""
 
     @property
@@ -155,11 +155,11 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
 
     @property
     def question(self) -> str:
-        """What it asks; empty when it asks nothing."""
+        """Its open question; empty when there is none."""
         return self.visit.rest.question if self.visit.rest else ""
 
     def remembers(self, backend: str) -> bool:
-        """Whether its conversation is one of `backend`."""
+        """Whether its conversation belongs to `backend`."""
         return self.conversation is not None and self.conversation.backend == backend
 
 
@@ -174,17 +174,17 @@ class Closed(Struct, frozen=True, array_like=True, gc=False):
 
 
 def backend_of(pool: str) -> str:
-    """The backend of a pool, which may be for the turns of one model alone."""
+    """The backend of a pool; a pool can also hold the turns of a single model."""
     return pool.partition("/")[0]
 
 
 def file_name(agent: str) -> str:
-    """The name of an agent where a file system takes no more than 255 bytes: forks of forks have long names."""
+    """The agent's name shortened for file systems that allow 255 bytes: forks of forks have long names."""
     return agent if len(agent) <= 150 else f"{agent[:100]}-{hashlib.sha256(agent.encode()).hexdigest()[:16]}"
 
 
 def rename(agent: Agent, names: dict[str, str]) -> None:
-    """States have other names now, wherever the agent remembers one."""
+    """Rename states wherever the agent remembers one."""
     visit = agent.visit
     visit.state = names.get(visit.state, visit.state)
     if visit.rest:

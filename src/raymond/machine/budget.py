@@ -1,4 +1,4 @@
-"""What turns may cost: how much of the budget the next one gets, and when there is none left for it."""
+"""What turns may cost: the share of the budget that the next turn gets, and when none is left."""
 
 from raymond.language.policy import Policy
 from raymond.machine import prices
@@ -6,9 +6,9 @@ from raymond.machine.agent import READY, RUNNING, SCRIPTS, SLEEPING, Agent, back
 from raymond.machine.run import Run
 
 LEAST = 0.05
-"""Dollars below which a turn is not worth starting while another may give back some of what it has reserved."""
+"""With fewer dollars than this a turn is not worth starting while another turn may release part of its share."""
 WARN_AT = 0.8
-"""The part of the budget after which people are told."""
+"""The part of the budget after which people are warned."""
 
 
 def left(run: Run) -> float:
@@ -17,7 +17,7 @@ def left(run: Run) -> float:
 
 
 def affordable(run: Run) -> int:
-    """How many turns could start now, for what is left; very many without a limit."""
+    """How many turns could start now with what is left; a very large number without a limit."""
     most = max(run.limits.turns - run.turns, 0) if run.limits.turns else 1 << 30
     if not run.limits.budget:
         return most
@@ -29,7 +29,7 @@ def affordable(run: Run) -> int:
 def cap(run: Run, agent: Agent, rules: Policy) -> float:
     """Dollars the agent's next turn may cost; 0 for no limit.
 
-    A visit with a budget of its own gets that. Otherwise what is left is shared with every agent that could start a
+    A visit with its own budget gets that. Otherwise what is left is shared with every agent that could start a
     turn while this one runs, so that the first does not make the others wait for it.
     """
     of_visit = max(rules.budget - agent.visit.cost, 0.01) if rules.budget else 0.0
@@ -42,7 +42,7 @@ def cap(run: Run, agent: Agent, rules: Policy) -> float:
 
 
 def _sharers(run: Run) -> int:
-    """Agents that could be in a turn at once, with the one that is about to start; at most as many as may be."""
+    """How many agents could be in a turn at once, including the one about to start, within the allowed number."""
     busy = run.statuses.get(RUNNING, 0) - run.running.get(SCRIPTS, 0)
     moving = run.statuses.get(READY, 0) + run.running.get(SCRIPTS, 0) + run.statuses.get(SLEEPING, 0)
     backends = {backend_of(pool) for pool in (*run.ready, *run.running) if pool != SCRIPTS}
@@ -51,14 +51,14 @@ def _sharers(run: Run) -> int:
 
 
 def spent(rules: Policy, agent: Agent, cost: float) -> str:
-    """That the visit has used up its own budget, with what the step that ended cost; nothing when it has not."""
+    """A sentence if the visit, including the step that just ended, has used up its own budget; otherwise empty."""
     if not rules.budget or agent.visit.cost + cost < rules.budget:
         return ""
     return f"the visit cost {prices.show(agent.visit.cost + cost)}, and its budget is {prices.show(rules.budget)}"
 
 
 def warned(run: Run, before: float) -> str:
-    """What to tell people when the cost of the run, which was `before`, has just come near its budget."""
+    """The warning when the cost of the run, which was `before`, has just come close to its budget."""
     budget = run.limits.budget
     if not budget or not before < WARN_AT * budget <= run.cost < budget:
         return ""

@@ -1,4 +1,4 @@
-"""Backends that take no turns for a while: closed by a failure of the infrastructure, opened by an answer."""
+"""Backends that take no turns for a while: an infrastructure failure closes them, an answer opens them."""
 
 from raymond.machine import failures
 from raymond.machine.agent import Agent, backend_of
@@ -9,7 +9,7 @@ from raymond.machine.schedule import too_long
 
 
 def close(run: Run, agent: Agent, input: Failure) -> list[Event]:
-    """The infrastructure failed, not the work: the backend rests, no attempt is charged."""
+    """The infrastructure failed, not the work: the backend is closed and no attempt is charged."""
     if failures.CLASSES[input.kind].closes == "for a person":
         return _for_a_person(run, agent, input, input.time)
     now = input.time
@@ -18,7 +18,7 @@ def close(run: Run, agent: Agent, input: Failure) -> list[Event]:
         backend = f"{backend}/{agent.turn_model or 'default'}"
     closed = run.closed.get(backend)
     if closed and (closed.until > now or shut(run, backend)):
-        return []  # another turn has already said so, or a person has to open it
+        return []  # another turn has already closed it, or only a person can open it
     before = closed if closed and closed.kind == input.kind else None
     since = before.since if before else now
     tries = before.tries + 1 if before else 0
@@ -32,7 +32,7 @@ def close(run: Run, agent: Agent, input: Failure) -> list[Event]:
 
 
 def _for_a_person(run: Run, agent: Agent, input: Failure, since: float) -> list[Event]:
-    """Nothing will change by itself: the backend's agents pause and say what is wrong."""
+    """Waiting will not help: the agents of the backend pause and say what is wrong."""
     backend = backend_of(agent.pool)
     kind = input.kind
     assert kind in ("auth", "billing", "overload")
@@ -45,7 +45,7 @@ def _for_a_person(run: Run, agent: Agent, input: Failure, since: float) -> list[
 
 
 def opened(run: Run, agent: Agent) -> list[Event]:
-    """A backend that answers is open; a turn begun before it was closed for longer proves nothing."""
+    """A backend that answers is open; a turn that began before the backend was closed again proves nothing."""
     pools = dict.fromkeys((backend_of(agent.pool), agent.pool))
     return [BackendOpened(backend=pool) for pool in pools if _proves(run, pool)]
 

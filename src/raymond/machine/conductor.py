@@ -1,6 +1,6 @@
-"""The round of a run, without a machine under it: values in, values out.
+"""The main loop of a run as pure values, without processes, files or a clock.
 
-Whatever drives a run, in one process or on many machines, goes round the same way:
+Every driver, in one process or on many machines, repeats the same calls:
 
     end(ending)          a step has ended
     ask(request, now)    a person asked for something; also answer, pause and stop
@@ -8,7 +8,7 @@ Whatever drives a run, in one process or on many machines, goes round the same w
     orders()             what the driver has to do about all of it
 
 The conductor decides and changes the run; the driver carries out the orders: it writes every decision, and only then
-pauses and starts steps, forgets requests and tells faces. So nothing follows from a decision before it is written, and
+pauses and starts steps, drops requests and tells faces. So nothing follows from a decision before it is written, and
 a driver that dies in between has done nothing that the journal does not know. The conductor knows no process, file or
 clock: time comes in as a value, and a step is the name of its agent, which runs one step at a time.
 """
@@ -41,13 +41,13 @@ class Orders(Struct, frozen=True):
 
 
 class Conductor:
-    """Turns what comes in into orders for the driver of one run."""
+    """Turns inputs into orders for the driver of one run."""
 
     def __init__(self, run: Run, workspace: Workspace) -> None:
         self.run = run
         self.workspace = workspace
         self.stopping = False
-        """Every running step is to be stopped at once, and nothing is begun any more."""
+        """Every running step is to be stopped at once, and no new step begins."""
         self.waiting: dict[str, list[Request]] = {}
         """Requests to pause an agent; the run knows nothing of them before its running step has ended."""
         self._decisions: list[Decision] = []
@@ -68,7 +68,7 @@ class Conductor:
             self.take(request, ending.time)
 
     def name(self, agent: str, session: str, now: float) -> bool:
-        """A backend says which session the running turn of `agent` writes; whether that is new."""
+        """A backend says which session the running turn of `agent` writes; returns whether that is new."""
         if self.run.agents[agent].turn_session == session:
             return False
         return self._decide(Named(time=now, agent=agent, session=session))
@@ -84,12 +84,12 @@ class Conductor:
             self.stop(RunStopped(kind="stop", at_once=True), now)
 
     def take(self, request: Request, now: float) -> bool:
-        """Decide on a request and nothing more; whether it was new."""
+        """Decide on a request and nothing more; returns whether it was new."""
         self._taken.append(request.id)
         return self._commit(now, requests.take(self.run, self.workspace, request))
 
     def answer(self, agent: str, text: str, now: float) -> None:
-        """A person typed an answer to what `agent` asks."""
+        """A person typed an answer to the question of `agent`."""
         self.take(Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=text), now)
 
     def pause(self, now: float) -> None:
@@ -97,7 +97,7 @@ class Conductor:
         self._decide(Stop(time=now, how=RunStopped(kind="paused")))
 
     def stop(self, how: RunStopped, now: float) -> None:
-        """Begin nothing new and stop every running step; what it did not finish runs again on resume."""
+        """Begin nothing new and stop every running step; unfinished steps run again on resume."""
         self.stopping = True
         self._decide(Stop(time=now, how=how))
 
@@ -124,7 +124,7 @@ class Conductor:
         return orders
 
     def is_done(self, *, can_answer: bool = False) -> bool:
-        """Whether the driver can leave; not while a question is open and somebody `can_answer` it here."""
+        """Whether the driver can exit; not while a question is open that somebody `can_answer` here."""
         run = self.run
         if self.stopping:
             return True
@@ -137,7 +137,7 @@ class Conductor:
         return wake_at(run) is None
 
     def wakes_at(self) -> float | None:
-        """Until when the driver may sleep when nothing comes in; None when time alone changes nothing."""
+        """When the driver must wake up even if nothing comes in; None when time alone changes nothing."""
         if self.run.stop:
             return None
         return min((at for at in (wake_at(self.run), over_at(self.run)) if at), default=None)
@@ -150,7 +150,7 @@ class Conductor:
         return begun
 
     def _is_affordable(self, name: str) -> bool:
-        # Asked for each: the turns begun a moment ago may have reserved more than `owed` expected.
+        # Checked for each turn: those begun a moment ago may have reserved more than `owed` expected.
         return self.run.agents[name].pool == SCRIPTS or budget.affordable(self.run) > 0
 
     def _pause_after(self, agent: str, request: Request) -> None:

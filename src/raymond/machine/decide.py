@@ -4,14 +4,14 @@
     evolve(run, event)                       what is then true (evolve.py)
     owed(run)                   -> [agent]   whose step the driver must start next (schedule.py)
 
-The driver does four things: it starts the steps that are owed, hands what came of them to `decide`, appends the
-events to the journal as one decision, and lets them be true with `evolve`. Nothing follows from a decision before it
-stands in the journal. So recovery is not a case: read the journal, fold it, settle the steps that were running, and
-do what is owed.
+The driver does four things: it starts the steps that are owed, passes their results to `decide`, appends the
+events to the journal as one decision, and applies them with `evolve`. Nothing follows from a decision before it
+is in the journal. So recovery is not a special case: read the journal, fold it, settle the steps that were running,
+and do what is owed.
 
 Every input carries its time. Ids are derived, so that the same inputs give the same events: a session is
-uuid5(key of the run, step and turn), a forked agent is named for its parent and a counter. Whatever an agent or a
-script says, `decide` does not raise: what it cannot take becomes a refusal that says what would be right.
+uuid5(key of the run, step and turn), a forked agent is named after its parent and a counter. Whatever an agent or a
+script says, `decide` does not raise: what it cannot accept becomes a refusal that says what would be right.
 
 What an agent asks for passes, in this order: reading (tags.py), the policy of its state, the names of states and
 directories, then the transition itself (transitions.py). A transition enters a state through `transitions.land`, which
@@ -82,8 +82,8 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
 
 
 def session_of(run: Run, step: int, turn: int) -> str:
-    """The id of the conversation a turn writes; never the same twice."""
-    from uuid import UUID, uuid5  # a run of scripts starts without it
+    """The id of the conversation that a turn writes; never the same twice."""
+    from uuid import UUID, uuid5  # a run that has only scripts starts without it
 
     return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))
 
@@ -116,7 +116,7 @@ def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | A
 
 
 def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What the event of a step that ended says of its cost."""
+    """The cost fields for the event of a step that ended."""
     return {
         "denied": list(denied),
         "cost": spent.cost,
@@ -147,7 +147,7 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
 
 
 def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:
-    """The transitions the output stands for: what it says, or what its policy implies; none when it is refused."""
+    """The transitions the output stands for: what it says, or what its policy implies; none when it is rejected."""
     silent = reading.refused is not None and reading.refused.kind == "none"
     if rules.force_implicit or silent:
         implied = policy.implicit(rules)
@@ -204,7 +204,7 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     rules = policy_of(workspace, agent.state)
     overspent = budget.spent(rules, agent, input.spent.cost)
     if input.kind == "cap" and not overspent and input.spent.cost:
-        return [_go_on(agent, input), *closing.opened(run, agent)]
+        return [_continue(agent, input), *closing.opened(run, agent)]
     response = failures.respond(
         input.kind, failures=agent.visit.failures, retries=_retries(rules, agent), freshened=agent.visit.freshened
     )
@@ -229,8 +229,8 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     return [failed, *transitions.fail(run, workspace, agent, input.kind, error)]
 
 
-def _go_on(agent: Agent, input: Failure) -> StepRefused:
-    """The turn reached its share, and there may be more: the same conversation goes on with another share."""
+def _continue(agent: Agent, input: Failure) -> StepRefused:
+    """The turn reached its share and more may be left: the same conversation continues with another share."""
     return StepRefused(
         agent=agent.id,
         step=agent.step,
@@ -260,7 +260,7 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
 
 
 def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
-    """What is due at `now`, one thing at a time; nothing when nothing is."""
+    """The next thing that is due at `now`; empty when nothing is."""
     for backend, closed in run.closed.items():
         if closed.until and closed.until <= now:
             return [BackendOpened(backend=backend, probing=True)]

@@ -2,7 +2,7 @@
 
 A journal is read by every later release. Fields are only added, always with a default; an event is never renamed,
 removed or given another meaning. Names of states are resolved, directories absolute, times UTC seconds: folding a
-journal asks nobody anything.
+journal needs nothing else.
 """
 
 from typing import Literal, TypeAlias
@@ -14,15 +14,15 @@ from raymond.machine.failures import Kind
 from raymond.machine.prices import UNKNOWN_TURN, Price
 
 ZERO = 0.0
-"""One object, so that a field that has it is seen to be the default and left out of the line."""
+"""A single object, so that msgspec recognises a field that holds it as the default and leaves it out."""
 
 
 class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
-    """What every event is."""
+    """Base of every event."""
 
 
 class RunStarted(Fact, frozen=True, kw_only=True):
-    """A run came to life; everything it needs to be resumed stands here or in its source."""
+    """A run was created; everything needed to resume it is here or in its source."""
 
     workflow_id: str
     key: str
@@ -46,7 +46,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     max_time: float = ZERO
     """Seconds the run may be driven; 0 means no limit."""
     timeout: float = ZERO
-    """Seconds of silence for states that say nothing of it; 0 means the default."""
+    """Seconds of silence allowed in states that do not set it; 0 means the default."""
     max_agents: int = 10_000
     max_turns_at_once: int = 4
     max_scripts_at_once: int = 4
@@ -61,42 +61,42 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     allowed_tools: list[str] = []
     skip_permissions: bool = False
     notify: list[str] = []
-    """Commands and URLs that are told when the run asks or ends."""
+    """Commands and URLs to notify when the run asks or ends."""
     budget_from: str = ""
     """Where the budget was set."""
     max_turns: int = 0
-    """Turns of backends; 0 means 200 of those whose cost nobody can tell."""
+    """Turns of backends; 0 means at most 200 turns of unknown cost."""
     tool_timeout: float = ZERO
-    """Seconds a tool may be quiet, for states that say nothing of it; 0 means the default."""
+    """Seconds a tool may be silent in states that do not set it; 0 means the default."""
     retryable: list[str] = []
     """Patterns of errors that count as an overload."""
     prices: dict[str, Price] = {}
-    """What a person says that models cost."""
+    """Prices of models, as a person configured them."""
     unknown_turn_cost: float = UNKNOWN_TURN
     in_place: list[str] = []
-    """The backends that cannot branch: they go on in the same conversation."""
+    """The backends that cannot branch: they continue in the same conversation."""
     version: str = ""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
-    """A driver took the run up again."""
+    """A driver resumed the run."""
 
     version: str = ""
 
 
 class WorkflowChanged(Fact, frozen=True, kw_only=True):
-    """A person took up the run with other files than it began with."""
+    """A person resumed the run with newer files than it began with."""
 
     source: str
     """SHA-256 of the new snapshot."""
     renamed: dict[str, str] = {}
-    """States that have another name now."""
+    """States that were renamed: old name -> new name."""
     backends: dict[str, str] = {}
     in_place: list[str] = []
 
 
 class RunStopped(Fact, frozen=True, kw_only=True):
-    """Nothing new starts any more."""
+    """No new step starts."""
 
     kind: Literal["paused", "stop", "signal", "limit", "parked"]
     """`parked` is what earlier releases called `paused`."""
@@ -106,9 +106,9 @@ class RunStopped(Fact, frozen=True, kw_only=True):
     amount: float = ZERO
     """What the limit allowed: dollars, a number, or seconds."""
     backend: str = ""
-    """The closed backend that a run will not wait for."""
+    """The closed backend that the run will not wait for."""
     wait: float = ZERO
-    """For how many seconds it is closed."""
+    """How many seconds it is closed for."""
     signal: int = 0
     at_once: bool = False
     """A person asked for steps to be ended, not waited for."""
@@ -129,18 +129,18 @@ class RequestTaken(Fact, frozen=True, kw_only=True):
 
 
 class LimitsChanged(Fact, frozen=True, kw_only=True):
-    """A person set other limits; what is None stays."""
+    """A person changed limits; None leaves a limit as it is."""
 
     budget: float | None = None
     max_iterations: int | None = None
     max_time: float | None = None
     max_turns: int | None = None
     allowed_tools: list[str] = []
-    """Tools that agents may use from now on, besides."""
+    """Further tools that agents may use from now on."""
 
 
 class AgentStarted(Fact, frozen=True, kw_only=True):
-    """An agent came to life at `state`."""
+    """An agent was created at `state`."""
 
     agent: str
     state: str
@@ -171,7 +171,7 @@ class StepStarted(Fact, frozen=True, kw_only=True):
 
 
 class SessionNamed(Fact, frozen=True, kw_only=True):
-    """A backend whose ids are its own said which conversation the running turn writes."""
+    """A backend that chooses its own ids reported which conversation the running turn writes."""
 
     agent: str
     step: int
@@ -179,22 +179,22 @@ class SessionNamed(Fact, frozen=True, kw_only=True):
 
 
 class StepEnded(Fact, frozen=True, kw_only=True):
-    """What every ending of a step says of its cost."""
+    """Base of every event that ends a step: what it cost."""
 
     agent: str
     step: int
     cost: float = ZERO
     estimated: bool = False
     unknown: bool = False
-    """Nobody could tell what it cost; `cost` is what is counted for such a turn."""
+    """The cost is unknown; `cost` is the amount counted for such a turn."""
     tokens_in: int = 0
     tokens_out: int = 0
     meter: tuple[int, ...] = ()
-    """What the program's own counter stands at, where it counts over a whole conversation."""
+    """What the program's own counter shows, if it counts over a whole conversation."""
     offset: int = -1
-    """Where the transcript of the agent has this step; -1 when it has not."""
+    """Where this step begins in the agent's transcript; -1 when it is not there."""
     denied: list[str] = []
-    """What would allow the tools that the program refused the agent."""
+    """What would allow the tools that the agent was denied."""
 
 
 class StepFinished(StepEnded, frozen=True, kw_only=True):
@@ -216,7 +216,7 @@ class StepRefused(StepEnded, frozen=True, kw_only=True):
 
 
 class StepFailed(StepEnded, frozen=True, kw_only=True):
-    """The step ended without a reply to go by."""
+    """The step ended without a usable reply."""
 
     kind: Kind
     error: str
@@ -234,7 +234,7 @@ class StepInterrupted(StepEnded, frozen=True, kw_only=True):
 
 
 class AgentMoved(Fact, frozen=True, kw_only=True):
-    """The agent goes on at `state`."""
+    """The agent continues at `state`."""
 
     agent: str
     tag: str
@@ -250,7 +250,7 @@ class AgentMoved(Fact, frozen=True, kw_only=True):
 
 
 class AgentCalled(Fact, frozen=True, kw_only=True):
-    """The agent went into a subtask; it returns to `then`."""
+    """The agent entered a subtask; it returns to `then`."""
 
     agent: str
     tag: str
@@ -262,7 +262,7 @@ class AgentCalled(Fact, frozen=True, kw_only=True):
 
 
 class AgentReturned(Fact, frozen=True, kw_only=True):
-    """The subtask ended with `result`; the caller goes on at `state`."""
+    """The subtask ended with `result`; the caller continues at `state`."""
 
     agent: str
     state: str
@@ -271,13 +271,13 @@ class AgentReturned(Fact, frozen=True, kw_only=True):
 
 
 class AgentWoke(Fact, frozen=True, kw_only=True):
-    """The time it slept for has come."""
+    """The agent's sleep is over."""
 
     agent: str
 
 
 class WaitStarted(Fact, frozen=True, kw_only=True):
-    """The agent sleeps until those it forked have ended."""
+    """The agent sleeps until the agents it forked have ended."""
 
     agent: str
     state: str
@@ -287,7 +287,7 @@ class WaitStarted(Fact, frozen=True, kw_only=True):
 
 
 class WaitEnded(Fact, frozen=True, kw_only=True):
-    """The agent goes on at `state` with the results of those that have ended."""
+    """The agent continues at `state` with the results of the agents that have ended."""
 
     agent: str
     state: str
@@ -335,7 +335,7 @@ class AgentPaused(Fact, frozen=True, kw_only=True):
 
     agent: str
     reason: str = ""
-    """What the program said; in journals of earlier releases a whole sentence."""
+    """What the program said; a whole sentence in journals of earlier releases."""
     kind: Literal["", "person", "denied", "auth", "billing", "overload"] = ""
     """Empty in journals of earlier releases."""
     tools: list[str] = []
@@ -344,7 +344,7 @@ class AgentPaused(Fact, frozen=True, kw_only=True):
 
 
 class AgentRetried(Fact, frozen=True, kw_only=True):
-    """A failed or paused agent tries its visit again with new attempts."""
+    """A failed or paused agent retries its visit with new attempts."""
 
     agent: str
     fresh: bool = False
@@ -352,7 +352,7 @@ class AgentRetried(Fact, frozen=True, kw_only=True):
 
 
 class AgentHeld(Fact, frozen=True, kw_only=True):
-    """The agent's next turn waits for its model, which is closed while the backend is open."""
+    """The agent's next turn waits for its model, which is closed although the backend is open."""
 
     agent: str
     pool: str
@@ -373,7 +373,7 @@ class BackendClosed(Fact, frozen=True, kw_only=True):
 
 
 class BackendOpened(Fact, frozen=True, kw_only=True):
-    """Turns of `backend` may start again; one alone while `probing`."""
+    """Turns of `backend` may start again; only one while `probing`."""
 
     backend: str
     probing: bool = False
@@ -413,7 +413,7 @@ Event: TypeAlias = (
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What was decided at one moment: one line of the journal."""
+    """Events decided together: one line of the journal."""
 
     seq: int
     time: float

@@ -70,14 +70,14 @@ from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, se
 
 _BY_A_PERSON = (RequestTaken, WorkflowChanged)
 _NOWHERE = Visit("")
-"""Where an agent is before it enters its first state."""
+"""The visit of an agent that has not entered its first state."""
 
 
 Change: TypeAlias = Callable[[Run, Any], object]
 
 
 def apply(run: Run, decision: Decision) -> None:
-    """Let `decision` be true."""
+    """Apply `decision` to `run`."""
     run.seq = decision.seq
     run.now = decision.time
     for event in decision.events:
@@ -95,7 +95,7 @@ def fold(decisions: Iterable[Decision], run: Run | None = None) -> Run:
 
 
 def evolve(run: Run, event: Event) -> None:
-    """Let `event` be true."""
+    """Apply `event` to `run`."""
     _CHANGES[type(event)](run, event)
 
 
@@ -103,14 +103,14 @@ def evolve(run: Run, event: Event) -> None:
 
 
 def _run_started(run: Run, event: RunStarted) -> None:
-    run.begun, run.started_at, run.taken_up_at = event, run.now, run.now
+    run.begun, run.started_at, run.resumed_at = event, run.now, run.now
     run.limits, run.rights = limits_of(event), rights_of(event)
 
 
 def _run_resumed(run: Run, event: RunResumed) -> None:
     run.stop, run.final_status = None, ""
-    run.driven += max(0.0, run.driven_until - run.taken_up_at)
-    run.taken_up_at = run.now
+    run.driven += max(0.0, run.driven_until - run.resumed_at)
+    run.resumed_at = run.now
 
 
 def _run_stopped(run: Run, event: RunStopped) -> None:
@@ -147,7 +147,7 @@ def _backend_closed(run: Run, event: BackendClosed) -> None:
 def _backend_opened(run: Run, event: BackendOpened) -> None:
     if event.probing:
         closed = run.closed[event.backend]
-        # `until` is over, but what was tried stays: if the one turn fails too, the next wait is longer.
+        # `until` has passed, but the number of tries stays: if the one turn fails too, the next wait is longer.
         run.closed[event.backend] = Closed(closed.kind, closed.error, 0.0, closed.tries, closed.since)
         run.probing[event.backend] = None
         return
@@ -164,7 +164,7 @@ def _backend_opened(run: Run, event: BackendOpened) -> None:
 def _step_started(run: Run, event: StepStarted) -> None:
     agent = run.agents[event.agent]
     visit = agent.visit
-    # The agent that was held for its model is the one that tries it.
+    # The agent that waited for its model is the one that tries it.
     set_status(run, agent, RUNNING, visit.held or event.backend or SCRIPTS)
     visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
     agent.step, agent.cap = event.step, event.cap
@@ -229,10 +229,10 @@ def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
 
 
 def _step_ended(run: Run, agent: Agent, event: StepEnded) -> None:
-    """Count what every step that ends has cost."""
+    """Count the cost of a step that ended."""
     set_status(run, agent, DECIDING)
     if agent.cap:
-        # Rounded: a crumb that stays reserved would let the last turn wait for ever.
+        # Rounded: a tiny rest that stays reserved would make the last turn wait for ever.
         run.reserved = max(0.0, round(run.reserved - agent.cap, 4))
         agent.cap = 0.0
     if event.denied:
@@ -406,7 +406,7 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
 
 
 def _enter(run: Run, agent: Agent, state: str, text: str) -> Visit:
-    """Begin a visit: what belonged to the last one is gone."""
+    """Begin a visit and discard what belonged to the previous one."""
     agent.visit = visit = Visit(state, text, run.now)
     agent.visits = agent.visits or {}
     agent.visits[state] = agent.visits.get(state, 0) + 1

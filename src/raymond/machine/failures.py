@@ -1,4 +1,4 @@
-"""Failure classes and what follows from each: the one table."""
+"""The table of failure classes and what follows from each."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -24,14 +24,14 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class FailureClass(Struct, frozen=True):
-    """What follows from a step that failed in one way."""
+    """What follows from one kind of failure."""
 
     retried: Literal["never", "always", "charged", "fresh"] = "never"
     """Whether the visit is tried again: always, as often as `retries` allows, or once without its conversation."""
     closes: Literal["", "for a while", "for a person"] = ""
     """Whether the backend takes no turns for a while, or until a person resumes the run."""
     counted: bool = True
-    """Whether it is a step of the work; what the infrastructure did is no step, no turn and no attempt."""
+    """Whether it counts as a step, turn and attempt; infrastructure failures do not."""
 
 
 CLASSES: dict[Kind, FailureClass] = {
@@ -58,13 +58,13 @@ SCRIPT_RETRIES = 0
 SILENCE = 600.0
 """Seconds without output after which a step is stopped, unless its policy says otherwise."""
 TOOL_TIME = 1800.0
-"""Seconds a tool may run without a sign of life, unless the policy says otherwise."""
+"""Seconds a tool may run without output, unless the policy says otherwise."""
 OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
 OVERLOAD_REST = 300.0
 LIMIT_UNKNOWN = 900.0
 """Seconds to wait for a usage limit that does not say when it ends."""
 LIMIT_LONGEST = 400 * 86400.0
-"""Seconds; a reset further away than this is a mistake of the program that reports it."""
+"""Seconds; a reset time further away than this is taken as a mistake of the program that reported it."""
 
 
 class Response(Struct, frozen=True):
@@ -91,14 +91,14 @@ def respond(kind: Kind, *, failures: int, retries: int, freshened: bool) -> Resp
 
 
 def overload_wait(tries: int) -> float:
-    """Seconds until the next try after `tries` of them failed."""
+    """Seconds until the next try after `tries` tries failed."""
     return OVERLOAD_WAITS[tries] if tries < len(OVERLOAD_WAITS) else OVERLOAD_REST
 
 
 def opens_at(kind: Kind, retry_at: float, now: float, tries: int) -> float:
-    """When a backend is tried again that failed with `kind` and may have said when it is open again.
+    """When to try a backend again that failed with `kind` and may have reported a reset time.
 
-    A reset time that has already passed is not the same as an unknown one: it is tried again soon.
+    A reset time that has already passed is not the same as an unknown one: retry soon instead of waiting 15 minutes.
     """
     if now < retry_at < now + LIMIT_LONGEST:
         return retry_at

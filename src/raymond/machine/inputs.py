@@ -1,4 +1,4 @@
-"""What can come in: every input of `decide`, with its time."""
+"""Every input of `decide`, with its time."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -12,16 +12,16 @@ from raymond.machine.failures import Kind
 
 
 class Spending(Struct, frozen=True, kw_only=True):
-    """What a step cost and where its words are."""
+    """What a step cost and where its transcript begins."""
 
     cost: float = ZERO
     estimated: bool = False
     unknown: bool = False
-    """Nobody could tell what it cost; `cost` is what is counted for such a turn."""
+    """The cost is unknown; `cost` is the amount counted for such a turn."""
     tokens_in: int = 0
     tokens_out: int = 0
     meter: tuple[int, ...] = ()
-    """What the program's own counter stands at, where it counts over a whole conversation."""
+    """What the program's own counter shows, if it counts over a whole conversation."""
     offset: int = -1
 
 
@@ -49,13 +49,13 @@ class Output(Struct, frozen=True, kw_only=True):
     spent: Spending = Spending()
     session: str = ""
     denied: tuple[str, ...] = ()
-    """What would allow the tools that were refused."""
+    """What would allow the tools that were denied."""
     directories: Mapping[str, str | Refusal] = {}
     """Every `cd` that is `meant` -> the absolute directory, or why it is refused."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """A step ended without saying anything to go by."""
+    """A step ended without a usable reply."""
 
     time: float
     agent: str
@@ -78,7 +78,7 @@ class Interruption(Struct, frozen=True, kw_only=True):
 
 
 class Tick(Struct, frozen=True, kw_only=True):
-    """Time went by."""
+    """Time passed."""
 
     time: float
 

@@ -1,4 +1,4 @@
-"""What a run may use altogether, and which of it is used up."""
+"""The limits of a run, and which of them are reached."""
 
 from typing import Literal, TypeAlias
 
@@ -18,13 +18,13 @@ class Usage(Struct, frozen=True):
     cost: float = 0.0
     turns: int = 0
     unpriced: int = 0
-    """Turns whose cost nobody could tell."""
+    """Turns of unknown cost."""
     time: float = 0.0
     """Seconds for which it was driven."""
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
-    """What a run may use: None where nothing was said, 0 for no limit."""
+    """The limits of a run: None where nothing was set, 0 for no limit."""
 
     budget: float | None = None
     iterations: int | None = None
@@ -32,7 +32,7 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     time: float | None = None
 
     def over(self, other: "Limits") -> "Limits":
-        """These limits, and those of `other` where these say nothing."""
+        """These limits, and those of `other` where these are not set."""
         return Limits(
             other.budget if self.budget is None else self.budget,
             other.iterations if self.iterations is None else self.iterations,

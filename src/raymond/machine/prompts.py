@@ -1,4 +1,4 @@
-"""What a turn is sent: the rendered prompt, or a reminder of what was wrong with the last reply."""
+"""The text sent to a model: the rendered prompt, or a reminder of what was wrong with the last reply."""
 
 from raymond.language import policy, reading, template
 from raymond.language.workflow import State, Workflow
@@ -20,7 +20,7 @@ def prompt(run: Run, workspace: Workspace, agent: Agent) -> str:
     else:
         text = _reminder(workspace.workflow, state, visit)
         if not agent.remembers(pool_of(run, agent.state)):
-            # An agent that remembers nothing needs the whole prompt again.
+            # An agent without a conversation needs the whole prompt again.
             text = f"{render(run, workspace, agent, state.body)}\n\n{text}"
     return f"{INTERRUPTED}\n\n{text}" if visit.interrupted else text
 
@@ -53,7 +53,7 @@ def remind(workflow: Workflow, state: State, reason: str) -> str:
 
 
 def choices(workflow: Workflow, state: State) -> str:
-    """The transitions open to `state`: by its policy, else by its text, else every form with the names there are."""
+    """The transitions open to `state`: from its policy, else from its text, else general forms with all state names."""
     if state.policy.allowed_transitions:
         return policy.instructions(state.policy)
     mentioned = [tag for tag in reading.scan(state.body) if tag.name != "print"]

@@ -1,4 +1,4 @@
-"""What agents may do unasked: a workflow may narrow what the person who starts it allows, never widen it."""
+"""What agents may do without asking: a workflow can narrow the rights given by its caller, never widen them."""
 
 from msgspec import Struct
 
@@ -9,27 +9,27 @@ DEFAULT = "acceptEdits"
 RANKS = {"plan": 0, "dontAsk": 1, "default": 1, DEFAULT: 2, "bypassPermissions": 3}
 """Every permission mode; a higher rank allows more."""
 _SYNTAX = frozenset("(),")
-"""Letters that end a pattern of tools: a gate with one of them names no tool, and must not name another one."""
+"""Characters that end a pattern of tools: a gate that contains one must not be used as a pattern."""
 
 
 class Rights(Struct, frozen=True):
-    """What agents may do unasked."""
+    """What agents may do without asking."""
 
     mode: str = ""
     """The permission mode; empty for the default."""
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     skip: bool = False
-    """Nothing is asked at all."""
+    """Permission checks are off."""
 
 
 def rights_of(start: RunStarted) -> Rights:
-    """What the person who starts a run gives its agents."""
+    """The rights that the caller of a run gives its agents."""
     return Rights(start.permission_mode, tuple(start.allowed_tools), (), start.skip_permissions)
 
 
 def narrow(given: Rights, policy: Policy) -> Rights:
-    """The rights of a turn: what the person gave, narrowed by the state."""
+    """The rights of a turn: those the caller gave, narrowed by the state."""
     allowed = given.allowed
     if policy.allowed_tools:
         allowed = tuple(tool for tool in allowed if tool in policy.allowed_tools)
@@ -39,7 +39,7 @@ def narrow(given: Rights, policy: Policy) -> Rights:
     given_mode = given.mode or DEFAULT
     mode = policy.permission_mode or given_mode
     if RANKS[mode] > RANKS[given_mode] and not given.skip:
-        mode = given_mode  # rejected before the run began; files that changed since then widen nothing either
+        mode = given_mode  # refused at the start; files that changed since then widen nothing either
     return Rights(
         mode,
         (*allowed, *(tool for tool in gates if tool not in allowed)),

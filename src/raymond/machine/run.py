@@ -1,4 +1,4 @@
-"""Run: what is true, and where its agents stand.
+"""Run: everything that is true about a run and its agents.
 
 A run keeps a first-come queue of ready agents for each pool (the scripts, and every backend), counts of what runs and
 of children alive, and a heap of timers whose outdated entries are dropped when they come to the top: no change costs
@@ -23,12 +23,12 @@ class Run(Struct):
     seq: int = 0
     now: float = 0.0
     started_at: float = 0.0
-    taken_up_at: float = 0.0
-    """When the driver that is on it, or was the last, began."""
+    resumed_at: float = 0.0
+    """When the current or last driver began."""
     driven_until: float = 0.0
     """Time of the last decision a driver made; requests journaled while nobody drives do not count."""
     driven: float = 0.0
-    """Seconds of the drivers before that one."""
+    """Seconds that earlier drivers drove it."""
     agents: dict[str, Agent] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     ready: dict[str, deque[str]] = field(default_factory=dict)
@@ -48,21 +48,21 @@ class Run(Struct):
     """Dollars that running turns may still cost."""
     turns: int = 0
     unpriced: int = 0
-    """Turns whose cost nobody could tell."""
+    """Turns of unknown cost."""
     denied: dict[str, int] = field(default_factory=dict)
     """How often tools were denied, by what would allow them."""
     failed_count: int = 0
-    """Agents that failed and that nobody collected."""
+    """Agents that failed and whose failure no parent has collected."""
     statuses: dict[str, int] = field(default_factory=dict)
     limits: Limits = Limits()
     rights: Rights = Rights()
-    """What agents may do unasked, by now."""
+    """What agents may now do without asking."""
     stop: RunStopped | None = None
     final_status: str = ""
 
     @property
     def start(self) -> RunStarted:
-        """The first event; every run that was written has one."""
+        """The first event; every journaled run has one."""
         assert self.begun is not None
         return self.begun
 
@@ -73,28 +73,28 @@ def shut(run: Run, pool: str) -> bool:
 
 
 def pool_of(run: Run, state: str) -> str:
-    """Who runs `state`: the scripts, or a backend."""
+    """The pool that runs `state`: scripts, or a backend."""
     if not state.endswith(".md"):
         return SCRIPTS
     return run.start.backends.get(state, run.start.backend)
 
 
 def hold(run: Run, agent: Agent, pool: str) -> None:
-    """Let a ready agent stand in another queue."""
+    """Move a ready agent to another queue."""
     set_status(run, agent, DECIDING)
     agent.visit.held = pool
     set_status(run, agent, READY)
 
 
 def set_timer(run: Run, agent: Agent, at: float) -> None:
-    """Let something be due for the agent at a moment; 0 for nothing."""
+    """Set when something is due for the agent; 0 for nothing."""
     agent.visit.wake_at = at
     if at:
         heapq.heappush(run.timers, (at, agent.id))
 
 
 def drop_timers(run: Run) -> None:
-    """Forget the timers at the top that nobody waits for any more."""
+    """Drop outdated timers from the top of the heap."""
     while run.timers:
         at, name = run.timers[0]
         agent = run.agents.get(name)
@@ -104,7 +104,7 @@ def drop_timers(run: Run) -> None:
 
 
 def count_child(run: Run, agent: Agent, by: int) -> None:
-    """One child more or less of the agent's parent is alive."""
+    """Count a child of the agent's parent as alive or no longer alive."""
     parent = run.agents.get(agent.parent)
     if parent and parent.children and agent.id in parent.children:
         parent.alive += by

@@ -1,4 +1,4 @@
-"""What should happen next: the steps that are owed, the moments at which something is due, the limits reached."""
+"""What should happen next: the steps that are owed, the times when something is due, the limits reached."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -11,7 +11,7 @@ from raymond.machine.run import Run
 
 
 def owed(run: Run) -> list[str]:
-    """The agents whose step should start now, first come first."""
+    """The agents whose step should start now, first come, first served."""
     if run.stop or run.final_status:
         return []
     names: list[str] = []
@@ -27,7 +27,7 @@ def owed(run: Run) -> list[str]:
 
 
 def wake_at(run: Run) -> float | None:
-    """The next moment at which something is due."""
+    """The next time when something is due."""
     first = run.timers[0][0] if run.timers else None
     if not run.closed:
         return first
@@ -36,12 +36,12 @@ def wake_at(run: Run) -> float | None:
 
 
 def over_at(run: Run) -> float:
-    """When the run has been driven for as long as it may; 0 when nothing limits it."""
-    return run.taken_up_at + max(0.0, run.limits.time - run.driven) if run.limits.time else 0.0
+    """When the run reaches its time limit; 0 when it has none."""
+    return run.resumed_at + max(0.0, run.limits.time - run.driven) if run.limits.time else 0.0
 
 
 def due(run: Run, now: float) -> bool:
-    """Whether time alone makes something happen at `now`: a cheap look before `decide` is asked."""
+    """Whether something is due at `now`: a cheap check before `decide` is called."""
     at = wake_at(run)
     if (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0):
         return True
@@ -51,13 +51,13 @@ def due(run: Run, now: float) -> bool:
 def reached(
     run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0, unpriced: int = 0
 ) -> RunStopped | None:
-    """The stop at a limit of the run that is used up, with what is about to be added; None when none is."""
+    """The stop at a limit that the run reaches with what is about to be added; None when it reaches none."""
     used = Usage(
         run.iterations + iterations,
         run.cost + cost,
         run.turns + turns,
         run.unpriced + unpriced,
-        run.driven + max(0.0, run.driven_until - run.taken_up_at),
+        run.driven + max(0.0, run.driven_until - run.resumed_at),
     )
     limit = run.limits.reached(used)
     return stop_at(run, limit) if limit else None
@@ -69,12 +69,12 @@ def stop_at(run: Run, limit: LimitName) -> RunStopped:
 
 
 def too_long(run: Run, backend: str, wait: float) -> RunStopped:
-    """The stop of a run that will not wait so long for a backend's usage limit."""
+    """The stop of a run that will not wait that long for a backend's usage limit."""
     return RunStopped(kind="limit", limit="wait", amount=run.start.max_wait, backend=backend, wait=wait)
 
 
 def _room(run: Run, pool: str, taken: Mapping[str, int]) -> int:
-    """Steps that could start in `pool`; the turns of a closed model take the places of its backend."""
+    """Steps that could start in `pool`; turns of a closed model count against their backend too."""
     if pool == SCRIPTS:
         return max(0, run.start.max_scripts_at_once - taken.get(pool, 0))
     backend = backend_of(pool)
@@ -86,5 +86,5 @@ def _limit(run: Run, pool: str) -> int:
     if pool in run.closed:
         return 1 if pool in run.probing else 0
     if "/" in pool:
-        return 0  # opened while one of its turns ran: those that were held have gone back
+        return 0  # opened while one of its turns ran: the agents that waited for it are back in the backend's queue
     return run.start.max_turns_at_once

@@ -46,7 +46,7 @@ def follow(
     time: float,
     directories: Mapping[str, str | Refusal],
 ) -> list[Event] | Refusal:
-    """The events of a permitted transition, or why it cannot be."""
+    """The events of a permitted transition, or why it is not possible."""
     asked = [_rendered(run, workspace, agent, one) for one in asked]
     forks = [one for one in asked if isinstance(one, Fork)]
     if misnamed := _misnamed(workspace, asked):
@@ -62,12 +62,12 @@ def follow(
         last, tag = Goto(target=last.next), "fork"
     moved = _move(run, workspace, agent, last, tag, time, places, len(forks))
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
-        return moved  # nobody is forked by a visit that fails: tried again, it would fork them again
+        return moved  # a visit that fails forks nothing: its retry would fork again
     return [*_forked(workspace, agent, forks, time, places), *moved]
 
 
 def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition]) -> Refusal | None:
-    """A call where the backend cannot branch would write into the conversation of its caller."""
+    """Refuse a call where the backend cannot branch: it would write into its caller's conversation."""
     if not any(isinstance(one, Call) for one in asked) or backend_of(agent.pool) not in run.start.in_place:
         return None
     if workspace.workflow.states[agent.state].policy.in_place:
@@ -76,7 +76,7 @@ def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Tra
 
 
 def _unnamable(asked: Sequence[Transition]) -> Refusal | None:
-    """A model or an effort that no program could be told."""
+    """Refuse a model or an effort that cannot be passed to a program."""
     for one in asked:
         if isinstance(one, Function) and not f"{one.model or ''}{one.effort or ''}".isprintable():
             reason = "`model` and `effort` of `<function>` must be plain names"
@@ -87,7 +87,7 @@ def _unnamable(asked: Sequence[Transition]) -> Refusal | None:
 def fail(
     run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
 ) -> list[Event]:
-    """The visit failed: `on_error`, or the agent fails."""
+    """The visit failed: go to `on_error`, or let the agent fail."""
     state = workspace.workflow.states.get(agent.state)
     target = state.policy.on_error if state else ""
     if target:
@@ -109,7 +109,7 @@ def fail(
 def give_up(
     run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
 ) -> list[Event]:
-    """The agent fails, and the wait of its parent may be over."""
+    """The agent fails, which may end the wait of its parent."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=error)
     return [failed, *_parent(run, workspace, agent)]
 
@@ -127,7 +127,7 @@ def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Even
 
 
 def end_wait(run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False) -> list[Event]:
-    """All children of `agent` have ended, or the time is over."""
+    """All children of `agent` have ended, or its wait timed out."""
     target = _after_rest(agent, timed_out)
     landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Refusal):
@@ -159,7 +159,7 @@ def _after_rest(agent: Agent, timed_out: bool) -> str:
 
 
 def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landing | Refusal:
-    """Where an agent that goes to `target` ends up, its visits counted."""
+    """Where an agent that goes to `target` ends up, given its `visits`."""
     seen: list[str] = []
     while True:
         state = resolve(workspace.workflow, target)
@@ -172,7 +172,7 @@ def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landin
             reason = f"{state} was visited {rules.max_visits} times, which is its max_visits"
             return Refusal("visits", reason)
         if state in seen:
-            reason = f"the max_visits of {', '.join(seen)} are used up and `then` leads in a circle"
+            reason = f"the max_visits of {', '.join(seen)} are used up and their `then` form a circle"
             return Refusal("visits", reason)
         seen.append(state)
         target = rules.then
@@ -200,7 +200,7 @@ def _move(
         case Result():
             return finish(run, workspace, agent, asked.text)
         case Fork():
-            raise AssertionError("forks are followed by what comes after them")
+            raise AssertionError("a fork is handled by the transition that follows it")
         case _:
             assert_never(asked)
 
@@ -278,7 +278,7 @@ def _ask(run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float) 
 
 
 def _rest(workspace: Workspace, agent: Agent, target: str, timeout_target: str) -> Landing | Refusal:
-    """Where a sleep will lead: known now, since nothing counts visits meanwhile."""
+    """Where a sleep will lead: known now, because visits do not change meanwhile."""
     landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Landing) and timeout_target:
         late = land(workspace, agent.visits or {}, timeout_target)
@@ -304,17 +304,17 @@ def _forked(
 
 
 def _parent(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
-    """The end of the parent's wait, when `agent` was the last it waited for."""
+    """The end of the parent's wait, if `agent` was the last child it waited for."""
     parent = run.agents.get(agent.parent)
     if agent.status == FAILED or not parent or agent.id not in (parent.children or ()):
-        return []  # nobody counts on it
+        return []  # no parent waits for it
     if parent.status != WAITING or parent.alive != 1:
         return []
     return end_wait(run, workspace, parent)
 
 
 def _name(workspace: Workspace, target: str) -> str:
-    """The full name of a target that is known to resolve."""
+    """The full name of a target that is known to exist."""
     if not target:
         return ""
     state = resolve(workspace.workflow, target)
@@ -343,7 +343,7 @@ def _places(asked: Iterable[Transition], directories: Mapping[str, str | Refusal
     places: dict[str, str] = {}
     for one in asked:
         if isinstance(one, (Fork, Reset)) and one.cd:
-            found = directories.get(one.cd) or Refusal("directory", f'cd="{one.cd}": nobody looked for it')
+            found = directories.get(one.cd) or Refusal("directory", f'cd="{one.cd}": this directory was not checked')
             if isinstance(found, Refusal):
                 return found
             places[one.cd] = found

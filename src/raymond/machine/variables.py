@@ -1,4 +1,4 @@
-"""What `{{name}}` and the environment of a script can say about a visit."""
+"""The values that `{{name}}` and the environment of a script have in a visit."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from raymond.machine.workspace import Workspace
 
 
 def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
-    """Every name bound in this visit, built-in names first; those win over variables, variables over metadata."""
+    """Every name bound in this visit; built-in names win over variables, and variables over metadata."""
     start = run.start
     visit = agent.visit
     given = results(visit) if visit.results_are_input else visit.input

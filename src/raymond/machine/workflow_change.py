@@ -1,4 +1,4 @@
-"""Go on with today's files instead of the snapshot: which states are needed, and what they are called now."""
+"""Continue with today's files instead of the snapshot: which states are needed, and their new names."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +11,7 @@ from raymond.machine.run import Run
 
 
 def change(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]) -> WorkflowChanged:
-    """The event that takes up `workflow`; refused when a state that somebody needs is gone."""
+    """The event that switches the run to `workflow`; refused when a state that an agent needs is gone."""
     names: dict[str, str] = {}
     for old, new in renamed.items():
         found = resolve(workflow, new)
@@ -32,7 +32,7 @@ def change(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]
 
 
 def needed(run: Run) -> dict[str, list[str]]:
-    """Every state that an agent is in, returns to, or goes to when its sleep ends, and who needs it."""
+    """Every state that an agent is in, returns to, or goes to after its sleep, with the agents that need it."""
     found: dict[str, list[str]] = {}
     for agent in run.agents.values():
         for state in _needs(agent):
@@ -48,7 +48,7 @@ def _needs(agent: Agent) -> Iterable[str]:
 
 
 def _full(run: Run, name: str) -> str:
-    """The state `name` means among those that are needed."""
+    """The needed state that `name` refers to."""
     for state in needed(run):
         if name in (state, state.rpartition(".")[0]):
             return state

@@ -13,8 +13,8 @@ class Workspace(Struct, frozen=True):
     workflow_dir: str
     tasks_dir: str
     uses_task_folder: bool = True
-    """Some text of the workflow speaks of it, so it has to be there."""
+    """Whether the workflow mentions the task folder, which then has to exist."""
 
     def task_folder(self, agent: str) -> str:
-        """Where the agent may keep files of its own."""
+        """Where the agent may keep its own files."""
         return f"{self.tasks_dir}/{file_name(agent)}"

@@ -1,1 +1,1 @@
-"""What a run looks like, as values. Pure."""
+"""What a run looks like from outside, as values. Pure."""

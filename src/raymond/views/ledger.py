@@ -1,4 +1,4 @@
-"""What a run's turns cost: the ledger, entry by entry, and its sums."""
+"""What the turns of a run cost, entry by entry, and the totals."""
 
 from collections.abc import Iterable
 
@@ -35,11 +35,11 @@ class Entry(Struct, frozen=True):
     tokens_in: int
     tokens_out: int
     failed: bool
-    """It was refused, failed or was cut off: paid for nothing."""
+    """Its reply was rejected, or it failed or was cut off: money spent for nothing."""
 
 
 class Sum(Struct):
-    """Entries that have something in common."""
+    """The total of several entries."""
 
     turns: int = 0
     cost_usd: float = 0.0
@@ -50,7 +50,7 @@ class Sum(Struct):
     tokens_out: int = 0
 
     def add(self, entry: Entry) -> None:
-        """Count `entry` too."""
+        """Add `entry` to the total."""
         self.turns += 1
         self.cost_usd += entry.cost
         self.cost_is_estimated = self.cost_is_estimated or entry.estimated
@@ -61,7 +61,7 @@ class Sum(Struct):
 
 
 def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
-    """Every turn of a backend, in the order of their ends; scripts cost nothing."""
+    """Every turn of a backend, in the order in which they ended; scripts cost nothing."""
     states: dict[str, str] = {}
     started: dict[str, StepStarted] = {}
     found: list[Entry] = []
@@ -94,7 +94,7 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
 
 
 def sums(found: Iterable[Entry], by: str) -> dict[str, Sum]:
-    """The sums by one of WAYS, or by run; what cost most first."""
+    """The totals by one of WAYS, or by run; the most expensive first."""
     made: dict[str, Sum] = {}
     for entry in found:
         made.setdefault(getattr(entry, by), Sum()).add(entry)
@@ -102,7 +102,7 @@ def sums(found: Iterable[Entry], by: str) -> dict[str, Sum]:
 
 
 def total(found: Iterable[Entry]) -> Sum:
-    """All of it."""
+    """The total of all entries."""
     whole = Sum()
     for entry in found:
         whole.add(entry)

@@ -1,4 +1,4 @@
-"""How a run stands: its status, its exit code, its result."""
+"""The status of a run, its exit code and its result."""
 
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.machine.run import Run, shut
@@ -26,7 +26,7 @@ def main_result(run: Run) -> str | None:
 
 
 def exit_code(run: Run, signal: int = 0) -> int:
-    """The first that holds: closed backend 5, limit 4, failed agent 1, waits for a person 3, done 0."""
+    """The first that applies: closed backend 5, limit 4, failed agent 1, waiting for a person 3, completed 0."""
     if signal and not run.final_status:
         return 128 + signal
     if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
@@ -39,5 +39,5 @@ def exit_code(run: Run, signal: int = 0) -> int:
 
 
 def failed_agents(run: Run) -> list[Agent]:
-    """The agents that failed and that nobody collected."""
+    """The agents that failed and whose failure no parent has collected."""
     return [agent for agent in run.agents.values() if agent.status == "failed"]

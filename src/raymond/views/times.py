@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 _LAST = 253402300799
-"""The last second that has a date."""
+"""The last second that `datetime` can represent."""
 
 
 @lru_cache(maxsize=64)
 def second(time: int) -> str:
-    """UTC to the second, without a zone; cached, because a thousand lines are written in one second."""
+    """UTC to the second, without a zone; cached, because thousands of lines can share a second."""
     return datetime.fromtimestamp(min(time, _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
