@@ -1,4 +1,4 @@
-"""The figures: each is measured beside its floor, in turns, and is the median of its rounds."""
+"""The figures: each is measured in turns with its floor, and is the median of its rounds."""
 
 import os
 import select
@@ -23,7 +23,7 @@ Readings = dict[str, Reading]
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done. Figures of different sizes cannot be compared."""
+    """How much work is done. Figures of different sizes cannot be compared."""
 
     chain: int = 1000
     chain_rounds: int = 7
@@ -92,7 +92,7 @@ def goals(size: Size) -> dict[str, list[Goal]]:
         "watching": [
             Goal(
                 "watching",
-                f"driver's CPU with {size.watched:,} agents while `logs -f` and `attach` look",
+                f"driver's CPU with {size.watched:,} agents while `logs -f` and `attach` watch",
                 1.1,
                 1.02,
                 times,
@@ -108,7 +108,7 @@ def goals(size: Size) -> dict[str, list[Goal]]:
 
 
 def chain(home: Path, size: Size) -> Readings:
-    """A chain of scripts against the same scripts in a loop; and what the runtime itself computes meanwhile."""
+    """A chain of scripts against the same scripts in a loop; and the CPU that the runtime itself uses."""
     states = workflows.chain(size.chain)
     last = list(states)[-1]
     floors, walls, cpus, starts = [], [], [], []
@@ -186,7 +186,7 @@ def _in_turns(size: Size) -> Iterator[int]:
 
 
 def endings(home: Path, size: Size) -> Readings:
-    """What is written while agents end, against what has to be remembered of it."""
+    """Bytes written while agents end, against the size of the journal."""
     folder = Folder(home / "endings", workflows.endings(size.endings))
     _tell(f"endings: {size.endings:,} agents end {workflows.APART} ms after each other")
     with folder.start() as child:
@@ -218,7 +218,7 @@ def _written(child: Child, folder: Folder) -> tuple[int, int]:
 
 
 def _sizes(child: Child, folder: Folder, wrote: int) -> tuple[int, int]:
-    """Bytes of the journal, and bytes written but not to the terminal."""
+    """Bytes of the journal, and bytes written to anything but the terminal."""
     said = child.out.stat().st_size + child.err.stat().st_size
     return folder.journal.stat().st_size, wrote - said
 
@@ -249,7 +249,7 @@ def _kill_after_forks(folder: Folder, agents: int) -> None:
     with folder.start() as child:
         child.wait_until(lambda: _forked(folder, agents), "every agent is forked")
         child.end(signal.SIGKILL)
-    # The steps see that their driver is gone; their end must not fall into the measurement.
+    # The steps notice that their driver is gone; they must have ended before the measurement.
     time.sleep(0.5)
 
 
@@ -258,9 +258,9 @@ def _forked(folder: Folder, agents: int) -> bool:
 
 
 def _first_step(folder: Folder) -> float:
-    """Seconds from the command to the first word of a step; then the run is stopped."""
+    """Seconds from the command to the first output of a step; then the run is stopped."""
     os.sync()
-    # Open for writing too, so that a reader without a writer is no end of file.
+    # Open for writing too, so that a reader without a writer does not see the end of the file.
     pipe = os.open(folder.path / "first", os.O_RDWR | os.O_NONBLOCK)
     try:
         with Child([RAYMOND, "resume", ID], folder.path) as child:
@@ -292,7 +292,7 @@ def _peak(path: Path, agents: int) -> float:
     folder = Folder(path, workflows.asleep(agents))
     with folder.start() as child:
         child.wait_until(lambda: folder.count("sleeping") == max(agents, 1), "every agent sleeps")
-        # A quiet second later the state file may be written once more.
+        # The state file may be written once more after a quiet second.
         time.sleep(1.5)
         cost = child.end_watched(signal.SIGTERM)
         if not interrupted(cost.code):
@@ -326,7 +326,7 @@ def start(home: Path, size: Size) -> Readings:
 def _version(home: Path) -> float:
     cpu = run([RAYMOND, "--version"], home).cpu
     if not (home / "child.out").read_text().startswith("raymond "):
-        raise Failed("`raymond --version` does not say its version")
+        raise Failed("`raymond --version` does not print its version")
     return cpu
 
 
@@ -354,7 +354,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
 
 
 def _without_start(cpus: list[float], starts: list[float], steps: int) -> float:
-    """Milliseconds per step after the first, which the start-up has made."""
+    """Milliseconds per step without the first, which includes the start-up."""
     return 1000 * (median(cpus) - median(starts)) / (steps - 1)
 
 

@@ -1,7 +1,7 @@
-"""Start a process, wait for it, and say what it cost, without any help from the process itself.
+"""Start a process, wait for it, and report what it cost, without any help from the process itself.
 
-Linux keeps the accounts of a process that has ended until its parent takes note of the end. So they are read exactly
-once, complete, and without the children the process had: the command measured is the one people type.
+Linux keeps the resource usage of a process that has ended until its parent reaps it. So it is read exactly once,
+complete and without the children of the process: the command measured is the one people type.
 """
 
 import os
@@ -17,7 +17,7 @@ PATIENCE = 180.0
 """Seconds after which anything measured here has failed."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UNWANTED = ("PYTHON", "RAYMOND", "BASH_ENV", "CLICOLOR", "FORCE_COLOR")
-"""What would make the program measured another one than people have; PYTHONDONTWRITEBYTECODE above all."""
+"""Variables that would make the program differ from what people run; above all PYTHONDONTWRITEBYTECODE."""
 
 
 class Failed(Exception):
@@ -74,7 +74,7 @@ class Child:
         return Cost(self._process.wait(), ended - self.began, cpu, wrote, self._peak)
 
     def end_watched(self, number: int) -> Cost:
-        """The same, with the peak of memory up to the end."""
+        """Like `end`, with the peak of memory until the end."""
         self.note_peak()
         os.kill(self.pid, number)
         deadline = time.monotonic() + PATIENCE
@@ -83,7 +83,7 @@ class Child:
         return self.end(within=0.0)
 
     def wait_until(self, happened: Callable[[], bool], what: str, *, within: float = 60.0) -> None:
-        """Look every 50 ms; the process must not end before."""
+        """Check every 50 ms; the process must not end before."""
         deadline = time.monotonic() + within
         while not happened():
             if self._ended(0.05):
@@ -102,7 +102,7 @@ class Child:
         return int(Path(f"/proc/{self.pid}/io").read_text().split("wchar:")[1].split()[0])
 
     def last_words(self) -> str:
-        """The end of what it said on stderr."""
+        """The last lines of its stderr."""
         return " / ".join(self.err.read_text(errors="replace").splitlines()[-3:])
 
     def _ended(self, within: float) -> bool:
@@ -113,7 +113,7 @@ class Child:
 
 
 def run(argv: list[str], cwd: Path, *, within: float = PATIENCE) -> Cost:
-    """Run a command that must succeed. What earlier ones left to be written to the disk is not on its account."""
+    """Run a command that must succeed. Earlier writes are synced first, so that they are not counted."""
     os.sync()
     with Child(argv, cwd) as child:
         cost = child.end(within=within)
@@ -128,19 +128,19 @@ def environment() -> dict[str, str]:
 
 
 def _cpu(pid: int) -> float:
-    # The first is exact and knows one thread, the second rounds down and knows all of them.
+    # The first is exact but covers one thread; the second rounds down but covers all of them.
     exact = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return max(exact, (int(fields[11]) + int(fields[12])) / _TICKS)
 
 
 def foreign_cpu() -> float:
-    """Seconds of CPU that everything but the benchmark has used since the machine was started."""
+    """Seconds of CPU used by everything except the benchmark since the machine started."""
     user, nice, system, _, _, irq, soft = map(int, Path("/proc/stat").read_text().split()[1:8])
     mine = os.times()
     return (user + nice + system + irq + soft) / _TICKS - sum(mine[:4])
 
 
 def interrupted(code: int) -> bool:
-    """The command ended by SIGTERM, in its own way or in the system's."""
+    """Whether the command ended because of SIGTERM, with its own exit code or by the signal."""
     return code in (128 + signal.SIGTERM, -signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What was measured, beside what was to be reached: a table for people and a line for programs."""
+"""What was measured, next to the goals: a table for people and a line of JSON for programs."""
 
 import os
 import platform
@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 BUSY = 0.1
-"""Cores in use by others from which on times are not to be trusted."""
+"""Cores used by other programs above which times cannot be trusted."""
 FAILED, MISSED, REACH, AIM = "FAILED", "MISSED", "reach", "aim"
 _HEAD = ("figure", "floor", "ours", "compared", "reach", "aim", "verdict")
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One figure, how far it must come and where it should be."""
+    """One figure, the value it must reach and the value it aims for."""
 
     key: str
     title: str
@@ -33,12 +33,12 @@ class Reading:
     compared: str
     value: float
     numbers: dict[str, object] = field(default_factory=dict)
-    """Everything it was made from, in seconds and bytes."""
+    """The raw numbers behind it, in seconds and bytes."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A goal with its reading, or with the reason why there is none."""
+    """A goal with its reading, or with the reason for having none."""
 
     goal: Goal
     reading: Reading | None
@@ -69,7 +69,7 @@ class Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Markdown, aligned for those who read it as text."""
+    """A Markdown table, aligned for reading as text."""
     lines = [list(_HEAD), *(row.cells() for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(_HEAD))]
     text = [f"| {' | '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} |" for line in lines]

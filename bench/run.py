@@ -1,4 +1,4 @@
-"""Measure the runtime beside a floor taken in the same minutes: `make bench`.
+"""Measure the runtime against a floor measured at the same time: `make bench`.
 
 Prints a table and one line of JSON. The exit code is 1 when a figure misses its reach or could not be measured.
 """
@@ -47,7 +47,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the runtime against a plain shell loop and an empty Python.")
     parser.add_argument("--only", action="append", choices=list(MEASURES), help="one group of figures; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="smaller and rougher: to see whether it works at all")
+    parser.add_argument("--quick", action="store_true", help="smaller and less exact: only checks that it works")
     parser.add_argument("--home", type=Path, default=CACHE, metavar="DIR", help="where to work (.cache/bench)")
     return parser.parse_args()
 
@@ -70,7 +70,7 @@ def _measure(groups: list[str], size: Size, cache: Path) -> list[Row]:
 
 
 def _rows(group: str, home: Path, size: Size, problem: str) -> list[Row]:
-    """A row for every goal of the group: what was not measured has failed."""
+    """A row for every goal of the group: a goal that was not measured has failed."""
     readings: Readings = {}
     if not problem:
         folder = home / group
@@ -95,7 +95,7 @@ def _try(measured: Callable[[], Readings | None]) -> tuple[Readings, str]:
 
 
 def _warm(home: Path) -> None:
-    """Compiled files are there, and everything read at a start is in memory."""
+    """Compile all files, and read everything that a start needs into memory."""
     compiling = [PYTHON, "-m", "compileall", "-q", str(ROOT / "src")]
     subprocess.run(compiling, env=environment(), stdout=subprocess.DEVNULL, check=True)
     run([PYTHON, "-c", "pass"], home)

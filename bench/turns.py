@@ -1,4 +1,4 @@
-"""What the runtime adds to turns of the real Claude Code, whose model is played on loopback."""
+"""What the runtime adds to turns of the real Claude Code, with a fake model on loopback."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ PROGRAM = ROOT / ".cache" / "agents" / "node_modules" / ".bin" / "claude"
 
 
 def turns(home: Path, count: int, rounds: int) -> dict[str, Reading]:
-    """Own CPU per turn, start-up and reading along included, against that of the program for the same prompt."""
+    """Own CPU per turn, including start-up and reading the stream, against the program's CPU for the same prompt."""
     if not PROGRAM.exists():
         raise Failed("Claude Code is not installed here; make e2e installs it")
     states = workflows.prompts(count)
@@ -43,7 +43,7 @@ def turns(home: Path, count: int, rounds: int) -> dict[str, Reading]:
 
 def _alone(cwd: Path, prompt: Path) -> float:
     argv = f'"{PROGRAM}" -p --output-format stream-json --verbose --include-partial-messages < "{prompt}"'
-    # Replaced by the program, so that its account is the one that is read.
+    # exec, so that the CPU time read is that of the program.
     return run(["bash", "-c", f"exec {argv}"], cwd).cpu
 
 

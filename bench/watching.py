@@ -1,4 +1,4 @@
-"""What it costs to look at runs: many finished ones, one with many agents, and one that goes on meanwhile."""
+"""What it costs to look at runs: many finished ones, one with many agents, and one that is running."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def reading(home: Path, runs: int, agents: int, rounds: int) -> dict[str, Readin
 
 
 def watching(home: Path, agents: int, rounds: int) -> dict[str, Reading]:
-    """The driver's own CPU while `logs -f` and `attach` look on, against the same run alone."""
+    """The driver's own CPU while `logs -f` and `attach` watch, against the same run alone."""
     alone, watched = [], []
     for number in range(rounds):
         print(f"watching: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
@@ -45,7 +45,7 @@ def watching(home: Path, agents: int, rounds: int) -> dict[str, Reading]:
     floor, ours = median(alone), median(watched)
     return {
         "watching": Reading(
-            f"{floor:.2f} s (nobody looks)",
+            f"{floor:.2f} s (nobody watches)",
             f"{ours:.2f} s",
             f"{ours / floor:.2f}x",
             ours / floor,
@@ -73,7 +73,7 @@ def _fan_out(path: Path, agents: int, watchers: tuple[list[str], ...]) -> float:
 
 
 def _finished(path: Path, runs: int) -> Folder:
-    """A project with many finished runs: one of them real, the others its copies."""
+    """A project with many finished runs: one of them real, the others copies of it."""
     folder = Folder(path, workflows.one_step())
     folder.run(result="done", steps=1)
     place = folder.journal.parent

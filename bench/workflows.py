@@ -1,4 +1,4 @@
-"""The folders that are run: scripts as small as they can be, so that what is left is the runtime."""
+"""The workflows that are run: their scripts are minimal, so that the cost measured is the runtime's."""
 
 import json
 import sys
@@ -12,9 +12,9 @@ PYTHON = sys.executable
 RAYMOND = str(Path(PYTHON).parent / "raymond")
 ID = "bench"
 START = 3000
-"""Milliseconds after which the first of the agents that end one by one is due: forking is over by then."""
+"""Milliseconds after which the first agent ends; forking must be finished before."""
 APART = 10
-"""Milliseconds between two of them."""
+"""Milliseconds between the ends of two agents."""
 
 _RESULT = "echo '<result>ok</result>'\n"
 _DONE = "echo '<result>done</result>'\n"
@@ -40,7 +40,7 @@ class Folder:
         return Child([RAYMOND, "run", f"flow/{state}", "--id", ID], self.path)
 
     def run(self, state: str = "", *, result: str, steps: int) -> Cost:
-        """The whole run, which must end as it should."""
+        """Run it to the end and check its result."""
         cost = run([RAYMOND, "run", f"flow/{state}", "--id", ID], self.path)
         said = (self.path / "child.out").read_text()
         if said != f"{result}\n":
@@ -49,14 +49,14 @@ class Folder:
         return cost
 
     def check(self, steps: int) -> None:
-        """The run is over, nobody is left, and as many steps were made as it has."""
+        """Check that the run is completed, no agent is left, and all its steps were made."""
         state = self.state()
         found = (state["status"], len(state["agents"]), state["iteration_count"])
         if found != ("completed", 0, steps):
             raise Failed(f"the run is {found[0]}, {found[1]} agents are left after {found[2]} of {steps} steps")
 
     def state(self) -> dict[str, Any]:
-        """The state file; empty before there is one."""
+        """The content of the state file; empty before it exists."""
         try:
             document: dict[str, Any] = json.loads(self.journal.with_suffix(".json").read_bytes())
         except FileNotFoundError:
@@ -116,7 +116,7 @@ def endings(agents: int) -> dict[str, str]:
 
 
 def asleep(agents: int) -> dict[str, str]:
-    """`agents` forks that sleep for an hour; with none of them it is the first agent that does."""
+    """`agents` forks that sleep for an hour; without forks the first agent sleeps."""
     forks = f"printf '<fork after=\"1h\">A</fork>\\n%.0s' {{1..{agents}}}\necho '<wait>END</wait>'\n"
     return {
         "START.sh": forks if agents else "echo '<goto after=\"1h\">END</goto>'\n",
@@ -128,7 +128,7 @@ def asleep(agents: int) -> dict[str, str]:
 def held(agents: int) -> dict[str, str]:
     """`agents` forks whose steps do not end before their driver does, unless the file `go` exists; then the first
     of them writes to the pipe `first`."""
-    # A pipe that is opened for both reading and writing holds nobody up when its reader is gone.
+    # Opening the pipe for both reading and writing does not block when its reader is gone.
     wait = "while kill -0 $PPID 2>/dev/null; do sleep 0.05; done"
     return {
         "START.sh": f"printf '<fork>A</fork>\\n%.0s' {{1..{agents}}}\necho '<wait>END</wait>'\n",

@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> None:
-    """Answer `--version` before anything is imported; everything else is cli's."""
+    """Answer `--version` without importing anything else; leave every other command to `cli`."""
     if sys.argv[1:] in (["--version"], ["-V"]):
         from raymond import __version__
 
@@ -15,7 +15,7 @@ def main() -> None:
 
     code = cli.main(sys.argv[1:])
     cli.flush()
-    # Everything is written and closed; taking the interpreter apart would only take time.
+    # Everything is written and closed: skip the shutdown of the interpreter, which only takes time.
     os._exit(code)
 
 

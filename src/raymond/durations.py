@@ -31,12 +31,12 @@ def show(seconds: float) -> str:
 
 
 def brief(seconds: float) -> str:
-    """`seconds` without anything below a second."""
+    """`seconds` rounded to whole seconds."""
     return show(float(round(seconds))) if seconds >= 1 else "0s"
 
 
 def written(seconds: float) -> str:
-    """`seconds` so that `parse` reads them."""
+    """`seconds` in the form that `parse` reads."""
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "m")):
         if seconds and seconds % size == 0:
             return f"{round(seconds / size)}{unit}"

@@ -3,9 +3,9 @@
 Error                     str() is one sentence; .hint is what to do
 ├── WorkflowError         the author's files are wrong          diagnostics   exit 6
 ├── BackendError          the agent's program failed            backend       exit 5
-├── JournalError          the record cannot be read or written  path, line    exit 1
+├── JournalError          the journal cannot be used            path, line    exit 1
 │   ├── RunNotFound       no such run                                         exit 2
-│   ├── RunExists         there is one of this id                             exit 2
+│   ├── RunExists         a run has this id already                           exit 2
 │   └── RunBusy           another process drives it             pid, host     exit 1
 └── UsageError            the command makes no sense                          exit 2
 """
@@ -14,17 +14,17 @@ from msgspec import Struct
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
-    """One finding in the author's files: what, where, and the way out."""
+    """One finding in the author's files: what is wrong, where, and how to fix it."""
 
     id: str
     message: str
     file: str
     severity: str = "error"
     line: int = 0
-    """Counted from 1; 0 when the whole file is meant."""
+    """Counted from 1; 0 for the whole file."""
     column: int = 0
     source: str = ""
-    """The line itself, to be shown with a caret under it."""
+    """The text of that line, shown with a caret under it."""
     length: int = 1
     hint: str = ""
 
@@ -60,7 +60,7 @@ class BackendError(Error):
 
 
 class JournalError(Error):
-    """The record of a run cannot be read or written."""
+    """The journal of a run cannot be read or written."""
 
     def __init__(self, message: str, *, path: str = "", line: int = 0, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -75,7 +75,7 @@ class RunNotFound(JournalError):
 
 
 class RunExists(JournalError):
-    """There is a run of this id already."""
+    """A run with this id exists already."""
 
     exit_code = 2
 

@@ -1,10 +1,10 @@
 """Text -> text without secrets, also across chunks.
 
-A text is read with its JSON escapes undone, however deep they are nested, and what is found is replaced together with
-the escapes it was written with: so a line of JSON stays one. A value is found wherever it stands; a shape begins with
-certain letters and is given `LIMIT` characters. Nothing looks backwards, and the marks put in are never looked into, so
-a text that was cleaned stays as it is. `clean` and `Stream` are one function, `_pass`: a stream is only cut where no
-secret that could still grow has begun, and never within one.
+A text is searched with its JSON escapes undone, however deeply nested, and a match is replaced together with the
+escapes it was written with: so a line of JSON stays valid. A value is found wherever it occurs; a shape begins with
+fixed characters and may have `LIMIT` characters. The search never looks backwards or into the marks it inserts, so
+cleaning a clean text changes nothing. `clean` and `Stream` share one function, `_pass`: a stream is only cut where no
+secret that could still grow has begun, and never inside one.
 """
 
 import re
@@ -18,7 +18,7 @@ from msgspec import Struct
 from raymond.redaction.shapes import BASE64, HEADER, LIMIT, PASSWORD, PRIVATE_KEY, SHAPES, Shape
 
 LEAST = 12
-"""Characters a value must have: shorter ones stand in any text by chance."""
+"""Characters a value must have: shorter ones occur in any text by chance."""
 
 
 _NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
@@ -28,10 +28,10 @@ _PIECES = r'(?:["\r\n]|\\[rn])+'
 
 
 _FRAME = " \t\r\n\"'\\"
-"""What stands around a value and is no part of it: quotation marks left by an env file would match those of JSON."""
+"""Characters around a value that are not part of it: quotation marks from an env file would match those of JSON."""
 
 
-# A value like this could match across the strings of a JSON line and take its syntax away; its pieces still count.
+# A value like this could match across the strings of a JSON line and break its syntax; its pieces still count.
 _SYNTAX = r'"\s*[,:\]}\s]|[,:\[{\s]\s*"'
 
 
@@ -68,8 +68,8 @@ _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _OPEN = re.compile(r"(?:u[0-9a-fA-F]{0,3})?")
 
 
-# Characters that are never the reading of an escape: where they stand in the reading they stand in the text. This is
-# what makes it safe to look into the text itself first.
+# Characters that an escape never stands for: where they are in the unescaped text, they are in the text itself. That
+# makes it safe to search the text itself first.
 _STABLE = re.compile(r"[ !#-%(-*,-.0-;?-\[\]-~]+")
 
 
@@ -94,7 +94,7 @@ _HINTS = [
 
 @cache
 def _form(shape: Shape) -> re.Pattern[str]:
-    # Most runs never meet anything like it: compiled when one does.
+    # Compiled at first use: most runs never need it.
     return re.compile(_either(shape.begins) + shape.body)
 
 
@@ -105,7 +105,7 @@ def _begin() -> re.Pattern[str]:
 
 @cache
 def _growing() -> re.Pattern[str]:
-    """What could become a token when more text comes; a private key goes over many lines, and is looked for apart."""
+    """What more text could turn into a token; private keys span many lines and are searched separately."""
     whole = [rf"{_either(shape.begins)}{shape.run}*+\Z" for shape in SHAPES]
     parts = _either({begin[:size] for begin in _BEGINS for size in range(1, len(begin))})
     return re.compile("|".join([*whole, rf"{parts}\Z"]))
@@ -115,28 +115,28 @@ _HALF_KEY = re.compile(rf"{HEADER}[A-Z0-9 ]*+(?:-{{0,5}}|(?<=PRIVATE KEY)-----[{
 
 
 class Match(Struct, frozen=True):
-    """A place in a reading."""
+    """A match in an unescaped text."""
 
     start: int
     stop: int
     what: str
-    """For people."""
+    """A description for people."""
     mark: str
-    """What is put in its place."""
+    """The text that replaces it."""
     begin: int
     """Where the search for it began."""
     named: bool = False
-    """A value of the environment: its name says more than a shape does."""
+    """Whether it is a value of the environment, whose name says more than a shape does."""
 
 
 class Unescaped(Struct, frozen=True):
-    """A text with its escapes undone, and where everything stood."""
+    """A text with its escapes undone, and the original positions."""
 
     plain: str
     places: list[int]
-    """In `plain`, after each escape."""
+    """Positions in `plain`, after each escape."""
     sources: list[int]
-    """The same places in the text."""
+    """The same positions in the original text."""
 
     @classmethod
     def of(cls, text: str) -> "Unescaped":
@@ -156,7 +156,7 @@ class Unescaped(Struct, frozen=True):
         return cls("".join(pieces), places, sources)
 
     def source(self, place: int) -> int:
-        """Where in the text what stands at `place` begins."""
+        """The position in the original text of `place` in `plain`."""
         at = bisect_right(self.places, place) - 1
         return self.sources[at] + place - self.places[at]
 
@@ -170,7 +170,7 @@ def _undone(escape: str) -> str:
 
 
 def _whole(text: str) -> int:
-    """Where an escape begins that the end of `text` cuts off."""
+    """Where an escape begins that is cut off by the end of `text`."""
     at = text.rfind("\\", max(0, len(text) - 5))
     if at < 0 or not _OPEN.fullmatch(text, at + 1):
         return len(text)
@@ -178,10 +178,10 @@ def _whole(text: str) -> int:
 
 
 class Secrets:
-    """The values of an environment that nobody may see, and the shapes."""
+    """The secret values of an environment, and the shapes of tokens."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        """`values` says for each text the name it is known by."""
+        """`values` maps each secret text to its name."""
         self._needles: dict[str, Match] = {}
         marks = {"[secret]"}
         for value, name in (values or {}).items():
@@ -198,7 +198,7 @@ class Secrets:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Secrets":
-        """What is secret among the variables of `environment`."""
+        """The secrets among the variables of `environment`."""
         values: dict[str, str] = {}
         for name, value in environment.items():
             if _NAME.search(name):
@@ -217,29 +217,29 @@ class Secrets:
         return data if cleaned is text else cleaned.encode("utf-8", "surrogateescape")
 
     def find(self, text: str) -> str:
-        """What stands in `text`, in words; empty when nothing does."""
+        """A description of the first secret in `text`; empty when there is none."""
         found = self.first(text)
         return found.what if found else ""
 
     def first(self, text: str) -> Match | None:
-        """The first secret in `text`."""
+        """The first secret in `text`; None when there is none."""
         if not self._suspects(text):
             return None
         return next(_merged(self._found(text, Unescaped.of(text).plain)), None)
 
     def passes(self, text: str) -> bool:
-        """Whether whole lines have nothing in them, and nothing that more lines could make a secret of."""
+        """Whether `text`, in whole lines, has no secret and nothing that further lines could turn into one."""
         return self._in_one_line and not self._suspects(text)
 
     def stream(self) -> "Stream":
-        """A text that comes in chunks."""
+        """Clean a text that arrives in chunks."""
         return Stream(self)
 
     def _suspects(self, text: str) -> bool:
         return any(core in text for core in self._cores.values()) or suspects(text)
 
     def _pass(self, text: str, final: bool) -> tuple[str, str]:
-        """The clean beginning of `text`, and the rest that must wait for more."""
+        """The cleaned beginning of `text`, and the rest that must wait for more text."""
         reading = Unescaped.of(text if final else text[: _whole(text)])
         plain = reading.plain
         found = self._found(text, plain)
@@ -254,7 +254,7 @@ class Secrets:
         return "".join(pieces) + text[at:end], text[end:]
 
     def _settled(self, plain: str, found: list[Match]) -> int:
-        """Up to where more text changes nothing."""
+        """The position before which more text changes nothing."""
         stop = _half(plain)
         for begin in self._first.finditer(plain, max(0, len(plain) - self._longest + 1), stop):
             rest = plain[begin.start() :]
@@ -269,7 +269,7 @@ class Secrets:
         return stop
 
     def _found(self, text: str, plain: str) -> list[Match]:
-        """Every secret in `plain`, also those that overlap, in order, but none that touches a mark."""
+        """Every secret in `plain` in order, including overlapping ones, but none that touches a mark."""
         found = list(_shapes(plain)) if suspects(text) else []
         for needle, core in self._cores.items():
             at = plain.find(needle) if core in text else -1
@@ -290,9 +290,9 @@ class Secrets:
 
 
 class Stream:
-    """A text that is cleaned while it comes: what it lets through, put together, is the whole text cleaned.
+    """Cleans a text while it arrives: the pieces it returns add up to the whole text, cleaned.
 
-    It keeps back an unfinished escape, and the beginning of what may become a secret: at most the longest value or
+    It holds back an unfinished escape, and the beginning of what may become a secret: at most the longest value or
     `LIMIT` characters, unless secrets overlap.
     """
 
@@ -301,14 +301,14 @@ class Stream:
         self._kept = ""
 
     def feed(self, text: str) -> str:
-        """What can be let through now that `text` has come."""
+        """Take more text; returns what can be passed on."""
         if not self._kept and (not text or (text.endswith("\n") and self._secrets.passes(text))):
             return text
         cleaned, self._kept = self._secrets._pass(self._kept + text, False)
         return cleaned
 
     def close(self) -> str:
-        """What was kept back."""
+        """The text is complete: returns what was held back."""
         if not self._kept:
             return ""
         cleaned, self._kept = self._secrets._pass(self._kept, True)
@@ -324,7 +324,7 @@ def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
     for place in _merged(sorted(_shapes(reading.plain), key=lambda place: place.start)):
         if place.begin == seen:
             continue
-        # Of a private key only the first line: it is one mistake.
+        # Only the first line of a private key: it is one mistake.
         seen = place.begin
         start = reading.source(place.start)
         line = text.count("\n", 0, start) + 1
@@ -332,7 +332,7 @@ def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
 
 
 def suspects(text: str) -> bool:
-    """Whether there may be a shape in `text`: quick, and never wrong when it says no."""
+    """Whether there may be a shape in `text`: quick, and a no is always right."""
     return any(
         hint.search(text) and (not shapes or any(_form(shape).search(text) for shape in shapes))
         for hint, shapes in _HINTS
@@ -340,10 +340,10 @@ def suspects(text: str) -> bool:
 
 
 def _half(plain: str) -> int:
-    """Where a shape begins that could go on after the end of `plain`."""
+    """Where a shape begins that could continue after the end of `plain`."""
     earliest = max(0, len(plain) - LIMIT + 1)
     key = _HALF_KEY.search(plain, earliest)
-    # No other one goes over a blank or a quotation mark, but for the blank after `Bearer`.
+    # No other shape contains a space or a quotation mark, except the space after `Bearer`.
     edge = max(plain.rfind(mark, earliest) for mark in ' \n"') - len("Bearer")
     half = _growing().search(plain, max(earliest, edge))
     return min(found.start() if found else len(plain) for found in (key, half))
@@ -378,7 +378,7 @@ def _places(shape: Shape, token: re.Match[str]) -> Iterator[Match]:
 
 
 def _merged(found: Iterable[Match]) -> Iterator[Match]:
-    """Those that overlap as one: the name of the longest, from the first beginning to the last end."""
+    """Overlapping matches as one: from the first start to the last stop, described as the longest."""
     cluster: list[Match] = []
     stop = 0
     for place in found:
@@ -397,18 +397,18 @@ def _union(cluster: list[Match], stop: int) -> Match:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """What of an environment value is secret: all of it, and its lines and quoted texts, which may stand alone."""
+    """What is secret in an environment value: all of it, and its lines and quoted texts, which may occur alone."""
     for part in (value, *re.split(_PIECES, value)):
         bare = part.strip(_FRAME)
         address = re.match(_URL, bare)
         bare = (address["password"] or "") if address else bare
-        # Escapes that stand in the value itself are undone like those of the text: enough must remain.
+        # Escapes in the value itself are undone like those of the text: enough must remain.
         if len(Unescaped.of(bare).plain) >= LEAST and not _is_known(bare) and not re.search(_SYNTAX, bare):
             yield bare
 
 
 def _is_known(value: str) -> bool:
-    """Whether `value` is a number, words, a path, or next to nothing."""
+    """Whether `value` is a number, words, a path, or almost empty."""
     if (
         len(set(value)) < 5
         or re.fullmatch(_NUMBER, value)
@@ -422,11 +422,11 @@ def _is_known(value: str) -> bool:
 
 
 def _needles(value: str) -> set[str]:
-    """How `value` reads: what an escape stands for can differ next to a backslash, within the value or before it."""
+    """The unescaped forms of `value`: an escape can mean something else after a backslash, inside or before it."""
     if value.isascii():
         forms = [value, msgspec.json.encode(value).decode()[1:-1]]
     else:
-        import json  # eleven milliseconds that most runs need not spend
+        import json  # imported here: it takes eleven milliseconds, and most runs do not need it
 
         forms = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     return {Unescaped.of(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}

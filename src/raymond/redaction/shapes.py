@@ -3,33 +3,33 @@
 from msgspec import Struct
 
 LIMIT = 8192
-"""Characters in which a shape must end: a private key of 8192 bits, a large JWT."""
+"""Characters that a shape may have: enough for a private key of 8192 bits or a large JWT."""
 
 
 class Shape(Struct, frozen=True):
-    """A kind of token that is known by its looks."""
+    """A kind of token that can be recognised by its form."""
 
     what: str
     hint: str
-    """What a text with such a token has in it. It begins with one certain letter: `re` then skips a megabyte in one
-    millisecond, where an alternation of all shapes takes sixty."""
+    """A pattern that every text with such a token contains. It begins with one fixed character: `re` then skips a
+    megabyte in one millisecond, where an alternation of all shapes takes sixty."""
     begins: tuple[str, ...]
     body: str
-    """Needs so many random characters that no prose or code has them; a group is the part that is replaced."""
+    """Requires more random characters than prose or code ever has; a group marks the part that is replaced."""
     run: str = r"[A-Za-z0-9_\-]"
     """Every character of `body`, so that any other one ends the search."""
     stable: bool = True
-    """It stands in the text as it is read, so it can be looked for in the text itself."""
+    """Whether it has no characters that are escaped, so that it can be searched in the text itself."""
 
 
-def _random(letters: str, least: int) -> str:
-    """At least so many letters, not all alike: `xxxx` and `your-key-goes-here` are no keys."""
-    return _has(letters, "a-z") + _has(letters, "A-Z0-9") + rf"[{letters}]{{{least},}}+"
+def _random(characters: str, least: int) -> str:
+    """At least `least` characters of mixed kinds: `xxxx` and `your-key-goes-here` are not keys."""
+    return _has(characters, "a-z") + _has(characters, "A-Z0-9") + rf"[{characters}]{{{least},}}+"
 
 
-def _has(letters: str, needed: str) -> str:
-    # Without a bound, a long run of letters would be searched again from every beginning in it.
-    return rf"(?=[{letters}]{{0,200}}[{needed}])"
+def _has(characters: str, needed: str) -> str:
+    # Without a bound, a long run of characters would be searched again from every position in it.
+    return rf"(?=[{characters}]{{0,200}}[{needed}])"
 
 
 _BASE62 = "A-Za-z0-9"
