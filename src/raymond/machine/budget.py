@@ -22,7 +22,7 @@ def affordable(run: Run) -> int:
     if not run.limits.budget:
         return most
     turns = int(min(left(run) / LEAST + 1e-9, most))
-    # The last one gets what there is: nobody is left to give anything back.
+    # The last turn gets all that is left: no other turn could release anything.
     return min(most, max(turns, 0) or (0 if run.reserved > 0 else 1))
 
 
