@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from raymond.errors import JournalError
-from raymond.machine.events import Decision, RunResumed
+from raymond.machine.events import Decision, RunResumed, RunStarted
 from raymond.store import journal
 from raymond.store.project import Project
 
@@ -19,7 +20,7 @@ FIRST = Decision(seq=1, time=1.0, events=[RunResumed(version="x" * 1000)])
 CREATE = """
 import os, signal, sys
 
-from raymond.machine.events import Decision, RunResumed
+from raymond.machine.events import Decision, RunResumed, RunStarted
 from raymond.store import journal
 from raymond.store.project import Project
 
@@ -161,3 +162,14 @@ def test_a_long_text_that_cannot_be_kept_names_the_run_to_resume(
     assert caught.value.path.startswith(project.path("blobs"))
     assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
     book.close()
+
+
+def test_a_failure_class_that_a_backend_of_an_earlier_release_made_up_is_read_as_a_crash(tmp_path: Path) -> None:
+    project = project_in(tmp_path)
+    start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
+    journal.create(project, "r", Decision(seq=1, time=1.0, events=[start]))
+    body = b'{"seq":2,"time":"2026-01-01T00:00:00.000Z","events":[{"type":"BackendClosed","backend":"b","kind":"wat","error":"e"}]'
+    with open(project.journal("r"), "ab") as file:
+        file.write(b'%b,"sum":"%08x"}\n' % (body, zlib.crc32(body)))
+    closed = journal.read(project, "r").run.closed["b"]
+    assert (closed.kind, closed.error) == ("crash", "wat: e")

@@ -1,15 +1,17 @@
-"""The guard around backends that others wrote: whatever they raise becomes a failure."""
+"""The guard around backends that others wrote: whatever they raise or return becomes a failure of that turn.
+
+What a backend reports is journaled. A value of the wrong type would make a journal that nobody can read again, so every
+ending, cost and observation is checked here.
+"""
 
 from collections.abc import Callable
-from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
-from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn
+from raymond.backends import Backend, Command, Delayed, Direct, Found, Observation, Reader, Reply, Trouble, Turn
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
-
-T = TypeVar("T")
 
 
 class Guarded:
@@ -19,66 +21,154 @@ class Guarded:
         self._backend = backend
         self._turn = turn
         self._fault = ""
-        self._reader: Reader | None = self._ask(lambda: backend.reader(turn), None)
+        self._ended: tuple[object, Reply | Trouble] | None = None
+        """What the reader gave as its ending, and what is made of it: it is asked for often, and may be long."""
+        try:
+            self._reader: Reader | None = backend.reader(turn)
+        except Exception as error:
+            self._reader, self._fault = None, _broken(error)
 
     def command(self) -> Command | Trouble:
         """What to start; a backend that cannot say is not set up."""
-        return self._ask(lambda: self._backend.command(self._turn), None) or Trouble(kind="setup", error=self._fault)
+        command = self._ask(lambda: self._backend.command(self._turn))
+        if isinstance(command, Command) and command.argv and _is_sound(command):
+            return command
+        fault = self._fault or "its backend is broken: it names no command to start"
+        return Trouble(kind="setup", error=fault)
 
     def recall(self) -> Reply | None:
         """The reply of a turn whose output is lost, when the backend has it."""
-        return self._ask(lambda: self._backend.recall(self._turn), None)
+        return _recalled(self._ask(lambda: self._backend.recall(self._turn)))
 
-    def _ask(self, question: Callable[[], T], otherwise: T) -> T:
+    def _ask(self, question: Callable[[], object]) -> object:
         try:
             return question()
         except Exception as error:
-            self._fault = self._fault or f"its backend is broken: {type(error).__name__}: {error}"
-            return otherwise
+            self._fault = self._fault or _broken(error)
+            return None
 
     @property
     def ending(self) -> Reply | Trouble | None:
         """As the reader says."""
         reader = self._reader
-        ending = self._ask(lambda: reader.ending, None) if reader else None
-        return _known(ending) if ending else None
+        ending = self._ask(lambda: reader.ending) if reader else None
+        if ending is None:
+            return None
+        if self._ended is None or self._ended[0] is not ending:
+            self._ended = (ending, sound(ending))
+        return self._ended[1]
 
     @property
     def tool(self) -> str:
         """As the reader says."""
         reader = self._reader
-        return self._ask(lambda: reader.tool, "") if reader else ""
+        tool = self._ask(lambda: reader.tool) if reader else ""
+        return tool if isinstance(tool, str) else ""
 
     def feed(self, line: bytes) -> list[Observation]:
         """As the reader does; a line that it cannot take shows nothing."""
         reader = self._reader
-        return self._ask(lambda: reader.feed(line), []) if reader else []
+        return _seen(self._ask(lambda: reader.feed(line))) if reader else []
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
         """As the reader does; what it said of a turn that it could not read whole is not believed."""
         reader = self._reader
-        ending = self._ask(lambda: reader.close(exit_code, errors), None) if reader else None
+        ending = self._ask(lambda: reader.close(exit_code, errors)) if reader else None
         if ending is None or (self._fault and isinstance(ending, Trouble)):
-            return Trouble(kind="crash", error=self._fault, spent=self.spent())
-        return _known(ending)
+            fault = self._fault or "its backend is broken: it says nothing of how the turn ended"
+            return Trouble(kind="crash", error=fault, spent=self.spent())
+        return sound(ending)
 
     def spent(self) -> Spending:
         """As the reader says; what cannot be told is estimated."""
         reader = self._reader
-        return self._ask(reader.spent, self._turn.unpriced()) if reader else self._turn.unpriced()
+        spent = self._ask(reader.spent) if reader else None
+        return spent if isinstance(spent, Spending) and _is_sound(spent) else self._turn.unpriced()
 
 
-def _known(ending: Reply | Trouble) -> Reply | Trouble:
-    """A failure class that does not exist would make a journal that nobody can read."""
-    if isinstance(ending, Reply) or ending.kind in KINDS:
-        return ending
-    error = f"its backend reports a failure class that does not exist, `{ending.kind}`: {ending.error}"
-    return replace(ending, kind="crash", error=error)
+class _Effects(msgspec.Struct):
+    """What an answer does besides ending the turn."""
+
+    delay: float
+    writes: dict[str, str]
+
+
+class GuardedDirect:
+    """The same for a backend that answers in this process."""
+
+    def __init__(self, backend: Direct, turn: Turn) -> None:
+        self._backend = backend
+        self._turn = turn
+
+    def answer(self) -> Delayed:
+        """What to say, and when; a fault is a crash."""
+        try:
+            answer: object = self._backend.answer(self._turn)
+        except Exception as error:
+            return Delayed(ending=Trouble(kind="crash", error=_broken(error)))
+        if not isinstance(answer, Delayed):
+            return Delayed(ending=sound(answer))
+        if not _is_sound(_Effects(answer.delay, answer.writes)):
+            return Delayed(ending=Trouble(kind="crash", error="its backend is broken: its answer cannot be used"))
+        ending = sound(answer.ending) if answer.ending is not None else None
+        return replace(answer, ending=ending, observations=_seen(answer.observations))
+
+    def finish(self, answer: Delayed) -> Trouble | None:
+        """Leave in the session what was said; what went wrong."""
+        try:
+            self._backend.finish(self._turn, answer)
+        except Exception as error:
+            return Trouble(kind="crash", error=_broken(error))
+        return None
+
+    def recall(self) -> Reply | None:
+        """The reply of a turn whose end was not journaled."""
+        try:
+            return _recalled(self._backend.recall(self._turn))
+        except Exception:
+            return None
+
+
+def sound(ending: object) -> Reply | Trouble:
+    """`ending` as a backend reports it, or a crash that says what is wrong with it."""
+    if not isinstance(ending, Reply | Trouble):
+        return Trouble(kind="crash", error=f"its backend is broken: it ends a turn with {type(ending).__name__}")
+    if isinstance(ending, Trouble) and ending.kind not in KINDS:
+        error = f"its backend reports a failure class that does not exist, `{ending.kind}`: {ending.error}"
+        spent = ending.spent if _is_sound(ending.spent) else Spending()
+        return Trouble(kind="crash", error=error, spent=spent)
+    if not _is_sound(ending):
+        return Trouble(kind="crash", error="its backend is broken: it ends a turn with values that cannot be stored")
+    return ending
+
+
+def _is_sound(value: msgspec.Struct) -> bool:
+    """Whether every field has its type, as the journal would find it: JSON has no NaN, infinity or half a character."""
+    try:
+        return bool(msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return False
+
+
+def _recalled(reply: object) -> Reply | None:
+    return reply if isinstance(reply, Reply) and _is_sound(reply) else None
+
+
+def _seen(seen: object) -> list[Observation]:
+    found = seen if isinstance(seen, list) else []
+    return [one for one in found if isinstance(one, Observation) and _is_sound(one)]
+
+
+def _broken(error: Exception) -> str:
+    return f"its backend is broken: {type(error).__name__}: {error}"
 
 
 def look(backend: Backend) -> Found:
     """What the backend can tell of its program; a fault of its own is a problem too."""
     try:
-        return backend.look()
+        found: object = backend.look()
     except Exception as error:
-        return Found(program="", problem=f"its backend is broken: {type(error).__name__}: {error}")
+        return Found(program="", problem=_broken(error))
+    if isinstance(found, Found) and _is_sound(found):
+        return found
+    return Found(program="", problem="its backend is broken: it cannot say whether its program is there")

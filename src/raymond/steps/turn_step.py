@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from raymond.backends import Backend, Command, Delayed, Direct, Observation, Reply, Trouble
-from raymond.backends.guard import Guarded
+from raymond.backends.guard import Guarded, GuardedDirect
 from raymond.language.reading import read
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
@@ -131,7 +131,7 @@ class DirectTurn(TurnStep):
 
     def __init__(self, host: Host, job: TurnJob, backend: Direct) -> None:
         super().__init__(host, job)
-        self._backend = backend
+        self._guarded = GuardedDirect(backend, self.turn)
         self._answer = Delayed()
         self._due = FAR
 
@@ -143,7 +143,7 @@ class DirectTurn(TurnStep):
     def adopt(self, *, restart: bool = False) -> bool:
         """A turn in this process dies with it; its reply counts if it is in the session already."""
         self._ask()
-        recalled = self._backend.recall(self.turn)
+        recalled = self._guarded.recall()
         if recalled:
             self.conclude(recalled)
         else:
@@ -151,7 +151,7 @@ class DirectTurn(TurnStep):
         return False
 
     def _ask(self) -> None:
-        self._answer = self._backend.answer(self.turn)
+        self._answer = self._guarded.answer()
         self._due = self.began + self._answer.delay if self._answer.ending else FAR
         self.see(self._answer.observations)
 
@@ -170,7 +170,7 @@ class DirectTurn(TurnStep):
         except OSError as error:
             ending = Trouble(kind="setup", error=f"cannot write {error.filename}: {(error.strerror or '').lower()}")
         else:
-            self._backend.finish(self.turn, self._answer)
+            ending = self._guarded.finish(self._answer) or ending
         self.conclude(ending)
 
     def stop(self) -> None:

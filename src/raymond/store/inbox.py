@@ -34,10 +34,10 @@ def look(folder: str) -> Iterator[tuple[str, Request | None]]:
         try:
             with open(path, "rb") as file:
                 yield path, msgspec.json.decode(file.read(), type=Request)
-        except msgspec.DecodeError:
-            yield path, None
         except FileNotFoundError:
             continue
+        except (msgspec.DecodeError, OSError):
+            yield path, None
 
 
 def _age(path: str) -> float:

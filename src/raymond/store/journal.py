@@ -16,6 +16,7 @@ from msgspec import Struct
 from raymond.errors import JournalError, RunExists
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
+from raymond.machine.failures import KINDS
 from raymond.machine.run import Run
 from raymond.store import snapshot
 from raymond.store.blobs import LONG, put_aside, put_back
@@ -28,6 +29,7 @@ FORMAT = 1
 SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
+_CLASSES = (*KINDS, "visits", "given up")
 _BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move it away"
 
 
@@ -247,10 +249,23 @@ def _parse(project: Project, path: str, data: bytes, start: int, line: bytes) ->
             fields = put_back(project, msgspec.json.decode(line))
             parsed = msgspec.convert(fields, _Line)
         else:
-            parsed = _decode(line)
+            parsed = _decode_any(line)
         return Decision(seq=parsed.seq, time=datetime.fromisoformat(parsed.time).timestamp(), events=parsed.events)
     except (msgspec.ValidationError, ValueError) as error:
         raise _unknown(path, data.count(b"\n", 0, start) + 1, error) from None
+
+
+def _decode_any(line: bytes) -> _Line:
+    """A line; a failure class that a foreign backend of an earlier release made up counts as a crash."""
+    try:
+        return _decode(line)
+    except msgspec.ValidationError:
+        fields = msgspec.json.decode(line)
+        for event in fields["events"]:
+            if event.get("type") in ("StepFailed", "AgentFailed", "BackendClosed") and event["kind"] not in _CLASSES:
+                event["error"] = f"{event['kind']}: {event['error']}"
+                event["kind"] = "crash"
+        return msgspec.convert(fields, _Line)
 
 
 def _check_header(path: str, data: bytes) -> None:
