@@ -6,7 +6,8 @@ import pytest
 
 from crash import runs
 from raymond.control import steer
-from raymond.control.deliver import Journaled, Left, Refused, deliver
+from raymond.control.deliver import Journaled, Left, deliver
+from raymond.language.refusal import Refusal
 from raymond.machine.agent import RUNNING
 from raymond.machine.events import AskEnded, Decision, RequestTaken, StepStarted
 from raymond.machine.run import Run
@@ -55,8 +56,8 @@ def test_a_refused_request_writes_nothing(asking: tuple[Project, str]) -> None:
     project, id = asking
     before = Path(project.journal(id)).read_bytes()
     face = Watching(project, id)
-    assert steer.answer(project, id, "nobody", "blue", face=face) == Refused(
-        "nobody is not asking anything", "raymond status r shows what its agents do"
+    assert steer.answer(project, id, "nobody", "blue", face=face) == Refusal(
+        "not_asking", "nobody is not waiting for an answer"
     )
     assert (Path(project.journal(id)).read_bytes(), face.seen) == (before, [])
 
@@ -74,10 +75,10 @@ def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking:
 
     refused = deliver(project, id, runs.request("move", agent="main", state="NOWHERE"))
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert Path(project.journal(id)).read_bytes() == before
     paused = steer.pause(project, id, "main")
-    assert paused == Refused("no process drives r: main was cut off", "raymond resume r runs it again")
+    assert paused == Refusal("not_driven", "no process drives r: main was interrupted")
 
 
 def test_a_request_waits_for_a_process_that_does_not_look(asking: tuple[Project, str]) -> None:

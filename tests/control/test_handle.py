@@ -111,7 +111,7 @@ def test_what_cannot_be_done_is_an_error() -> None:
     handle = raymond.start(flow(ASKS), raymond.Options(id="r"))
     with pytest.raises(RunExists):
         raymond.start("flow", raymond.Options(id="r"))
-    with pytest.raises(UsageError, match="no agent asks anything"):
+    with pytest.raises(UsageError, match="no agent is waiting for an answer"):
         handle.answer("", "blue")
     with pytest.raises(WorkflowError):
         raymond.start(flow({"START.md": "<goto>NOWHERE.md</goto>"}, "broken"))

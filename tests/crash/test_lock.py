@@ -13,8 +13,9 @@ import pytest
 from crash import runs, torture
 from crash.torture import ID, Place, until
 from raymond.control import drive
-from raymond.control.deliver import Refused, deliver
+from raymond.control.deliver import deliver
 from raymond.errors import JournalError, RunBusy
+from raymond.language.refusal import Refusal
 from raymond.machine.events import AskEnded, RequestTaken, RunStopped
 from raymond.machine.requests import Request
 from raymond.store import inbox, journal, lock
@@ -221,8 +222,8 @@ def test_requests_are_taken_in_the_order_they_came(tmp_path: Path) -> None:
         os.utime(Path(project.beside(id, "inbox"), f"{9 - number}.json"), (1000 + number, 1000 + number))
     runs.drive(project, id)
     assert [(one.request, one.problem) for one in taken(project, id)] == [
-        *(("9", ""), ("8", "no agent asks anything")),
-        ("7", "no agent asks anything"),
+        *(("9", ""), ("8", "no agent is waiting for an answer")),
+        ("7", "no agent is waiting for an answer"),
     ]
 
 
@@ -281,7 +282,7 @@ def test_an_answer_left_for_a_driver_that_is_killed_reaches_the_next_one(tmp_pat
     first.process.send_signal(signal.SIGSTOP)
     answered = place.start("answer", ID, "well").wait()
     assert (answered.code, answered.out) == (0, "")
-    assert answered.err == f"left for process {first.process.pid}, which drives {ID}\n"
+    assert answered.err == f"waiting for process {first.process.pid}, which drives {ID}\n"
     assert len(left(place.project, ID)) == 1
     first.kill()
     resumed = place.resume()
@@ -300,13 +301,13 @@ def test_a_finished_run_says_so_to_every_request(tmp_path: Path) -> None:
     runs.drive(project, id)
     before = Path(project.journal(id)).read_bytes()
     for kind, message in (
-        ("answer", "no agent asks anything"),
+        ("answer", "no agent is waiting for an answer"),
         ("stop", "r has ended"),
         ("retry", "there is no agent main left in r"),
         ("give_up", "there is no agent main left in r"),
     ):
         delivery = deliver(project, id, runs.request(kind, agent="" if kind == "answer" else "main"))
-        assert isinstance(delivery, Refused)
+        assert isinstance(delivery, Refusal)
         assert delivery.reason == message
     assert Path(project.journal(id)).read_bytes() == before
     assert left(project, id) == []

@@ -194,7 +194,7 @@ def test_a_step_is_stopped_once_however_often_that_is_asked() -> None:
     orders = desk.fail()
     assert orders.taken == ["q1", "q2"]
     answers = [event for event in events(orders) if isinstance(event, RequestTaken)]
-    assert [event.problem for event in answers] == ["", "main is paused already"]
+    assert [event.problem for event in answers] == ["", "main is already paused"]
 
 
 def test_a_request_to_pause_that_was_taken_before_stops_nothing() -> None:

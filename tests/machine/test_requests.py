@@ -75,7 +75,7 @@ def test_a_refused_request_is_taken_too_and_says_why() -> None:
         (Request(id="r", kind="move", agent="main", state="A"), None),
         (
             Request(id="r", kind="answer", text="x"),
-            Refusal("not_asking", "no agent asks anything", "raymond status test-1 shows what its agents do"),
+            Refusal("not_asking", "no agent is waiting for an answer"),
         ),
         (Request(id="r", kind="retry", agent="main"), Refusal("agent_status", "main is ready, not failed or paused")),
     ],
@@ -101,7 +101,7 @@ def test_several_questions_need_a_name() -> None:
     play = asking()
     request = Request(id="r", kind="answer", text="so")
     assert requests.problem(play.run, play.workspace, request) == Refusal(
-        "several_asking", "several agents ask: main_a1, main_b2", "say which one: raymond answer test-1 main_a1 TEXT"
+        "several_asking", "several agents are waiting for an answer: main_a1, main_b2"
     )
     play.ask("answer", agent="main_b2", text="so")
     assert (play.agent("main_b2").visit.input, play.agent("main_a1").status) == ("so", "asking")
@@ -110,8 +110,8 @@ def test_several_questions_need_a_name() -> None:
 
 
 def test_an_answer_to_who_does_not_ask_is_refused() -> None:
-    assert asking().refused("answer", agent="main", text="so") == "main is not asking anything"
-    assert Play(FILES).refused("answer", text="so") == "no agent asks anything"
+    assert asking().refused("answer", agent="main", text="so") == "main is not waiting for an answer"
+    assert Play(FILES).refused("answer", text="so") == "no agent is waiting for an answer"
 
 
 # Stopping and limits
@@ -256,17 +256,17 @@ def test_pausing_an_agent_that_runs_is_left_to_its_driver() -> None:
 
 def test_who_starts_nothing_by_itself_is_not_paused() -> None:
     """Tried again, it would repeat the step that asked or forked."""
-    assert asking().refused("pause", agent="main_a1") == "main_a1 is asking: it starts nothing by itself"
-    assert asking().refused("pause", agent="main") == "main is waiting: it starts nothing by itself"
+    assert asking().refused("pause", agent="main_a1") == "main_a1 is asking: there is nothing to pause"
+    assert asking().refused("pause", agent="main") == "main is waiting: there is nothing to pause"
 
 
 def test_who_rests_already_is_not_paused() -> None:
     play = Play(FILES)
     play.ask("pause", agent="main")
-    assert play.refused("pause", agent="main") == "main is paused already"
+    assert play.refused("pause", agent="main") == "main is already paused"
     play = Play(FILES)
     play.fail("setup")
-    assert play.refused("pause", agent="main") == "main has failed already"
+    assert play.refused("pause", agent="main") == "main has already failed"
     assert play.refused("pause", agent="ghost") == "there is no agent ghost left in test-1"
 
 
@@ -275,8 +275,7 @@ def test_an_agent_that_runs_is_left_alone(kind: Any) -> None:
     play = Play(FILES)
     play.begin()
     request = Request(id="r", kind=kind, agent="main", state="A")
-    hint = "stop it first: raymond stop test-1 --agent main"
-    assert requests.problem(play.run, play.workspace, request) == Refusal("agent_running", "main is running", hint)
+    assert requests.problem(play.run, play.workspace, request) == Refusal("agent_running", "main is running")
 
 
 def test_a_failed_agent_is_tried_again() -> None:
@@ -380,7 +379,7 @@ def test_an_agent_that_is_given_up_has_failed_and_its_parent_goes_on(text: str, 
 def test_who_has_failed_is_not_given_up() -> None:
     play = Play(FILES)
     play.fail("setup")
-    assert play.refused("give_up", agent="main") == "main has failed already"
+    assert play.refused("give_up", agent="main") == "main has already failed"
 
 
 # Resuming

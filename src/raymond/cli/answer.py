@@ -1,4 +1,4 @@
-"""`raymond answer`: answer what an agent asks."""
+"""`raymond answer`: answer an agent's question."""
 
 import sys
 
@@ -13,7 +13,7 @@ from raymond.errors import UsageError
 @click.command("answer")
 @click.argument("words", nargs=-1, metavar="[ID] [AGENT] TEXT|@FILE|-", required=True)
 def command(words: tuple[str, ...]) -> int:
-    """Answer agent AGENT of run ID; the agent may be left out when only one asks."""
+    """Answer agent AGENT of run ID; leave AGENT out when only one is asking."""
     if len(words) > 3:
         raise UsageError("too many words", hint='raymond answer ID AGENT "TEXT"')
     *names, answer = words
@@ -24,5 +24,5 @@ def command(words: tuple[str, ...]) -> int:
     from raymond.faces.lines import Lines
 
     left = delivery.words(steer.answer(found.project, found.id, agent, said, face=Lines()), found.id)
-    print(left or f"answered; raymond resume {found.id} goes on", file=sys.stderr)
+    print(left or f"answered; to continue: raymond resume {found.id}", file=sys.stderr)
     return 0

@@ -1,20 +1,36 @@
 """What became of a request, in words."""
 
-from raymond.control.deliver import Delivery, Journaled, Left, Refused, Taken
+from raymond.control.deliver import Delivery, Journaled, Left, Taken
 from raymond.errors import UsageError
+from raymond.language.refusal import Refusal
 
 
-def words(delivery: Delivery, id: str) -> str:
+def words(delivery: Delivery, id: str, agent: str = "") -> str:
     """Who has the request; nothing when it was journaled here. A refusal is an error."""
     match delivery:
-        case Refused():
-            raise UsageError(delivery.reason, hint=delivery.hint)
+        case Refusal():
+            raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, agent or "AGENT"))
         case Journaled():
             return ""
         case Taken():
-            return f"taken by process {delivery.pid}, which drives {id}"
+            return f"received by process {delivery.pid}, which drives {id}"
         case Left():
             if not delivery.host:
-                return f"left for process {delivery.pid}, which drives {id}"
-            gone = f"when {delivery.host} is gone: raymond resume {id} --force"
-            return f"left for process {delivery.pid} on {delivery.host}, which drives {id}; {gone}"
+                return f"waiting for process {delivery.pid}, which drives {id}"
+            gone = f"if {delivery.host} is gone: raymond resume {id} --force"
+            return f"waiting for process {delivery.pid} on {delivery.host}, which drives {id}; {gone}"
+
+
+def _hint(refusal: Refusal, id: str, agent: str) -> str:
+    """The command that helps."""
+    match refusal.kind:
+        case "not_asking":
+            return f"raymond status {id} shows what its agents are doing"
+        case "several_asking":
+            return f"say which one: raymond answer {id} {agent} TEXT"
+        case "agent_running":
+            return f"stop it first: raymond stop {id} --agent {agent}"
+        case "not_driven":
+            return f"raymond resume {id} runs it again"
+        case _:
+            return ""

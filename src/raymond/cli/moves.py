@@ -9,10 +9,10 @@ from raymond.faces.lines import Lines
 
 
 def ask(run: RunHandle, given: ResumeFlags) -> str:
-    """Move an agent and change limits as asked; who has got that, when another process drives the run."""
+    """Move an agent and change limits as asked; says who received that when another process drives the run."""
     left, limits = "", given.limits
     if given.agent:
-        left = delivery.words(_move(run, given, given.agent), run.id)
+        left = delivery.words(_move(run, given, given.agent), run.id, given.agent)
     if limits.given:
         changed = steer.change_limits(
             run.project,

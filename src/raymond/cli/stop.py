@@ -11,8 +11,8 @@ from raymond.faces.lines import Lines
 
 @click.command("stop")
 @click.argument("id_", metavar="[ID]", required=False, default="")
-@click.option("--now", is_flag=True, help="End the running steps; they run again on resume.")
-@click.option("--agent", default="", metavar="A", help="Only agent A: its step is ended, it pauses; the others go on.")
+@click.option("--now", is_flag=True, help="Stop the running steps too; they run again on resume.")
+@click.option("--agent", default="", metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
 def command(id_: str, now: bool, agent: str) -> int:
     """Let run ID finish its running steps and start nothing new."""
     found = handle.find(id_, changes=True)
@@ -22,5 +22,5 @@ def command(id_: str, now: bool, agent: str) -> int:
     else:
         done = steer.stop(project, id, now=now, face=face)
     what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"
-    print(delivery.words(done, id) or f"{what}; raymond resume {id} takes it up", file=sys.stderr)
+    print(delivery.words(done, id) or f"{what}; to continue: raymond resume {id}", file=sys.stderr)
     return 0

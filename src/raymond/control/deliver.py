@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from raymond.drivers.face import Face
 from raymond.errors import RunBusy
+from raymond.language.refusal import Refusal
 from raymond.machine import requests
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
@@ -42,14 +43,8 @@ class Journaled(Struct, frozen=True):
     decisions: list[Decision]
 
 
-class Refused(Struct, frozen=True):
-    """The run cannot do what was asked; nothing was written."""
-
-    reason: str
-    hint: str = ""
-
-
-Delivery: TypeAlias = Taken | Left | Journaled | Refused
+Delivery: TypeAlias = Taken | Left | Journaled | Refusal
+"""A refusal means that nothing was written."""
 
 
 def deliver(
@@ -68,7 +63,7 @@ def deliver(
     if lock.holder(path) is not None:
         problem = requests.problem(folded.run, workspace, request)
         if problem:
-            return Refused(problem.reason, problem.hint)
+            return problem
     try:
         held = lock.take(path, run=id, force=force)
     except RunBusy as busy:
@@ -80,7 +75,7 @@ def deliver(
 
 
 def _leave(project: Project, id: str, request: Request, busy: RunBusy, within: float) -> Taken | Left | None:
-    """Leave it for the process that drives the run; None when that process has gone without a look."""
+    """Leave it for the process that drives the run; None when that process ended without looking."""
     path, locked = inbox.leave(project.beside(id, "inbox"), request), project.beside(id, "lock")
     if _was_taken(path, locked, within):
         return Taken(busy.pid)
@@ -103,7 +98,7 @@ def _was_taken(path: str, locked: str, within: float) -> bool:
 
 def _journal(
     project: Project, id: str, folded: Folded, workspace: Workspace, request: Request, face: Face | None
-) -> Journaled | Refused:
+) -> Journaled | Refusal:
     """Decide and write it here; the lock is held."""
     run = folded.run
     if face:
@@ -119,7 +114,7 @@ def _journal(
     commit(requests.cut(run, request.agent, _cost(project, run, workspace, request.agent)))
     problem = requests.problem(run, workspace, request)
     if problem:
-        return Refused(problem.reason, problem.hint)
+        return problem
     commit(requests.take(run, workspace, request))
     book = journal.Journal(project, id, folded.size)
     for decision in decisions:

@@ -79,29 +79,30 @@ class RunHandle:
             yield from decision.events
 
     def follow(self) -> "Iterator[Decision]":
-        """Every decision from the first one on, as they come, until no process drives it any more."""
+        """Every decision from the first, as they come, until no process drives it."""
         from raymond.control.follow import Follower
 
         for decisions in Follower(self.project, self.id).watch():
             yield from decisions
 
     def answer(self, agent: str, text: str) -> bool:
-        """Answer what `agent` asks, or the only one that asks (""); whether it was taken already. Provisional."""
+        """Answer `agent`, or the only one asking (""); whether it was received already. Provisional."""
         from raymond.control import steer
 
         return _is_taken(steer.answer(self.project, self.id, agent, text))
 
     def stop(self, *, now: bool = False) -> bool:
-        """Start nothing new, and with `now` end what runs; whether that was taken already."""
+        """Start nothing new, and with `now` stop what runs; whether that was received already."""
         from raymond.control import steer
 
         return _is_taken(steer.stop(self.project, self.id, now=now))
 
 
 def _is_taken(delivery: "Delivery") -> bool:
-    from raymond.control.deliver import Left, Refused
+    from raymond.control.deliver import Left
+    from raymond.language.refusal import Refusal
 
-    if isinstance(delivery, Refused):
+    if isinstance(delivery, Refusal):
         raise UsageError(delivery.reason, hint=delivery.hint)
     return not isinstance(delivery, Left)
 

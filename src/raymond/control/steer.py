@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from raymond.control import config, exposure
-from raymond.control.deliver import Delivery, Refused, deliver
+from raymond.control.deliver import Delivery, deliver
 from raymond.drivers.face import Face
+from raymond.language.refusal import Refusal
 from raymond.machine.agent import RUNNING
 from raymond.machine.requests import Request
 from raymond.store import journal, lock
@@ -12,14 +13,14 @@ from raymond.store.project import Project
 
 
 def answer(project: Project, id: str, agent: str, text: str, *, face: Face | None = None) -> Delivery:
-    """Answer what `agent` asks; an empty name means the only one that asks."""
+    """Answer `agent`; an empty name means the only one asking."""
     exposure.check(text, "the answer")
     exposure.check(agent, "the name of the agent")
     return deliver(project, id, Request(id=_new(), kind="answer", agent=agent, text=text), face=face)
 
 
 def stop(project: Project, id: str, *, now: bool = False, face: Face | None = None) -> Delivery:
-    """Let running steps finish and start nothing new; with `now`, end them."""
+    """Let running steps finish and start nothing new; with `now`, stop them."""
     return deliver(project, id, Request(id=_new(), kind="stop", now=now), face=face)
 
 
@@ -27,7 +28,7 @@ def pause(project: Project, id: str, agent: str, *, now: bool = False, face: Fac
     """End the step of one agent and pause it; the others continue."""
     found = journal.read(project, id).run.agents.get(agent)
     if found is not None and found.status == RUNNING and lock.holder(project.beside(id, "lock")) is None:
-        return Refused(f"no process drives {id}: {agent} was cut off", f"raymond resume {id} runs it again")
+        return Refusal("not_driven", f"no process drives {id}: {agent} was interrupted")
     return deliver(project, id, Request(id=_new(), kind="pause", agent=agent, now=now), face=face)
 
 

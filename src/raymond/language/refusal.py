@@ -30,6 +30,7 @@ RefusalKind: TypeAlias = Literal[
     "several_asking",  # it is unclear whose question is answered
     "agent_running",  # the agent has to be stopped first
     "agent_status",  # this cannot be asked of an agent with that status
+    "not_driven",  # only a process that drives the run could do it
 ]
 
 

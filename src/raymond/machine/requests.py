@@ -70,10 +70,10 @@ def cut(run: Run, name: str, spent: Mapping[str, Any]) -> list[Event]:
 
 
 def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, fresh: bool = False) -> list[Event]:
-    """A driver takes the run up: what failed or paused tries again, a backend closed for a person is open.
+    """A driver resumes the run: failed and paused agents try again, a backend that a person had to open is open.
 
-    With `at_once` a backend that is closed until later is tried now, by one turn, as at the end of its time; with
-    `fresh` what failed or paused begins its visit without its conversation.
+    With `at_once` one turn tries a backend that is closed until later, as when that time has come; with `fresh` failed
+    and paused agents start their visit again without their conversation.
     """
     events: list[Event] = [RunResumed(version=version)]
     for name, closed in run.closed.items():
@@ -130,17 +130,12 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     if request.agent:
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
     if not open_ones:
-        what = f"{request.agent} is not asking anything" if request.agent else "no agent asks anything"
-        return Refusal("not_asking", what, f"raymond status {_id(run)} shows what its agents do")
+        what = f"{request.agent} is not waiting for an answer" if request.agent else "no agent is waiting for an answer"
+        return Refusal("not_asking", what)
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
-        hint = f"say which one: raymond answer {_id(run)} {open_ones[0].id} TEXT"
-        return Refusal("several_asking", f"several agents ask: {names}", hint)
+        return Refusal("several_asking", f"several agents are waiting for an answer: {names}")
     return transitions.end_ask(run, workspace, open_ones[0], request.text)
-
-
-def _id(run: Run) -> str:
-    return run.start.workflow_id
 
 
 def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
@@ -150,16 +145,15 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
     if agent.status == RUNNING and request.kind == "pause":
         return []  # its driver ends the step first
     if agent.status == RUNNING:
-        hint = f"stop it first: raymond stop {_id(run)} --agent {agent.id}"
-        return Refusal("agent_running", f"{agent.id} is running", hint)
+        return Refusal("agent_running", f"{agent.id} is running")
     match request.kind:
         case "pause":
             if agent.status in (FAILED, PAUSED):
-                already = "has failed" if agent.status == FAILED else "is paused"
-                return Refusal("agent_status", f"{agent.id} {already} already")
+                already = "has already failed" if agent.status == FAILED else "is already paused"
+                return Refusal("agent_status", f"{agent.id} {already}")
             if agent.status in (ASKING, WAITING):
                 # Tried again, it would repeat the step that asked or forked.
-                return Refusal("agent_status", f"{agent.id} is {agent.status}: it starts nothing by itself")
+                return Refusal("agent_status", f"{agent.id} is {agent.status}: there is nothing to pause")
             return [AgentPaused(agent=agent.id, kind="person")]
         case "retry":
             if agent.status not in (FAILED, PAUSED):
@@ -174,5 +168,5 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
             return transitions.finish(run, workspace, agent, request.text)
         case _:
             if agent.status == FAILED:
-                return Refusal("agent_status", f"{agent.id} has failed already")
+                return Refusal("agent_status", f"{agent.id} has already failed")
             return transitions.give_up(run, workspace, agent, "given up", request.text or "given up by a person")
