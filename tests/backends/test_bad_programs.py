@@ -374,7 +374,7 @@ def test_a_tag_that_only_another_state_may_use_is_refused_with_those_that_are_al
     assert (ran.code, ran.out) == (0, "done\n")
     reason = "`<result>too early</result>` is not allowed here; allowed: `<goto>NEXT.md</goto>`"
     assert asked_again.reason == reason
-    assert f"main asked again: {reason} $0.25 total $0.25" in ran.lines
+    assert f"main is asked again: {reason} $0.25 total $0.25" in ran.lines
     first, second, _ = ran.all(StepStarted)
     assert (second.step, second.turn, second.base) == (1, 2, first.session)
     assert ran.transcript()[1]["sent"] == (
@@ -435,7 +435,7 @@ def test_files_that_changed_since_widen_no_rights(room: Room) -> None:
     done = room.raymond("resume", "r", "--latest")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         6,
-        "error: START.md asks for permission mode `bypassPermissions`, and `acceptEdits` was given",
+        "error: START.md asks for permission mode `bypassPermissions`, but `acceptEdits` was given",
     )
 
 
@@ -499,7 +499,7 @@ def test_a_failure_class_that_does_not_exist_is_a_crash_that_names_it(room: Room
     (about / "entry_points.txt").write_text("[raymond.backends]\ngremlins = gremlins:make\n")
     room.environment["PYTHONPATH"] = str(packages)
     ran = room.command(ONCE, "--backend", "gremlins")
-    error = "its backend reports a failure class that does not exist, `gremlins`: they ate it"
+    error = "its backend reports an unknown failure class, `gremlins`: they ate it"
     assert failure(ran) == (1, "crash", error)
     [failed] = ran.all(StepFailed)
     assert (failed.kind, failed.cost, failed.charged) == ("crash", 0.5, True)

@@ -584,7 +584,7 @@ def test_a_prompt_that_is_too_long_is_the_authors_affair() -> None:
     )
     reader = CodexReader(turn(prompt="x" * 1_048_577))
     feed(reader, "thread.started", thread_id=SESSION)
-    error = "the prompt has 1048577 characters; Codex takes at most 1048576"
+    error = "the prompt has 1048577 characters; Codex accepts at most 1048576"
     assert reader.close(1, errors) == Trouble(kind="setup", error=error)
     feed(reader, "turn.started")
     assert kind(reader.close(1, errors)) == "crash"

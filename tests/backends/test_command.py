@@ -463,38 +463,38 @@ def test_half_an_answer_in_the_spool_is_no_answer(room: Room) -> None:
         ),
         (
             {"command": ["a", "{id}"]},
-            "[backends.mine]: `command` says {id}, which nobody fills in",
+            "[backends.mine]: `command` contains {id}, which is not a placeholder",
             "there are: {new}, {session}, {model}, {effort}",
         ),
         (
             {"command": ["./agent"]},
             "[backends.mine]: `command` starts ./agent, which depends on where an agent works",
-            "write its whole path, or put it on the PATH",
+            "write its full path, or put it on the PATH",
         ),
         (
             {"command": ["a"], "resume": ["a", "{session}"]},
-            "[backends.mine]: `command` does not say {new}, the id to go on from later",
+            "[backends.mine]: `command` does not contain {new}, the id to continue from later",
             'command = ["my-agent", "--id", "{new}"]',
         ),
         (
             {"command": ["a", "{new}"], "resume": ["a"]},
-            "[backends.mine]: `resume` does not say {session}",
+            "[backends.mine]: `resume` does not contain {session}",
             'resume = ["my-agent", "--resume", "{session}"]',
         ),
         (
             {"command": ["a", "{new}"], "branch": ["a", "{new}"]},
-            "[backends.mine]: `branch` does not say {session}",
+            "[backends.mine]: `branch` does not contain {session}",
             'branch = ["my-agent", "--branch", "{session}", "--id", "{new}"]',
         ),
         (
             {"command": ["a", "{new}"], "branch": ["a", "{session}"]},
-            "[backends.mine]: `branch` does not say {new}, the id to go on from later",
+            "[backends.mine]: `branch` does not contain {new}, the id to continue from later",
             'branch = ["my-agent", "--branch", "{session}", "--id", "{new}"]',
         ),
         *(
             (
                 {"command": ["a"], "cost": value},
-                "[backends.mine]: `cost` must be dollars for a turn, 0 or more",
+                "[backends.mine]: `cost` must be dollars per turn, 0 or more",
                 "cost = 0.02",
             )
             for value in ("much", -1, True, float("inf"), float("nan"))
@@ -513,7 +513,7 @@ def test_a_wrong_table_ends_the_command_with_2_before_a_run_begins(room: Room) -
     assert (ran.code, ran.err) == (
         2,
         (
-            "error: [backends.mine]: `command` says {id}, which nobody fills in\n"
+            "error: [backends.mine]: `command` contains {id}, which is not a placeholder\n"
             "hint: there are: {new}, {session}, {model}, {effort}\n"
         ),
     )
@@ -531,7 +531,7 @@ def findings(room: Room, *args: str) -> dict[str, dict[str, object]]:
     ("text", "how"),
     [
         ('command = ["my-agent"]', "are not kept"),
-        ('command = ["my-agent", "{new}"]\nresume = ["my-agent", "{session}"]', "go on in place"),
+        ('command = ["my-agent", "{new}"]\nresume = ["my-agent", "{session}"]', "continue in place"),
         ('command = ["my-agent", "{new}"]\nbranch = ["my-agent", "{session}", "{new}"]', "branch"),
     ],
 )
@@ -540,13 +540,13 @@ def test_doctor_says_what_becomes_of_conversations_and_starts_nothing(room: Room
     table(room, text)
     assert findings(room)["mine"] == {
         "what": "mine",
-        "found": f"{path}; conversations {how}; pays: whoever that program asks",
+        "found": f"{path}; conversations {how}; paid by: whoever that program charges",
         "ok": True,
         "hint": "",
         "backend": {
             "program": str(path),
             "version": None,
-            "payer": "whoever that program asks",
+            "payer": "whoever that program charges",
             "conversations": how,
             "keeps_days": None,
         },

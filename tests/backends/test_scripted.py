@@ -257,7 +257,7 @@ def test_silence_and_crashes_are_tried_again_until_the_retries_are_used_up(
 ) -> None:
     ran = run(f"START.md: {{fail: {kind}, cost: 0.1}}")
     program = "the program ended with exit code 1 without a result: " if (kind, backend) == ("crash", PROGRAM) else ""
-    assert failure(ran) == f"{kind}: {program}acted out: {kind}"
+    assert failure(ran) == f"{kind}: {program}scripted failure: {kind}"
     assert [(event.charged, event.again) for event in ran.all(StepFailed)] == [(True, True)] * 3 + [(True, False)]
     assert ran.code == 1
 
@@ -300,7 +300,7 @@ def test_a_second_full_context_or_refusal_fails_the_agent(run: Callable[..., Ran
 @pytest.mark.parametrize("kind", ["unreadable", "script", "time", "setup"])
 def test_what_is_no_matter_of_trying_again_fails_at_once(run: Callable[..., Ran], kind: str) -> None:
     ran = run(f"START.md: {{fail: {kind}}}")
-    assert failure(ran) == f"{kind}: acted out: {kind}"
+    assert failure(ran) == f"{kind}: scripted failure: {kind}"
     assert len(ran.all(StepStarted)) == 1
 
 
@@ -380,13 +380,16 @@ def test_a_program_is_followed_without_pidfds_and_proc(tmp_path: Path) -> None:
 WRONG = [
     ("START.md: {txt: hi}", "the reply for START.md cannot be used: unknown key `txt`"),
     ("START.md: {cost: much}", "the reply for START.md cannot be used: Expected `float`, got `str` - at `$.cost`"),
-    ("START.md: {delay: 5}", "the reply for START.md cannot be used: delay is a time such as 200ms or 5s"),
+    ("START.md: {delay: 5}", "the reply for START.md cannot be used: delay must be a duration such as 200ms or 5s"),
     (
         "START.md: [[<result></result>, {retry_after: soon}]]",
-        "the reply for START.md cannot be used: retry_after is a time such as 200ms or 5s",
+        "the reply for START.md cannot be used: retry_after must be a duration such as 200ms or 5s",
     ),
-    ("START.md: [7]", "the reply for START.md cannot be used: it is neither a text nor a mapping"),
-    ("START.md: {tokens: 7}", "the reply for START.md cannot be used: tokens is a mapping such as {in: 1000, out: 20}"),
+    ("START.md: [7]", "the reply for START.md cannot be used: it is neither text nor a mapping"),
+    (
+        "START.md: {tokens: 7}",
+        "the reply for START.md cannot be used: tokens must be a mapping such as {in: 1000, out: 20}",
+    ),
 ]
 HINT = (
     "hint: a text, or a mapping of text, cost, tokens, delay, writes, tools, denied, fail, error, retry_after, "
@@ -408,7 +411,10 @@ def test_an_unknown_failure_class_is_answered_with_those_there_are(room: Room) -
         "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup, session, cap"
     )
     assert ran.code == 6
-    assert ran.err == f"error: the reply for START.md cannot be used: fail is one of {kinds}\n --> replies.yaml\n{HINT}"
+    assert (
+        ran.err
+        == f"error: the reply for START.md cannot be used: fail must be one of {kinds}\n --> replies.yaml\n{HINT}"
+    )
 
 
 def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:

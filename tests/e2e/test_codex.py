@@ -177,7 +177,7 @@ def test_a_prompt_of_five_megabytes_is_refused_by_the_program_itself(seat: Calla
     someone = seat([Text("base")])
     base = someone.reply().session if forked else ""
     ending = someone.trouble(prompt="x" * 5_000_000, base=base)
-    error = "the prompt has 5000000 characters; Codex takes at most 1048576"
+    error = "the prompt has 5000000 characters; Codex accepts at most 1048576"
     assert ending == Trouble(kind="setup", error=error)
 
 

@@ -252,12 +252,12 @@ def test_the_doctor_lists_every_program_and_asks_each_a_short_question(
         assert found.returncode == 0
         assert about["claude"]["found"] == (
             f"2.1.325 (Claude Code) at {claude}; conversations branch, and are deleted after 30 days; "
-            "pays: the key in ANTHROPIC_API_KEY"
+            "paid by: the key in ANTHROPIC_API_KEY"
         )
         assert about["codex"]["found"] == (
-            f"codex-cli 0.166.0 at {codex}; conversations branch; pays: the key in OPENAI_API_KEY"
+            f"codex-cli 0.166.0 at {codex}; conversations branch; paid by: the key in OPENAI_API_KEY"
         )
-        assert about["mine"]["found"].endswith("cat; conversations are not kept; pays: whoever that program asks")
+        assert about["mine"]["found"].endswith("cat; conversations are not kept; paid by: whoever that program charges")
         assert all(about[name]["ok"] for name in ("claude", "codex", "mine", "scripted"))
         assert (room.server.requests, other.requests) == ([], []), "to look costs nothing"
         for name, server in (("claude", room.server), ("codex", other)):

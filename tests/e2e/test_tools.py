@@ -70,7 +70,7 @@ def room(desk: Callable[..., Desk]) -> Desk:
 def test_what_was_refused_is_said_at_once_in_the_status_and_at_the_end_with_the_flag_that_allows_it(room: Desk) -> None:
     ran = room.claude(PROMPT)
     assert (ran.code, ran.out) == (0, "fine\n")
-    once = f"refused: Bash(make build:*) 1 time ({FLAG} would allow it)"
+    once = f"denied: Bash(make build:*) 1 time ({FLAG} would allow it)"
     at = ran.lines.index(f"main * was denied: Bash make build 2>&1 | tail ({FLAG} would allow it)")
     (done,) = [line for line in ran.lines if line.startswith("main done ")]
     assert at < ran.lines.index(done)

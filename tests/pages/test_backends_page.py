@@ -89,7 +89,7 @@ def test_a_run_uses_it_by_its_name(quill: Path, tmp_path: Path) -> None:
     assert "main * make test" in ran.err
     listed = json.loads(room.raymond("doctor", "--json").stdout)
     assert [one["found"] for one in listed if one["what"] == "quill"] == [
-        f"{quill}/bin/quill; conversations branch; pays: the account in ~/.quill"
+        f"{quill}/bin/quill; conversations branch; paid by: the account in ~/.quill"
     ]
     room.clear()
 

@@ -16,7 +16,7 @@ from raymond.system import programs
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What an outer Claude Code sets for its children; everything else is the user's."""
 OLDEST = (2, 1)
-"""The first version that is tried against what Raymond asks of it."""
+"""The oldest version Raymond is tested with."""
 _INSTALL = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
 _LOG_IN = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
 _ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
@@ -25,7 +25,7 @@ _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partia
 
 
 class Claude:
-    """Runs `claude -p`, one process for each turn, each in a session of its own."""
+    """Runs `claude -p`, one process for each turn, each in its own session."""
 
     name = "claude"
     paid = True
@@ -55,11 +55,11 @@ class Claude:
         return Found(program=path, problem=problem, version=version, payer=payer, keeps_days=_keeps(folder), hint=hint)
 
     def command(self, turn: Turn) -> Command:
-        """A branch of the conversation before, under an id of our own."""
+        """A branch of the conversation before, under an id we choose."""
         argv = [self._program, *_FIXED, "--session-id", turn.session]
         if turn.base:
             argv += ["--resume", turn.base, "--fork-session"]
-        # Neither sticks reliably to a session: both are said every time.
+        # A session keeps neither reliably: pass both every time.
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []
         argv += ["--max-budget-usd", f"{turn.cap:.4f}"] if turn.cap else []
@@ -81,7 +81,7 @@ class Claude:
     def recall(self, turn: Turn) -> Reply | None:
         """The whole reply at the end of its session file; what it cost is not written there."""
         said = _last_message(_session(turn.session))
-        # A branch begins as a copy: the last word may still be that of the conversation it came from.
+        # A branch begins as a copy: the last message may still be that of the conversation it came from.
         before = _session(turn.base) if turn.base else b""
         if not said or (turn.base and not before) or str(said.get("id")).encode() in before:
             return None
@@ -89,7 +89,7 @@ class Claude:
 
 
 class ClaudeReader(StreamReader):
-    """Also knows what only this program's files can tell, which of them no flag opens, and what a person has to do."""
+    """Also reads the program's own files, knows which files no flag can open, and says how to log in."""
 
     def __init__(self, turn: Turn, protected: Sequence[str] = ()) -> None:
         super().__init__(turn)
@@ -107,7 +107,7 @@ class ClaudeReader(StreamReader):
         return self._gone(ending) if not event.get("num_turns") else ending
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
-        """Without a result: a conversation that is gone is told from a crash."""
+        """Without a result: tell a missing conversation from a crash."""
         ending = super().close(exit_code, errors)
         return ending if self.ending or self._spoke else self._gone(ending)
 
@@ -146,7 +146,7 @@ def sessions(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _environment(turn: Turn) -> dict[str, str]:
-    # A task in the background would keep the program alive after its result.
+    # A background task would keep the program alive after its result.
     own = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
     if "CLAUDE_CODE_MAX_RETRIES" not in os.environ:
         own["CLAUDE_CODE_MAX_RETRIES"] = "2"
@@ -156,7 +156,7 @@ def _environment(turn: Turn) -> dict[str, str]:
 
 
 def _session(id: str) -> bytes:
-    """A conversation as the program wrote it down; nothing when it is not there."""
+    """A conversation as the program stored it; empty when it is missing."""
     for path in glob.glob(os.path.join(glob.escape(sessions()), "*", f"{id}.jsonl")):
         with contextlib.suppress(OSError), open(path, "rb") as file:
             return file.read()

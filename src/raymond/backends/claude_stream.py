@@ -1,4 +1,4 @@
-"""Claude's stream-json: lines -> observations, and at last a reply or a classified failure."""
+"""Claude's stream-json: lines -> observations, and finally a reply or a classified failure."""
 
 import re
 from typing import Any
@@ -20,7 +20,7 @@ _BY_NAME: dict[str, Kind] = {
     "server_error": "overload",
     "usage_limit_reached": "limit",
 }
-"""What the program calls an error of the model's side; a status alone says less, and is missing without an answer."""
+"""The program's names for API errors; a status alone says less, and is missing without a response."""
 _BY_STATUS: dict[int, Kind] = {401: "auth", 403: "auth", 402: "billing", 404: "setup", 413: "context", 429: "overload"}
 _LIFE = [Observation("life")]
 _PIECE = b'{"type":"stream_event"'
@@ -31,7 +31,7 @@ _READ = (
 """Tokens that were read, as the program calls them for each model, and for all of them."""
 _READS = frozenset("cat cd echo grep head ls pwd sort tail true wc".split())
 _OF_A_MODEL = ("seven_day_opus", "seven_day_sonnet")
-"""Usage limits that leave the other models open."""
+"""Usage limits that do not affect the other models."""
 
 
 class ToolUse(Struct, frozen=True):
@@ -67,20 +67,20 @@ class StreamReader:
         self._open: dict[str, None] = {}
         """The tool uses whose result has not come."""
         self._refused: set[str] = set()
-        """The tool uses whose refusal was said."""
+        """The denied tool uses that were reported."""
         self._failed_as = ""
-        """What the program called the error that is its last word."""
+        """The program's name for its last error."""
         self._opens_at = 0.0
-        """When a usage limit that was met ends, as the program was told."""
+        """When the usage limit that was hit ends, as the program reports it."""
         self._only_model = False
 
     @property
     def tool(self) -> str:
-        """The tool that runs now; of several the one that was begun last."""
+        """The tool that runs now; of several, the one that started last."""
         return self._tools[next(reversed(self._open))].line if self._open else ""
 
     def feed(self, line: bytes) -> list[Observation]:
-        """Take one line; what is no JSON is life and nothing more."""
+        """Take one line; anything but JSON is only a sign of life."""
         self._spoke = True
         if line.startswith(_PIECE):
             return _LIFE  # a piece of what comes whole later: not worth decoding
@@ -92,7 +92,7 @@ class StreamReader:
             case "user":
                 self._note_results(event)
             case "tool_progress":
-                return []  # comes by the clock, however stuck the tool is
+                return []  # sent by a timer, even when the tool is stuck
             case "system" if event.get("subtype") == "permission_denied":
                 return self._deny(event)
             case "rate_limit_event":
@@ -131,7 +131,7 @@ class StreamReader:
                 self._open.pop(str(block.get("tool_use_id")), None)
 
     def _deny(self, use: dict[str, Any]) -> list[Observation]:
-        """A tool that the program refused the agent: said when it happens, and again at the end."""
+        """A tool that the program denied: reported when it happens, and again at the end."""
         id = str(use.get("tool_use_id"))
         if id in self._refused:
             return []
@@ -140,7 +140,7 @@ class StreamReader:
         tool = self._tools.get(id) or ToolUse.of(name, given)
         patterns = self._patterns(tool)
         if patterns and all(pattern in self._turn.allowed_tools for pattern in patterns):
-            patterns = (name,)  # it was not the pattern that was missing: only the whole tool is left to allow
+            patterns = (name,)  # the pattern was allowed already: only the whole tool is left to allow
         return [Observation("denied", tool.line, patterns)]
 
     def _patterns(self, tool: ToolUse) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ class StreamReader:
             self._only_model = about.get("rateLimitType") in _OF_A_MODEL
 
     def _note_error(self, event: dict[str, Any]) -> None:
-        if not event.get("parent_tool_use_id"):  # an agent below the agent may fail and the turn go on
+        if not event.get("parent_tool_use_id"):  # a subagent may fail while the turn continues
             self._failed_as = str(event.get("error") or "") if event.get("is_api_error_message") else ""
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
@@ -167,7 +167,7 @@ class StreamReader:
         return Trouble(kind="crash", error=error, spent=self.spent())
 
     def spent(self) -> Spending:
-        """Until the result says what it cost, a turn that spoke is counted by an estimate."""
+        """Until the result reports the cost, a turn that said anything counts as an estimate."""
         if self.ending:
             return self.ending.spent
         return self._turn.unpriced() if self._spoke else Spending()
@@ -221,7 +221,7 @@ class StreamReader:
 
 
 def _both(before: Reply | Trouble | None, now: Reply | Trouble) -> Reply | Trouble:
-    """A program that waited for a task in the background speaks twice: the first reply counts, and both costs."""
+    """A program that waited for a background task reports twice: the first reply counts, and both costs."""
     if before is None:
         return now
     one, two = before.spent, now.spent
@@ -242,7 +242,7 @@ def tool_line(name: str, given: object) -> str:
 
 
 def _patterns(name: str, command: str) -> tuple[str, ...]:
-    """What would allow a tool: of a command the first words of each of its parts; the tool where that is not enough."""
+    """The patterns that would allow a tool: for a command, the first words of each part; else the whole tool."""
     if name != "Bash" or any(letter in command for letter in "$`()"):
         return (name,)
     parts = [part.strip() for part in re.split(r"&&|\|\||[;|&\n]", re.sub(r"\d?>&\d|\d?>\s*/dev/null", "", command))]
@@ -250,7 +250,7 @@ def _patterns(name: str, command: str) -> tuple[str, ...]:
     if not words or not all(words):
         return (name,)
     needed = dict.fromkeys(found[0] for found in words if found)
-    # What only reads is never refused, unless it is all there is.
+    # Commands that only read are never denied, unless there are no others.
     wanted = [one for one in needed if one.partition(" ")[0] not in _READS] or list(needed)
     return tuple(f"Bash({one}:*)" for one in wanted)
 
@@ -263,7 +263,7 @@ def _error(event: dict[str, Any]) -> str:
 
 
 def _of_this_turn(event: dict[str, Any], *, is_branch: bool) -> object:
-    """Dollars; the total of a session counts the turns before, and those it was branched from, so it tells nothing."""
+    """Dollars; a session's total includes earlier turns and those it branched from, so it does not help."""
     models = event.get("model_usage_since_last_result")
     if not isinstance(models, dict):
         return None if is_branch else event.get("total_cost_usd")
@@ -271,7 +271,7 @@ def _of_this_turn(event: dict[str, Any], *, is_branch: bool) -> object:
 
 
 def _tokens(event: dict[str, Any], *names: str) -> int:
-    """Tokens of this turn, cached ones too; `usage` says none of a turn that reached its cap."""
+    """Tokens of this turn, cached ones too; `usage` is empty for a turn that reached its cap."""
     models = event.get("model_usage_since_last_result")
     used = list(models.values()) if isinstance(models, dict) else [event.get("usage")]
     return int(sum(number(one.get(name)) for one in used if isinstance(one, dict) for name in names))

@@ -1,4 +1,4 @@
-"""Codex: what to start for a turn, what its output means, and what it wrote down of a conversation.
+"""Codex: what to start for a turn, what its output means, and what it recorded of a conversation.
 
 Its output says in words why a turn failed; the record of the conversation, which is complete by then, names the error.
 So the record decides, and the words only where it is silent.
@@ -29,28 +29,28 @@ OUTER = (
 )
 """What an outer Codex sets for its children; everything else is the user's."""
 OLDEST = (0, 166)
-"""The first version that is tried against what Raymond asks of it."""
+"""The oldest version Raymond is tested with."""
 _INSTALL = "install Codex, then start it once to log in; `--backend scripted` needs no account"
 _FIXED = ("exec", "--json", "--skip-git-repo-check")
 
 
-# Said as settings: `--disable` ends the program when it does not know the name.
+# Passed as settings: the program exits when `--disable` names something it does not know.
 _OFF = (
     "analytics.enabled",
     "features.apps",
     "features.plugins",
     "features.remote_plugin",
-    # Without a network it would wait for ever, and look alive.
+    # Without a network it would wait forever, and look alive.
     "features.unbounded_connection_retries",
 )
-"""Nobody but the model is asked anything."""
+"""Features that would contact anybody but the model."""
 _SKIP = "--dangerously-bypass-approvals-and-sandbox"
 _SANDBOXES = {"": "workspace-write", "acceptEdits": "workspace-write"}
 """What a permission mode lets commands do; all others only let them read."""
 
 
 class Codex:
-    """Runs `codex exec`, one process for each turn, each in a conversation of its own."""
+    """Runs `codex exec`, one process for each turn, each in its own conversation."""
 
     name = "codex"
     paid = True
@@ -70,15 +70,15 @@ class Codex:
         return Found(program=path, problem=problem, version=version, payer=payer, hint=hint)
 
     def command(self, turn: Turn) -> Command:
-        """A branch of the conversation before; its id is the program's own."""
+        """A branch of the conversation before; the program chooses its id."""
         argv = [self._program, *_FIXED]
         for name in _OFF:
             argv += ["-c", f"{name}=false"]
-        # A branch takes none of the three from its conversation: all are said every time.
+        # A branch inherits none of the three from its conversation: pass all of them every time.
         argv += ["-m", turn.model] if turn.model else []
         argv += ["-c", f"model_reasoning_effort={turn.effort}"] if turn.effort else []
         argv += _rights(turn)
-        # Only here are all of these allowed: `fork` itself takes fewer.
+        # All of these go before `fork`, which itself accepts fewer.
         argv += ["fork", turn.base] if turn.base else []
         return Command([*argv, "-"], without=OUTER)
 

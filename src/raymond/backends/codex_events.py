@@ -41,7 +41,7 @@ _BY_CODE: dict[str, Kind] = {
     "model_not_found": "setup",
     "rate_limit_exceeded": "overload",
 }
-"""What the model's side calls a request it refused, handed on as it came."""
+"""The API's codes for a rejected request, passed on as they came."""
 _BY_WORDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile("stream disconnected before completion|Connection failed|rate limit exceeded"), "overload"),
     (re.compile("Selected model is at capacity|We.re currently experiencing high demand"), "overload"),
@@ -53,7 +53,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
 _STATUS = re.compile(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
 _AGAIN = re.compile(r"try again at (?:(\w{3}) (\d{1,2})[a-z]{2}, (\d{4}) )?(\d{1,2}:\d{2} [AP]M)")
 _GONE = re.compile(r"^Error: .*(?:no rollout found|missing source rollout|Session not found)", re.MULTILINE)
-"""What a branch is answered when its conversation, or one that it came from, is no longer there."""
+"""The error for a branch whose conversation, or one that it came from, is missing."""
 _TOO_LONG = re.compile(r'"input_error_code":"input_too_large","max_chars":(\d+)')
 _LIFE = [Observation("life")]
 
@@ -75,11 +75,11 @@ class CodexReader:
 
     @property
     def tool(self) -> str:
-        """The tool that runs now; of several the one that was begun last."""
+        """The tool that runs now; of several, the one that started last."""
         return self._shown[next(reversed(self._running))] if self._running else ""
 
     def feed(self, line: bytes) -> list[Observation]:
-        """Take one line; what is no event is life and nothing more."""
+        """Take one line; anything but an event is only a sign of life."""
         event = decode(line)
         match event.get("type"):
             case "thread.started" if event.get("thread_id"):
@@ -90,7 +90,7 @@ class CodexReader:
             case "item.started" | "item.updated" | "item.completed":
                 return self._observe(as_table(event.get("item")), done=event["type"] == "item.completed")
             case "error":
-                # Said of every attempt that broke: the turn may still go on, but this is no sign of it.
+                # Sent for every failed attempt: the turn may still continue, but this is not a sign of it.
                 self._error = str(event.get("message") or "")
                 return []
             case "turn.completed":
@@ -120,7 +120,7 @@ class CodexReader:
 
     def _reply(self, usage: dict[str, Any]) -> Reply:
         meter = meter_of(usage)
-        # It counts over the whole conversation, and over the one that was branched from.
+        # It covers the whole conversation, and the one it branched from.
         fresh, cached, out = (
             max(0, now - then) for now, then in zip(meter, (*self._turn.meter, 0, 0, 0), strict=False)
         )
@@ -142,14 +142,14 @@ class CodexReader:
         )
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
-        """Without a result: what cannot be begun is told from a crash."""
+        """Without a result: tell a turn that could not start from a crash."""
         if self.ending:
             return self.ending
         if self._turn.base and not self._id and _GONE.search(errors):
             return Trouble(kind="session", error=f"the conversation {self._turn.base} is gone")
         most = _TOO_LONG.search(errors)
         if most and not self._begun:
-            error = f"the prompt has {len(self._turn.prompt)} characters; Codex takes at most {most[1]}"
+            error = f"the prompt has {len(self._turn.prompt)} characters; Codex accepts at most {most[1]}"
             return Trouble(kind="setup", error=error)
         if self._error and exit_code is not None and exit_code > 0:
             return self._fail(self._error)
@@ -158,14 +158,14 @@ class CodexReader:
         return Trouble(kind="crash", error=error, spent=self.spent())
 
     def spent(self) -> Spending:
-        """Until the end says what it took, a turn that began is counted by an estimate."""
+        """Until the end reports the cost, a turn that began counts as an estimate."""
         if self.ending:
             return self.ending.spent
         return self._turn.unpriced() if self._begun else Spending()
 
 
 def _tool(item: dict[str, Any]) -> str:
-    """A tool use in one line; nothing when the item is none."""
+    """A tool use in one line; empty when the item is not one."""
     match item.get("type"):
         case "command_execution":
             return tool_line("Bash", {"command": _command(str(item.get("command") or ""))})
@@ -200,9 +200,9 @@ def _ended(code: int | None) -> str:
 
 
 def _kind(failure: object, message: str) -> Kind:
-    """The class of a failure: by its name in the record, by a status, by a code, at last by the program's words."""
+    """The class of a failure: by its name in the record, by a status, by a code, finally by the program's words."""
     name, about = next(iter(failure.items()), ("", {})) if isinstance(failure, dict) else (failure, {})
-    if name == "usage_limit_exceeded":  # also said of a bill that is due, which no waiting pays
+    if name == "usage_limit_exceeded":  # also used for an unpaid bill, which waiting does not pay
         return "limit" if "try again" in message.lower() else "billing"
     said = _STATUS.match(message)
     status = as_table(about).get("http_status_code") or (int(said[1]) if said else 0)
@@ -219,7 +219,7 @@ def _error(message: str) -> str:
 
 
 def _body(message: str) -> dict[str, Any]:
-    """What the model's side said of a request that it refused, when the program only hands it on."""
+    """The API's error for a rejected request, when the program only passes it on."""
     return as_table(decode(message.encode()).get("error"))
 
 

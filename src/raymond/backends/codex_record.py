@@ -1,4 +1,4 @@
-"""What Codex wrote down of a conversation: its record file, its tokens, its home."""
+"""What Codex recorded of a conversation: its record file, its tokens, its home."""
 
 import contextlib
 import glob
@@ -24,7 +24,7 @@ class Record:
         self.failure: object = None
         """What the program calls the error that ended the turn: a name, or a name with its details."""
         self.opens_at = 0.0
-        """When the windows of a subscription that are used up are open again."""
+        """When the used-up windows of a subscription reopen."""
         for line in record_lines(id):
             event = decode(line)
             self._note(event.get("type"), as_table(event.get("payload")))
@@ -56,7 +56,7 @@ class Record:
 
 
 def priced(turn: Turn, record: Record) -> Spending | None:
-    """What a turn cost by the record; None when it says nothing of tokens."""
+    """What a turn cost by the record; None when it does not mention tokens."""
     if record.used == Tokens():
         return None
     return turn.priced(record.used, model=turn.model or record.model, meter=record.meter)
@@ -92,7 +92,7 @@ def as_table(value: object) -> dict[str, Any]:
 
 
 def meter_of(usage: dict[str, Any]) -> tuple[int, int, int]:
-    """Tokens read, those of them that the model had seen before, and tokens written."""
+    """Tokens read, how many of them were cached, and tokens written."""
     names = ("input_tokens", "cached_input_tokens", "output_tokens")
     read, cached, written = (int(number(usage.get(name))) for name in names)
     return read, cached, written

@@ -1,6 +1,6 @@
-"""Any program as a backend: the prompt on stdin, the answer on stdout, told by its exit code.
+"""Any program as a backend: the prompt on stdin, the answer on stdout, success by its exit code.
 
-In config.toml: `[backends.NAME] command = ["my-agent", "--id", "{new}"]`, and where the program can go on from a
+In config.toml: `[backends.NAME] command = ["my-agent", "--id", "{new}"]`, and where the program can continue a
 conversation, `resume` or `branch` with `{session}`.
 """
 
@@ -23,11 +23,11 @@ _EXAMPLES = {
     "branch": '["my-agent", "--branch", "{session}", "--id", "{new}"]',
 }
 _WITH_ITS_END = '"$@"; code=$?; printf "\\n%s %s\\n" "$0" "$code"; exit "$code"'
-"""Says the exit code in the spool, so that an answer can be told from half of one after a restart too."""
+"""Writes the exit code to the spool, so that a whole answer can be told from half of one after a restart."""
 
 
 class CommandBackend:
-    """Runs a program of the user's own, one process for each turn."""
+    """Runs the user's own program, one process for each turn."""
 
     paid = True
 
@@ -41,10 +41,10 @@ class CommandBackend:
         self.can = Abilities(branches="branch" in self._templates, continues=remembers, takes_session_ids=named)
 
     def look(self) -> Found:
-        """Only whether it is there: what a project names is not started to be asked."""
+        """Only whether it is installed: what a project names is not started just to be asked."""
         path, problem = programs.locate(self._templates["command"][0])
         hint = f"install it, or change [backends.{self.name}] in config.toml" if problem else ""
-        return Found(program=path, problem=problem, payer="whoever that program asks", hint=hint)
+        return Found(program=path, problem=problem, payer="whoever that program charges", hint=hint)
 
     def command(self, turn: Turn) -> Command:
         """The template that fits, filled in."""
@@ -55,7 +55,7 @@ class CommandBackend:
         argv: list[str] = []
         for part in template:
             if part in _OPTIONAL and not values[part[1:-1]]:
-                # The flag that announces it goes too: the program has a model of its own.
+                # The flag before it goes too: the program has its own default.
                 del argv[-1 if len(argv) > 1 and argv[-1].startswith("-") else len(argv) :]
             else:
                 argv.append(_PLACE.sub(lambda place: values.get(place[1], place[0]), part))
@@ -69,7 +69,7 @@ class CommandBackend:
         return TextReader(_mark(turn), session, spent)
 
     def recall(self, turn: Turn) -> Reply | None:
-        """It keeps nothing that could be asked for."""
+        """It keeps nothing to recall."""
         return None
 
 
@@ -95,7 +95,7 @@ class TextReader:
 
     def _end(self, code: int) -> None:
         text = b"\n".join(self._lines).decode("utf-8", "replace").strip()
-        # Why it failed stands on its stderr, which is there when the process has ended.
+        # Why it failed is on its stderr, which is complete when the process has ended.
         if code == 0 and text:
             self.ending = Reply(text=text, session=self._session, spent=self._spent)
 
@@ -108,12 +108,12 @@ class TextReader:
         return Trouble(kind="crash", error=f"the program {how}" + (f": {last}" if last else ""), spent=self.spent())
 
     def spent(self) -> Spending:
-        """Nobody knows before the end, and then only what was set for a turn."""
+        """The cost that was set for a turn, or an estimate: the program reports none."""
         return self._spent
 
 
 def _code(code: int) -> str:
-    """A shell says 128 and more of what a signal ended, itself when the signal was for it too."""
+    """A shell reports a signal as 128 plus its number, or is ended by it too."""
     number = -code if code < 0 else code - 128 if code > 128 else 0
     return f"signal {number}" if 0 < number < 65 else f"exit code {code}"
 
@@ -132,11 +132,12 @@ def _templates(setup: Setup) -> dict[str, list[str]]:
         raise UsageError(f"{where} has no `command`", hint='command = ["my-agent", "--print"]')
     for key in ("resume", "branch"):
         if key in found and not _says(found[key], "session"):
-            raise UsageError(f"{where}: `{key}` does not say {{session}}", hint=f"{key} = {_EXAMPLES[key]}")
+            raise UsageError(f"{where}: `{key}` does not contain {{session}}", hint=f"{key} = {_EXAMPLES[key]}")
     for key in ("command", "branch"):
         if len(found) > 1 and key in found and not _says(found[key], "new"):
             raise UsageError(
-                f"{where}: `{key}` does not say {{new}}, the id to go on from later", hint=f"{key} = {_EXAMPLES[key]}"
+                f"{where}: `{key}` does not contain {{new}}, the id to continue from later",
+                hint=f"{key} = {_EXAMPLES[key]}",
             )
     return found
 
@@ -151,16 +152,18 @@ def _template(where: str, key: str, value: Any) -> list[str]:
     if "/" in value[0] and not value[0].startswith("/"):
         raise UsageError(
             f"{where}: `{key}` starts {value[0]}, which depends on where an agent works",
-            hint="write its whole path, or put it on the PATH",
+            hint="write its full path, or put it on the PATH",
         )
     for name in (name for part in value for name in _PLACE.findall(part)):
         if name not in _NAMES:
             names = ", ".join(f"{{{one}}}" for one in _NAMES)
-            raise UsageError(f"{where}: `{key}` says {{{name}}}, which nobody fills in", hint=f"there are: {names}")
+            raise UsageError(
+                f"{where}: `{key}` contains {{{name}}}, which is not a placeholder", hint=f"there are: {names}"
+            )
     return value
 
 
 def _cost(name: str, value: Any) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
         return float(value)
-    raise UsageError(f"[backends.{name}]: `cost` must be dollars for a turn, 0 or more", hint="cost = 0.02")
+    raise UsageError(f"[backends.{name}]: `cost` must be dollars per turn, 0 or more", hint="cost = 0.02")

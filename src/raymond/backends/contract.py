@@ -23,7 +23,7 @@ class Abilities(Struct, frozen=True, kw_only=True):
     takes_session_ids: bool = False
     """It uses the id we give a conversation; otherwise it reports its own."""
     caps_cost: bool = False
-    """It ends a turn by itself once that has cost as much as it may."""
+    """It ends a turn by itself at its cost cap."""
     recalls: bool = False
     """It can be asked later what it replied."""
     permission_modes: bool = False
@@ -43,15 +43,15 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What can be told of a backend on this machine without asking it anything that costs."""
+    """What is known of a backend on this machine without asking it anything that costs money."""
 
     program: str
-    """Its path; empty when it is not there."""
+    """Its path; empty when it is not installed."""
     problem: str = ""
     """Why it cannot be used; empty when it can."""
     version: str = ""
     payer: str = ""
-    """Who pays for its turns; empty when nobody is logged in, as far as can be seen."""
+    """Who pays for its turns; empty when nobody seems to be logged in."""
     keeps_days: int = 0
     """Days after which it deletes conversations: a run that rests longer loses its memory. 0 when it does not."""
     hint: str = ""
@@ -64,9 +64,9 @@ class Turn(Struct, frozen=True, kw_only=True):
     agent: str
     state: str
     visit: int
-    """How often the agent came into the state in its life."""
+    """How often the agent has entered the state."""
     tries: int
-    """How many turns of this visit were refused or failed."""
+    """How many turns of this visit were rejected or failed."""
     prompt: str
     session: str
     """The conversation this turn writes."""
@@ -80,7 +80,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     cap: float = 0.0
     """Dollars after which the program should end the turn itself, where it can; 0 for none."""
     meter: tuple[int, ...] = ()
-    """What the program's own counter stood at when `base` ended, as the Spending of that turn said."""
+    """The program's own counter when `base` ended, as the Spending of that turn reported it."""
     prices: Prices = Prices()
     permission_mode: str = ""
     allowed_tools: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Turn(Struct, frozen=True, kw_only=True):
         )
 
     def unpriced(self) -> Spending:
-        """What is counted for a turn that was paid for, and of which nothing is known."""
+        """What is counted for a paid turn of unknown cost."""
         return Spending(cost=self.prices.unknown_turn, estimated=True, unknown=True)
 
 
@@ -110,9 +110,9 @@ class Command(Struct, frozen=True):
     argv: list[str]
     environment: dict[str, str] = {}
     without: tuple[str, ...] = ()
-    """Names that are not handed on to it."""
+    """Variables that are not passed on to it."""
     files: dict[str, bytes] = {}
-    """What it finds in the turn's spool, besides its prompt."""
+    """Files it finds in the turn's spool, next to its prompt."""
 
 
 class Observation(Struct, frozen=True):
@@ -121,7 +121,7 @@ class Observation(Struct, frozen=True):
     kind: str
     text: str = ""
     allow: tuple[str, ...] = ()
-    """Of what was denied: the patterns for --allow-tool that would allow it."""
+    """If denied: the patterns for --allow-tool that would allow it."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ class Trouble(Struct, frozen=True, kw_only=True):
     only_model: bool = False
     """A usage limit that holds for the model of this turn and for no other."""
     session: str = ""
-    """Of a turn that reached its cap: the conversation to go on from."""
+    """Of a turn that reached its cap: the conversation to continue from."""
     spent: Spending = Spending()
 
 
@@ -160,13 +160,13 @@ class Reader(Protocol):
         """The tool that runs now, in one line; empty when none does."""
 
     def feed(self, line: bytes) -> list[Observation]:
-        """Take one line without its newline; what shows no life gives nothing."""
+        """Take one line without its newline; a line that shows no sign of life returns nothing."""
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
         """The program is gone: how the turn ended, whatever it said."""
 
     def spent(self) -> Spending:
-        """What the turn has cost as far as it can be told."""
+        """What the turn has cost so far, as far as is known."""
 
 
 class Backend(Protocol):
@@ -178,7 +178,7 @@ class Backend(Protocol):
     can: Abilities
 
     def look(self) -> Found:
-        """What can be told of the program here, for `doctor` and before a run begins."""
+        """What is known of the program here, for `doctor` and before a run begins."""
 
     def command(self, turn: Turn) -> Command:
         """What to start for `turn`."""
@@ -197,7 +197,7 @@ class Delayed(Struct, frozen=True, kw_only=True):
     observations: list[Observation] = []
     writes: dict[str, str] = {}
     ending: Reply | Trouble | None = None
-    """None: silence for ever."""
+    """None: silence forever."""
 
 
 @runtime_checkable

@@ -71,7 +71,7 @@ class Guarded:
         return _seen(self._ask(lambda: reader.feed(line))) if reader else []
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
-        """As the reader does; what it said of a turn that it could not read whole is not believed."""
+        """As the reader does; a failure reported by a reader that broke is not trusted."""
         reader = self._reader
         ending = self._ask(lambda: reader.close(exit_code, errors)) if reader else None
         if ending is None or (self._fault and isinstance(ending, Trouble)):
@@ -80,7 +80,7 @@ class Guarded:
         return sound(ending)
 
     def spent(self) -> Spending:
-        """As the reader says; what cannot be told is estimated."""
+        """As the reader says; an unknown cost is estimated."""
         reader = self._reader
         spent = self._ask(reader.spent) if reader else None
         return spent if isinstance(spent, Spending) and _is_sound(spent) else self._turn.unpriced()
@@ -134,7 +134,7 @@ def sound(ending: object) -> Reply | Trouble:
     if not isinstance(ending, Reply | Trouble):
         return Trouble(kind="crash", error=f"its backend is broken: it ends a turn with {type(ending).__name__}")
     if isinstance(ending, Trouble) and ending.kind not in KINDS:
-        error = f"its backend reports a failure class that does not exist, `{ending.kind}`: {ending.error}"
+        error = f"its backend reports an unknown failure class, `{ending.kind}`: {ending.error}"
         spent = ending.spent if _is_sound(ending.spent) else Spending()
         return Trouble(kind="crash", error=error, spent=spent)
     if not _is_sound(ending):
@@ -164,7 +164,7 @@ def _broken(error: Exception) -> str:
 
 
 def look(backend: Backend) -> Found:
-    """What the backend can tell of its program; a fault of its own is a problem too."""
+    """What the backend knows of its program; an exception is a problem too."""
     try:
         found: object = backend.look()
     except Exception as error:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 _LONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""Half of a letter that JSON writes in two halves; the other one may have been cut off."""
+"""Half of a surrogate pair; the other half may have been cut off."""
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 

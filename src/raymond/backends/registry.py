@@ -1,4 +1,4 @@
-"""Which backends there are, whether those a run needs can be used, and the ones of a run."""
+"""The backends that exist, whether a run can use those it needs, and the ones it gets."""
 
 import importlib
 import os
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 SCRIPTED = ("scripted", "scripted-program")
 PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backends.codex:Codex"}
 GROUP = "raymond.backends"
-"""The entry points by which others add theirs: NAME -> something that takes a Setup and returns a Backend."""
+"""The entry points by which other packages add backends: NAME -> something that takes a Setup and returns a Backend."""
 PROTECTED = ("config.toml", "workflows", "sources", "transcripts")
-"""What of Raymond's own files no agent may edit, where its program can prevent it."""
+"""Raymond's own files that no agent may edit, where its program can prevent it."""
 
 Tables = Mapping[str, dict[str, Any]]
 """The tables `[backends.NAME]` of the configuration."""
 
 
 def names(tables: Tables) -> list[str]:
-    """Every backend there is, those of others last."""
+    """Every backend there is, those from other packages last."""
     own = [*SCRIPTED, *PROGRAMS]
     return [*own, *(name for name in {**tables, **_entry_points()} if name not in own)]
 
@@ -39,7 +39,7 @@ def backend(name: str, tables: Tables, root: str = "") -> Backend:
     options = dict(tables.get(name, {}))
     if name in PROGRAMS and not set(options) <= {"program"}:
         raise UsageError(
-            f"[backends.{name}] takes `program` and nothing else", hint=f"another name than {name}, perhaps"
+            f"[backends.{name}] accepts only `program`", hint="to define a backend of your own, give it another name"
         )
     setup = Setup(
         name=name,
@@ -75,14 +75,14 @@ def _entry_points() -> Mapping[str, Any]:
 
 
 def default(replies: str | None, files: Mapping[str, bytes]) -> str:
-    """Who answers when nobody was named: the replies that came with the workflow, else Claude Code."""
+    """The backend when none was named: the replies that came with the workflow, else Claude Code."""
     return SCRIPTED[0] if replies or REPLIES_FILE in files else "claude"
 
 
 def check(
     workflow: Workflow, start: RunStarted, files: Mapping[str, bytes], tables: Tables, *, look: bool = True
 ) -> dict[str, Abilities]:
-    """Say what is wrong before anything is written; what the programs that answer prompts can do."""
+    """Refuse backends that cannot be used, before anything is written; what the others can do."""
     prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
     by_name: dict[str, list[str]] = {}
     for state in prompts:
@@ -97,7 +97,7 @@ def check(
             _check_program(program)
         able[name] = program.can
     if not prompts and start.backend not in (*SCRIPTED, *PROGRAMS):
-        _known(start.backend, tables, "")  # those of ours are known without being imported
+        _known(start.backend, tables, "")  # our own are known without an import
     return able
 
 

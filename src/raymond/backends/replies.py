@@ -39,13 +39,13 @@ class Scripted(Struct, frozen=True, kw_only=True):
     writes: dict[str, str] = {}
     tools: list[dict[str, Any]] = []
     denied: list[str] = []
-    """Tools that are refused, as --allow-tool would name them."""
+    """Tools that are denied, as --allow-tool would name them."""
     fail: str = ""
     error: str = ""
     retry_after: float = 0.0
     silent: bool = False
     capped: bool = False
-    """The turn ends itself where its cap is, instead of at its whole cost."""
+    """The turn ends at its cap instead of at its full cost."""
     only_model: bool = False
     """Of a limit: it holds for the model of this turn alone."""
 
@@ -53,7 +53,7 @@ class Scripted(Struct, frozen=True, kw_only=True):
 class Replies:
     """The replies of a workflow: for each state one for all visits, or a list by visit.
 
-    A visit's entry may itself be a list: one reply for each turn of the visit that is refused or fails.
+    A visit's entry may itself be a list: one reply for each turn of the visit that is rejected or fails.
     `AGENT/STATE` is looked up before `STATE`.
     """
 
@@ -94,21 +94,21 @@ class Replies:
             return Scripted(text=entry)
         try:
             if not isinstance(entry, dict):
-                raise ValueError("it is neither a text nor a mapping")
+                raise ValueError("it is neither text nor a mapping")
             fields = dict(entry)
             for key in ("delay", "retry_after"):
                 if key in fields:
                     fields[key] = _seconds(key, fields[key])
             tokens = fields.pop("tokens", None) or {}
             if not isinstance(tokens, dict):
-                raise ValueError("tokens is a mapping such as {in: 1000, out: 20}")
+                raise ValueError("tokens must be a mapping such as {in: 1000, out: 20}")
             fields |= {"tokens_in": tokens.get("in", 0), "tokens_out": tokens.get("out", 0)}
             unknown = set(fields) - set(Scripted.__struct_fields__)
             if unknown:
                 raise ValueError(f"unknown key `{min(unknown)}`")
             reply = msgspec.convert(fields, Scripted)
             if reply.fail and reply.fail not in KINDS:
-                raise ValueError(f"fail is one of {', '.join(KINDS)}")
+                raise ValueError(f"fail must be one of {', '.join(KINDS)}")
             for path in reply.writes:
                 if reason := unsafe(path):
                     raise ValueError(f"`{path}` in writes {reason}")
@@ -127,5 +127,5 @@ class Replies:
 def _seconds(key: str, value: Any) -> float:
     seconds = durations.parse(str(value))
     if seconds is None:
-        raise ValueError(f"{key} is a time such as 200ms or 5s")
+        raise ValueError(f"{key} must be a duration such as 200ms or 5s")
     return seconds

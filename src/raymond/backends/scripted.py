@@ -1,7 +1,7 @@
 """The scripted backend: answers prompts from `replies.yaml`, with no account and no model.
 
 `scripted` answers in this process, for speed; `scripted-program` starts `python -m raymond.testing.fake_claude` for
-every turn, which speaks Claude's stream-json, so that everything a real program can suffer is suffered for real.
+every turn, which speaks Claude's stream-json, so that everything that can happen to a real program really happens.
 """
 
 import os
@@ -60,7 +60,7 @@ class ScriptedBackend:
             keep(self._sessions, turn.session, turn.base, turn.prompt, said)
 
     def recall(self, turn: Turn) -> Reply | None:
-        """What stands in the session of this turn."""
+        """The reply in the session of this turn."""
         return recall(self._sessions, turn.session)
 
 
@@ -76,7 +76,7 @@ class ScriptedProgram:
         self._sessions = sessions
 
     def command(self, turn: Turn) -> Command:
-        """The program, with the reply it is to give beside its prompt."""
+        """The program, with the reply it should give next to its prompt."""
         reply = self._replies.find(turn) if self._replies else None
         if reply is None:
             reply = Scripted(fail="setup", error=_missing(turn, self._replies is None))
@@ -99,7 +99,7 @@ class ScriptedProgram:
         return Found(program=sys.executable, payer="nobody")
 
     def recall(self, turn: Turn) -> Reply | None:
-        """What stands in the session of this turn."""
+        """The reply in the session of this turn."""
         return recall(self._sessions, turn.session)
 
 
@@ -108,12 +108,12 @@ def _ending(reply: Scripted, turn: Turn) -> Reply | Trouble | None:
     if reply.silent:
         return None
     if reply.fail:
-        error = reply.error or f"acted out: {reply.fail}"
+        error = reply.error or f"scripted failure: {reply.fail}"
         kind = next(kind for kind in KINDS if kind == reply.fail)
         return Trouble(kind=kind, error=error, retry_after=reply.retry_after, only_model=reply.only_model, spent=spent)
     if reply.capped and 0 < turn.cap < reply.cost:
         spent = Spending(cost=turn.cap, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
-        return Trouble(kind="cap", error="acted out: the cap", session=turn.session, spent=spent)
+        return Trouble(kind="cap", error="scripted failure: the cap", session=turn.session, spent=spent)
     return Reply(text=reply.text, session=turn.session, spent=spent)
 
 

@@ -1,4 +1,4 @@
-"""Test tools for those who write backends: a suite of facts that hold for all of them, and a program to play with."""
+"""Test tools for authors of backends: a suite of facts that hold for every backend, and a fake program."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ __all__ = ["BackendContract", "fake_claude"]
 
 
 def __getattr__(name: str) -> object:
-    """Load on demand: `fake_claude` is started as a program of its own, many times, and has to start fast."""
+    """Load on demand: `fake_claude` is started as a program, many times, and has to start fast."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -7,8 +7,8 @@
         def expect(self, text): ...     # the next turn is answered with this text
         def seen(self): ...             # all that the model saw in the last turn, as one text
 
-The turns are real: processes, a prompt on stdin, output that is read line by line. What the program cannot do, by its
-`can`, is not asked of it.
+The turns are real: processes, a prompt on stdin, output that is read line by line. What the program cannot do,
+by its `can`, is not tested.
 """
 
 import os
@@ -50,7 +50,7 @@ class BackendContract:
     # --- what the tests are written with
 
     def take(self, prompt: str, answer: str, *, base: Reply | None = None) -> "Taken":
-        """One turn, which goes on from `base` when that is given."""
+        """One turn, which continues `base` when that is given."""
         self.expect(answer)
         recorded = Recorded(self.make())
         with tempfile.TemporaryDirectory() as cwd:
@@ -69,12 +69,12 @@ class BackendContract:
         assert not found.problem
 
     def test_a_prompt_is_answered(self) -> None:
-        """The reply is the text the model gave, to the letter."""
+        """The reply is exactly the text the model gave."""
         taken = self.take("Say hello.", "hello\n\n<goto>NEXT.md</goto>")
         assert taken.reply.text == "hello\n\n<goto>NEXT.md</goto>"
 
     def test_a_prompt_arrives_as_it_was_written(self) -> None:
-        """Whatever stands in it, it is no argument and no shell sees it."""
+        """Whatever it contains, it is not an argument and no shell sees it."""
         self.take(ODD, "ok")
         assert ODD.strip() in self.seen()
 
@@ -90,7 +90,7 @@ class BackendContract:
         self.take("What is the word?", "ok")
         assert "amber" not in self.seen()
 
-    def test_a_turn_that_goes_on_remembers(self) -> None:
+    def test_a_turn_that_continues_remembers(self) -> None:
         """Both what was asked and what was answered."""
         if self.make().can.continues:
             first = self.take("The word is amber.", "And mine is basalt.")
@@ -100,7 +100,7 @@ class BackendContract:
             assert all(word in self.seen() for word in ("amber", "basalt", "Which are they?", "Again?"))
 
     def test_a_branch_leaves_what_it_came_from(self) -> None:
-        """Two turns that go on from the same one do not see each other."""
+        """Two turns that continue the same one do not see each other."""
         if self.make().can.branches:
             first = self.take("The word is amber.", "ok")
             one = self.take("Now it is basalt.", "ok", base=first.reply)
@@ -110,7 +110,7 @@ class BackendContract:
             assert len({first.reply.session, one.reply.session, other.reply.session}) == 3
 
     def test_a_conversation_has_the_name_it_was_given(self) -> None:
-        """Where the program takes names; else it says its own, while the turn runs."""
+        """Where the program takes names; else it reports its own while the turn runs."""
         can = self.make().can
         taken = self.take("Say hello.", "hello")
         if can.takes_session_ids and can.continues:
@@ -132,7 +132,7 @@ class BackendContract:
         assert self.make().recall(probe.turn("Say hello.", cwd="/", session=str(uuid.uuid4()))) is None
 
     def test_a_turn_costs_something_or_nothing(self) -> None:
-        """Never less; and the turn that goes on is not charged for the one before."""
+        """Never less; and a turn that continues is not charged for the one before."""
         taken = self.take("Say hello.", "hello")
         assert taken.reply.spent.cost >= 0
         assert taken.reply.spent.tokens_in >= 0
@@ -141,7 +141,7 @@ class BackendContract:
             assert second.reply.spent.tokens_out <= taken.reply.spent.tokens_out * 3 + 10
 
     def test_output_that_is_cut_off_anywhere_is_a_failure(self) -> None:
-        """Every beginning of what the program printed, but the whole, ends in a class of the table."""
+        """Every prefix of what the program printed, except the whole, ends in a known failure class."""
         taken = self.take("Say hello.", "hello")
         for stop in range(len(taken.lines)):
             reader = self.make().reader(taken.turn)
@@ -174,7 +174,7 @@ class BackendContract:
             _is_trouble(reader.close(code, ""))
 
     def test_the_command_names_only_itself(self) -> None:
-        """A prompt is no part of a command line, which everybody on the machine can see."""
+        """A prompt is not part of a command line, which everybody on the machine can see."""
         command = self.make().command(probe.turn("a prompt", cwd="/", session=str(uuid.uuid4())))
         assert command.argv[0]
         assert not any("a prompt" in part for part in command.argv)

@@ -50,11 +50,11 @@ def _end(
     result["model_usage_since_last_result"] = {"scripted": used}
     kind = reply.get("fail", "")
     if kind == "crash":
-        sys.stderr.write(reply.get("error") or "acted out: crash")
+        sys.stderr.write(reply.get("error") or "scripted failure: crash")
         return 1
     if kind:
         after = reply.get("retry_after", 0.0)
-        error = reply.get("error") or f"acted out: {kind}"
+        error = reply.get("error") or f"scripted failure: {kind}"
         retry_at = time.time() + after if after else 0.0
         if reply.get("only_model"):
             about = {"status": "rejected", "resetsAt": retry_at, "rateLimitType": "seven_day_opus"}
@@ -70,7 +70,7 @@ def _end(
         json.dump(turn, file)
     os.replace(aside, os.path.join(sessions, f"{session}.json"))
     if capped:
-        _say({**result, "is_error": True, "subtype": "error_max_budget_usd", "errors": ["acted out: the cap"]})
+        _say({**result, "is_error": True, "subtype": "error_max_budget_usd", "errors": ["scripted failure: the cap"]})
         return 1
     _say({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}})
     _say({**result, "is_error": False, "result": text})
