@@ -440,7 +440,7 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -
         held(room, live)
         done = room.raymond("stop", "r")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"taken by process {live.pid}, which drives r\n"
+        assert done.stderr == f"received by process {live.pid}, which drives r\n"
         live.sees("run stops: stopped on request")
         room.go()
         ran = live.wait()
@@ -474,7 +474,7 @@ def test_an_answer_reaches_a_live_run(room: Room) -> None:
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("main asks: Which?")
         done = room.raymond("answer", "r", "the blue one")
-        assert (done.returncode, done.stderr) == (0, f"taken by process {live.pid}, which drives r\n")
+        assert (done.returncode, done.stderr) == (0, f"received by process {live.pid}, which drives r\n")
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "the blue one\n")
     assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines
@@ -504,7 +504,7 @@ def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room: Room) 
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         request(room, Request(id="late", kind="answer", text="yes"))
-        live.sees("request answer refused: no agent asks anything")
+        live.sees("request answer refused: no agent is waiting for an answer")
         room.go()
         assert live.wait().code == 0
 
@@ -585,14 +585,14 @@ def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(roo
     ran = room.command({"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": END}, "--max-time", "200ms")
     assert ran.code == 4
     assert ran.lines[-4:] == [
-        "why:    max_time (200ms) is over",
+        "why:    max_time (200ms) was reached",
         "cost:   $0.00 in 1 step",
         "result: none yet",
         "next:   raymond resume r --max-time MORE",
     ]
     assert room.resume().code == 4
     ran = room.resume("--max-time", "300ms")
-    assert (ran.code, ran.lines[-4]) == (4, "why:    max_time (300ms) is over")
+    assert (ran.code, ran.lines[-4]) == (4, "why:    max_time (300ms) was reached")
     assert ran.all(RunStopped) == [
         RunStopped(kind="limit", limit="time", amount=0.2),
         RunStopped(kind="limit", limit="time", amount=0.2),

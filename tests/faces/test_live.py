@@ -529,7 +529,7 @@ def test_moves_that_were_not_to_be_expected_stay() -> None:
     made.play.begin("main_b2")
     made.play.interrupt("main_b2")
     assert made.tell()[1:4] == [
-        "13:46:40 request move taken",
+        "13:46:40 request move accepted",
         "13:46:40 main_a1 A.md -> N.md (moved)",
         "13:46:40 main_b2 step 2 interrupted",
     ]
@@ -678,7 +678,7 @@ def test_an_answer_from_elsewhere_takes_the_question_away() -> None:
     assert made.tell() == [
         STARTED,
         "main asks: Which colour?",
-        "main asks no more: answered elsewhere; it goes on at A.md",
+        "main no longer asks: answered elsewhere; it continues at A.md",
         "r · running · 0s · 1 step · $0.00",
         "main  A.md  ready  0s",
         "",
@@ -691,7 +691,7 @@ def test_a_question_that_nobody_answers_in_time_is_taken_away() -> None:
     made.play.pass_time(300)
     assert made.tell()[1:4] == [
         "main asks: Now?",
-        "main asks no more: nobody answered in time; it goes on at T.md",
+        "main no longer asks: nobody answered in time; it continues at T.md",
         "r · running · 5m · 1 step · $0.00",
     ]
 
@@ -700,7 +700,7 @@ def test_an_answer_that_came_too_late_is_said_to_be_refused() -> None:
     made = Watched(ASK, asks=True)
     made.play.ask("answer", agent="main", text="red")
     assert made.type("blue\n") == [("main", "blue")]
-    assert "13:46:40 request answer refused: main is not asking anything" in made.tell()
+    assert "13:46:40 request answer refused: main is not waiting for an answer" in made.tell()
 
 
 def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:
@@ -712,7 +712,7 @@ def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:
     assert made.paper.lines == [
         STARTED,
         "main asks: Which colour?",
-        "no answer; raymond answer r main TEXT answers later",
+        "no answer; to answer later: raymond answer r main TEXT",
         "r · waiting for you · 0s · 1 step · $0.00",
         "main  START.md  asking  0s  Which colour?",
         "",
@@ -747,7 +747,7 @@ def test_a_run_that_pauses_asks_nothing_more() -> None:
     assert made.tell()[1:5] == [
         "main_b2 asks: Which colour?",
         "pausing after 1 running step (main_a1)",
-        "no answer; raymond answer r main_b2 TEXT answers later",
+        "no answer; to answer later: raymond answer r main_b2 TEXT",
         "r · pausing: finishing 1 running step; Ctrl-C again stops it now · 0s · 2 steps…",
     ]
 
@@ -875,7 +875,7 @@ def test_a_person_who_will_not_answer_ends_the_waiting(room: Room) -> None:
         assert pane.sees("echo") == [
             *LEFT[:2],
             "main asks: Release now?",
-            "no answer; raymond answer r main TEXT answers later",
+            "no answer; to answer later: raymond answer r main TEXT",
             "not ended",
             "echo",
         ]
@@ -892,7 +892,7 @@ def test_a_question_answered_elsewhere_goes_with_what_was_typed(room: Room) -> N
         lines = pane.sees(r"main  TOLD\.sh  running  \ds")
         assert lines[2:4] == [
             "main asks: Release now?",
-            "main asks no more: answered elsewhere; it goes on at TOLD.sh",
+            "main no longer asks: answered elsewhere; it continues at TOLD.sh",
         ]
         room.go()
         assert pane.sees("echo")[4] == "main | told: yes"

@@ -1,4 +1,4 @@
-"""What stands at the end of a run: how and why it ended, and the command that leads on."""
+"""What stands at the end of a run: how and why it ended, and the command to run next."""
 
 from typing import Any, get_args
 

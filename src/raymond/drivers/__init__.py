@@ -1,1 +1,1 @@
-"""What drives a run: takes what comes in, writes what was decided, starts what is owed."""
+"""What drives a run: takes what comes in, writes what was decided, starts what follows."""

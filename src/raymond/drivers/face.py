@@ -27,7 +27,7 @@ class Face(Protocol):
         """The first Ctrl-C: no new step starts, and the run pauses when the running steps have ended."""
 
     def refresh(self, run: Run) -> None:
-        """Show what is known by now."""
+        """Show the current state."""
 
     def answers(self) -> list[tuple[str, str]]:
         """What was typed into `stdin`: agents that asked, and their answers."""

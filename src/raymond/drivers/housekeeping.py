@@ -1,4 +1,4 @@
-"""What a driver does besides driving: sync the journal, keep its snapshot and the state file, refresh the face."""
+"""A driver's side jobs: sync the journal, keep its snapshot and the state file, refresh the face."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ STATE_EVERY = 1.0
 """Seconds between two writes of the state file while decisions keep coming."""
 FAR = float("inf")
 Describe: TypeAlias = Callable[[Run, int], bytes]
-"""What the state file says of a run whose journal has so many bytes; its words are those of the faces."""
+"""Makes the state file of a run whose journal has this many bytes; the faces choose the words."""
 
 
 class Upkeep:

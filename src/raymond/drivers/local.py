@@ -259,7 +259,7 @@ class Driver:
             self._read_inbox(self._conductor.ask)
 
     def _read_inbox(self, ask: Callable[[Request, float], object]) -> None:
-        """Hand over what lies in the inbox; a request stays there until it is in the journal."""
+        """Hand over what is in the inbox; a request stays there until it is in the journal."""
         for path, request in list(inbox.look(self._inbox)):
             if request is None:
                 self._face.on_note(f"a request that cannot be read was put aside: {path}.broken")

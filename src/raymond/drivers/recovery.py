@@ -19,7 +19,7 @@ def adopt(steps: Iterable[Step], marks: Marks, *, restart: bool) -> list[Step]:
 
 
 def notes(run: Run, now: float) -> list[str]:
-    """What a person should know who resumes the run: the backends it has to wait for."""
+    """What a person who resumes the run should know: the backends it has to wait for."""
     if run.stop:
         return []
     return [

@@ -29,7 +29,7 @@ class Signals:
         self._stop = stop
 
     def act(self) -> None:
-        """Pause or stop, as the signals say that were caught."""
+        """Pause or stop, as the caught signals say."""
         while self.caught:
             number = self.caught.pop(0)
             is_first = number == signal.SIGINT and not self.last

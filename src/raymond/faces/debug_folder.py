@@ -37,7 +37,7 @@ from raymond.views import times
 
 
 class Folder(Quiet):
-    """A face that writes files. It never overwrites one, and trouble with it never costs the run."""
+    """A face that writes files. It never overwrites one, and an error in it never ends the run."""
 
     def __init__(self, path: str, transcript_folder: str) -> None:
         self.name = path
@@ -61,11 +61,11 @@ class Folder(Quiet):
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Write what these decisions say."""
         if not self._begun:
-            self._take_up(run, decisions)
+            self._resume(run, decisions)
         self.write(decisions)
 
-    def _take_up(self, run: Run, decisions: list[Decision]) -> None:
-        """Where the agents of a run that was begun before are, and what it has cost."""
+    def _resume(self, run: Run, decisions: list[Decision]) -> None:
+        """Note where the agents of a resumed run are, and what it has cost."""
         self._begun = True
         self._states = {agent.id: agent.state for agent in run.agents.values()}
         new = [event for decision in decisions for event in decision.events]

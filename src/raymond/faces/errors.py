@@ -4,7 +4,7 @@ from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.text import visible
 
 _WIDEST = 200
-"""Letters of a line that are shown around the place of an error."""
+"""Characters of a line that are shown around an error."""
 
 
 def error(problem: Error) -> str:
@@ -23,7 +23,7 @@ def diagnostic(one: Diagnostic) -> str:
         if one.source:
             lines += _excerpt(one)
     elif one.file:
-        # What was given on the command line stands in no file; it is its own place.
+        # What was given on the command line is not in a file; it is its own place.
         lines.append(visible(f" --> {one.file} {one.source}".rstrip()))
     if one.hint:
         lines.append(visible(f"hint: {one.hint}"))
@@ -37,7 +37,7 @@ def _excerpt(one: Diagnostic) -> list[str]:
     margin = " " * len(number)
     start = max(0, at - _WIDEST // 2) if len(one.source) > _WIDEST else 0
     source = "".join(letter if _is_plain(letter) else "\ufffd" for letter in one.source[start : start + _WIDEST])
-    # A tab is as wide as the terminal says, above and below; some letters are twice as wide as others.
+    # A tab is as wide as the terminal says, above and below; some characters are twice as wide as others.
     before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in source[: at - start])
     caret = before + "^" * max(1, cell_len(source[at - start : at - start + one.length]))
     return [f"{margin} |", f"{number} | {source}", f"{margin} | {caret}"]

@@ -8,7 +8,7 @@ from raymond.machine.run import Run
 
 
 class Faces:
-    """All of them, told as one. What goes wrong with one of the later ones never costs the run."""
+    """All of them, told as one. An error in any but the first never ends the run."""
 
     def __init__(self, faces: list[Face]) -> None:
         self._faces = faces

@@ -13,7 +13,7 @@ from raymond.store import transcripts
 from raymond.views import times
 
 _TEXTS = ("sent", "said", "tools", "out", "err", "note", "error")
-"""What comes first of a step."""
+"""What is shown first of a step."""
 
 
 def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
@@ -35,7 +35,7 @@ def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
 
 
 class _Lines(Lines):
-    """Lines that are the whole point: when nobody reads them any more, there is nothing left to do."""
+    """Lines that are the command's output: when nobody reads them any more, it ends."""
 
     def _put(self, text: str) -> None:
         self._stream.write(text)

@@ -35,15 +35,15 @@ class Lines(Quiet):
         self._quiet = quiet
         self._states: dict[str, str] = {}
         self._untold: list[tuple[Decision, str]] = []
-        """Decisions, and what the run had cost with them: told together, the cost of telling is small."""
+        """Decisions, and what the run had cost with them; writing many at once is cheap."""
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
-        """Tell what now stands in the journal; of nothing, where the agents are."""
+        """Tell what is now in the journal; without decisions, note where the agents are."""
         if self._quiet:
             return
         if not decisions:
             self._states = {agent.id: agent.state for agent in run.agents.values()}
-        # What later decisions of the same moment cost is not yet part of what an earlier one shows.
+        # The total of an earlier decision leaves out what later ones of the same moment cost.
         total, mark = run.cost, "~" if run.estimated else ""
         told = []
         for decision in reversed(decisions):
@@ -59,7 +59,7 @@ class Lines(Quiet):
         self._untold.append((decision, total))
 
     def refresh(self, run: Run | None = None) -> None:
-        """Put every line that was not put yet."""
+        """Write every line that was not written yet."""
         if self._untold:
             text = "".join(self._lines(decision, total) for decision, total in self._untold)
             self._untold.clear()
@@ -109,5 +109,5 @@ class Lines(Quiet):
             self._stream.write(text)
             self._stream.flush()
         except OSError:
-            # Nobody reads along any more: the run goes on.
+            # Nobody is reading any more: the run continues.
             self._stream = open(os.devnull, "w", encoding="utf-8")

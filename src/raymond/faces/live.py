@@ -1,6 +1,6 @@
-"""The live block on a terminal: what matters stays as lines above it, the rest is drawn anew.
+"""The live block on a terminal: what matters stays as lines above it, the rest is redrawn.
 
-A question takes the place of the block: nothing else is written until it is answered, while the other agents go on.
+A question takes the place of the block: nothing else is written until it is answered, while the other agents continue.
 """
 
 import io
@@ -44,9 +44,9 @@ plain = rows.plain
 usable = terminal.usable
 
 SOON = 0.05
-"""Seconds within which what steps print is put together."""
+"""Seconds for which what steps print is collected."""
 _LEAVES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded, AgentEnded, AgentFailed)
-"""With these an agent's visit is over, and whatever it asked."""
+"""These end an agent's visit, and any question it asked."""
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, AgentWoke, WaitStarted, WaitEnded)
 _STYLES = {AgentFailed: "red", StepFailed: "red", BackendClosed: "yellow", RunStopped: "yellow", RunEnded: "bold"}
 
@@ -67,7 +67,7 @@ class Live(Quiet):
     ) -> None:
         self.stdin = stdin
         self._refuses = refuses
-        """What stands in an answer that nobody may see."""
+        """Names the secret in an answer; empty when there is none."""
         self._clock = clock
         self._terminal = terminal.Terminal(stream or sys.stderr, stdin, size)
         self._kept = Kept(self._terminal.paint, self._hides)
@@ -75,9 +75,9 @@ class Live(Quiet):
         self._costs: dict[str, float] = {}
         self._last: dict[str, str] = {}
         self._asks: dict[str, str] = {}
-        """Questions nobody answered yet, first come first."""
+        """Questions nobody has answered yet, oldest first."""
         self._asked = ""
-        """The agent whose question stands on the screen."""
+        """The agent whose question is on the screen."""
         self._answered: set[str] = set()
         """Agents answered here, until the journal has it."""
         self._typed = b""
@@ -85,19 +85,19 @@ class Live(Quiet):
         self._over = False
         self._leaves = False
         """Ctrl-Z was typed."""
-        # A shell without jobs has it ignored, and so it stays.
+        # A shell without job control ignores it, and so do we.
         self._stops = self._terminal.real and signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL
         self._hear_stops()
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
-        """Note what now stands in the journal."""
+        """Note what is now in the journal."""
         self._kept.on_decisions(run, decisions)
         self._kept.refresh()
         for decision in decisions:
             for event in decision.events:
                 self._note(event)
         if self._run is None and run.statuses.get(ASKING):
-            # Asked before this process took the run up.
+            # Asked before this process resumed the run.
             found = sorted(
                 (agent for agent in run.agents.values() if agent.status == ASKING), key=lambda one: one.visit.since
             )
@@ -125,7 +125,7 @@ class Live(Quiet):
         self.on_note(words.pausing(run))
 
     def refresh(self, run: Run) -> None:
-        """Show what is known by now."""
+        """Show the current state."""
         self._run = run
         if self._leaves:
             self._suspend()
@@ -147,13 +147,13 @@ class Live(Quiet):
         *lines, self._typed = (self._typed + data).split(b"\n")
         answers: list[tuple[str, str]] = []
         for line in lines:
-            # What is typed while nothing is asked is no answer to what is asked later.
+            # What is typed while nothing is asked is not an answer to what is asked later.
             if not self._asked:
                 continue
             answer = line.decode("utf-8", "replace").removesuffix("\r")
             secret = self._refuses(answer)
             if secret:
-                self._ask(f"not taken: it contains {secret}; a step reads secrets from its environment\n")
+                self._ask(f"not sent: it contains {secret}; a step reads secrets from its environment\n")
             else:
                 answers.append((self._asked, answer))
                 self._answer(answer)
@@ -186,14 +186,14 @@ class Live(Quiet):
                 self._take_back()
                 if isinstance(event, AskEnded):
                     how = "nobody answered in time" if event.timed_out else "answered elsewhere"
-                    self._kept.on_note(plain(f"{event.agent} asks no more: {how}; it goes on at {event.state}"))
+                    self._kept.on_note(plain(f"{event.agent} no longer asks: {how}; it continues at {event.state}"))
             if isinstance(event, AgentEnded):
                 self._costs.pop(event.agent, None)
         elif isinstance(event, RequestTaken) and event.problem:
             self._answered.clear()
 
     def _hides(self, event: Event) -> bool:
-        """Whether `event` says nothing that has to stay: it is seen in the block, or said in other words."""
+        """Whether `event` needs no line that stays: the block shows it, or another line says it."""
         match event:
             case AskStarted():
                 return self._asks_here(self._run)
@@ -235,7 +235,7 @@ class Live(Quiet):
         self._leaves = True
 
     def _suspend(self) -> None:
-        """Give the shell its terminal; the block, or the question, is there again when the shell gives it back."""
+        """Give the shell its terminal; the block, or the question, returns when the shell gives it back."""
         self._leaves = False
         self._take_back()
         self._terminal.draw(self._kept.take(), [])
@@ -267,7 +267,7 @@ class Live(Quiet):
         self._draw()
 
     def _take_back(self) -> None:
-        """The question on the screen is not to be answered here any more."""
+        """The question on the screen can no longer be answered here."""
         if self._asked:
             self._asked = ""
             self._terminal.take_back()
@@ -275,10 +275,10 @@ class Live(Quiet):
     def _leave_open(self) -> None:
         agent, id = self._asked, self._run.start.workflow_id if self._run else "ID"
         self._take_back()
-        self.on_note(f"no answer; raymond answer {id} {agent} TEXT answers later")
+        self.on_note(f"no answer; to answer later: raymond answer {id} {agent} TEXT")
 
     def _hang_up(self) -> None:
-        """Nobody types any more; a Ctrl-D below the block ends nothing."""
+        """Nobody types any more; a Ctrl-D below the block does nothing."""
         if self._asked or not self._terminal.there():
             self.stdin = -1
         if self._asked:
@@ -286,7 +286,7 @@ class Live(Quiet):
 
 
 class Kept(Lines):
-    """The lines that stay, until they are taken; with the time of day, as a terminal is looked at on the same day."""
+    """The lines that stay, until they are taken; with the time of day, as a terminal is read on the same day."""
 
     def __init__(self, paint: Callable[[str, str], str], hides: Callable[[Event], bool]) -> None:
         self._text = io.StringIO()
@@ -311,7 +311,7 @@ class Kept(Lines):
                 isinstance(event, StepFailed) and event.agent in failed
             ):
                 continue
-            # Also of what is hidden: it keeps in mind where an agent was, and whose cost was told.
+            # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
             line = self._line(event, spent, total)
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))

@@ -26,7 +26,7 @@ class LogFile(Quiet):
         self._lines = lines.Lines(self._file)
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
-        """Note what now stands in the journal."""
+        """Note what is now in the journal."""
         if not self._json:
             self._lines.on_decisions(run, decisions)
             return

@@ -1,6 +1,6 @@
 """Tell somebody elsewhere: a command gets a JSON document on stdin, a URL gets it posted.
 
-Done by a process of its own, so that neither a slow network nor a broken command holds up a run.
+A separate process does it, so that neither a slow network nor a broken command holds up a run.
 """
 
 import os
@@ -22,7 +22,7 @@ _BEGINNING = 2000
 
 
 class Notifier(Quiet):
-    """A face that tells of questions and of a budget that is nearly spent; the ending is told by who ends the run."""
+    """A face that tells of questions and of a budget that is nearly spent; whoever ends the run tells how it ended."""
 
     name = "--notify"
 
@@ -44,7 +44,7 @@ class Notifier(Quiet):
 
 
 def ended(run: Run, code: int, targets: list[str]) -> None:
-    """Tell how a run ended, and wait until it was told; the run has ended whatever comes of it."""
+    """Tell how a run ended, and wait until it was told; an error here does not change how it ended."""
     try:
         for pid in send(targets, {"event": "ended", "exit_code": code, **documents.outcome(run)}):
             _, status = os.waitpid(pid, 0)
@@ -54,7 +54,7 @@ def ended(run: Run, code: int, targets: list[str]) -> None:
     except OSError as error:
         print(f"a notification was not delivered ({(error.strerror or '').lower()})", file=sys.stderr)
     except KeyboardInterrupt:
-        print("nobody waits for the notification any more", file=sys.stderr)
+        print("stopped waiting for the notification", file=sys.stderr)
 
 
 def _is_over(pid: int) -> bool:
@@ -77,7 +77,7 @@ def _start(target: str, data: bytes) -> int:
         os.set_blocking(writer, False)
         # A pipe holds it all: nothing has to wait until it is read.
         os.write(writer, data if len(data) <= _MOST else _short(data))
-        # In a group of its own: a Ctrl-C is for the run.
+        # In its own group: Ctrl-C is meant for the run.
         return os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)
     finally:
         os.close(reader)
@@ -85,7 +85,7 @@ def _start(target: str, data: bytes) -> int:
 
 
 def _short(data: bytes) -> bytes:
-    """What a pipe holds: the document without the texts of all agents, and the beginnings of the others."""
+    """The document cut to what a pipe holds: without the texts of all agents, and with the start of the others."""
     fields = msgspec.json.decode(data, type=dict[str, Any])
     brief = {
         name: value[:_BEGINNING] if isinstance(value, str) else value
@@ -105,7 +105,7 @@ def _deliver(target: str, data: bytes) -> int:
     import signal
     import subprocess
 
-    # In a session of its own, so that what it started goes with it.
+    # In its own session, so that killing it also kills what it started.
     process = subprocess.Popen(["/bin/sh", "-c", target], stdin=subprocess.PIPE, start_new_session=True)
     try:
         process.communicate(data, PATIENCE)
@@ -117,7 +117,7 @@ def _deliver(target: str, data: bytes) -> int:
 
 
 def main() -> int:
-    """Deliver what stands on stdin to the target named on the command line."""
+    """Deliver stdin to the target named on the command line."""
     from http.client import HTTPException
     from subprocess import TimeoutExpired
 
@@ -125,7 +125,7 @@ def main() -> int:
     try:
         return _deliver(target, sys.stdin.buffer.read())
     except TimeoutExpired:
-        print(f"--notify {target}: no end after {PATIENCE:g} s", file=sys.stderr)
+        print(f"--notify {target}: not finished after {PATIENCE:g} s", file=sys.stderr)
     except (OSError, ValueError, HTTPException) as error:
         print(f"--notify {target}: {error}", file=sys.stderr)
     return 1

@@ -28,7 +28,7 @@ def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: 
         f"  {run.start.name} from {run.start.scope_dir}",
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
         *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent)),
-        *(f"refused: {one}" for one in words.denied(run)),
+        *(f"denied: {one}" for one in words.denied(run)),
     ]
     result = main_result(run)
     if result is not None:

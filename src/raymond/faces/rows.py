@@ -24,7 +24,7 @@ Piece: TypeAlias = tuple[str, str]
 Row: TypeAlias = list[Piece]
 
 SPARE = 3
-"""Lines of the terminal that are left to what stands above the block, and to the cursor."""
+"""Lines of the terminal that are left for the text above the block, and for the cursor."""
 BAR = 10
 WIDEST = 1000
 NARROW = 40
@@ -48,7 +48,7 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """`text` without anything that would do more on a terminal than be read; a tab is a space."""
+    """`text` without control sequences and control characters; a tab becomes a space."""
     if text.isascii() and text.isprintable():
         return text
     text = _CONTROLS.sub("", _SEQUENCES.sub("", text.replace("\t", " ")))
@@ -155,7 +155,7 @@ def _closed(backend: str, closed: Closed, now: float) -> Row:
 
 
 def _select(run: Run, room: int) -> list[Agent]:
-    """Those that are shown, in order: main, running, asking, failed, others; one pass, no longer than needed."""
+    """The agents to show, in order: main, running, asking, failed, others; one pass, no longer than needed."""
     main = run.agents.get("main")
     shown = [main] if main and room > 0 else []
     left = max(0, room - len(shown))
@@ -254,7 +254,7 @@ def _tail(text: str, width: int) -> str:
 
 
 def _line(text: str) -> str:
-    # Wider than any terminal: what is cut off anyway costs nothing.
+    # Wider than any terminal: no work is spent on what would be cut off.
     return " ".join(plain(" ".join(text[:WIDEST].split())).split())
 
 
@@ -263,7 +263,7 @@ def _many(count: int, what: str) -> str:
 
 
 def since(seconds: float) -> str:
-    """A length of time that goes on, in whole seconds."""
+    """An elapsed time, in whole seconds."""
     whole = max(0, int(seconds))
     return f"{whole}s" if whole < 60 else durations.show(whole)
 

@@ -42,7 +42,7 @@ def ending(run: Run, status: str) -> str:
             f"why:    {_why(run, status)}",
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
             *_outcome(run),
-            *(f"refused: {one}" for one in words.denied(run)),
+            *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
         )
     )
@@ -55,7 +55,7 @@ def _why(run: Run, status: str) -> str:
     if status == "failed":
         return f"{words.many(run.failed_count, 'agent')} failed"
     ends = {"completed": "every agent has ended", "interrupted": "the process that drove it is gone"}
-    return ends.get(status, "nothing can move")
+    return ends.get(status, "no agent can continue")
 
 
 def _outcome(run: Run) -> list[str]:
@@ -76,7 +76,7 @@ def one_line(text: str) -> str:
 
 
 def next_command(run: Run) -> str:
-    """The command that leads on."""
+    """The command to run next."""
     id, status = run.start.workflow_id, run_status(run)
     if status == "completed":
         return f"raymond logs {id}"

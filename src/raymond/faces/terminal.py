@@ -31,10 +31,10 @@ class Terminal:
         self._stream = stream
         self._stdin = stdin if stdin >= 0 and os.isatty(stdin) else -1
         self._silent = stdin >= 0 > self._stdin
-        """What is typed comes through a pipe: no terminal has shown it."""
+        """What is typed comes through a pipe: no terminal has echoed it."""
         self._tty = self._stdin if self._stdin >= 0 else _tty(stream)
         self._modes: list[Any] | None = None
-        """How the terminal was, once that was changed."""
+        """The terminal's modes before we changed them; None until then."""
         self._colours = not os.environ.get("NO_COLOR")
         self._rows: list[Row] = []
         self._width = 0
@@ -73,7 +73,7 @@ class Terminal:
         self._write(f"{erased}{text}> {self._unhide()}")
 
     def answered(self, text: str) -> None:
-        """The line below the question is complete; the terminal has shown it, unless it does not."""
+        """The line below the question is complete; show it when no terminal has echoed it."""
         self._write(f"{text}\n" if self._silent else "")
 
     def take_back(self) -> None:
@@ -84,18 +84,18 @@ class Terminal:
         self._write("\r\x1b[K")
 
     def ours(self) -> bool:
-        """Whether no other job has the terminal: what is typed is meant for us, and where the cursor is we know."""
+        """Whether no other job has the terminal: what is typed is meant for us, and we know where the cursor is."""
         return self._tty < 0 or _foreground(self._tty)
 
     def there(self) -> bool:
-        """Whether keys come from a terminal that was not hung up: after the end of one line there may be another."""
+        """Whether input comes from a terminal that was not hung up: more may follow the end of a file."""
         try:
             return self._stdin >= 0 and bool(termios.tcgetattr(self._stdin))
         except termios.error:
             return False
 
     def close(self) -> None:
-        """Leave the cursor, the modes and the title as they were; what is drawn afterwards begins anew."""
+        """Leave the cursor, the modes and the title as they were; what is drawn later starts afresh."""
         self._write(f"{self._unhide()}\x1b]2;\x07\x1b[23;2t" if self._title else self._unhide())
         self._title = ""
         if self._modes is not None and _foreground(self._tty):
@@ -107,7 +107,7 @@ class Terminal:
         return f"\r\x1b[{lines}A" if lines else ""
 
     def _erase(self) -> str:
-        """Line by line: to clear a screen at once is to put it into the scrollback first, in some terminals."""
+        """Line by line: some terminals first copy a screen that is cleared at once into the scrollback."""
         lines = self._lines()
         return "\r\x1b[2K" + "\x1b[A\x1b[2K" * lines if lines else ""
 
@@ -120,7 +120,7 @@ class Terminal:
     def _name(self, title: str) -> str:
         if not title or title == self._title or not self._stream.isatty():
             return ""
-        # The title before ours is put on the terminal's stack; one without a stack has none after us.
+        # Push the old title on the terminal's stack; a terminal without a stack has no title after us.
         kept = "" if self._title else "\x1b[22;2t"
         self._title = title
         return f"{kept}\x1b]2;{title}\x07"
@@ -130,7 +130,7 @@ class Terminal:
         return shown
 
     def _echo(self, on: bool) -> None:
-        """Show what is typed, and begin with nothing typed; or not, as an Enter would move the block."""
+        """Echo what is typed, and drop what was typed before; or do not, as an Enter would move the block."""
         if not _foreground(self._tty):
             return
         # A terminal that is gone has no modes.
@@ -154,7 +154,7 @@ class Terminal:
                 self._stream.write(text)
                 self._stream.flush()
         except OSError:
-            # Nobody reads along any more: the run goes on.
+            # Nobody is reading any more: the run continues.
             self._stream = open(os.devnull, "w", encoding="utf-8")
 
 
@@ -166,8 +166,8 @@ def _tty(stream: TextIO) -> int:
 
 
 def _foreground(tty: int) -> bool:
-    """Whether a terminal is ours to read and to change; trying it with that of another job would stop us."""
+    """Whether we may read and change a terminal; trying that on another job's terminal would stop us."""
     try:
         return tty >= 0 and os.tcgetpgrp(tty) == os.getpgrp()
     except OSError:
-        return True  # No jobs are controlled from there.
+        return True  # It has no job control.

@@ -1,4 +1,4 @@
-"""A run in words: a line per event, why it does not go on, what it cost."""
+"""A run in words: a line per event, why it does not continue, what it cost."""
 
 from collections.abc import Iterable
 
@@ -43,7 +43,7 @@ _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 
 
 def reason(run: Run, now: float = 0.0) -> str | None:
-    """Why a run does not go on; with `now`, how long that still lasts."""
+    """Why a run does not continue; with `now`, for how much longer."""
     if run.stop and not run.final_status:
         return stop(run.stop)
     for backend, closed in run.closed.items():
@@ -84,7 +84,7 @@ def _limit(event: RunStopped) -> str:
         case "unpriced":
             return f"stopped after {event.amount:.0f} turns of unknown cost (set --max-turns to allow more)"
         case "time":
-            return f"max_time ({durations.show(event.amount)}) is over"
+            return f"max_time ({durations.show(event.amount)}) was reached"
         case _:
             closed, most = durations.brief(event.wait), durations.brief(event.amount)
             return f"{event.backend} is closed by its usage limit for {closed}, longer than max_wait ({most})"
@@ -133,13 +133,13 @@ def cost_of(decisions: Iterable[Decision]) -> float:
 
 
 def spent(decision: Decision) -> dict[str, str]:
-    """What each agent's step that ended here cost, as people read it; nothing for those that cost nothing."""
+    """What each agent's step that ended here cost, as people read it; free steps are left out."""
     ends = [event for event in decision.events if isinstance(event, StepEnded) and event.cost]
     return {event.agent: f"{'~' if event.estimated else ''}{prices.show(event.cost)}" for event in ends}
 
 
 def denied(run: Run) -> list[str]:
-    """The tools that were refused, how often, and the flag that would allow each."""
+    """The tools that were denied, how often, and the flag that would allow each."""
     since = {tool: count for tool, count in run.denied.items() if tool not in run.rights.allowed}
     most = sorted(since.items(), key=lambda pair: (-pair[1], pair[0]))
     return [f"{tool} {many(count, 'time')} (--allow-tool '{tool}' would allow it)" for tool, count in most[:5]]
@@ -158,7 +158,7 @@ def line(event: Event, state: str = "") -> str | None:
         case RunResumed():
             return "run resumed"
         case WorkflowChanged():
-            return f"run goes on with today's files ({event.source[:16]})"
+            return f"run continues with today's files ({event.source[:16]})"
         case RunStopped():
             return f"run stops: {stop(event)}"
         case RunEnded():
@@ -169,13 +169,15 @@ def line(event: Event, state: str = "") -> str | None:
         case BackendOpened():
             return f"{event.backend} is tried again" if event.probing else f"{event.backend} answers again"
         case RequestTaken():
-            return f"request {event.kind} refused: {event.problem}" if event.problem else f"request {event.kind} taken"
+            return (
+                f"request {event.kind} refused: {event.problem}" if event.problem else f"request {event.kind} accepted"
+            )
         case StepRefused():
             if event.capped:
                 return f"{event.agent} reached its share of the budget"
             if event.blocked:
                 return f"{event.agent} was denied tools it needs: {', '.join(event.denied)}"
-            return f"{event.agent} asked again: {event.reason}"
+            return f"{event.agent} is asked again: {event.reason}"
         case StepFailed():
             return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}"
         case StepInterrupted():
@@ -207,7 +209,7 @@ def _agent_line(event: Event, state: str) -> str | None:
         case AgentWoke():
             return f"{event.agent} wakes"
         case WaitStarted():
-            return f"{event.agent} waits for those it forked, then {event.state}"
+            return f"{event.agent} waits for its forks, then {event.state}"
         case WaitEnded():
             how = "wait, timed out" if event.timed_out else "wait"
             return f"{event.agent}{left} -> {event.state} ({how}){_instead(event)}"

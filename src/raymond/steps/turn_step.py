@@ -378,7 +378,7 @@ class ProgramTurn(TurnStep):
             return ""
 
     def cut(self) -> None:
-        """We stopped it and do not wait: what it has said and cost by now counts."""
+        """We stopped it and do not wait: what it has said and cost so far counts."""
         self._read_all()
         if self.reader.ending:
             self.conclude(self.reader.ending)
