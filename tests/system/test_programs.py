@@ -41,18 +41,27 @@ def finding(room: Room) -> dict[str, object]:
 def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room) -> None:
     assert finding(room) == {
         "what": "claude",
-        "found": "there is no program `claude` on the PATH",
+        "found": "not installed",
         "ok": True,
         "hint": "",
         "backend": None,
     }
+    assert "–    claude: not installed" in room.raymond("doctor").stdout.splitlines()
     room.environment["RAYMOND_BACKEND"] = "claude"
     wanted = finding(room)
     assert (wanted["ok"], wanted["hint"]) == (
         False,
         "install Claude Code, then start it once to log in; `--backend scripted` needs no account",
     )
-    assert room.raymond("doctor").returncode == 1
+    shown = room.raymond("doctor")
+    assert shown.returncode == 1
+    assert "BAD  claude: there is no program `claude` on the PATH" in shown.stdout.splitlines()
+
+
+def test_a_backend_of_the_configuration_that_is_not_there_says_which_program_is_missing(room: Room) -> None:
+    of_a_person(room, '[backends.mine]\ncommand = ["no-such-agent"]\n')
+    shown = room.raymond("doctor").stdout.splitlines()
+    assert "–    mine: unavailable: there is no program `no-such-agent` on the PATH" in shown
 
 
 @pytest.mark.parametrize(
@@ -69,7 +78,7 @@ def test_who_pays_is_said(room: Room, variable: str, payer: str) -> None:
     if variable:
         room.environment[variable] = "1"
     assert finding(room)["found"] == (
-        f"2.1.325 (Claude Code) at {path}; conversations branch, and are deleted after 30 days; pays: {payer}"
+        f"2.1.325 (Claude Code) at {path}; conversations branch, and are deleted after 30 days; paid by: {payer}"
     )
 
 
@@ -81,7 +90,7 @@ def test_a_login_and_how_long_conversations_are_kept_are_found_in_its_folder(roo
     (folder / "settings.json").write_text('{"cleanupPeriodDays": 90}')
     room.environment["CLAUDE_CONFIG_DIR"] = str(folder)
     said = str(finding(room)["found"])
-    assert said.endswith(f"deleted after 90 days; pays: the subscription logged in at {folder}/.credentials.json")
+    assert said.endswith(f"deleted after 90 days; paid by: the subscription logged in at {folder}/.credentials.json")
 
 
 def test_a_program_that_cannot_be_started_says_so(room: Room) -> None:
@@ -106,7 +115,7 @@ def test_a_person_can_say_where_the_program_is(room: Room) -> None:
 def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> None:
     claude(room)
     of_a_person(room, '[backends.claude]\ncommand = ["my-claude"]\n')
-    error, hint = "[backends.claude] takes `program` and nothing else", "another name than claude, perhaps"
+    error, hint = "[backends.claude] accepts only `program`", "to define a backend of your own, give it another name"
     assert finding(room) == {"what": "claude", "found": error, "ok": False, "hint": hint, "backend": None}
     ran = room.command({"START.md": ""})
     assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
@@ -262,7 +271,7 @@ def test_a_probe_asks_the_backend_that_is_set(room: Room) -> None:
         (
             ("--probe", "--backend", "scripted"),
             2,
-            "error: scripted asks nobody\nhint: raymond doctor --probe --backend claude\n",
+            "error: scripted has no model to ask\nhint: raymond doctor --probe --backend claude\n",
         ),
         (
             ("--probe", "--backend", "telepathy"),
@@ -296,7 +305,7 @@ def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_sta
     ran = room.command({"START.md": "Test it."})
     assert (ran.code, ran.out) == (0, "done\n")
     assert f"main * was denied: Bash npm test 2>&1 | tail ({FLAG} would allow it)" in ran.lines
-    counted = f"refused: Bash(npm test:*) 1 time ({FLAG} would allow it)"
+    counted = f"denied: Bash(npm test:*) 1 time ({FLAG} would allow it)"
     assert ran.lines[-2:] == [counted, "next:   raymond logs r"]
     assert counted in room.raymond("status", "r").stdout.splitlines()
     assert json.loads(room.raymond("wait", "r", "--json").stdout)["denied"] == {"Bash(npm test:*)": 1}
@@ -345,7 +354,7 @@ def test_a_backend_of_another_package_is_found_by_its_name(room: Room) -> None:
     ran = room.command({"START.md": ""}, "--backend", "other")
     assert (ran.code, ran.out, ran.run.cost) == (0, "of the package\n", 0.5)
     found = {one["what"]: one["found"] for one in json.loads(room.raymond("doctor", "--json").stdout)}
-    assert found["other"] == "/bin/sh; conversations are not kept; pays: whoever that program asks"
+    assert found["other"] == "/bin/sh; conversations are not kept; paid by: whoever that program charges"
     wrong = room.command({"START.md": ""}, "--backend", "another", id="w")
     assert wrong.err.endswith("hint: there are: scripted, scripted-program, claude, codex, other\n")
 

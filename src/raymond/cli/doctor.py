@@ -1,4 +1,4 @@
-"""`raymond doctor`: is this machine fit to run workflows; mend what is broken."""
+"""`raymond doctor`: check this machine, or repair a damaged journal."""
 
 import sys
 
@@ -11,11 +11,11 @@ from raymond.errors import UsageError
 
 @click.command("doctor")
 @click.option("--repair", "id_", metavar="ID", help="Cut a damaged journal at its bad line; a copy is kept.")
-@click.option("--probe", is_flag=True, help="Send one short prompt to a backend; this costs what it costs.")
-@click.option("--backend", metavar="NAME", help="With --probe: which one.")
+@click.option("--probe", is_flag=True, help="Send one short prompt to a backend; this may cost money.")
+@click.option("--backend", metavar="NAME", help="With --probe: the backend to ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) -> int:
-    """Look at what runs need here, and say what is missing; with --repair, mend the journal of a run."""
+    """Check what runs need here, and say what is missing; with --repair, repair the journal of a run."""
     if id_:
         return _repair(id_)
     if backend and not probe:
@@ -27,7 +27,8 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
         sys.stdout.write(msgspec.json.encode(findings).decode() + "\n")
     else:
         for one in findings:
-            print(f"{'ok  ' if one.ok else 'BAD '} {one.what}: {one.found}")
+            mark = "–   " if one.is_absent else "ok  " if one.ok else "BAD "
+            print(f"{mark} {one.what}: {one.found}")
             if one.hint:
                 print(f"     hint: {one.hint}")
     return 0 if all(one.ok for one in findings) else 1

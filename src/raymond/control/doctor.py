@@ -1,4 +1,4 @@
-"""Whether this machine is fit to run workflows, as findings; the repair of a damaged journal."""
+"""Check whether this machine can run workflows; repair a damaged journal."""
 
 import os
 import shutil
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from raymond.backends import registry
 
 _LITTLE = 1 << 30
-"""Bytes of free disk below which a night is in danger."""
+"""Free bytes of disk below which a long run is at risk."""
+_NOT_INSTALLED, _UNAVAILABLE = "not installed", "unavailable: "
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """A backend that is there."""
+    """A backend that is installed."""
 
     program: str
     version: str | None
@@ -35,7 +36,7 @@ class About(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     what: str
     found: str
@@ -44,9 +45,14 @@ class Finding(Struct, frozen=True):
     """What to do, when it is not ok."""
     backend: About | None = None
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether it is a backend that cannot be used, and that nobody asked for."""
+        return self.ok and self.found.startswith((_NOT_INSTALLED, _UNAVAILABLE))
+
 
 def examine() -> list[Finding]:
-    """Look at everything runs need here; nothing is started."""
+    """Check everything runs need here; no run is started."""
     return [_python(), _programs(), _processes(), *_project(), _config(), *_backends()]
 
 
@@ -66,7 +72,7 @@ def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) 
     settings = _settings()
     name = name or (settings["backend"] if settings else "") or "claude"
     if name in registry.SCRIPTED:
-        raise UsageError(f"{name} asks nobody", hint="raymond doctor --probe --backend claude")
+        raise UsageError(f"{name} has no model to ask", hint="raymond doctor --probe --backend claude")
     backend = registry.backend(name, settings["backends"] if settings else {})
     found = guard.look(backend)
     if found.problem:
@@ -109,7 +115,7 @@ def _processes() -> Finding:
 def _project() -> list[Finding]:
     home = project.place(os.getcwd())
     if not os.path.isdir(home.root):
-        return [Finding("project", f"{home.root}, made by the first run")]
+        return [Finding("project", f"{home.root}, created by the first run")]
     probe = home.path("workflows", f".doctor-{os.getpid()}")
     try:
         home.folder("workflows")
@@ -117,10 +123,10 @@ def _project() -> list[Finding]:
         os.unlink(probe)
         wrote = Finding("project", f"{home.root}, writable, locks work")
     except (Error, OSError) as error:
-        wrote = _wrong("project", str(error), "runs are kept there: make it writable, on a disk that can lock")
+        wrote = _wrong("project", str(error), "runs are kept there: make it writable, on a disk that supports locks")
     free = shutil.disk_usage(home.root).free
     told = f"{free / (1 << 30):.1f} GiB free"
-    return [wrote, Finding("disk", told) if free > _LITTLE else _wrong("disk", told, "make room: raymond clean")]
+    return [wrote, Finding("disk", told) if free > _LITTLE else _wrong("disk", told, "free some space: raymond clean")]
 
 
 def _config() -> Finding:
@@ -133,13 +139,13 @@ def _config() -> Finding:
 
 
 def _backends() -> list[Finding]:
-    """Every backend: whether it is there, who pays, and what it does with conversations."""
+    """Every backend: whether it is installed, who pays, and what it does with conversations."""
     from raymond.backends import registry
 
     settings = _settings()
     tables: registry.Tables = settings["backends"] if settings else {}
     wanted = settings["backend"] if settings else ""
-    found = [Finding("scripted", "in Raymond itself; nobody pays; conversations branch")]
+    found = [Finding("scripted", "built in; free; conversations branch")]
     for name in registry.names(tables):
         if name not in registry.SCRIPTED:
             found.append(_backend(name, tables, is_wanted=name == wanted))
@@ -147,7 +153,7 @@ def _backends() -> list[Finding]:
 
 
 def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> Finding:
-    """One of them; that it lacks something is a fault when the configuration wants it, or when it is half there."""
+    """One backend; a problem is a fault when the configuration names it, or when it is installed."""
     from raymond.backends import guard, registry
 
     try:
@@ -156,13 +162,14 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> Findin
         return _wrong(name, str(error), error.hint)
     found = guard.look(backend)
     if found.problem:
-        ok = not is_wanted and not found.program
-        return Finding(name, found.problem) if ok else _wrong(name, found.problem, found.hint)
+        if is_wanted or found.program:
+            return _wrong(name, found.problem, found.hint)
+        return Finding(name, _NOT_INSTALLED if name in registry.PROGRAMS else f"{_UNAVAILABLE}{found.problem}")
     lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
-    kinds = {(True, True): "branch", (False, True): "go on in place"}
+    kinds = {(True, True): "branch", (False, True): "continue in place"}
     how = kinds.get((backend.can.branches, backend.can.continues), "are not kept")
     version = f"{found.version} at " if found.version else ""
-    told = f"{version}{found.program}; conversations {how}{lasts}; pays: {found.payer or 'nobody is logged in'}"
+    told = f"{version}{found.program}; conversations {how}{lasts}; paid by: {found.payer or 'nobody is logged in'}"
     about = About(
         program=found.program,
         version=found.version or None,
