@@ -144,7 +144,7 @@ def _help(option: click.Option) -> str:
 def _more(option: click.Option) -> str:
     more = " May be given several times." if option.multiple else ""
     return more + (
-        f" Usually `{option.default}`."
+        f" Default: `{option.default}`."
         if isinstance(option.type, click.Choice) and option.default in option.type.choices
         else ""
     )

@@ -147,7 +147,7 @@ def test_what_cannot_be_an_id_is_refused(room: Room, id: str) -> None:
         assert told(done) == (
             2,
             "",
-            f"error: `{id}` cannot be an id\nhint: use up to 100 letters, digits, _ and -\n",
+            f"error: `{id}` is not a valid id\nhint: use up to 100 letters, digits, _ and -\n",
         )
 
 
@@ -207,7 +207,7 @@ def test_an_input_that_is_not_utf_8_is_refused(room: Room) -> None:
     )
     assert (argument.returncode, argument.stderr) == (
         2,
-        b"error: `caf?` is not UTF-8\nhint: rename the file in UTF-8; a text can be given as @FILE\n",
+        b"error: `caf?` is not UTF-8\nhint: rename the file in UTF-8, or pass the text as @FILE\n",
     )
 
 
@@ -233,8 +233,8 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        (("--var", "colour"), "`colour` is no variable\nhint: --var name=value"),
-        (("--var", "a-b=1"), "`a-b=1` is no variable\nhint: --var name=value"),
+        (("--var", "colour"), "`colour` is not a variable\nhint: --var name=value"),
+        (("--var", "a-b=1"), "`a-b=1` is not a variable\nhint: --var name=value"),
         (("--set", "START"), "`START` sets nothing\nhint: --set REVIEW.md.max_visits=5"),
         (
             ("--set", "START.retries=[1"),
@@ -265,12 +265,12 @@ def test_an_unknown_command_is_answered_with_one_like_it(room: Room) -> None:
     assert told(room.raymond("statsu")) == (
         2,
         "",
-        "error: there is no command and no workflow `statsu`\nhint: did you mean `raymond status`?\n",
+        "error: there is no command or workflow `statsu`\nhint: did you mean `raymond status`?\n",
     )
     assert told(room.raymond("frobnicate")) == (
         2,
         "",
-        "error: there is no command and no workflow `frobnicate`\nhint: raymond --help lists the commands\n",
+        "error: there is no command or workflow `frobnicate`\nhint: raymond --help lists the commands\n",
     )
 
 
@@ -303,7 +303,7 @@ def test_the_version_is_told(room: Room) -> None:
 def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> None:
     done = room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     log = room.path / ".raymond" / "logs" / "r.log"
-    assert told(done) == (0, "r\n", f"in the background; its log is {log}\n")
+    assert told(done) == (0, "r\n", f"running in the background; log: {log}\n")
     held(room)
     status = json.loads(room.raymond("status", "r", "--json").stdout)
     assert status["status"] == "running"
@@ -563,7 +563,7 @@ def test_without_a_project_there_is_no_run(room: Room, command: str) -> None:
     (nowhere / ".git").mkdir(parents=True)
     more = ("yes",) if command == "answer" else ()
     done = room.raymond(command, *more, cwd=nowhere)
-    assert told(done) == (2, "", "error: no run was started here yet\nhint: raymond run PATH starts one\n")
+    assert told(done) == (2, "", "error: no run has been started here yet\nhint: raymond run PATH starts one\n")
     assert os.listdir(nowhere) == [".git"]
 
 
@@ -596,7 +596,7 @@ def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room: Room) -> No
     room.drive(ASKS)
     done = room.raymond("answer", "r", "main", "the second")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.splitlines()[-1] == "answered; raymond resume r goes on"
+    assert done.stderr.splitlines()[-1] == "answered; to continue: raymond resume r"
     assert "main START.sh -> END.sh (answered)" in done.stderr
     assert room.resume().out == "the second\n"
 
@@ -613,9 +613,13 @@ def test_an_answer_can_come_from_a_file_or_from_stdin(room: Room) -> None:
 
 def test_an_answer_to_nobody_is_refused(room: Room) -> None:
     room.drive(DONE)
-    hint = "hint: raymond status r shows what its agents do\n"
-    assert told(room.raymond("answer", "r", "yes")) == (2, "", f"error: no agent asks anything\n{hint}")
-    assert told(room.raymond("answer", "r", "main", "yes")) == (2, "", f"error: main is not asking anything\n{hint}")
+    hint = "hint: raymond status r shows what its agents are doing\n"
+    assert told(room.raymond("answer", "r", "yes")) == (2, "", f"error: no agent is waiting for an answer\n{hint}")
+    assert told(room.raymond("answer", "r", "main", "yes")) == (
+        2,
+        "",
+        f"error: main is not waiting for an answer\n{hint}",
+    )
     assert told(room.raymond("answer", "r", "main", "yes", "no")) == (
         2,
         "",
@@ -635,7 +639,7 @@ def test_an_answer_needs_a_name_when_several_agents_ask(room: Room) -> None:
     assert told(room.raymond("answer", "r", "yes")) == (
         2,
         "",
-        "error: several agents ask: main_ask1, main_ask2\nhint: say which one: raymond answer r main_ask1 TEXT\n",
+        "error: several agents are waiting for an answer: main_ask1, main_ask2\nhint: say which one: raymond answer r AGENT TEXT\n",
     )
     room.raymond("answer", "r", "main_ask2", "two")
     room.raymond("answer", "r", "main_ask1", "one")
@@ -646,7 +650,7 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("stop", "r")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.splitlines()[-1] == "r is stopped; raymond resume r takes it up"
+    assert done.stderr.splitlines()[-1] == "r is stopped; to continue: raymond resume r"
     assert room.raymond("status").stdout.startswith("r: stopped (stopped on request), no process drives it\n")
 
 
@@ -726,7 +730,7 @@ def test_an_answer_for_a_host_that_may_be_gone_is_left_and_says_how_to_go_on(roo
     )
     Path(room.project.beside("r", "lock")).write_bytes(msgspec.json.encode(Holder(7, "1", "elsewhere")))
     said = room.raymond("answer", "r", "yes")
-    expected = "left for process 7 on elsewhere, which drives r; when elsewhere is gone: raymond resume r --force\n"
+    expected = "waiting for process 7 on elsewhere, which drives r; if elsewhere is gone: raymond resume r --force\n"
     assert (said.returncode, said.stderr) == (0, expected)
     forced = room.resume("--force")
     assert (forced.code, forced.out) == (0, "yes\n")

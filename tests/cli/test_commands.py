@@ -86,7 +86,7 @@ def test_a_directory_that_is_not_there_is_refused_and_nothing_is_written(room: R
     assert told(room.raymond("run", room.flow(DONE), "--cd", "nowhere")) == (
         2,
         "",
-        "error: --cd nowhere: no such file or directory\nhint: name a directory that is there\n",
+        "error: --cd nowhere: no such file or directory\nhint: name a directory that exists\n",
     )
     assert room.project.ids() == []
 
@@ -115,7 +115,7 @@ def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> 
     how, *rest = ran.lines[-5:]
     assert re.fullmatch(r"stopped: r after .*", how)
     assert rest == [
-        "why:    max_time (300ms) is over",
+        "why:    max_time (300ms) was reached",
         "cost:   $0.00 in 1 step",
         "result: none yet",
         "next:   raymond resume r --max-time MORE",
@@ -168,7 +168,7 @@ def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) 
             f"workflow: {flow} (2 files, {digest[2]})\n"
             f"command:  bash {room.project.path('work', digest[2], 'START.sh')}\n"
             f"gets:     {', '.join(names.split())}\n"
-            "          and what is set here, without other names that begin with RAYMOND_\n"
+            "          and your environment, without other variables that begin with RAYMOND_\n"
             f"rights:   acceptEdits; directories: {room.path}\n"
             "budget:   $5.00 (--budget)\n"
             "steps:    60 (the workflow)\n"
@@ -202,7 +202,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
         "command:  scripted, in this process\n"
         "prompt:\n"
         "  Do it as red.\n"
-        f"rights:   acceptEdits; allowed besides: Read; directories: {room.path}\n"
+        f"rights:   acceptEdits; also allowed: Read; directories: {room.path}\n"
         "budget:   $10.00 (default)\n"
         "steps:    no limit (default)\n"
         "time:     2h (--max-time)\n"
@@ -216,7 +216,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
 
 def test_a_dry_run_says_when_agents_may_do_anything(room: Room) -> None:
     done = room.raymond("run", room.flow(PROMPT), "--dry-run", "--dangerously-skip-permissions")
-    assert "\nrights:   agents may do anything unasked (--dangerously-skip-permissions)\n" in done.stdout
+    assert "\nrights:   agents may do anything without asking (--dangerously-skip-permissions)\n" in done.stdout
 
 
 def test_a_dry_run_opens_no_log(room: Room) -> None:
@@ -540,7 +540,7 @@ def test_a_command_that_hangs_is_ended_and_does_not_cost_the_run(room: Room) -> 
     ran = room.command(FAILS, "--notify", "sleep 600; true")
     assert (ran.code, ran.out) == (1, "")
     assert ran.lines[-2:] == [
-        "--notify sleep 600; true: no end after 10 s",
+        "--notify sleep 600; true: not finished after 10 s",
         "a notification was not delivered (exit code 1)",
     ]
     room.nothing_runs()

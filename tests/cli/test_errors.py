@@ -829,7 +829,7 @@ RUNS = {
     "a new id that leads elsewhere": Row(
         "run flow --id ../x",
         """
-        error: `../x` cannot be an id
+        error: `../x` is not a valid id
         hint: use up to 100 letters, digits, _ and -
         """,
         code=2,
@@ -945,7 +945,7 @@ TYPED = {
     "a word that is almost a command": Row(
         "statsu",
         """
-        error: there is no command and no workflow `statsu`
+        error: there is no command or workflow `statsu`
         hint: did you mean `raymond status`?
         """,
         code=2,
@@ -953,7 +953,7 @@ TYPED = {
     "a word that is no command": Row(
         "frobnicate",
         """
-        error: there is no command and no workflow `frobnicate`
+        error: there is no command or workflow `frobnicate`
         hint: raymond --help lists the commands
         """,
         code=2,
@@ -1018,7 +1018,7 @@ TYPED = {
     "a variable without a value": Row(
         "run flow --var colour",
         """
-        error: `colour` is no variable
+        error: `colour` is not a variable
         hint: --var name=value
         """,
         code=2,
@@ -1027,7 +1027,7 @@ TYPED = {
     "a variable without a name": Row(
         "run flow --var =red",
         """
-        error: `=red` is no variable
+        error: `=red` is not a variable
         hint: --var name=value
         """,
         code=2,
@@ -1036,7 +1036,7 @@ TYPED = {
     "a variable whose name is none": Row(
         "run flow --var a-b=red",
         """
-        error: `a-b=red` is no variable
+        error: `a-b=red` is not a variable
         hint: --var name=value
         """,
         code=2,
@@ -1077,7 +1077,7 @@ NO_SENSE = {
     ),
     "a time that is no time": (
         "run flow --max-time long",
-        "--max-time: `long` is not a length of time, like 90s, 10m or 2h\nhint: --max-time 8h",
+        "--max-time: `long` is not a duration, like 90s, 10m or 2h\nhint: --max-time 8h",
     ),
     "a count that is no whole number": (
         "run flow --max-iterations 1.5",

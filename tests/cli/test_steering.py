@@ -101,7 +101,7 @@ def test_all_takes_up_what_was_interrupted_and_nothing_else(room: Room) -> None:
     assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "killed1\nkilled2\n", "")
     assert {id: bytes_of(room, id) for id in before} == before
     done = room.raymond("resume", "--all")
-    logs = "".join(f"in the background; its log is {room.path}/.raymond/logs/{id}.log\n" for id in before)
+    logs = "".join(f"running in the background; log: {room.path}/.raymond/logs/{id}.log\n" for id in before)
     assert told(done) == (0, "killed1\nkilled2\n", logs)
     assert pid_of(room, "driven") == driver
     room.go()
@@ -197,7 +197,7 @@ def test_latest_is_refused_with_every_state_that_is_gone_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        (("--map", "END"), "error: `END` maps nothing\nhint: --map OLD.md=NEW.md"),
+        (("--map", "END"), "error: `END` is not OLD=NEW\nhint: --map OLD.md=NEW.md"),
         (
             ("--map", "END=NOWHERE"),
             "error: --map END=NOWHERE: there is no state `NOWHERE`\nhint: the states are: END.sh, START.sh",
@@ -332,7 +332,7 @@ def test_a_run_that_is_driven_gets_the_request_and_takes_it(
     pid = background(room, TWO, "started.main_held1.1")
     until(lambda: ran(room).run.statuses.get("asking"), "the question")
     done = room.raymond("resume", "r", "--agent", "main_ask2", *flags)
-    assert told(done) == (0, "", f"taken by process {pid}, which drives r\n")
+    assert told(done) == (0, "", f"received by process {pid}, which drives r\n")
     until(lambda: [one for one in ran(room).all(what) if one.agent == "main_ask2"], "the move")
     assert pid_of(room) == pid
     room.go()
@@ -345,7 +345,7 @@ def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
     assert told(room.raymond("resume", "r", "--budget", "7", "--max-iterations", "50", "--max-time", "2h")) == (
         0,
         "",
-        f"taken by process {pid}, which drives r\n",
+        f"received by process {pid}, which drives r\n",
     )
     until(
         lambda: ran(room).run.limits == Limits(7.0, 50, 0, 7200.0),
@@ -354,10 +354,10 @@ def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
 
 
 WRONG = {
-    "goto of nobody": (("r", "--goto", "END"), "--goto needs to know whose\nhint: --agent main"),
-    "an empty result of nobody": (("r", "--result", ""), "--result needs to know whose\nhint: --agent main"),
-    "retry of nobody": (("r", "--retry"), "--retry needs to know whose\nhint: --agent main"),
-    "giving up nobody": (("r", "--give-up"), "--give-up needs to know whose\nhint: --agent main"),
+    "goto of nobody": (("r", "--goto", "END"), "--goto needs an agent\nhint: --agent main"),
+    "an empty result of nobody": (("r", "--result", ""), "--result needs an agent\nhint: --agent main"),
+    "retry of nobody": (("r", "--retry"), "--retry needs an agent\nhint: --agent main"),
+    "giving up nobody": (("r", "--give-up"), "--give-up needs an agent\nhint: --agent main"),
     "nothing to do": (("r", "--agent", "main"), "--agent needs one of --goto, --result, --retry, --give-up"),
     "two things to do": (
         ("r", "--agent", "main", "--retry", "--result", "x"),
@@ -414,7 +414,7 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
     assert told(room.raymond("stop", "r", "--agent", "main_held1")) == (
         0,
         "",
-        f"taken by process {pid}, which drives r\n",
+        f"received by process {pid}, which drives r\n",
     )
     until(lambda: ran(room).all(AgentPaused), "the pause")
     assert [one.agent for one in ran(room).all(StepInterrupted)] == ["main_held1"]
@@ -446,7 +446,7 @@ def test_an_agent_that_sleeps_is_stopped_and_resume_wakes_it(room: Room) -> None
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("sleeps until")
         done = room.raymond("stop", "r", "--agent", "main")
-        assert told(done) == (0, "", f"taken by process {live.pid}, which drives r\n")
+        assert told(done) == (0, "", f"received by process {live.pid}, which drives r\n")
         after = live.wait()
     assert (after.code, after.run.agents["main"].status) == (3, "paused")
     assert "main paused: paused by a person" in after.lines
@@ -460,14 +460,14 @@ def test_an_agent_of_a_run_nobody_drives_is_stopped_at_once(room: Room) -> None:
         live.signal(signal.SIGINT)
         assert live.wait().code == 130
     done = room.raymond("stop", "r", "--agent", "main")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "main of r is paused; raymond resume r takes it up")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "main of r is paused; to continue: raymond resume r")
     assert ran(room).run.agents["main"].status == "paused"
 
 
 @pytest.mark.parametrize(
     ("agent", "error"),
     [
-        ("main", "main is asking: it starts nothing by itself"),
+        ("main", "main is asking: there is nothing to pause"),
         ("mian", "there is no agent mian left in r"),
         ("main_done1", "there is no agent main_done1 left in r"),
     ],
@@ -486,7 +486,7 @@ def test_an_agent_that_starts_nothing_or_is_gone_cannot_be_stopped(room: Room, a
 def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it(room: Room) -> None:
     pid = background(room, HELD, "started.r")
     os.kill(pid, signal.SIGSTOP)
-    assert room.raymond("stop", "r", "--agent", "main").stderr == f"left for process {pid}, which drives r\n"
+    assert room.raymond("stop", "r", "--agent", "main").stderr == f"waiting for process {pid}, which drives r\n"
     kill(pid)
     inbox = Path(room.project.beside("r", "inbox"))
     [left] = inbox.iterdir()
@@ -504,7 +504,7 @@ def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -
     assert told(room.raymond("stop", "r", "--agent", "main")) == (
         2,
         "",
-        "error: no process drives r: main was cut off\nhint: raymond resume r runs it again\n",
+        "error: no process drives r: main was interrupted\nhint: raymond resume r runs it again\n",
     )
     assert bytes_of(room) == before
 
@@ -559,7 +559,7 @@ def test_clean_removes_everything_of_a_run_that_ended_and_nothing_of_another(roo
     assert told(room.raymond("clean", "old", "old2")) == (
         0,
         "old\nold2\n",
-        "2 runs removed, and 1 snapshot nobody needs\n",
+        "2 runs removed, and 1 unused snapshot\n",
     )
     folders = {"debug", "logs", "sessions", "spool", "tasks"}
     assert tree(room) - folders == before - folders
@@ -574,7 +574,7 @@ def test_what_another_run_still_needs_stays(room: Room) -> None:
     assert told(room.raymond("clean", "one")) == (0, "one\n", "1 run removed\n")
     assert needed <= tree(room)
     assert room.raymond("resume", "two").stdout == "long " * 5000 + "\n"
-    assert room.raymond("clean", "--keep", "0s").stderr == "1 run removed, and 1 snapshot nobody needs (keep: 0s)\n"
+    assert room.raymond("clean", "--keep", "0s").stderr == "1 run removed, and 1 unused snapshot (keep: 0s)\n"
     assert not needed & tree(room)
 
 
@@ -602,7 +602,7 @@ def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
         assert told(room.raymond("clean", id)) == (
             2,
             "",
-            f"error: {id} is not finished\nhint: raymond stop {id}; what is not finished is never removed\n",
+            f"error: {id} is not finished\nhint: raymond stop {id}; unfinished runs are never removed\n",
         )
     assert sorted(room.project.ids()) == ["asking", "driven", "killed"]
     room.go()

@@ -77,7 +77,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
         "main | two",
         "main | lines",
         "main START.sh -> PLAN.md (goto)",
-        "main asked again: the output has no transition",
+        "main is asked again: the output has no transition",
         "main * Read x.py",
         "main | planned",
         "main PLAN.md -> AGAIN.sh (goto) $0.25 total $0.25",
@@ -96,7 +96,7 @@ def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room
     shown = [line.partition("] ")[2] for line in room.raymond("logs").stdout.splitlines()]
     assert shown == [
         *first,
-        "request answer taken",
+        "request answer accepted",
         "main START.sh -> END.sh (answered)",
         "run resumed",
         "main done",
@@ -282,7 +282,7 @@ def test_ctrl_c_leaves_a_watched_run_running(room: Room) -> None:
         left = live.process.wait(60)
         assert (left, live.err.splitlines()[-1]) == (
             0,
-            "left; r goes on. raymond attach r comes back, raymond stop r stops it",
+            "detached; r is still running: raymond attach r returns, raymond stop r stops it",
         )
         assert alive(pid)
         room.go()
@@ -389,9 +389,9 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
         rf"r: running \(scripted is closed until {times.instant(closed.until)}, in 12m( \d+s)?: used up\), driven by process \d+",
         shown[0],
     )
-    assert [line for line in shown if line.startswith("refused: ")] == [
-        "refused: WebFetch 2 times (--allow-tool 'WebFetch' would allow it)",
-        "refused: Read 1 time (--allow-tool 'Read' would allow it)",
+    assert [line for line in shown if line.startswith("denied: ")] == [
+        "denied: WebFetch 2 times (--allow-tool 'WebFetch' would allow it)",
+        "denied: Read 1 time (--allow-tool 'Read' would allow it)",
     ]
     # What programs read does not change by the second.
     [reason] = {json.loads(room.raymond("status", "r", "--json").stdout)["reason"] for _ in range(2)}
@@ -498,7 +498,7 @@ def test_ctrl_c_on_the_terminal_leaves_a_watched_run_running(room: Room) -> None
         pane.sees(r"main +START\.sh +running .*")
         pane.type("C-c")
         lines = pane.sees("code 0")
-        assert lines[-2] == "left; r goes on. raymond attach r comes back, raymond stop r stops it"
+        assert lines[-2] == "detached; r is still running: raymond attach r returns, raymond stop r stops it"
         assert [line for line in lines if " · " in line] == []
         assert pane.cursor()
         assert alive(pid)

@@ -120,7 +120,7 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
         ("bugdet = 5", "error: PATH: there is no key `bugdet`\nhint: did you mean `budget`?"),
         ("zzz = 5", f"error: PATH: there is no key `zzz`\nhint: there are: {', '.join(config.KEYS)}"),
         ("[budget]\nusd = 5", "error: PATH: `budget` must be a number of dollars, 0 or more\nhint: budget = 5.00"),
-        ("timeout = 5", 'error: PATH: `timeout` must be a length of time, like 90s, 10m or 2h\nhint: timeout = "10m"'),
+        ("timeout = 5", 'error: PATH: `timeout` must be a duration, like 90s, 10m or 2h\nhint: timeout = "10m"'),
         ("max_parallel = 0", "error: PATH: `max_parallel` must be a whole number, 1 or more\nhint: max_parallel = 4"),
         (
             "max_parallel = true",
@@ -130,7 +130,7 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
         ("durability = 1", 'error: PATH: `durability` must be one of: normal, strict\nhint: durability = "strict"'),
         (
             "tool_timeout = 5",
-            'error: PATH: `tool_timeout` must be a length of time, like 90s, 10m or 2h\nhint: tool_timeout = "30m"',
+            'error: PATH: `tool_timeout` must be a duration, like 90s, 10m or 2h\nhint: tool_timeout = "30m"',
         ),
         ("max_turns = 0", "error: PATH: `max_turns` must be a whole number, 1 or more\nhint: max_turns = 500"),
         (
@@ -141,7 +141,7 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
         (
             'retryable = ["ok", "("]',
             (
-                "error: PATH: `retryable` must be regular expressions; `(` is none: missing ), unterminated subpattern at "
+                "error: PATH: `retryable` must be regular expressions; `(` is not one: missing ), unterminated subpattern at "
                 'position 0\nhint: retryable = ["upstream .* reset"]'
             ),
         ),
@@ -166,7 +166,7 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
             (
                 f"[prices.{model}]\n{table}",
                 (
-                    f"error: PATH: `prices` must be input, output and cached of a model, in dollars for a million tokens "
+                    f"error: PATH: `prices` must be input, output and cached of a model, in dollars per million tokens "
                     f"(`{model}`)\nhint: prices = {{my-model = {{input = 1.25, output = 10.00}}}}"
                 ),
             )

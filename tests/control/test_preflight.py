@@ -46,10 +46,10 @@ def ignored(text: str, can: Abilities) -> list[str]:
 
 def test_a_right_that_the_backend_ignores_is_found() -> None:
     assert ignored("allowed_tools: [Bash]", Abilities(permission_modes=True)) == [
-        "mine heeds no `allowed_tools`: START.md would have rights that it should not have"
+        "mine ignores `allowed_tools`, so START.md would get more rights than it asks for"
     ]
     assert ignored("permission_mode: plan", Abilities(tool_rules=True)) == [
-        "mine heeds no `permission_mode`: START.md would have rights that it should not have"
+        "mine ignores `permission_mode`, so START.md would get more rights than it asks for"
     ]
 
 

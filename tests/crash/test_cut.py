@@ -151,7 +151,9 @@ def take_up_cut(
     runs.finish(project, id)
     after = runs.story(project, id)
 
-    assert face.told == ([f"{len(torn)} bytes at the end of the journal were torn off and are dropped"] if torn else [])
+    assert face.told == (
+        [f"{len(torn)} bytes of an incomplete last line were dropped from the journal"] if torn else []
+    )
     assert Path(project.journal(id)).read_bytes().startswith(recorded.data[: recorded.ends[line]]), where
     assert runs.ending(after.run) == ("completed", 0), where
     assert runs.outcomes(after.run) == runs.outcomes(recorded.story.run), where

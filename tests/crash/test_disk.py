@@ -266,7 +266,7 @@ def test_a_request_that_cannot_be_left_says_so(corner: Corner) -> None:
         assert "file too large" in said(corner.raymond("stop", "r"))
     assert not [name for name in os.listdir(place.project.beside("r", "inbox")) if name.endswith(".json")]
     stopped = corner.raymond("stop", "r", "--now")
-    assert stopped.err == f"taken by process {driver.process.pid}, which drives r\n"
+    assert stopped.err == f"received by process {driver.process.pid}, which drives r\n"
     assert driver.wait().code == 3
 
 

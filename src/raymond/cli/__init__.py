@@ -16,32 +16,32 @@ from raymond.errors import Error, UsageError
 GROUPS = {
     "Run": {
         "run": "start a workflow (raymond PATH is the same)",
-        "resume": "take up a run that was stopped, parked or killed",
-        "list": "the runs of this project, or of all",
-        "status": "what a run is doing",
-        "logs": "what happened, and what each step said",
+        "resume": "continue a run that was stopped, paused or killed",
+        "list": "list the runs of this project, or of all projects",
+        "status": "show what a run is doing",
+        "logs": "show what happened, and what each step said",
         "attach": "watch a run that another process drives",
-        "wait": "until a run ends",
+        "wait": "wait for a run to end",
         "stop": "stop a run, or one agent of it",
-        "answer": "answer what an agent asks",
-        "cost": "what the turns of a run cost",
+        "answer": "answer an agent's question",
+        "cost": "show what the turns of a run cost",
         "start": "the same as run",
     },
     "Upkeep": {
-        "demo": "see a whole workflow run, with no account",
-        "doctor": "is this machine fit; mend a damaged journal",
-        "clean": "remove what old runs left",
-        "config": "what is set, and where",
-        "completion": "the completion script of your shell",
+        "demo": "watch a whole workflow run; no account needed",
+        "doctor": "check this machine, or repair a damaged journal",
+        "clean": "remove finished runs",
+        "config": "show settings and where they come from",
+        "completion": "print the completion script for your shell",
     },
 }
 COMMANDS = {name: says for group in GROUPS.values() for name, says in group.items()}
 ALIASES = {"start": "run"}
 COMPLETE = "_RAYMOND_COMPLETE"
-"""Set by the script of `raymond completion` when the shell wants to know how a word may go on."""
+"""Set by the script of `raymond completion` when the shell asks for completions."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
-"""Trouble of the machine that comes without the name of a file."""
+"""Errors of the machine that do not name a file."""
 
 
 class Commands(click.Group):
@@ -61,7 +61,7 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """An unknown word gets a suggestion."""
         if args[0] not in COMMANDS:
-            raise UsageError(f"there is no command and no workflow `{args[0]}`", hint=_hint(args[0]))
+            raise UsageError(f"there is no command or workflow `{args[0]}`", hint=_hint(args[0]))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -79,7 +79,7 @@ def group() -> None:
 
 def main(args: list[str]) -> int:
     """Run one command; its exit code."""
-    # Almost nothing here is garbage in a circle, and a collection walks over every agent of a large run.
+    # Little here is cyclic garbage, and every collection walks over all agents of a large run.
     gc.set_threshold(50_000, 20, 100)
     if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
         args = ["run", *args]
@@ -115,7 +115,7 @@ def main(args: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
             what = f"{error.filename or 'a file cannot be written'}: {(error.strerror or '').lower()}"
-            return _say(f"error: {what}\nhint: nothing that was journaled is lost; mend this, then try again", 1)
+            return _say(f"error: {what}\nhint: nothing already written is lost: fix this, then try again", 1)
         import traceback
 
         traceback.print_exc()
@@ -124,7 +124,7 @@ def main(args: list[str]) -> int:
 
 
 def flush() -> None:
-    """Hand on what the streams still hold; nobody may be there to read it."""
+    """Flush both streams; there may be nobody left to read them."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -137,13 +137,13 @@ def _say(text: str, code: int) -> int:
 
 
 def _open_streams() -> None:
-    """A stream that was closed when we were started: its number must not go to the next file that is opened."""
+    """Reopen streams that were closed when we were started: the next file must not get their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             fd = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(fd, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a letter of the result must not cost the result.
+        # A terminal that cannot show a character must not cost us the result.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
@@ -151,7 +151,7 @@ def _check_text(args: list[str]) -> None:
     for arg in args:
         if not arg.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in arg):
             shown = arg.encode("utf-8", "replace").decode()
-            raise UsageError(f"`{shown}` is not UTF-8", hint="rename the file in UTF-8; a text can be given as @FILE")
+            raise UsageError(f"`{shown}` is not UTF-8", hint="rename the file in UTF-8, or pass the text as @FILE")
 
 
 def _is_path(word: str) -> bool:

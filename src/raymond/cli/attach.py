@@ -14,7 +14,7 @@ from raymond.faces import summary
 @click.command("attach")
 @click.argument("id_", metavar="[ID]", required=False, default="")
 def command(id_: str) -> int:
-    """Watch run ID as if it ran here, and answer what it asks; Ctrl-C leaves it running."""
+    """Watch run ID as if it ran here, and answer its questions; Ctrl-C leaves it running."""
     found = handle.find(id_)
     project, id = found.project, found.id
     follower = Follower(project, id)
@@ -26,7 +26,10 @@ def command(id_: str) -> int:
         attach(project, id, follower, face, f"watching {id}; Ctrl-C leaves it running")
     except KeyboardInterrupt:
         face.close()
-        print(f"left; {id} goes on. raymond attach {id} comes back, raymond stop {id} stops it", file=sys.stderr)
+        print(
+            f"detached; {id} is still running: raymond attach {id} returns, raymond stop {id} stops it",
+            file=sys.stderr,
+        )
         return 0
     face.close()
     return summary.tell(follower.run, runs.left(follower.run))

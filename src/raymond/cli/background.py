@@ -1,4 +1,4 @@
-"""Drive a run in the background: its log, and its early errors told before the terminal is let go."""
+"""Drive a run in the background; early errors are shown before the terminal is released."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from raymond.faces import errors, lines
 
 
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
-    """Continue in a process of its own; print the id when it drives, or its error."""
+    """Drive the run in a new process; print its id once it is driven, or the error."""
     handle.project.folder("logs")
     log = handle.project.path("logs", f"{handle.id}.log")
     reader, writer = os.pipe()
@@ -23,10 +23,10 @@ def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
         with os.fdopen(reader) as pipe:
             code, _, trouble = pipe.read().partition("\n")
         if code != "0":
-            print(trouble or "error: the process in the background ended before it drove the run", file=sys.stderr)
+            print(trouble or "error: the background process ended before it could drive the run", file=sys.stderr)
             return int(code or 70)
         if not show.quiet:
-            print(f"in the background; its log is {log}", file=sys.stderr)
+            print(f"running in the background; log: {log}", file=sys.stderr)
         print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
         return 0
     os.close(reader)

@@ -1,4 +1,4 @@
-"""`raymond config`: what is set, and where."""
+"""`raymond config`: show settings and where they come from."""
 
 import os
 import sys
@@ -14,15 +14,15 @@ from raymond.control import config
 @click.group("config", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> int:
-    """Show what is set; the same as `config show`."""
+    """Show the settings; the same as `config show`."""
     return 0 if ctx.invoked_subcommand else int(ctx.invoke(show))
 
 
 @command.command("show")
-@click.option("--origin", is_flag=True, help="Say where each value was set.")
+@click.option("--origin", is_flag=True, help="Show where each value was set.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def show(origin: bool, as_json: bool) -> int:
-    """Every key with the value that counts here."""
+    """Show every key with the value in effect here."""
     settings = config.load(config.root_of(os.getcwd())).settings
     if as_json:
         values = {name: {"value": one.value, "origin": one.origin} for name, one in settings.items()}
@@ -37,7 +37,7 @@ def show(origin: bool, as_json: bool) -> int:
 
 
 def _written(name: str, value: Any) -> str:
-    """As it would stand in config.toml."""
+    """As config.toml would have it."""
     if config.KEYS[name].read is config.duration:
         return f'"{durations.written(value)}"'
     if isinstance(value, list | str | dict):

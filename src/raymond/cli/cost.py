@@ -14,10 +14,10 @@ from raymond.views.ledger import WAYS, Sum
 @click.command("cost")
 @click.argument("id_", metavar="[ID]", required=False, default="")
 @click.option("--all", "every", is_flag=True, help="All runs of this project.")
-@click.option("--by", type=click.Choice([*WAYS, "run"]), help="A line for each (state; with --all: run).")
+@click.option("--by", type=click.Choice([*WAYS, "run"]), help="One line for each (default: state; with --all: run).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str, every: bool, by: str | None, as_json: bool) -> int:
-    """What the turns of run ID cost, those that failed included; an estimate is marked with ~."""
+    """Show what the turns of run ID cost, failed ones included; ~ marks an estimate."""
     if every and id_:
         raise UsageError("--all is for every run, not for one", hint="raymond cost --all")
     if every:

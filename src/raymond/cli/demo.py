@@ -1,4 +1,4 @@
-"""`raymond demo`: see a whole workflow run, with no account."""
+"""`raymond demo`: watch a whole workflow run; no account needed."""
 
 import os
 import sys

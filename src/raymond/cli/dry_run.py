@@ -25,7 +25,7 @@ def _step(step: FirstStep) -> list[str]:
         return [
             f"command:  {shlex.join(step.command)}",
             f"gets:     {', '.join(step.gets)}",
-            "          and what is set here, without other names that begin with RAYMOND_",
+            "          and your environment, without other variables that begin with RAYMOND_",
         ]
     prompt = ["prompt:", *(f"  {line}" for line in step.prompt.splitlines())]
     if not step.command:
@@ -33,7 +33,7 @@ def _step(step: FirstStep) -> list[str]:
     return [
         f"command:  {shlex.join(step.command)} < {step.stdin}",
         f"gets:     {', '.join(step.gets)}",
-        f"          and what is set here, without {', '.join(['RAYMOND_*', *step.without])}",
+        f"          and your environment, without {', '.join(['RAYMOND_*', *step.without])}",
         *prompt,
     ]
 
@@ -41,8 +41,8 @@ def _step(step: FirstStep) -> list[str]:
 def _rights(plan: Plan) -> str:
     start = plan.start
     if start.skip_permissions:
-        return "agents may do anything unasked (--dangerously-skip-permissions)"
-    tools = f"; allowed besides: {', '.join(start.allowed_tools)}" if start.allowed_tools else ""
+        return "agents may do anything without asking (--dangerously-skip-permissions)"
+    tools = f"; also allowed: {', '.join(start.allowed_tools)}" if start.allowed_tools else ""
     where = ", ".join([start.cwd, *start.roots])
     return f"{start.permission_mode or 'acceptEdits'}{tools}; directories: {where}"
 

@@ -92,7 +92,7 @@ _Flags = TypeVar("_Flags", StartFlags, ResumeFlags)
 
 
 class Duration(click.ParamType[float]):
-    """A length of time as people write it."""
+    """A duration as people write it."""
 
     name = "duration"
 
@@ -124,63 +124,61 @@ _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
     click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="Stop after this many steps."),
     click.option("--max-time", type=Duration(), metavar="TIME", help="Stop after this long, e.g. 8h."),
-    click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after this many turns of backends."),
+    click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after this many backend turns."),
     click.option(
-        "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use unasked."
+        "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
     ),
 )
 _SHOWING = (
     click.option(
-        "--notify", "notify", multiple=True, metavar="CMD|URL", help="Tell how the run ends, and what it asks."
+        "--notify", "notify", multiple=True, metavar="CMD|URL", help="Notify when the run ends or asks something."
     ),
-    click.option("--log-file", type=click.Path(dir_okay=False), metavar="FILE", help="Append every line to FILE too."),
-    click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Of the log file."),
+    click.option("--log-file", type=click.Path(dir_okay=False), metavar="FILE", help="Also append every line to FILE."),
+    click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Format of the log file."),
     click.option("--debug", is_flag=True, help="Keep every step's output as files in .raymond/debug."),
-    click.option("--quiet", "-q", is_flag=True, help="Only what steps print, and the ending."),
+    click.option("--quiet", "-q", is_flag=True, help="Show only what steps print, and how the run ends."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout at the end."),
     click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id."),
 )
 _STARTING = (
     click.argument("path", type=click.Path(readable=False)),  # the loader says it better
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
-    click.option("--id", "id_", default="", metavar="ID", help="Name the run; an id that exists is refused."),
+    click.option("--id", "id_", default="", metavar="ID", help="Name the run; the id must be new."),
     click.option("--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
     click.option(
-        "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="A policy key, above frontmatter."
+        "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter."
     ),
-    click.option("--backend", metavar="NAME", help="Which program answers prompts."),
-    click.option("--replies", metavar="FILE", help="Scripted replies, instead of replies.yaml."),
-    click.option("--model", metavar="NAME", help="For states that name none."),
-    click.option("--effort", metavar="LEVEL", help="For states that name none."),
+    click.option("--backend", metavar="NAME", help="The program that answers prompts."),
+    click.option("--replies", metavar="FILE", help="Scripted replies to use instead of replies.yaml."),
+    click.option("--model", metavar="NAME", help="Model for states that name none."),
+    click.option("--effort", metavar="LEVEL", help="Effort for states that name none."),
     *_LIMITS,
     click.option(
-        "--max-parallel", type=click.IntRange(1), metavar="N", help="Steps at once, per backend and of scripts."
+        "--max-parallel", type=click.IntRange(1), metavar="N", help="Steps to run at once, per backend and for scripts."
     ),
-    click.option("--timeout", type=Duration(), metavar="TIME", help="Silence after which a step is stopped (10m)."),
+    click.option("--timeout", type=Duration(), metavar="TIME", help="Stop a step that is silent for this long (10m)."),
     click.option("--cd", "cd", metavar="DIR", help="The directory agents work in."),
     click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to."),
-    click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do unasked."),
-    click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything unasked."),
-    click.option("--dry-run", is_flag=True, help="Show what would be started, and start nothing."),
+    click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
+    click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
+    click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
     *_SHOWING,
 )
 _RESUMING = (
-    click.option("--all", "every", is_flag=True, help="Every run whose driver is dead, in the background."),
-    click.option("--dry-run", is_flag=True, help="With --all: list them, take up none."),
-    click.option("--latest", "renew", is_flag=True, help="Go on with today's files instead of those it began with."),
-    click.option(
-        "--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that has another name."
-    ),
-    click.option("--restart", is_flag=True, help="End turns that still run instead of following them."),
-    click.option("--now", "at_once", is_flag=True, help="Try a backend that is closed by a limit at once."),
-    click.option("--fresh", is_flag=True, help="Agents that failed or paused try again without their conversation."),
-    click.option("--agent", metavar="A", help="Do one of these with agent A, then go on:"),
+    click.option("--all", "every", is_flag=True, help="Resume every run whose driver died, in the background."),
+    click.option("--dry-run", is_flag=True, help="With --all: list them, resume none."),
+    click.option("--latest", "renew", is_flag=True, help="Continue with today's files, not those it started with."),
+    click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that was renamed."),
+    click.option("--restart", is_flag=True, help="Stop turns that still run instead of following them."),
+    click.option("--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
+    click.option("--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
+    click.option("--agent", metavar="A", help="Do one of these to agent A, then continue:"),
     click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),"),
     click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
     click.option("--retry", is_flag=True, help="- let it try again,"),
     click.option("--give-up", is_flag=True, help="- let it fail for good."),
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="With --goto: what the state gets as {{input}}."),
-    click.option("--force", is_flag=True, help="Take the lock although another host has not given it back."),
+    click.option("--force", is_flag=True, help="Take the lock even if another host still holds it."),
     *_LIMITS,
     *_SHOWING,
 )
@@ -240,7 +238,7 @@ def configuration(root: str, flags: StartFlags) -> Config:
 
 
 def options(flags: StartFlags) -> "Options":
-    """What a person said of a new run by flags that no configuration can set."""
+    """The options of a new run that only flags can set."""
     from raymond.control.start import Options  # `clean` shares a flag, and starts nothing
 
     return Options(
@@ -255,7 +253,7 @@ def options(flags: StartFlags) -> "Options":
 
 
 def go_to(flags: StartFlags) -> StartFlags:
-    """Work in the directory of --cd from here on; what other flags name stays where it was typed."""
+    """Change to the directory of --cd; paths in other flags stay relative to where they were typed."""
     if not flags.cd:
         return flags
     named = flags.input_ if flags.input_ and flags.input_[0] == "@" != flags.input_ else ""
@@ -270,5 +268,5 @@ def go_to(flags: StartFlags) -> StartFlags:
         os.chdir(flags.cd or "")
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise UsageError(f"--cd {flags.cd}: {reason}", hint="name a directory that is there") from None
+        raise UsageError(f"--cd {flags.cd}: {reason}", hint="name a directory that exists") from None
     return flags

@@ -64,7 +64,7 @@ def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int
 
 
 def targets(run: "Run", show: ShowFlags) -> list[str]:
-    """Who is notified: as said now, else as said when the run began."""
+    """Who is notified: the targets given now, else those given when the run began."""
     return list(show.notify or run.start.notify)
 
 

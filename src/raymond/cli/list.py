@@ -13,10 +13,10 @@ from raymond.views import times
 
 
 @click.command("list")
-@click.option("--all", "every", is_flag=True, help="The runs of every project of yours.")
+@click.option("--all", "every", is_flag=True, help="List the runs of all your projects.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(every: bool, as_json: bool) -> int:
-    """Every run, the latest first: id, status, age, agents, cost, project."""
+    """List every run, latest first: id, status, age, agents, cost, project."""
     rows = runs.rows(every=every)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")

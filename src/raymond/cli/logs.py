@@ -13,13 +13,13 @@ from raymond.faces.history import Json, Text, turn
 
 @click.command("logs")
 @click.argument("id_", metavar="[ID]", required=False, default="")
-@click.option("-f", "--follow", is_flag=True, help="Go on as more happens, until the run ends.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
 @click.option("--agent", metavar="A", help="Only what concerns agent A.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="What step N was sent and what it said.")
 @click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")
 def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_dir: str | None, as_json: bool) -> int:
-    """Show every line of run ID on stdout, as it was told while it ran."""
+    """Print every line of run ID, as it was shown while it ran."""
     run = handle.find(id_)
     follower = Follower(run.project, run.id)
     decisions = follower.look()

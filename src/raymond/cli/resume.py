@@ -1,4 +1,4 @@
-"""`raymond resume`: take up a run that was stopped, parked or killed."""
+"""`raymond resume`: continue a run that was stopped, paused or killed."""
 
 import sys
 
@@ -18,7 +18,7 @@ from raymond.faces import errors, words
 @click.argument("id_", metavar="[ID]", required=False, default="")
 @flags.resuming
 def command(id_: str, given: ResumeFlags) -> int:
-    """Take up run ID where it was; failed and paused agents try again."""
+    """Continue run ID where it left off; failed and paused agents try again."""
     check(id_, given)
     how = Resumption(restart=given.restart, at_once=given.at_once, fresh=given.fresh, force=given.force)
     if given.every:

@@ -8,7 +8,7 @@ def check(id: str, given: ResumeFlags) -> None:
     """Refuse flags that make no sense together."""
     moves = _moves(given)
     if moves and not given.agent:
-        raise UsageError(f"{moves[0]} needs to know whose", hint="--agent main")
+        raise UsageError(f"{moves[0]} needs an agent", hint="--agent main")
     if given.agent and len(moves) != 1:
         raise UsageError("--agent needs one of --goto, --result, --retry, --give-up")
     if given.input_ is not None and given.goto is None:
@@ -35,5 +35,5 @@ def pair(given: str) -> tuple[str, str]:
     """The two names of `--map OLD=NEW`."""
     old, equals, new = given.partition("=")
     if not old or not equals or not new:
-        raise UsageError(f"`{given}` maps nothing", hint="--map OLD.md=NEW.md")
+        raise UsageError(f"`{given}` is not OLD=NEW", hint="--map OLD.md=NEW.md")
     return old, new

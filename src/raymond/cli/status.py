@@ -11,10 +11,10 @@ from raymond.faces.overview import SHOWN, overview
 
 @click.command("status")
 @click.argument("id_", metavar="[ID]", required=False, default="")
-@click.option("--all", "every", is_flag=True, help=f"Every agent, not only {SHOWN} of them.")
+@click.option("--all", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str, every: bool, as_json: bool) -> int:
-    """Show run ID: every agent, its state, its last line, and the command that leads on."""
+    """Show run ID: every agent, its state, its last line, and the command to run next."""
     found = handle.find(id_)
     seen = runs.look(found.project, found.id)
     if as_json:

@@ -5,7 +5,7 @@ from raymond.errors import UsageError
 
 
 def text(given: str, what: str) -> str:
-    """The text itself, of a file with @FILE, or of stdin with -; `what` it is for says who is wrong about it."""
+    """The text itself, that of a file with @FILE, or stdin with -; `what` names it in errors."""
     if given == "-":
         import sys
 
@@ -14,7 +14,7 @@ def text(given: str, what: str) -> str:
         except UnicodeDecodeError as error:
             raise UsageError(f"stdin is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
     if given == "@":
-        raise UsageError("@ names no file", hint="--input @FILE")
+        raise UsageError("@ does not name a file", hint="--input @FILE")
     return exposure.check(read(given[1:]) if given.startswith("@") else given, what)
 
 
@@ -34,7 +34,7 @@ def variable(given: str) -> tuple[str, str]:
     """The name and the value of `--var K=V`."""
     key, equals, value = given.partition("=")
     if not equals or not key.isidentifier():
-        raise UsageError(f"`{given}` is no variable", hint="--var name=value")
+        raise UsageError(f"`{given}` is not a variable", hint="--var name=value")
     return key, exposure.check(value, f"--var {key}")
 
 
@@ -45,7 +45,7 @@ def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]
         left, equals, value = exposure.check(one, "--set").partition("=")
         state, dot, key = left.rpartition(".")
         if equals and not state:
-            raise UsageError(f"`{one}` names no state", hint="--set REVIEW.md.max_visits=5")
+            raise UsageError(f"`{one}` does not name a state", hint="--set REVIEW.md.max_visits=5")
         if not equals or not dot:
             raise UsageError(f"`{one}` sets nothing", hint="--set REVIEW.md.max_visits=5")
         from raymond.language import frontmatter

@@ -1,4 +1,4 @@
-"""`raymond wait`: until a run ends."""
+"""`raymond wait`: wait for a run to end."""
 
 import click
 
@@ -11,7 +11,7 @@ from raymond.faces import summary
 @click.argument("id_", metavar="[ID]", required=False, default="")
 @click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
 def command(id_: str, as_json: bool) -> int:
-    """Wait until nobody drives run ID any more; ends with the run's exit code, its result on stdout."""
+    """Wait until no process drives run ID; print its result, and exit with its exit code."""
     found = handle.find(id_)
     follower = Follower(found.project, found.id)
     for _ in follower.watch():

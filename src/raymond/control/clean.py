@@ -1,4 +1,4 @@
-"""Remove finished runs: which ones, and what else nobody needs then."""
+"""Remove finished runs, and what no other run needs."""
 
 from collections.abc import Iterator, Sequence
 from time import time as now
@@ -11,23 +11,23 @@ from raymond.store.project import Project
 
 
 def removable(project: Project, ids: Sequence[str], keep: float) -> list[str]:
-    """The runs that `ids` name, or all that ended more than `keep` seconds ago; one that is not finished is refused."""
+    """The runs that `ids` name, or all that ended more than `keep` seconds ago; an unfinished one is refused."""
     named = [project.resolve(id) for id in ids]
     for id in named:
         if _finished(project, id) is None:
-            raise UsageError(f"{id} is not finished", hint=f"raymond stop {id}; what is not finished is never removed")
+            raise UsageError(f"{id} is not finished", hint=f"raymond stop {id}; unfinished runs are never removed")
     return list(dict.fromkeys(named)) or [id for id in project.ids() if _ended_before(project, id, now() - keep)]
 
 
 def remove(project: Project, ids: Sequence[str]) -> Iterator[str]:
-    """Remove these runs; each is named when it is gone."""
+    """Remove these runs; yields each id once it is gone."""
     for id in ids:
         clean.remove_run(project, id)
         yield id
 
 
 def remove_unused(project: Project) -> int:
-    """Remove what no run that is left needs; the number of workflow snapshots among it."""
+    """Remove what no remaining run needs; returns the number of workflow snapshots removed."""
     return clean.remove_unused(project)
 
 

@@ -1,6 +1,6 @@
 """What people set once: policy file over flags over environment over project over user.
 
-Every value remembers where it came from. A key that does not exist is an error, wherever it stands.
+Every value remembers where it came from. An unknown key is an error in any of them.
 """
 
 import os
@@ -16,13 +16,13 @@ from raymond.language.policy_keys import PERMISSION_MODES
 from raymond.machine.prices import UNKNOWN_TURN, Price
 
 SITE_FILE = "/etc/raymond/policy.toml"
-"""For who answers for many users; nobody can put another in its place."""
+"""For administrators; users cannot choose another file."""
 PREFIX = "RAYMOND_"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Key(Struct, frozen=True):
-    """A setting: how it is read, what it is without one, and what it means."""
+    """A setting: how it is read, its default, and what it means."""
 
     read: "Reader"
     default: Any
@@ -30,9 +30,9 @@ class Key(Struct, frozen=True):
     example: str
     """As it is written in TOML."""
     personal: bool = False
-    """Not to be set by a project: whoever checks out a foreign one would run or allow what it says."""
+    """A project may not set it: a checkout of somebody else's would run or allow what it says."""
     table: bool = False
-    """Tables of tables: no variable can hold them."""
+    """A table of tables: an environment variable cannot hold it."""
 
 
 Reader: TypeAlias = Callable[[Any], Any]
@@ -92,10 +92,10 @@ def _count(value: Any) -> int:
 
 
 def duration(value: Any) -> float:
-    """Seconds, of a length of time as people write it."""
+    """Seconds, from a duration as people write it."""
     seconds = durations.parse(value) if isinstance(value, str) else None
     if seconds is None:
-        raise ValueError("a length of time, like 90s, 10m or 2h")
+        raise ValueError("a duration, like 90s, 10m or 2h")
     return seconds
 
 
@@ -104,7 +104,7 @@ def _patterns(value: Any) -> list[str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"regular expressions; `{pattern}` is none: {error}") from None
+            raise ValueError(f"regular expressions; `{pattern}` is not one: {error}") from None
     return found
 
 
@@ -124,7 +124,7 @@ def _prices(value: Any) -> dict[str, Price]:
 def _price(model: str, table: Any) -> Price:
     known = set(Price.__struct_fields__)
     if not isinstance(table, dict) or not {"input", "output"} <= set(table) <= known:
-        raise ValueError(f"input, output and cached of a model, in dollars for a million tokens (`{model}`)")
+        raise ValueError(f"input, output and cached of a model, in dollars per million tokens (`{model}`)")
     try:
         return Price(**{name: _dollars(amount) for name, amount in table.items()})
     except ValueError as error:
@@ -149,40 +149,38 @@ def _choice(*choices: str) -> Reader:
 
 
 KEYS: dict[str, Key] = {
-    "backend": Key(_text, "", "which program answers prompts (claude, or the replies that came along)", '"claude"'),
-    "model": Key(_text, "", "the model, by the name its backend takes", '"sonnet"'),
-    "effort": Key(_text, "", "how hard the model thinks, where it can be told", '"high"'),
+    "backend": Key(_text, "", "the program that answers prompts (claude, or the workflow's own replies)", '"claude"'),
+    "model": Key(_text, "", "the model, by the name its backend uses", '"sonnet"'),
+    "effort": Key(_text, "", "how hard the model thinks, where that can be set", '"high"'),
     "budget": Key(_dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00"),
-    "max_iterations": Key(_count, 0, "steps a run may make", "200"),
+    "max_iterations": Key(_count, 0, "steps a run may take", "200"),
     "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"'),
-    "max_parallel": Key(_count, 0, "steps at once, of each backend and of scripts", "4"),
+    "max_parallel": Key(_count, 0, "steps at once, per backend and for scripts", "4"),
     "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"'),
-    "max_wait": Key(duration, 86400.0, "how long to wait out a usage limit; 0s not at all", '"24h"'),
+    "max_wait": Key(duration, 86400.0, "how long to wait for a usage limit to end; 0s for not at all", '"24h"'),
     "tool_timeout": Key(duration, 1800.0, "how long a tool may show no sign of life", '"30m"'),
-    "max_turns": Key(_count, 0, "turns of backends a run may make", "500"),
-    "unknown_turn_cost": Key(
-        _dollars, UNKNOWN_TURN, "dollars counted for a turn whose cost nobody can tell", "0.50", True
-    ),
-    "retryable": Key(_patterns, [], "errors of programs that count as an overload", '["upstream .* reset"]'),
+    "max_turns": Key(_count, 0, "backend turns a run may take", "500"),
+    "unknown_turn_cost": Key(_dollars, UNKNOWN_TURN, "dollars counted for a turn of unknown cost", "0.50", True),
+    "retryable": Key(_patterns, [], "program errors that count as an overload", '["upstream .* reset"]'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"'),
-    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do unasked", '"acceptEdits"', True),
-    "allow_tools": Key(_texts, [], "tools agents may use, besides", '["Bash(npm test)"]', True),
-    "notify": Key(_texts, [], "commands and URLs that are told how a run ends", '["notify-send raymond"]', True),
-    "durability": Key(_choice("normal", "strict"), "normal", "strict: every decision on disk at once", '"strict"'),
+    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"', True),
+    "allow_tools": Key(_texts, [], "more tools that agents may use", '["Bash(npm test)"]', True),
+    "notify": Key(_texts, [], "commands and URLs to notify when a run ends", '["notify-send raymond"]', True),
+    "durability": Key(_choice("normal", "strict"), "normal", "strict: sync every decision to disk at once", '"strict"'),
     "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"'),
-    "backends": Key(_backends, {}, "programs of your own", '{mine = {command = ["my-agent"]}}', True, True),
+    "backends": Key(_backends, {}, "backends of your own", '{mine = {command = ["my-agent"]}}', True, True),
     "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", True, True),
 }
 SITE_KEYS: dict[str, Key] = {
-    "max_budget": Key(_dollars, 0.0, "no run may have more", "50.00"),
+    "max_budget": Key(_dollars, 0.0, "the highest budget a run may have", "50.00"),
     "allow_skip_permissions": Key(_flag, True, "whether --dangerously-skip-permissions may be used", "false"),
-    "backends": Key(_texts, [], "the only backends there are", '["claude"]'),
-    "models": Key(_texts, [], "the only models there are", '["sonnet"]'),
+    "backends": Key(_texts, [], "the only backends allowed", '["claude"]'),
+    "models": Key(_texts, [], "the only models allowed", '["sonnet"]'),
 }
 
 
 class SiteRules(Struct, frozen=True, kw_only=True):
-    """What the policy file holds everybody to."""
+    """The limits the policy file sets for everybody."""
 
     max_budget: float = 0.0
     allow_skip_permissions: bool = True
@@ -221,7 +219,7 @@ def load(
 
 
 def root_of(cwd: str) -> str:
-    """The `.raymond` folder of `cwd`, whose configuration counts there; nothing when there is none."""
+    """The `.raymond` folder of `cwd`, whose configuration applies there; empty when there is none."""
     from raymond.store import project
 
     found = project.find(cwd)
@@ -234,14 +232,14 @@ def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
 
 
 def user_file(environment: Mapping[str, str] = os.environ) -> str:
-    """Where a person keeps settings of their own; nothing without a home."""
+    """Where a person keeps their own settings; empty without a home."""
     home = environment.get("HOME", "")
     base = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
     return f"{base}/raymond/config.toml" if base else ""
 
 
 def _table(path: str, known: Mapping[str, Key]) -> dict[str, Any]:
-    """The settings in a file; none when it is not there."""
+    """The settings in a file; none when it does not exist."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -287,7 +285,7 @@ def _given(key: Key, name: str, value: Any, flag: str) -> Any:
 
 
 def _obey(config: Config, given: SiteRules, path: str) -> Config:
-    """The configuration under the rules: what a person asked for against them is refused, a default is lowered."""
+    """Apply the site rules: refuse what a person set against them, lower a default."""
     asked = config.settings["budget"]
     if given.max_budget and not 0 < asked.value <= given.max_budget:
         if asked.origin.startswith("--"):

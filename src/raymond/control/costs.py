@@ -12,7 +12,7 @@ from raymond.views.ledger import Entry, Sum
 
 
 class Costs(Struct):
-    """Sums by state, agent, model, day or run, what cost most first."""
+    """Sums by state, agent, model, day or run, the most expensive first."""
 
     by: str
     sums: dict[str, Sum]
@@ -20,7 +20,7 @@ class Costs(Struct):
 
 
 class Books(Struct):
-    """Every turn of some runs that was paid for, and the runs whose journals cannot be read."""
+    """Every paid turn of some runs, and the runs whose journals cannot be read."""
 
     entries: list[Entry]
     unreadable: dict[str, JournalError]

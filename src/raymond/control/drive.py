@@ -22,13 +22,13 @@ class Resumption(Struct, frozen=True, kw_only=True):
     """How a run that was driven before is driven again."""
 
     restart: bool = False
-    """End turns that still run instead of following them."""
+    """Stop turns that still run instead of following them."""
     at_once: bool = False
-    """Try a backend that a limit has closed at once."""
+    """Retry a backend closed by a limit right away."""
     fresh: bool = False
-    """Agents that failed or paused try again without their conversation."""
+    """Retry failed and paused agents without their conversation."""
     force: bool = False
-    """Take the lock although another host has not given it back."""
+    """Take the lock even if another host still holds it."""
 
 
 AS_IT_IS = Resumption()
@@ -50,7 +50,7 @@ def hold(
     try:
         reading = journal.read(project, id)
         if reading.torn:
-            told.on_note(f"{reading.torn} bytes at the end of the journal were torn off and are dropped")
+            told.on_note(f"{reading.torn} bytes of an incomplete last line were dropped from the journal")
         is_that = loaded is not None and loaded.digest == reading.run.start.source
         workspace = place(project, reading.run, loaded if is_that else None)
         book = journal.Journal(project, id, reading.size)
@@ -75,7 +75,7 @@ class HeldRun:
 
     @property
     def run(self) -> Run:
-        """The run as it is by now."""
+        """The run as it is now."""
         return self.driver.run
 
     @property

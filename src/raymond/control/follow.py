@@ -1,4 +1,4 @@
-"""Watch a run that another process drives: its journal as it grows. The driver notices nothing of it."""
+"""Watch a run that another process drives: its journal as it grows. The driver does not notice."""
 
 import os
 import time
@@ -26,7 +26,7 @@ class Follower:
         self._offset = 0
 
     def look(self) -> list[Decision]:
-        """The decisions that came since the last look; they are true in `run` now."""
+        """The decisions since the last look; they are applied to `run`."""
         size = os.stat(self._path).st_size
         if size < self._offset:
             return []  # a torn end was cut off: what follows will be longer
@@ -44,10 +44,10 @@ class Follower:
         return holder.pid or -1 if holder else 0
 
     def watch(self, every: float = EVERY) -> Iterator[list[Decision]]:
-        """What comes, until nobody drives the run and nothing more can come; an empty list when nothing came."""
+        """New decisions, until nobody drives the run and no more can come; an empty list when there are none."""
         while True:
             driven = self.pid
-            # Looked at after the lock: what was written before it was let go is seen.
+            # Look after checking the lock, so that what was written before its release is seen.
             yield self.look()
             if not driven and not self._about_to_begin():
                 return

@@ -33,7 +33,7 @@ class FirstStep(Struct, frozen=True, kw_only=True):
     gets: list[str] = []
     """The variables that would be set for it."""
     without: list[str] = []
-    """Those of this environment that it would not see, beside RAYMOND_*."""
+    """Variables of this environment that it would not see, apart from RAYMOND_*."""
     prompt: str | None = None
     """What would be sent; None for a script."""
 

@@ -28,7 +28,7 @@ class Proposal(Struct):
     """The only ones the site rules allow; empty for any."""
     models: list[str]
     able: Mapping[str, Abilities] = {}
-    """What each backend can do; known once the backends were looked at."""
+    """What each backend can do; known once the backends were checked."""
 
     @property
     def prompts(self) -> dict[str, State]:
@@ -117,7 +117,7 @@ def wider(proposal: Proposal) -> Iterator[Diagnostic]:
         return
     for state in proposal.prompts.values():
         if proposal.backend_of(state.name) in registry.SCRIPTED:
-            continue  # a backend that asks nobody has no rights to widen
+            continue  # a scripted backend has no rights to widen
         policy = state.policy
         given = start.permission_mode or rights.DEFAULT
         if policy.permission_mode and rights.RANKS[policy.permission_mode] > rights.RANKS[given]:
@@ -129,14 +129,14 @@ def wider(proposal: Proposal) -> Iterator[Diagnostic]:
 
 def _wider_mode(workflow: Workflow, state: State, asked: str, given: str) -> Diagnostic:
     mark = mark_of(workflow, state, ("permission_mode",))
-    message = f"{state.name} asks for permission mode `{asked}`, and `{given}` was given"
-    return frontmatter.diagnose(mark, "wider-permission", message, f"--permission-mode {asked}, if that is meant")
+    message = f"{state.name} asks for permission mode `{asked}`, but `{given}` was given"
+    return frontmatter.diagnose(mark, "wider-permission", message, f"--permission-mode {asked}, if you mean it")
 
 
 def _wider_tools(workflow: Workflow, state: State, asked: str) -> Diagnostic:
     mark = mark_of(workflow, state, ("allowed_tools",))
     message = f"{state.name} asks for the tool `{asked}`, which was not allowed"
-    return frontmatter.diagnose(mark, "wider-permission", message, f"--allow-tool '{asked}', if that is meant")
+    return frontmatter.diagnose(mark, "wider-permission", message, f"--allow-tool '{asked}', if you mean it")
 
 
 def unheeded(proposal: Proposal) -> Iterator[Diagnostic]:
@@ -152,17 +152,17 @@ def unheeded(proposal: Proposal) -> Iterator[Diagnostic]:
             ("disallowed_tools", can.tool_rules),
         ):
             if not honoured and getattr(state.policy, key):
-                message = f"{backend} heeds no `{key}`: {state.name} would have rights that it should not have"
+                message = f"{backend} ignores `{key}`, so {state.name} would get more rights than it asks for"
                 mark = mark_of(proposal.loaded.workflow, state, (key,))
-                yield frontmatter.diagnose(mark, "unheeded-right", message, "another backend, or without this key")
+                yield frontmatter.diagnose(mark, "unheeded-right", message, "use another backend, or remove this key")
 
 
 def polluting(proposal: Proposal) -> Iterator[Diagnostic]:
-    """Every call that would talk into the conversation of its caller."""
+    """Every call that would write into its caller's conversation."""
     named = {name: proposal.backend_of(name) for name in proposal.prompts}
     in_place = {name: backend for name, backend in named.items() if backend in proposal.start.in_place}
     return lint.polluting(proposal.loaded.workflow, in_place)
 
 
 CHECKS: tuple[Callable[[Proposal], Iterator[Diagnostic]], ...] = (wider, unheeded, polluting)
-"""What is looked for once the backends are known; all findings are told at once."""
+"""The checks made once the backends are known; all findings are reported together."""

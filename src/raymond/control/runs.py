@@ -72,14 +72,14 @@ def named(given: str, *, changes: bool = False) -> tuple[Project, str]:
 
 
 def _nothing_here() -> RunNotFound:
-    return RunNotFound("no run was started here yet", hint="raymond run PATH starts one")
+    return RunNotFound("no run has been started here yet", hint="raymond run PATH starts one")
 
 
 def _is_live(project: Project, id: str) -> bool:
     try:
         return not journal.read(project, id).run.final_status
     except JournalError:
-        return False  # an unreadable run is in nobody's way; whoever names it learns what is wrong
+        return False  # an unreadable run does not count; naming it shows what is wrong
 
 
 # --- how it looks

@@ -27,7 +27,7 @@ from raymond.store.sources import keep
 
 
 class Options(Struct, kw_only=True):
-    """What a person says at the start; what is None or empty was not said, and the settings decide."""
+    """What a person sets at the start; where it is None or empty, the settings decide."""
 
     id: str = ""
     input: str = ""
@@ -119,7 +119,7 @@ def _checked(options: Options) -> Options:
 
 
 def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
-    """`options` with what `settings` say, among them the person's own words, and under the site rules."""
+    """`options` completed from `settings`, which include the person's own, under the site rules."""
     preflight.check_skip(settings, rules, skips=options.skip_permissions)
     return Choices(
         id=options.id,
@@ -156,7 +156,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
 
 
 def prepare(loaded: Loaded, options: Choices) -> RunStarted:
-    """What a run would start with; whatever is wrong is said here, before anything is written."""
+    """What a run would start with; raises whatever is wrong, before anything is written."""
     workflow = loaded.workflow
     preflight.check_workflow(workflow)
     settings = workflow.settings
@@ -177,7 +177,7 @@ def begin(project: Project, loaded: Loaded, options: Choices) -> str:
 
 
 def begin_here(loaded: Loaded, options: Choices) -> RunHandle:
-    """Write the first decision of a new run in the project here, which is made when there is none."""
+    """Write the first decision of a new run in the project here, which is created when there is none."""
     project = projects.make(os.getcwd())
     return RunHandle(project, begin(project, loaded, options), loaded)
 
@@ -187,7 +187,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     name = workflow.name or "run"
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
     if not ID_FORM.fullmatch(id):
-        raise UsageError(f"`{id}` cannot be an id", hint="use up to 100 letters, digits, _ and -")
+        raise UsageError(f"`{id}` is not a valid id", hint="use up to 100 letters, digits, _ and -")
     backend = options.backend or settings.defaults.get("backend") or registry.default(options.replies, loaded.files)
     parallel = options.max_parallel or settings.max_parallel
     return RunStarted(
