@@ -629,7 +629,9 @@ class Reference:
                 pass
 
     def stop(self, kind: str) -> None:
-        if not self.stopped and not self.ended:
+        if self.ended:
+            return
+        if not self.stopped or (kind == "stop" and self.stopped in ("paused", "signal")):
             self.stopped = kind
 
     def resume(self, *, at_once: bool = False, fresh: bool = False) -> None:
@@ -664,7 +666,7 @@ class Reference:
 
     def carried_out(self, kind: str, given: dict[str, Any]) -> bool:
         if kind == "stop":
-            self.stopped = self.stopped if self.ended else self.stopped or "stop"
+            self.stop("stop")
             return not self.ended
         if kind == "limits":
             self.tools += given["allowed_tools"]

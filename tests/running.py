@@ -173,6 +173,12 @@ class Room:
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **given},
         )
 
+    def popen(self, *args: str) -> "subprocess.Popen[bytes]":
+        """Start a command that is not waited for here."""
+        quiet = subprocess.DEVNULL
+        argv = [sys.executable, "-m", "raymond", *args]
+        return subprocess.Popen(argv, cwd=self.path, env=self.environment, stdin=quiet, stdout=quiet, stderr=quiet)
+
     def command(self, files: Mapping[str, str], *args: str, id: str = "r") -> Ran:
         """Start a workflow with the real command and wait for its end."""
         done = self.raymond("run", self.flow(files), "--id", id, *args)

@@ -52,7 +52,13 @@ def test_a_sound_ending_stays_as_it_is() -> None:
 
 def reading(**reader: Any) -> Guarded:
     """A backend whose reader does what is given."""
-    usual: dict[str, Any] = {"ending": None, "tool": "", "feed": lambda line: [], "close": lambda *_: fine(), "spent": Spending}
+    usual: dict[str, Any] = {
+        "ending": None,
+        "tool": "",
+        "feed": lambda line: [],
+        "close": lambda *_: fine(),
+        "spent": Spending,
+    }
     made = SimpleNamespace(**{**usual, **reader})
     return Guarded(cast(Backend, SimpleNamespace(reader=lambda turn: made)), TURN)
 

@@ -620,3 +620,26 @@ def test_a_damaged_journal_is_left_alone_with_all_it_needs(room: Room) -> None:
     assert told(room.raymond("clean", "--keep", "0s")) == (0, "", "0 runs removed (keep: 0s)\n")
     assert room.raymond("clean", "bad").returncode == 1
     assert tree(room) == before
+
+
+@pytest.mark.slow
+def test_of_two_answers_at_once_the_second_is_told_that_it_came_too_late(room: Room) -> None:
+    """Both are left for a driver that does not look for a while; each command says what became of its own."""
+    files = {
+        "START.sh": "echo '<fork>HOLD</fork><fork>ASK</fork><wait>END</wait>'",
+        "ASK.sh": "echo '<ask next=\"GOT\">which?</ask>'",
+        "GOT.sh": 'echo "<result>$RAYMOND_INPUT</result>"',
+        "HOLD.sh": "touch held; while [ ! -e go ]; do sleep 0.02; done; echo '<result></result>'",
+        "END.sh": "echo '<result>done</result>'",
+    }
+    inbox = room.path / ".raymond" / "workflows" / "r.inbox"
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("asks: which?")
+        live.signal(signal.SIGSTOP)
+        commands = [room.popen("answer", "r", "main_ask2", text) for text in ("one", "two")]
+        until(lambda: len(list(inbox.glob("*.json"))) == 2, "both answers")
+        live.signal(signal.SIGCONT)
+        codes = sorted(command.wait() for command in commands)
+        (room.path / "go").touch()
+        live.wait()
+    assert codes == [0, 2]

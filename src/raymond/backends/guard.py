@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from raymond.backends import Backend, Command, Delayed, Direct, Found, Observation, Reader, Reply, Trouble, Turn
+from raymond.errors import Error
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
 
@@ -94,7 +95,7 @@ class _Effects(msgspec.Struct):
 
 
 class GuardedDirect:
-    """The same for a backend that answers in this process."""
+    """The same for a backend that answers in this process; a full disk stops the run, as everywhere."""
 
     def __init__(self, backend: Direct, turn: Turn) -> None:
         self._backend = backend
@@ -104,6 +105,8 @@ class GuardedDirect:
         """What to say, and when; a fault is a crash."""
         try:
             answer: object = self._backend.answer(self._turn)
+        except (OSError, Error):
+            raise
         except Exception as error:
             return Delayed(ending=Trouble(kind="crash", error=_broken(error)))
         if not isinstance(answer, Delayed):
@@ -117,6 +120,8 @@ class GuardedDirect:
         """Leave in the session what was said; what went wrong."""
         try:
             self._backend.finish(self._turn, answer)
+        except (OSError, Error):
+            raise
         except Exception as error:
             return Trouble(kind="crash", error=_broken(error))
         return None
@@ -125,6 +130,8 @@ class GuardedDirect:
         """The reply of a turn whose end was not journaled."""
         try:
             return _recalled(self._backend.recall(self._turn))
+        except (OSError, Error):
+            raise
         except Exception:
             return None
 

@@ -10,7 +10,8 @@ from raymond.drivers.face import Face
 from raymond.errors import RunBusy
 from raymond.language.refusal import Refusal
 from raymond.machine import requests
-from raymond.machine.events import Decision, Event
+from raymond.machine.agent import RUNNING
+from raymond.machine.events import Decision, Event, RequestTaken
 from raymond.machine.evolve import apply
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
@@ -74,17 +75,26 @@ def deliver(
         held.release()
 
 
-def _leave(project: Project, id: str, request: Request, busy: RunBusy, within: float) -> Taken | Left | None:
+def _leave(project: Project, id: str, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
     """Leave it for the process that drives the run; None when that process ended without looking."""
     path, locked = inbox.leave(project.beside(id, "inbox"), request), project.beside(id, "lock")
     if _was_taken(path, locked, within):
-        return Taken(busy.pid)
+        return _problem(project, id, request) or Taken(busy.pid)
     if busy.host not in ("", os.uname().nodename):
         return Left(busy.pid, busy.host)
     if lock.holder(locked) is None:
         inbox.remove(path)
         return None
     return Left(busy.pid)
+
+
+def _problem(project: Project, id: str, request: Request) -> Refusal | None:
+    """Why the process that took `request` refused it: another request may have come first."""
+    for decision in reversed(journal.decisions(project, id)):
+        for event in decision.events:
+            if isinstance(event, RequestTaken) and event.request == request.id:
+                return Refusal("too_late", event.problem) if event.problem else None
+    return None
 
 
 def _was_taken(path: str, locked: str, within: float) -> bool:
@@ -110,6 +120,10 @@ def _journal(
             decisions.append(Decision(seq=run.seq + 1, time=round(time(), 3), events=events))
             apply(run, decisions[-1])
 
+    agent = run.agents.get(request.agent)
+    if request.kind == "pause" and agent and agent.status == RUNNING:
+        # Its process may live on: the next driver finds it, or ends it.
+        return Refusal("not_driven", f"no process drives {id}: {request.agent} was interrupted")
     # The driver is gone, and with it the step that the journal still calls running.
     commit(requests.cut(run, request.agent, _cost(project, run, workspace, request.agent)))
     problem = requests.problem(run, workspace, request)

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from raymond.control import config, exposure
 from raymond.control.deliver import Delivery, deliver
 from raymond.drivers.face import Face
-from raymond.language.refusal import Refusal
-from raymond.machine.agent import RUNNING
 from raymond.machine.requests import Request
-from raymond.store import journal, lock
 from raymond.store.project import Project
 
 
@@ -26,9 +23,6 @@ def stop(project: Project, id: str, *, now: bool = False, face: Face | None = No
 
 def pause(project: Project, id: str, agent: str, *, now: bool = False, face: Face | None = None) -> Delivery:
     """End the step of one agent and pause it; the others continue."""
-    found = journal.read(project, id).run.agents.get(agent)
-    if found is not None and found.status == RUNNING and lock.holder(project.beside(id, "lock")) is None:
-        return Refusal("not_driven", f"no process drives {id}: {agent} was interrupted")
     return deliver(project, id, Request(id=_new(), kind="pause", agent=agent, now=now), face=face)
 
 

@@ -31,6 +31,7 @@ RefusalKind: TypeAlias = Literal[
     "agent_running",  # the agent has to be stopped first
     "agent_status",  # this cannot be asked of an agent with that status
     "not_driven",  # only a process that drives the run could do it
+    "too_late",  # another request came first
 ]
 
 
