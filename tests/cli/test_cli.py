@@ -488,6 +488,8 @@ def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None
         live.signal(signal.SIGKILL)
         live.wait()
         assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
+        assert json.loads(room.raymond("status", "r", "--json").stdout)["status"] == "interrupted"
+        assert json.loads(room.raymond("wait", "r", "--json").stdout)["status"] == "interrupted"
 
 
 def test_list_where_nothing_was_started(room: Room) -> None:
