@@ -10,9 +10,12 @@ import pytest
 
 import raymond
 from raymond.control import runs
+from raymond.control.attach import attach
+from raymond.control.follow import Follower
 from raymond.errors import JournalError, UsageError
 from raymond.faces import Quiet
 from raymond.machine.events import RunStopped
+from raymond.store import lock
 
 SECRET = "s3cr3tv4lu3-abcdef99"
 
@@ -175,3 +178,22 @@ def test_a_stop_turns_a_paused_run_into_a_stopped_one(flow: str) -> None:
     assert taken[1:] == [RunStopped(kind="stop")]
     run.stop = RunStopped(kind="limit", limit="budget", amount=1.0)
     assert requests.take(run, workspace, requests.Request(id="q2", kind="stop"))[1:] == []
+
+
+def test_a_secret_that_is_typed_while_watching_is_not_left_for_the_driver(
+    flow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", SECRET)
+    handle, face = raymond.start(flow), Typing(SECRET)
+    handle.drive()
+    held = lock.take(handle.project.beside(handle.id, "lock"))
+    follower = Follower(handle.project, handle.id)
+
+    def answers() -> list[tuple[str, str]]:
+        held.release()  # the driver leaves, and with it the watching ends
+        return Typing.answers(face)
+
+    monkeypatch.setattr(face, "answers", answers)
+    attach(handle.project, handle.id, follower, face, "watching")
+    assert "the answer contains the value of MY_TOKEN, so it was not taken" in face.notes
+    assert list(Path(handle.project.beside(handle.id, "inbox")).glob("*")) == []
