@@ -7,6 +7,7 @@ from functools import lru_cache
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Fork, Reset, Transition
 from raymond.steps.job import Job
+from raymond.system import git
 
 
 def directories(job: Job, asked: Iterable[Transition]) -> dict[str, str | Refusal]:
@@ -34,46 +35,4 @@ def _real(path: str) -> str:
 
 def allowed(cwd: str, roots: tuple[str, ...]) -> list[str]:
     """Where agents may change to: the run's directory, the worktrees of its repository, and `roots`."""
-    return [_real(cwd), *(_real(os.path.join(cwd, root)) for root in roots), *_worktrees(cwd)]
-
-
-def _worktrees(cwd: str) -> list[str]:
-    git = _git_folder(cwd)
-    if not git:
-        return []
-    found = [os.path.dirname(git)] if os.path.basename(git) == ".git" else []
-    try:
-        names = os.listdir(os.path.join(git, "worktrees"))
-    except OSError:
-        return found
-    for name in names:
-        own = os.path.join(git, "worktrees", name)
-        link = _first_line(os.path.join(own, "gitdir"))
-        if link:
-            found.append(os.path.realpath(os.path.join(own, os.path.dirname(link))))
-    return found
-
-
-def _git_folder(cwd: str) -> str:
-    """The common git folder of the repository that holds `cwd`."""
-    folder = os.path.realpath(cwd)
-    while True:
-        path = os.path.join(folder, ".git")
-        if os.path.isdir(path):
-            return path
-        link = _first_line(path).removeprefix("gitdir: ")
-        if link:
-            own = os.path.join(folder, link)
-            return os.path.realpath(os.path.join(own, _first_line(os.path.join(own, "commondir")) or "."))
-        above = os.path.dirname(folder)
-        if above == folder:
-            return ""
-        folder = above
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.readline().strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
+    return [_real(cwd), *(_real(os.path.join(cwd, root)) for root in roots), *git.worktrees(cwd)]

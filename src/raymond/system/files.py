@@ -1,6 +1,9 @@
 """Read and write files; what is written is whole, private and on the disk."""
 
+import contextlib
+import errno
 import os
+import stat
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -9,17 +12,22 @@ from raymond.errors import JournalError
 _T = TypeVar("_T")
 
 
-def make_private(path: str) -> None:
-    """Create `path` and its missing parents as folders that only their owner may open."""
-    if not os.path.isdir(path):
+def make_private(path: str, *, durable: bool = False) -> None:
+    """Create `path` and its missing parents as folders that only their owner may open; a link is not taken for one."""
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            return
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    except FileNotFoundError:
         above = os.path.dirname(path)
-        if above != path:
-            make_private(above)
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            if not os.path.isdir(path):
-                raise
+    if not os.path.isdir(above):
+        make_private(above, durable=durable)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return make_private(path, durable=durable)  # somebody was faster
+    if durable:
+        sync_folder(above)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -30,15 +38,15 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for files that only their owner may read."""
-    return os.open(path, flags, 0o600)
+    """An opener for files that only their owner may read; a link is not followed."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def replace(path: str, data: bytes, *, durable: bool = False, run: str = "") -> None:
     """Replace the content of `path` in one go, or leave it as it was."""
-    aside = f"{path}.{os.getpid()}.tmp"
+    aside = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             write_all(fd, data)
             if durable:
@@ -49,7 +57,7 @@ def replace(path: str, data: bytes, *, durable: bool = False, run: str = "") -> 
         if durable:
             sync_folder(os.path.dirname(path))
     except OSError as error:
-        if os.path.exists(aside):
+        with contextlib.suppress(OSError):
             os.unlink(aside)
         raise trouble(path, error, run=run) from None
 
@@ -86,11 +94,21 @@ def trouble(path: str, error: OSError, *, hint: str = "", run: str = "") -> Jour
 def read(path: str, *, run: str = "") -> bytes:
     """The content of one of our files."""
 
-    def work() -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+    return guard(path, lambda: contents(path), run=run)
 
-    return guard(path, work, run=run)
+
+def contents(path: str, most: int = -1, *, inside: int | None = None) -> bytes:
+    """The content of a regular file, at most `most` bytes of it; a link, a device or a pipe is refused."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=inside)
+    try:
+        file = open(fd, "rb", buffering=0)
+    except OSError:
+        os.close(fd)  # a folder can be opened, but not as a file
+        raise
+    with file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return file.read(most) or b""
 
 
 def guard(path: str, work: Callable[[], _T], *, run: str = "") -> _T:

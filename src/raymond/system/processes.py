@@ -5,6 +5,7 @@ waitpid of known pids, and a file of started pids.
 """
 
 import contextlib
+import errno
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -38,6 +39,9 @@ def spawn(
     ]
     # posix_spawn cannot change the directory, so the driver, which has one thread, changes to it first.
     os.chdir(cwd)
+    if os.getcwd() != cwd:
+        # It was checked when an agent changed to it; whoever can write there may have put a link in its place since.
+        raise NotADirectoryError(errno.ENOTDIR, "it leads elsewhere now", cwd)
     return os.posix_spawn(program(argv[0]), argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
 
 

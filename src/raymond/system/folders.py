@@ -1,0 +1,150 @@
+"""Folders by descriptor: no link is followed, so that nothing outside of them can be read, written or removed."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+
+from raymond.system.files import write_all
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LEVELS = 50
+"""How deep a folder is followed at once: every level takes a descriptor."""
+_OVER = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def opened(path: str, *, inside: int | None = None) -> Iterator[int]:
+    """A folder, open while the block runs; a link in its place is refused."""
+    fd = os.open(path, _FOLDER, dir_fd=inside)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def below(path: str, *names: str, make: bool = False) -> Iterator[int]:
+    """The folder `names` below `path`, open while the block runs; with `make`, missing ones are created."""
+    with opened(path) as top, down(top, *names, make=make) as fd:
+        yield fd
+
+
+@contextlib.contextmanager
+def down(fd: int, *names: str, make: bool = False) -> Iterator[int]:
+    """The same below an open folder."""
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=fd)
+            fd = stack.enter_context(opened(name, inside=fd))
+        yield fd
+
+
+def put(folder: int, name: str, data: bytes) -> None:
+    """Replace the content of a file in one go; a link in its place is replaced, not followed."""
+    aside = f"{name}.{os.urandom(4).hex()}.tmp"
+    fd = os.open(aside, _NEW, 0o600, dir_fd=folder)
+    try:
+        write_all(fd, data)
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(aside, dir_fd=folder)
+        raise
+    finally:
+        os.close(fd)
+
+
+def append(folder: int, name: str, data: bytes, *, new: bool = False) -> None:
+    """Write to the end of a file, one that with `new` does not exist; a link or a pipe is refused."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(name, flags | (os.O_EXCL if new else os.O_APPEND), 0o600, dir_fd=folder)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise OSError(errno.EINVAL, "not a file of its own", name)
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def write_below(top: str, name: str, text: str) -> None:
+    """Write a file of a work tree, with the modes that others have there; no link leads out of `top`."""
+    root = os.path.realpath(top)
+    path = os.path.join(root, name)
+    above = os.path.realpath(os.path.dirname(path))
+    if os.path.commonpath((above, root)) != root:
+        raise OSError(errno.EXDEV, "it is outside of the directory", path)
+    os.makedirs(above, exist_ok=True)
+    fd = os.open(f"{above}/{os.path.basename(path)}", _OVER, 0o666)
+    with open(fd, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def remove(name: str, inside: int) -> None:
+    """Remove a file, a link or a whole folder, however deep; one that is missing is fine."""
+    pending = [name]
+    while pending:
+        _remove(pending.pop(), inside, inside, _LEVELS, pending)
+
+
+def _remove(name: str, inside: int, top: int, levels: int, pending: list[str]) -> None:
+    """Remove what can be reached within some `levels`; what is deeper is moved to the `top`, to be removed next."""
+    try:
+        if not stat.S_ISDIR(os.lstat(name, dir_fd=inside).st_mode):
+            os.unlink(name, dir_fd=inside)
+        elif not levels:
+            pending.append(f".deep.{os.urandom(4).hex()}.old")
+            os.rename(name, pending[-1], src_dir_fd=inside, dst_dir_fd=top)
+        else:
+            with _opened_up(name, inside) as fd:
+                for entry in os.listdir(fd):
+                    _remove(entry, fd, top, levels - 1, pending)
+            os.rmdir(name, dir_fd=inside)
+    except FileNotFoundError:
+        return  # somebody else removed it
+
+
+@contextlib.contextmanager
+def _opened_up(name: str, inside: int) -> Iterator[int]:
+    """A folder that is about to be emptied; whoever filled it may have closed it."""
+    with contextlib.suppress(PermissionError):
+        os.chmod(name, 0o700, dir_fd=inside)
+    with opened(name, inside=inside) as fd:
+        yield fd
+
+
+def share(path: str, *, force: bool = False) -> int:
+    """A folder that stays open and that nobody can `claim` meanwhile. BlockingIOError: somebody has claimed it."""
+    fd = os.open(path, _FOLDER)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if not force:
+            os.close(fd)
+            raise
+    except OSError:
+        pass  # a file system without such locks, on which nobody can claim it either
+    return fd
+
+
+def claim(fd: int) -> bool:
+    """Whether nobody shares the open folder; from then on nobody can, until it is closed."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def is_folder(path: str) -> bool:
+    """Whether `path` is a folder itself, and not a link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False

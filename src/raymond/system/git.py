@@ -1,0 +1,253 @@
+"""What Raymond needs to know of git.
+
+Where a repository begins and what HEAD names is read from files. Git itself is asked only for what files do not tell,
+and in such a way that nothing in the repository's own settings is run.
+"""
+
+import os
+import stat
+
+PATIENCE = 10.0
+"""Seconds that git has for an answer."""
+DEPTH = 5
+"""How many references may name each other before there is a commit; git's own limit."""
+_ONE = 1 << 16
+_MANY = 1 << 28
+"""Bytes read of a file with one line, and of the one with all references: a checkout may hold files of any size."""
+
+_QUIET = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    # In a partial clone, git would fetch what is missing, with the commands that the repository sets for that.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "LC_ALL": "C",
+}
+_KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH")
+"""The user's own settings, such as `safe.directory`, and where git's programs are. The rest may change what is read."""
+
+
+def top(cwd: str) -> str:
+    """The top level of the work tree that holds `cwd`, if git trusts it; empty when there is none.
+
+    It is the folder that has the `.git`: `core.worktree`, GIT_DIR, GIT_CEILING_DIRECTORIES and
+    GIT_DISCOVERY_ACROSS_FILESYSTEM change nothing. As in git, an untrusted `.git` hides those above it.
+    """
+    folder, git = _discover(os.path.realpath(cwd))
+    if not git:
+        return ""
+    return folder if _is_ours(folder, git) or _is_safe(folder, git) else ""
+
+
+def _discover(folder: str) -> tuple[str, str]:
+    """The nearest folder with a `.git`, and its git directory; both empty when there is none or it is of no use."""
+    while True:
+        git = _git_directory(folder)
+        if git is not None:
+            return (folder, git) if git else ("", "")
+        above = os.path.dirname(folder)
+        if above == folder or _is_git_directory(folder):
+            return "", ""
+        folder = above
+
+
+def _git_directory(folder: str) -> str | None:
+    """What the `.git` in a folder stands for: None when git would look further up, empty when it would give up."""
+    path = os.path.join(folder, ".git")
+    if not os.path.exists(path):
+        return None
+    if not os.path.isfile(path):
+        return path if _is_git_directory(path) else None
+    link = _line(path) or ""
+    own = os.path.join(folder, link.removeprefix("gitdir: "))
+    return own if link.startswith("gitdir: ") and _is_git_directory(own) else ""
+
+
+def _is_git_directory(path: str) -> bool:
+    head = os.path.join(path, "HEAD")
+    # As a link, it dangles until the first commit. Git itself would read a pipe or a device without end.
+    if not os.path.lexists(head) or (not os.path.isfile(head) and os.path.exists(head)):
+        return False
+    common = _common(path)
+    return all(os.path.isdir(os.path.join(common, name)) for name in ("objects", "refs"))
+
+
+def _common(git: str) -> str:
+    """Where a git directory has what it shares with the other worktrees."""
+    link = _line(os.path.join(git, "commondir"))
+    return os.path.join(git, link) if link else git
+
+
+def _is_ours(folder: str, git: str) -> bool:
+    """Whether we own the top level, its `.git` and the git directory; for root, what sudo's caller owns counts too."""
+    us = os.geteuid()
+    owners = (str(us), os.environ.get("SUDO_UID") if us == 0 else None)
+    try:
+        found = os.lstat(folder), os.lstat(os.path.join(folder, ".git")), os.stat(git)
+    except OSError:
+        return False
+    return all(str(one.st_uid) in owners for one in found)
+
+
+def _is_safe(folder: str, git: str) -> bool:
+    """Whether git trusts what we do not own: only git knows every place where `safe.directory` can be set."""
+    code, said = _ask(folder, "rev-parse", "--absolute-git-dir")
+    return code == 0 and os.path.realpath(said.removesuffix("\n")) == os.path.realpath(git)
+
+
+def head(top: str) -> str:
+    """The commit that HEAD names; empty when there is none yet."""
+    git = _git_directory(top) if top else None
+    if not git:
+        return ""
+    common, value = _common(git), _line(os.path.join(git, "HEAD")) or ""
+    for _ in range(DEPTH):
+        if _is_commit(value):
+            return value
+        name = value.removeprefix("ref:").strip()
+        if name == value or not name.startswith("refs/") or "/." in name:
+            break  # with reftable, the name is always `refs/heads/.invalid`
+        found = _reference(git, common, name)
+        if found is None:
+            return ""
+        value = found
+    said = _ask(top, "rev-parse", "-q", "--verify", "HEAD^{commit}")[1].strip()
+    return said if _is_commit(said) else ""
+
+
+def _reference(git: str, common: str, name: str) -> str | None:
+    loose = _line(os.path.join(git, name))
+    if loose is None and common != git:
+        loose = _line(os.path.join(common, name))
+    return _packed(common, name) if loose is None else loose
+
+
+def _packed(common: str, name: str) -> str | None:
+    packed = _content(os.path.join(common, "packed-refs"), _MANY) or b""
+    end = packed.find(b" %b\n" % os.fsencode(name))
+    return None if end < 0 else os.fsdecode(packed[packed.rfind(b"\n", 0, end) + 1 : end])
+
+
+def _is_commit(value: str) -> bool:
+    return len(value) in (40, 64) and not value.strip("0123456789abcdef")
+
+
+def has_commit(tree: str, commit: str) -> bool | None:
+    """Whether the repository that holds `tree` has this commit; None when that cannot be told."""
+    if not _is_commit(commit):
+        return False
+    code, _ = _ask(tree, "cat-file", "-e", f"{commit}^{{commit}}")
+    if code == 0:
+        return True
+    # Git fails in the same way when there is no repository, or none that it trusts.
+    return False if code in (1, 128) and _ask(tree, "rev-parse", "--git-dir")[0] == 0 else None
+
+
+def root_commit(top: str, within: float = 1.0) -> str:
+    """The first commit of HEAD's history; empty when there is none, or git needs longer than `within` seconds.
+
+    A shallow clone has none: its oldest commit changes with every fetch.
+    """
+    git = _git_directory(top) if top else None
+    if not git or os.path.exists(os.path.join(_common(git), "shallow")) or not head(top):
+        return ""
+    code, said = _ask(top, "rev-list", "--max-parents=0", "HEAD", "--", within=within)
+    return said.split()[-1] if code == 0 and said else ""
+
+
+def is_tracked(top: str, path: str) -> bool | None:
+    """Whether git tracks the file `path`, or anything below the folder `path`; None when git cannot tell."""
+    whole = os.path.join(top, path)
+    # Settings of the repository may name another work tree, in which the path would not be found.
+    code, _ = _ask(top, "--work-tree=.", "--literal-pathspecs", "ls-files", "--error-unmatch", "--", whole)
+    return {0: True, 1: False}.get(code) if code is not None else None
+
+
+def holds(folder: str) -> bool:
+    """Whether there is a repository at `folder` or above it, trusted or not."""
+    return bool(_discover(os.path.realpath(folder))[1])
+
+
+def worktrees(cwd: str) -> list[str]:
+    """The top levels of all worktrees of the repository that holds `cwd`, whoever owns it."""
+    git = _common_above(cwd)
+    if not git:
+        return []
+    found = [os.path.dirname(git)] if os.path.basename(git) == ".git" else []
+    try:
+        names = os.listdir(os.path.join(git, "worktrees"))
+    except OSError:
+        return found
+    for name in names:
+        own = os.path.join(git, "worktrees", name)
+        link = _line(os.path.join(own, "gitdir"))
+        tree = os.path.realpath(os.path.join(own, os.path.dirname(link or "")))
+        if link and _belongs(tree, own):
+            found.append(tree)
+    return found
+
+
+def _belongs(tree: str, own: str) -> bool:
+    """Whether a worktree points back to the repository that claims it, as git asks for too."""
+    back = (_line(os.path.join(tree, ".git")) or "").removeprefix("gitdir: ")
+    return bool(back) and os.path.realpath(os.path.join(tree, back)) == os.path.realpath(own)
+
+
+def _common_above(cwd: str) -> str:
+    """The common git directory of the repository that holds `cwd`."""
+    folder = os.path.realpath(cwd)
+    while True:
+        path = os.path.join(folder, ".git")
+        if os.path.isdir(path):
+            return path
+        link = (_line(path) or "").removeprefix("gitdir: ")
+        if link:
+            return os.path.realpath(_common(os.path.join(folder, link)))
+        above = os.path.dirname(folder)
+        if above == folder:
+            return ""
+        folder = above
+
+
+def _line(path: str) -> str | None:
+    """The first line of a file; None when it cannot be read, or has a NUL, which no path and no reference has."""
+    content = _content(path, _ONE)
+    return None if content is None or b"\0" in content else os.fsdecode(content.partition(b"\n")[0]).strip()
+
+
+def _content(path: str, most: int) -> bytes | None:
+    """The content of a file, up to `most` bytes; None when it is not a file or cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for its writer
+    except OSError:
+        return None
+    try:
+        found = os.fstat(fd)
+        return os.read(fd, min(found.st_size, most)) if stat.S_ISREG(found.st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _ask(where: str, *args: str, within: float = PATIENCE) -> tuple[int | None, str]:
+    """The exit code of git and what it printed; None when there is no git, or it takes too long."""
+    import subprocess
+
+    if not where:
+        return None, ""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith(_KEPT)}
+    try:
+        done = subprocess.run(
+            ["git", *_QUIET, "-C", where, *args],
+            env={**kept, **_ENVIRONMENT},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=within,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):  # ValueError: a path with a NUL
+        return None, ""
+    return done.returncode, os.fsdecode(done.stdout)
