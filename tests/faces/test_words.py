@@ -457,6 +457,7 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (start(place(FILES), budget_from="--budget"), "run test-1 started: test at START.md, no budget (--budget)"),
     (events.RunResumed(), "run resumed"),
+    (events.RunMoved(cwd="/new/place"), "run continues in /new/place"),
     (events.RunStopped(kind="stop"), "run stops: stopped on request"),
     (events.RunEnded(status="completed"), "run completed"),
     (events.RequestTaken(request="r", kind="stop"), "request stop accepted"),

@@ -26,7 +26,7 @@ from raymond.faces.words import line
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, events, evolve, schedule
 from raymond.machine.agent import SCRIPTS, Agent, Conversation, Visit, backend_of
-from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, RunStopped, StepStarted
+from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, RunMoved, RunStopped, StepStarted
 from raymond.machine.inputs import Spending, Tick
 from raymond.machine.run import Run
 from raymond.store import snapshot
@@ -821,6 +821,32 @@ def test_cut_after_any_decision_and_resumed_a_run_ends_the_same(said: list[Said]
     for agent in list(play.run.agents.values()):
         if agent.status == "running":
             play.interrupt(agent.id)
+    drive(play, said)
+    assert play.run.final_status == whole.run.final_status
+    assert play.run.outcomes == whole.run.outcomes
+
+
+@given(st.lists((MOVES | FORKS | RESTS).map(plainly), min_size=1, max_size=6), st.integers(2, 60), st.data())
+@examples(100)
+def test_moved_after_any_decision_a_run_ends_the_same_and_no_agent_stays_behind(
+    said: list[Said], cut: int, data: st.DataObject
+) -> None:
+    whole = Play(FILES)
+    drive(whole, said)
+    play = Play(FILES, cwd="/project")
+    drive(play, said, cut)
+    for agent in list(play.run.agents.values()):
+        if agent.status == "running":
+            play.interrupt(agent.id)
+    sessions = sorted({agent.session for agent in play.run.agents.values()} - {""})
+    lost = data.draw(st.lists(st.sampled_from(sessions), unique=True)) if sessions else []
+    play.commit([RunMoved(cwd="/new", lost=lost)])
+    play.run = unpacked(evolve.fold(play.decisions))
+    for agent in play.run.agents.values():
+        assert agent.session not in lost
+        for cwd in (agent.cwd, *(frame.cwd for frame in agent.stack or ())):
+            assert f"{cwd}/".startswith("/new/") or not cwd
+    play.resume()
     drive(play, said)
     assert play.run.final_status == whole.run.final_status
     assert play.run.outcomes == whole.run.outcomes

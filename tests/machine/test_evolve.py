@@ -8,7 +8,7 @@ import pytest
 from builders import START, Play, place, start
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, prompts, schedule
-from raymond.machine.agent import Outcome, Rest, Stuck, Visit
+from raymond.machine.agent import Outcome, Rest, Stuck, Visit, rebased
 from raymond.machine.events import (
     AgentStarted,
     Decision,
@@ -16,6 +16,7 @@ from raymond.machine.events import (
     LimitsChanged,
     RequestTaken,
     RunEnded,
+    RunMoved,
     RunResumed,
     RunStopped,
     StepStarted,
@@ -321,7 +322,7 @@ def test_a_run_was_driven_from_the_start_of_each_driver_to_its_last_word() -> No
     assert play.run.driven == 17.0
 
 
-@pytest.mark.parametrize("how", ["limits", "answer", "changed"])
+@pytest.mark.parametrize("how", ["limits", "answer", "changed", "moved"])
 def test_what_a_person_asks_of_a_run_nobody_drives_does_not_count_as_driving(how: str) -> None:
     play = Play(FILES)
     play.now += 10
@@ -329,6 +330,8 @@ def test_what_a_person_asks_of_a_run_nobody_drives_does_not_count_as_driving(how
     play.now += 5000
     if how == "changed":
         play.commit([WorkflowChanged(source="1" * 64)])
+    elif how == "moved":
+        play.commit([RunMoved(cwd="/new")])
     else:
         play.ask(how, text="so", budget=5.0)
     assert (play.run.now, play.run.driven_until) == (START + 5010, START + 10)
@@ -373,6 +376,83 @@ def test_an_agent_that_is_ready_waits_for_whoever_runs_its_state_now() -> None:
     assert {pool: [*queue] for pool, queue in play.run.ready.items()} == {"claude": [], "scripts": ["main"]}
     play.commit([WorkflowChanged(source="2" * 64, renamed={"S.sh": "A.md"}, backends={"A.md": "codex"})])
     assert (play.main.pool, [*play.run.ready["codex"]], play.run.statuses["ready"]) == ("codex", ["main"], 1)
+
+
+# Another place
+
+
+def test_a_moved_run_is_in_the_new_directory_with_what_was_below_the_old_one() -> None:
+    play = Play(FILES, scope_dir="/work/flows", roots=["/work/lib", "/other"], commit="1" * 40)
+    before = play.run.start
+    play.commit([RunMoved(cwd="/new/place", commit="2" * 40)])
+    start = play.run.start
+    assert (start.cwd, start.scope_dir, start.roots) == (
+        *("/new/place", "/new/place/flows"),
+        ["/new/place/lib", "/other"],
+    )
+    assert start.commit == "2" * 40
+    assert (before.cwd, before.commit, before.roots) == ("/work", "1" * 40, ["/work/lib", "/other"]), "it was there"
+
+
+def test_every_agent_of_a_moved_run_goes_along_and_so_does_where_it_returns_to() -> None:
+    play = Play(FILES)
+    play.say('<fork>A</fork><fork cd="x">B</fork><goto>A</goto>', cds={"x": "/else"})
+    play.say('<reset cd="sub">N</reset>', cds={"sub": "/work/sub"})
+    play.say('<call return="B">A</call>')
+    play.commit([RunMoved(cwd="/new")])
+    assert {agent.id: agent.cwd for agent in play.run.agents.values()} == {
+        "main": "/new/sub",
+        "main_a1": "",
+        "main_b2": "/else",
+    }
+    assert [frame.cwd for frame in play.main.stack or ()] == ["/new/sub"]
+    play.say("<result>back</result>")
+    assert (play.main.state, play.main.cwd) == ("B.md", "/new/sub")
+
+
+def test_a_conversation_that_was_lost_on_the_way_is_forgotten_and_the_others_are_kept() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><goto>N</goto>")
+    play.say("<goto>B</goto>", "main_a1")
+    kept = play.agent("main_a1").session
+    play.say('<call return="B">A</call>')
+    caller = play.main.session
+    play.say("<goto>N</goto>")
+    assert len({"", kept, caller, play.main.session}) == 4
+    play.commit([RunMoved(cwd="/new", lost=[caller])])
+    assert [frame.conversation for frame in play.main.stack or ()] == [None]
+    assert play.main.session != ""
+    play.commit([RunMoved(cwd="/new", lost=[play.main.session])])
+    assert (play.main.conversation, play.agent("main_a1").session) == (None, kept)
+    play.begin()
+    assert play.main.turn_base == "", "the next turn is fresh"
+
+
+def test_a_move_changes_nothing_but_places_and_conversations() -> None:
+    play = Play(FILES)
+    play.say(WAVE)
+    owed, statuses, key = schedule.owed(play.run), play.statuses(), play.run.start.key
+    play.commit([RunMoved(cwd="/new")])
+    assert (schedule.owed(play.run), play.statuses()) == (owed, statuses)
+    assert (play.run.stop, play.run.final_status, play.run.start.key) == (None, "", key)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "found"),
+    [
+        ("/work", "/work", "/new", "/new"),
+        ("/work/a/b", "/work", "/new", "/new/a/b"),
+        ("/work2", "/work", "/new", "/work2"),
+        ("/a/work", "/work", "/new", "/a/work"),
+        ("", "/work", "/new", ""),
+        ("", "/", "/new", ""),
+        ("/a", "/", "/new", "/new/a"),
+        ("/work/a", "/work", "/", "/a"),
+        ("/work/a", "/work", "/work/a", "/work/a/a"),
+    ],
+)
+def test_a_path_follows_the_directory_it_is_in_and_no_other(path: str, old: str, new: str, found: str) -> None:
+    assert rebased(path, old, new) == found
 
 
 def test_an_agent_that_is_paused_in_its_sleep_is_not_woken() -> None:

@@ -24,6 +24,7 @@ from raymond.machine.events import (
     Event,
     RequestTaken,
     RunEnded,
+    RunMoved,
     RunResumed,
     RunStarted,
     RunStopped,
@@ -157,6 +158,8 @@ def line(event: Event, state: str = "") -> str | None:
             return f"run {event.workflow_id} started: {event.name} at {event.entry}{_budget(event)}"
         case RunResumed():
             return "run resumed"
+        case RunMoved():
+            return f"run continues in {event.cwd}"
         case WorkflowChanged():
             return f"run continues with today's files ({event.source[:16]})"
         case RunStopped():

@@ -1,6 +1,7 @@
 """Agent, Visit, Conversation: a thread of control, its stay in one state, and what it remembers."""
 
 import hashlib
+from collections.abc import Container
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -195,6 +196,25 @@ def rename(agent: Agent, names: dict[str, str]) -> None:
     for frame in agent.stack or ():
         frame.state = names.get(frame.state, frame.state)
         frame.visits = _renamed(frame.visits, names) or {}
+
+
+def relocate(agent: Agent, old: str, new: str, lost: Container[str]) -> None:
+    """Follow a move from directory `old` to `new`, without the conversations that were `lost` on the way."""
+    agent.cwd = rebased(agent.cwd, old, new)
+    if agent.session in lost:
+        agent.conversation = None
+    for frame in agent.stack or ():
+        frame.cwd = rebased(frame.cwd, old, new)
+        if frame.conversation and frame.conversation.session in lost:
+            frame.conversation = None
+
+
+def rebased(path: str, old: str, new: str) -> str:
+    """`path`, if it is `old` or below it, in `new`."""
+    if path == old:
+        return new
+    below = f"{old.rstrip('/')}/"
+    return f"{new.rstrip('/')}/{path[len(below) :]}" if path.startswith(below) else path
 
 
 def _renamed(counts: dict[str, int] | None, names: dict[str, str]) -> dict[str, int] | None:

@@ -76,12 +76,27 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     in_place: list[str] = []
     """The backends that cannot branch: they continue in the same conversation."""
     version: str = ""
+    commit: str = ""
+    """Where the repository of its directory was: the run belongs to a repository that has it."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
     """A driver resumed the run."""
 
     version: str = ""
+
+
+class RunMoved(Fact, frozen=True, kw_only=True):
+    """A person resumed the run in the directory that its project was moved to."""
+
+    cwd: str
+    before: str = ""
+    after: str = ""
+    """The directory that was moved, before and after; where nothing is said, that of the run."""
+    lost: list[str] = []
+    """The conversations that could not be brought along."""
+    commit: str = ""
+    """Where the repository there is."""
 
 
 class WorkflowChanged(Fact, frozen=True, kw_only=True):
@@ -406,6 +421,7 @@ Event: TypeAlias = (
     | RunEnded
     | RequestTaken
     | LimitsChanged
+    | RunMoved
     | WorkflowChanged
     | BackendClosed
     | BackendOpened

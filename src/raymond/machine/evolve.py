@@ -27,6 +27,8 @@ from raymond.machine.agent import (
     Stuck,
     Visit,
     backend_of,
+    rebased,
+    relocate,
     rename,
 )
 from raymond.machine.events import (
@@ -49,6 +51,7 @@ from raymond.machine.events import (
     LimitsChanged,
     RequestTaken,
     RunEnded,
+    RunMoved,
     RunResumed,
     RunStarted,
     RunStopped,
@@ -68,7 +71,7 @@ from raymond.machine.limits import limits_of
 from raymond.machine.rights import rights_of
 from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_status, set_timer
 
-_BY_A_PERSON = (RequestTaken, WorkflowChanged)
+_BY_A_PERSON = (RequestTaken, RunMoved, WorkflowChanged)
 _NOWHERE = Visit("")
 """The visit of an agent that has not entered its first state."""
 
@@ -129,6 +132,15 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
     run.limits = limits_of(event).over(run.limits)
     if event.allowed_tools:
         run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
+
+
+def _run_moved(run: Run, event: RunMoved) -> None:
+    start, old, new = run.start, event.before or run.start.cwd, event.after or event.cwd
+    roots = [rebased(root, old, new) for root in start.roots]
+    scope = rebased(start.scope_dir, old, new)
+    run.begun = replace(start, cwd=event.cwd, roots=roots, scope_dir=scope, commit=event.commit)
+    for agent in run.agents.values():
+        relocate(agent, old, new, event.lost)
 
 
 def _workflow_changed(run: Run, event: WorkflowChanged) -> None:
@@ -250,6 +262,8 @@ def _step_ended(run: Run, agent: Agent, event: StepEnded) -> None:
 
 
 def _agent_started(run: Run, event: AgentStarted) -> None:
+    if "/" in event.agent or event.agent in ("", ".", ".."):
+        raise ValueError(f"`{event.agent}` cannot be the name of an agent")  # files are named for it
     agent = Agent(event.agent, _NOWHERE, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
     run.agents[agent.id] = agent
     run.statuses[DECIDING] = run.statuses.get(DECIDING, 0) + 1
@@ -429,6 +443,7 @@ _CHANGES: dict[type, Change] = {
     RunEnded: _run_ended,
     RequestTaken: _request_taken,
     LimitsChanged: _limits_changed,
+    RunMoved: _run_moved,
     WorkflowChanged: _workflow_changed,
     BackendClosed: _backend_closed,
     BackendOpened: _backend_opened,
