@@ -4,6 +4,7 @@ Error                     str() is one sentence; .hint is what to do
 ├── WorkflowError         the author's files are wrong          diagnostics   exit 6
 ├── BackendError          the agent's program failed            backend       exit 5
 ├── JournalError          the journal cannot be used            path, line    exit 1
+│   ├── NewerJournal      a newer Raymond wrote it                            exit 1
 │   ├── RunNotFound       no such run                                         exit 2
 │   ├── RunExists         a run has this id already                           exit 2
 │   └── RunBusy           another process drives it             pid, host     exit 1
@@ -66,6 +67,10 @@ class JournalError(Error):
         super().__init__(message, hint=hint)
         self.path = path
         self.line = line
+
+
+class NewerJournal(JournalError):
+    """A newer Raymond wrote the journal: it is left as it is."""
 
 
 class RunNotFound(JournalError):

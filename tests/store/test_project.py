@@ -1,31 +1,43 @@
-"""The `.raymond` folder: where it is found and made, and how a run in it is named."""
+"""A project: which directory it is, the folder of its runs, and how a run in it is named."""
 
 import os
 import stat
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from raymond.errors import Error, JournalError, RunNotFound, UsageError
-from raymond.store.project import Project, find, known, make
+from raymond.store import project as projects
+from raymond.store.home import Home
+from raymond.store.project import About, Project, known
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder with `.git`, so that nothing above it is looked at."""
-    (tmp_path / ".git").mkdir()
-    return tmp_path
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The home that commands find."""
+    monkeypatch.setenv("RAYMOND_HOME", f"{tmp_path}/home")
+    return Home(f"{tmp_path}/home")
 
 
 @pytest.fixture
-def project(home: Path) -> Project:
+def tree(tmp_path: Path) -> Path:
+    """The directory of a project."""
+    (tmp_path / "tree").mkdir()
+    return tmp_path / "tree"
+
+
+@pytest.fixture
+def project(home: Home, tree: Path) -> Project:
     """A project with four runs, the first of them the oldest."""
-    project = make(str(home))
+    project = Project(home, str(tree))
+    project.make()
     for age, id in enumerate(("review-1f3a", "review-2b00", "ship", "ship-it")):
-        journal = home / ".raymond" / "workflows" / f"{id}.jsonl"
-        journal.write_text("")
-        os.utime(journal, (1_000_000 + age, 1_000_000 + age))
+        os.mkdir(project.run(id).path)
+        Path(project.run(id).journal).write_text("")
+        os.utime(project.run(id).journal, (1_000_000 + age, 1_000_000 + age))
     return project
 
 
@@ -33,158 +45,163 @@ def said(caught: pytest.ExceptionInfo[Error]) -> tuple[str, str]:
     return str(caught.value), caught.value.hint
 
 
-def root_from(folder: Path) -> str | None:
-    """The folder that is found from here."""
-    found = find(str(folder))
-    return found.root if found else None
+def git(cwd: Path, *args: str) -> str:
+    name = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    done = subprocess.run(["git", *name, *args], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
-# Found and made
+# Which directory it is
 
 
-def test_nothing_is_found_where_nothing_is(home: Path) -> None:
-    assert find(str(home)) is None
+def test_it_is_the_top_level_of_the_repository(home: Home, tree: Path) -> None:
+    git(tree, "init", "-q")
+    (tree / "a" / "b").mkdir(parents=True)
+    assert projects.at(str(tree / "a" / "b")) == projects.at(str(tree)) == Project(home, str(tree))
 
 
-def test_the_nearest_folder_upward_is_taken(home: Path) -> None:
-    for folder in (".raymond", "a/.raymond", "a/b/c"):
-        (home / folder).mkdir(parents=True)
-    assert root_from(home / "a" / "b" / "c") == str(home / "a" / ".raymond")
-    (home / "a" / ".raymond").rmdir()
-    assert root_from(home / "a" / "b" / "c") == str(home / ".raymond")
+def test_without_a_repository_it_is_the_directory_itself(home: Home, tree: Path) -> None:
+    """A `.raymond` further up is not looked for: anybody can put one into a temporary folder."""
+    (tree / ".raymond").mkdir()
+    (tree / "a").mkdir()
+    assert projects.at(str(tree / "a")).tree == str(tree / "a")
 
 
-def test_the_folder_with_git_is_the_last_one_looked_at(home: Path) -> None:
-    (home / ".raymond").mkdir()
-    (home / "inner" / ".git").mkdir(parents=True)
-    (home / "inner" / "sub").mkdir()
-    assert find(str(home / "inner" / "sub")) is None
+def test_a_worktree_is_a_project_of_its_own(home: Home, tree: Path) -> None:
+    git(tree, "init", "-q")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "first")
+    git(tree, "worktree", "add", "-q", "../other")
+    assert projects.at(str(tree.parent / "other")).tree == str(tree.parent / "other")
 
 
-def test_a_worktree_whose_git_is_a_file_ends_the_search_too(home: Path) -> None:
-    (home / ".raymond").mkdir()
-    (home / "tree").mkdir()
-    (home / "tree" / ".git").write_text("gitdir: elsewhere")
-    assert find(str(home / "tree")) is None
+def test_a_link_to_it_is_the_same_project(home: Home, tree: Path) -> None:
+    (tree.parent / "link").symlink_to(tree)
+    assert projects.at(str(tree.parent / "link")).tree == str(tree)
 
 
-def test_a_file_of_that_name_is_not_taken(home: Path) -> None:
-    (home / ".raymond").write_text("")
-    assert find(str(home)) is None
-
-
-def test_it_is_made_beside_git(home: Path) -> None:
-    (home / "a" / "b").mkdir(parents=True)
-    assert make(str(home / "a" / "b")).root == str(home / ".raymond")
-
-
-def test_it_is_made_here_where_there_is_no_repository(tmp_path: Path) -> None:
-    assert make(str(tmp_path)).root == str(tmp_path / ".raymond")
-
-
-def test_one_that_is_there_is_taken_and_gets_what_it_lacks(home: Path) -> None:
-    """A configuration that was checked out is kept; without a .gitignore git would take the runs."""
-    (home / ".raymond").mkdir()
-    (home / ".raymond" / "config.toml").write_text("budget = 1\n")
-    (home / "a").mkdir()
-    assert make(str(home / "a")).root == str(home / ".raymond")
-    assert sorted(os.listdir(home / ".raymond")) == [".gitignore", "config.toml", "workflows"]
-    assert (home / ".raymond" / "config.toml").read_text() == "budget = 1\n"
-
-
-def test_a_gitignore_that_is_there_is_kept(home: Path) -> None:
-    make(str(home))
-    (home / ".raymond" / ".gitignore").write_text("mine\n")
-    make(str(home))
-    assert (home / ".raymond" / ".gitignore").read_text() == "mine\n"
-
-
-def test_a_new_project_is_remembered_once_the_latest_first(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert known() == []
-    for name in ("one", "two", "one"):
-        (home / name / ".git").mkdir(parents=True, exist_ok=True)
-        make(str(home / name))
-    assert [project.root for project in known()] == [f"{home}/two/.raymond", f"{home}/one/.raymond"]
-    register = tmp_path / "state" / "raymond" / "projects"
-    assert register.read_text() == f"{home}/one/.raymond\n{home}/two/.raymond\n"
-    assert stat.S_IMODE(register.stat().st_mode) == 0o600
-
-
-def test_a_project_that_is_gone_is_no_longer_known(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    root = make(str(home)).root
-    os.rename(root, f"{root}-away")
-    assert known() == []
+# The folder of its runs
 
 
 @pytest.mark.parametrize(
-    ("environment", "written"),
-    [({"XDG_STATE_HOME": "state"}, "state/raymond/projects"), ({"HOME": "me"}, "me/.local/state/raymond/projects")],
+    ("tree", "name"),
+    [
+        ("/src/my-app_1.0", "my-app_1.0"),
+        ("/src/größe & ä", "gr__e____"),
+        ("/src/" + "x" * 80, "x" * 50),
+        ("/", "root"),
+        ("/src/caf\udce9", "caf_"),
+    ],
 )
-def test_projects_are_remembered_in_the_state_folder_of_the_person(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], written: str
-) -> None:
-    for name in ("XDG_STATE_HOME", "HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, str(tmp_path / value))
-    make(str(home))
-    assert (tmp_path / written).read_text() == f"{home}/.raymond\n"
-
-
-def test_a_person_without_a_home_has_projects_all_the_same(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_STATE_HOME", "HOME"):
-        monkeypatch.delenv(name, raising=False)
-    assert (home / make(str(home)).root).is_dir()
-    assert known() == []
-
-
-def test_it_is_private_and_git_ignores_all_of_it_but_the_config(home: Path) -> None:
-    root = make(str(home)).root
-    assert stat.S_IMODE(os.stat(root).st_mode) == 0o700
-    assert (home / ".raymond" / ".gitignore").read_text() == "*\n!.gitignore\n!config.toml\n"
-
-
-def test_real_git_sees_nothing_but_gitignore_and_config(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    project = make(str(tmp_path))
-    for path in ("config.toml", "workflows/r.jsonl", "blobs/abc"):
-        (tmp_path / ".raymond" / path).parent.mkdir(exist_ok=True)
-        (tmp_path / ".raymond" / path).write_text("x")
-    done = subprocess.run(
-        ["git", "status", "--porcelain", "-uall"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    assert done.stdout.split() == ["??", ".raymond/.gitignore", "??", ".raymond/config.toml"]
-    assert project.root == str(tmp_path / ".raymond")
-
-
-def test_a_folder_that_cannot_be_made_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / ".raymond").write_text("in the way")
-    with pytest.raises(JournalError) as caught:
-        make(str(tmp_path))
-    assert said(caught) == (
-        f"{tmp_path}/.raymond is a file where a folder should be",
-        "Raymond keeps its runs there: move the file away, or start somewhere else",
-    )
-
-
-# Paths
+def test_its_name_can_be_read_and_is_different_for_every_path(tree: str, name: str) -> None:
+    twelve = sha256(os.fsencode(tree)).hexdigest()[:12]
+    assert Project(Home("/h"), tree).root == f"/h/projects/{name}-{twelve}"
 
 
 def test_every_path_lies_in_the_folder() -> None:
-    project = Project("/p/.raymond")
-    assert project.journal("r") == "/p/.raymond/workflows/r.jsonl"
-    assert project.beside("r", "lock") == "/p/.raymond/workflows/r.lock"
-    assert project.source("abc") == "/p/.raymond/sources/abc.zip"
-    assert project.path("logs", "r.log") == "/p/.raymond/logs/r.log"
+    project = Project(Home("/h"), "/src/app")
+    root = project.root
+    assert project.runs == f"{root}/runs"
+    run = project.run("r")
+    assert (run.id, run.path, run.file("a", "b")) == ("r", f"{root}/runs/r", f"{root}/runs/r/a/b")
+    assert {name: getattr(run, name) for name in ("journal", "source", "driver", "state", "snapshot", "log")} == {
+        "journal": f"{root}/runs/r/journal.jsonl",
+        "source": f"{root}/runs/r/source.zip",
+        "driver": f"{root}/runs/r/driver.json",
+        "state": f"{root}/runs/r/state.json",
+        "snapshot": f"{root}/runs/r/snapshot",
+        "log": f"{root}/runs/r/log",
+    }
+    inside = ("inbox", "spool", "transcripts", "blobs", "sessions", "pids")
+    assert [getattr(run, name) for name in inside] == [f"{root}/runs/r/{name}" for name in inside]
 
 
-def test_a_folder_is_made_private_when_it_is_needed(home: Path) -> None:
-    path = make(str(home)).folder("blobs", "deep")
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o700
+def test_it_is_made_private_and_outside_of_the_directory(home: Home, tree: Path) -> None:
+    project = projects.at(str(tree))
+    old = os.umask(0)
+    try:
+        project.make()
+    finally:
+        os.umask(old)
+    modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (home.path, project.root, project.runs)]
+    assert modes == [0o700] * 3
+    assert stat.S_IMODE(os.stat(f"{project.root}/project.json").st_mode) == 0o600
+    assert os.listdir(tree) == []
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(home: Home, tree: Path) -> None:
+    project = projects.at(str(tree))
+    home.make()
+    Path(project.root).write_text("in the way")
+    with pytest.raises(JournalError) as caught:
+        project.make()
+    assert str(caught.value) == f"{project.runs}: not a directory"
+
+
+# What is known of it
+
+
+def test_a_project_that_was_never_used_is_not_known(home: Home, tree: Path) -> None:
+    assert projects.at(str(tree)).about() is None
+    assert known(home) == []
+
+
+def test_it_knows_its_path_its_first_commit_and_when_it_was_used(home: Home, tree: Path) -> None:
+    git(tree, "init", "-q")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "first")
+    root = git(tree, "rev-parse", "HEAD")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "second")
+    project = projects.at(str(tree))
+    project.make()
+    about = project.about()
+    assert about is not None
+    assert (about.path, about.root_commit, about.told) == (str(tree), root, False)
+    assert about.last_use >= about.first_use > 1_700_000_000
+
+
+def test_its_first_use_and_what_was_told_are_kept(home: Home, tree: Path) -> None:
+    project = projects.at(str(tree))
+    project.note_told()
+    kept = project.about()
+    assert kept == About(path=str(tree), told=True)
+    Path(f"{project.root}/project.json").write_bytes(
+        msgspec.json.encode(About(path=str(tree), first_use=1.0, last_use=2.0, told=True))
+    )
+    project.make()
+    about = project.about()
+    assert about is not None
+    assert (about.first_use, about.told, about.last_use > 2.0) == (1.0, True, True)
+
+
+def test_the_projects_that_were_used_are_known_the_latest_first(home: Home, tree: Path) -> None:
+    for age, name in enumerate(("one", "two", "three")):
+        project = Project(home, f"{tree}/{name}")
+        project.make()
+        about = About(path=project.tree, last_use=float(age))
+        Path(f"{project.root}/project.json").write_bytes(msgspec.json.encode(about))
+    assert [one.tree for one in known(home)] == [f"{tree}/three", f"{tree}/two", f"{tree}/one"]
+
+
+def test_what_is_not_where_it_belongs_is_no_project(home: Home, tree: Path) -> None:
+    """A folder that says it is of another path would lend its runs to that project."""
+    project = Project(home, str(tree))
+    project.make()
+    os.rename(project.root, f"{home.projects}/tree-000000000000")
+    for name, content in (("x-111111111111", b"{"), ("plain", msgspec.json.encode(About(path="/plain")))):
+        os.mkdir(f"{home.projects}/{name}")
+        Path(f"{home.projects}/{name}/project.json").write_bytes(content)
+    os.mkdir(f"{home.projects}/empty-222222222222")
+    assert known(home) == []
+
+
+def test_a_path_that_is_not_text_has_a_project_too(home: Home, tmp_path: Path) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+    os.mkdir(odd)
+    project = projects.at(odd)
+    project.make()
+    about = project.about()
+    assert about is not None
+    assert about.path == f"{tmp_path}/caf\ufffd"
+    assert projects.at(odd).ids() == []
 
 
 # Names of runs
@@ -194,15 +211,31 @@ def test_the_runs_are_listed_with_the_latest_first(project: Project) -> None:
     assert project.ids() == ["ship-it", "ship", "review-2b00", "review-1f3a"]
 
 
-def test_without_a_folder_there_are_no_runs(tmp_path: Path) -> None:
-    assert Project(str(tmp_path / "nowhere")).ids() == []
+def test_without_a_folder_there_are_no_runs(home: Home, tree: Path) -> None:
+    assert Project(home, str(tree / "nowhere")).ids() == []
 
 
-def test_what_is_no_journal_is_no_run(project: Project, home: Path) -> None:
-    for name in ("ship.json", "ship.lock", "x.jsonl.1.tmp"):
-        (home / ".raymond" / "workflows" / name).write_text("")
-    (home / ".raymond" / "workflows" / "folder.jsonl").mkdir()
+def test_what_has_no_journal_is_no_run(project: Project) -> None:
+    os.mkdir(f"{project.runs}/empty")
+    Path(f"{project.runs}/file").write_text("")
+    for name in (".new-run.01234567.new", "not an id"):
+        os.mkdir(f"{project.runs}/{name}")
+        Path(f"{project.runs}/{name}/journal.jsonl").write_text("")
     assert project.ids() == ["ship-it", "ship", "review-2b00", "review-1f3a"]
+    assert not project.run("empty").exists
+
+
+def test_a_run_whose_journal_cannot_be_read_is_still_there(project: Project) -> None:
+    os.unlink(project.run("ship").journal)
+    os.mkdir(project.run("ship").journal)
+    assert project.run("ship").exists
+    assert "ship" in project.ids()
+
+
+def test_a_link_in_place_of_all_runs_is_not_followed(home: Home, project: Project) -> None:
+    os.rename(project.runs, f"{home.path}/elsewhere")
+    os.symlink(f"{home.path}/elsewhere", project.runs)
+    assert project.ids() == []
 
 
 def test_a_whole_id_is_taken_although_another_begins_with_it(project: Project) -> None:
@@ -222,25 +255,22 @@ def test_a_beginning_that_several_ids_have_is_refused_with_all_of_them(project: 
     assert said(caught) == ("`review` matches 2 runs", "one of: review-2b00, review-1f3a")
 
 
-def test_an_id_that_is_not_there_is_answered_with_one_that_is_like_it(project: Project, home: Path) -> None:
+def test_an_id_that_is_not_there_is_answered_with_one_that_is_like_it(project: Project) -> None:
     with pytest.raises(RunNotFound) as caught:
         project.resolve("reviw-1f3a")
     assert said(caught) == (
-        f"there is no run `reviw-1f3a` in {home}/.raymond",
+        f"there is no run `reviw-1f3a` in {project.tree}",
         "did you mean `review-1f3a` or `review-2b00`?",
     )
 
 
-def test_an_id_like_no_other_is_answered_with_the_way_to_see_them(project: Project, home: Path) -> None:
+def test_an_id_like_no_other_is_answered_with_the_way_to_see_them_all(project: Project) -> None:
     with pytest.raises(RunNotFound) as caught:
         project.resolve("zzz")
-    assert said(caught) == (f"there is no run `zzz` in {home}/.raymond", "`raymond list` shows the runs there are")
-
-
-def test_where_there_is_no_run_the_way_to_start_one_is_told(home: Path) -> None:
-    with pytest.raises(RunNotFound) as caught:
-        make(str(home)).resolve("zzz")
-    assert said(caught)[1] == "no run has been started here yet: raymond run PATH"
+    assert said(caught) == (
+        f"there is no run `zzz` in {project.tree}",
+        "`raymond list --all` shows the runs of all projects",
+    )
 
 
 @pytest.mark.parametrize("given", ["../ship", "a/b", "ship.jsonl", "", "x" * 101, "é", "a b", "ship\n"])

@@ -1,135 +1,173 @@
-"""The lock of a run: held while a process drives it."""
+"""The lock of a run: whoever drives it holds its journal, so no other file can let two of them drive."""
 
 import contextlib
-import fcntl
 import os
 import time
+from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct
 
 from raymond.errors import JournalError, RunBusy
-from raymond.system.files import trouble
+from raymond.store.run_folder import RunFolder
+from raymond.system import files
+from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
 LOOKED_AT = 0.5
-"""Seconds to wait for an unsigned lock: somebody may only be checking it, or be about to sign it."""
+"""Seconds to wait for a lock whose holder is unknown: somebody may only be looking at it, or be about to sign."""
 
 
 class Holder(Struct):
-    """Who holds a lock."""
+    """Who holds a lock: the content of driver.json."""
 
     pid: int = 0
+    host: str = ""
     started: str = ""
     """Start time of the process, as the kernel gives it."""
-    host: str = ""
 
 
 class Lock:
-    """A lock file held by this process until `release`."""
+    """The journal of a run, held by this process until `release`."""
 
-    def __init__(self, path: str, fd: int, run: str = "") -> None:
-        self.path = path
-        self._run = run
-        self._fd = fd
+    def __init__(self, folder: RunFolder, fd: int) -> None:
+        self.fd = fd
+        """The journal, open for reading and appending."""
+        self._folder = folder
         self.sign()
 
     def sign(self) -> None:
         """Record this process as the holder; call it again after a fork."""
-        holder = Holder(os.getpid(), start_time(os.getpid()), os.uname().nodename)
+        holder = Holder(os.getpid(), os.uname().nodename, start_time(os.getpid()))
         try:
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, msgspec.json.encode(holder), 0)
-        except OSError as error:
-            self.release()
-            raise trouble(self.path, error, run=self._run) from None
+            files.replace(self._folder.driver, msgspec.json.encode(holder), run=self._folder.id)
+        except JournalError:
+            self._let_go()
+            raise
+
+    def replace(self, fd: int, rename: Callable[[], None]) -> None:
+        """Hold the file that is open as `fd` instead, which `rename` gives the name of the journal."""
+        LOCKS.take(fd)
+        rename()
+        old, self.fd = self.fd, fd
+        os.close(old)
+
+    def follow(self, folder: RunFolder) -> None:
+        """The folder of the run was moved."""
+        self._folder = folder
 
     def release(self) -> None:
         """Let others drive the run."""
-        if self._fd >= 0:
-            os.ftruncate(self._fd, 0)
-            # Closing is not enough: a child that is just starting may hold a copy of the descriptor a moment longer.
+        if self.fd >= 0:
             with contextlib.suppress(OSError):
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
-            os.close(self._fd)
-            self._fd = -1
+                os.unlink(self._folder.driver)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        # Closing is not enough: a child that is just starting may hold a copy of the descriptor a moment longer.
+        with contextlib.suppress(OSError):
+            LOCKS.release(self.fd)
+        os.close(self.fd)
+        self.fd = -1
 
 
-def take(path: str, *, run: str = "", force: bool = False) -> Lock:
-    """Hold the lock of the run with the id `run`, or raise RunBusy with its holder."""
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise trouble(path, error, run=run) from None
-    try:
-        _hold(fd)
-    except BlockingIOError:
-        holder = _read(fd)
-        os.close(fd)
-        raise RunBusy(
-            f"process {holder.pid or '?'} drives this run" + _elsewhere(holder),
-            path=path,
-            pid=holder.pid,
-            host=holder.host,
-            hint=f"`raymond stop {run}` stops it; `raymond status {run}` shows what it does",
-        ) from None
-    except OSError as error:
-        os.close(fd)
-        if force:
-            return Lock(path, os.open(path, os.O_RDWR | os.O_CLOEXEC), run)
-        raise JournalError(
-            f"this file system cannot lock {path}: {(error.strerror or str(error)).lower()}",
-            path=path,
-            hint="make sure that no other process drives this run, then use --force",
-        ) from None
-    holder = _read(fd)
-    if holder.pid and holder.host not in ("", os.uname().nodename) and not force:
+def take(folder: RunFolder, *, force: bool = False) -> Lock:
+    """Hold the lock of a run, or raise RunBusy with its holder."""
+    fd = _hold(folder, force)
+    holder = _read(folder)
+    if _is_elsewhere(holder) and not force:
         os.close(fd)
         raise RunBusy(
             f"process {holder.pid} on {holder.host} locked this run and did not release it",
-            path=path,
+            path=folder.journal,
             pid=holder.pid,
             host=holder.host,
             hint=f"make sure that it is gone from {holder.host}, then use --force",
         )
-    return Lock(path, fd, run)
+    return Lock(folder, fd)
 
 
-def _hold(fd: int) -> None:
-    """Lock it; a process that only checks the lock holds it for a moment, unsigned."""
+def _hold(folder: RunFolder, force: bool) -> int:
+    """The locked journal. Somebody may only be looking at it, and it may be replaced while we wait for it."""
     until = time.monotonic() + LOOKED_AT
     while True:
+        fd = _open(folder)
         try:
-            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if _read(fd).pid or time.monotonic() > until:
-                raise
+            if LOCKS.take(fd):
+                if _is_current(fd, folder.journal):
+                    return fd
+                os.close(fd)
+                continue
+        except OSError as error:
+            if force:
+                return fd
+            os.close(fd)
+            raise _cannot_lock(folder, error) from None
+        os.close(fd)
+        if _is_signed(_read(folder)) or time.monotonic() > until:
+            raise _busy(folder)
         time.sleep(0.005)
 
 
-def holder(path: str) -> Holder | None:
+def _open(folder: RunFolder) -> int:
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return files.guard(folder.journal, lambda: os.open(folder.journal, flags), run=folder.id)
+
+
+def _is_current(fd: int, path: str) -> bool:
+    """Whether `path` is still the file that is open as `fd`."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _is_signed(holder: Holder) -> bool:
+    """Whether the process that signed can be the one that holds the lock; one of another host cannot be looked at."""
+    if not holder.pid or _is_elsewhere(holder):
+        return bool(holder.pid)
+    return start_time(holder.pid) == holder.started
+
+
+def holder(folder: RunFolder) -> Holder | None:
     """Who holds the lock now; None when nobody does."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(folder.journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return None
-    except BlockingIOError:
-        return _read(fd)
+        return _read(folder) if LOCKS.is_taken(fd) else None
     except OSError:
         return None
     finally:
         os.close(fd)
 
 
-def _read(fd: int) -> Holder:
+def _read(folder: RunFolder) -> Holder:
     try:
-        return msgspec.json.decode(os.pread(fd, 4096, 0), type=Holder)
+        return msgspec.json.decode(files.contents(folder.driver, 4096), type=Holder)
     except (OSError, msgspec.DecodeError):
         return Holder()
 
 
-def _elsewhere(holder: Holder) -> str:
-    return f" on {holder.host}" if holder.host not in ("", os.uname().nodename) else ""
+def _busy(folder: RunFolder) -> RunBusy:
+    holder = _read(folder)
+    return RunBusy(
+        f"process {holder.pid or '?'} drives this run" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
+        path=folder.journal,
+        pid=holder.pid,
+        host=holder.host,
+        hint=f"`raymond stop {folder.id}` stops it; `raymond status {folder.id}` shows what it does",
+    )
+
+
+def _cannot_lock(folder: RunFolder, error: OSError) -> JournalError:
+    return JournalError(
+        f"this file system cannot lock {folder.journal}: {(error.strerror or str(error)).lower()}",
+        path=folder.journal,
+        hint="make sure that no other process drives this run, then use --force",
+    )
+
+
+def _is_elsewhere(holder: Holder) -> bool:
+    return holder.host not in ("", os.uname().nodename)

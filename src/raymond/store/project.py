@@ -1,60 +1,115 @@
-"""The `.raymond` folder, which holds the runs of a project."""
+"""A project: a directory that people work in, and the folder outside of it that holds its runs."""
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
+from hashlib import sha256
+from time import time
 
-from raymond.errors import JournalError, RunNotFound, UsageError
-from raymond.system.files import make_private, private, trouble
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-_IGNORE = "*\n!.gitignore\n!config.toml\n"
-ID_FORM = re.compile(r"[A-Za-z0-9_-]{1,100}")
+from raymond.errors import Error, RunNotFound, UsageError
+from raymond.store import home as homes
+from raymond.store.home import Home
+from raymond.store.run_folder import ID_FORM, JOURNAL, RunFolder
+from raymond.system import files, folders, git
+from raymond.system.files import make_private
+
+_ABOUT = "project.json"
+OFTEN = 3600.0
+"""Seconds after a use within which another one is not noted."""
 
 
-class Project:
-    """One `.raymond` folder and the paths in it."""
+class About(Struct, kw_only=True, omit_defaults=True):
+    """What is known of a project: the content of project.json."""
 
-    def __init__(self, root: str) -> None:
-        self.root = root
+    path: str
+    root_commit: str = ""
+    """Shows that a repository at another path is the same one."""
+    first_use: float = 0.0
+    last_use: float = 0.0
+    told: bool = False
+    """Its owner was told of runs that an earlier release kept in the project."""
 
-    def path(self, *parts: str) -> str:
-        """A path below the folder."""
-        return os.path.join(self.root, *parts)
 
-    def journal(self, id: str) -> str:
-        """The journal of a run."""
-        return self.path("workflows", f"{id}.jsonl")
+class Project(Struct, frozen=True):
+    """A directory and the folder of its runs."""
 
-    def beside(self, id: str, ending: str) -> str:
-        """A file next to the journal: its state file, snapshot, lock or inbox."""
-        return self.path("workflows", f"{id}.{ending}")
+    home: Home
+    tree: str
+    """The real path of the directory: the top level of a repository, or where a run was started."""
 
-    def source(self, digest: str) -> str:
-        """The snapshot of a workflow."""
-        return self.path("sources", f"{digest}.zip")
+    @property
+    def root(self) -> str:
+        """The folder of its runs."""
+        return f"{self.home.projects}/{_folder_name(self.tree)}"
 
-    def folder(self, *parts: str) -> str:
-        """A folder below the root, created if it is missing."""
-        path = self.path(*parts)
+    @property
+    def runs(self) -> str:
+        """A folder for each run."""
+        return f"{self.root}/runs"
+
+    @property
+    def holds_home(self) -> bool:
+        """Whether its runs are kept inside of it, where its agents work."""
+        return f"{self.home.path}/".startswith(f"{self.tree.rstrip('/')}/")
+
+    def run(self, id: str) -> RunFolder:
+        """The folder of a run."""
+        return RunFolder(self.home, f"{self.runs}/{id}", id)
+
+    def make(self) -> None:
+        """Create what is missing, and note that the project is used."""
+        self.home.make()
+        if not os.access(self.home.projects, os.W_OK):
+            raise homes.unusable(self.home.path, "cannot be written")
         try:
-            make_private(path)
-        except FileExistsError:
-            raise _in_the_way(path) from None
+            make_private(self.runs, durable=True)
         except OSError as error:
-            raise trouble(path, error) from None
-        return path
+            raise files.trouble(self.runs, error) from None
+        self._note_use()
+
+    def _note_use(self) -> None:
+        now, about = round(time(), 3), self.about() or About(path=self.tree)
+        if not about.first_use:
+            about = replace(about, first_use=now, root_commit=git.root_commit(self.tree))
+        elif now - about.last_use < OFTEN:
+            return
+        self._note(replace(about, last_use=now))
+
+    def about(self) -> About | None:
+        """What is known of it; None when it was never used."""
+        return _about(self.root)
+
+    def note_told(self) -> None:
+        """Remember that its owner was told of runs of an earlier release, or tell them again where nothing is kept."""
+        with contextlib.suppress(Error, OSError):
+            self.home.make()
+            make_private(self.root)
+            self._note(replace(self.about() or About(path=self.tree), told=True))
+
+    def _note(self, about: About) -> None:
+        # The path of a project need not be text.
+        shown = replace(about, path=os.fsencode(self.tree).decode("utf-8", "replace"))
+        files.replace(f"{self.root}/{_ABOUT}", msgspec.json.encode(shown) + b"\n", durable=True)
 
     def ids(self) -> list[str]:
         """The id of every run, the newest first."""
-        found = sorted(((entry.stat().st_mtime, entry.name) for entry in self._journals()), reverse=True)
-        return [name.removesuffix(".jsonl") for _, name in found]
+        found = sorted(self._dated(), reverse=True)
+        return [id for _, id in found]
+
+    def _dated(self) -> Iterator[tuple[float, str]]:
+        for id in _names(self.runs):
+            with contextlib.suppress(OSError):
+                if ID_FORM.fullmatch(id) and folders.is_folder(f"{self.runs}/{id}"):
+                    yield os.lstat(f"{self.runs}/{id}/{JOURNAL}").st_mtime, id
 
     def resolve(self, given: str) -> str:
         """The id that equals `given`, or the only one that starts with it."""
-        if not ID_FORM.fullmatch(given):
-            raise UsageError(f"`{given}` is not a run id", hint="an id has letters, digits, _ and - only")
-        if os.path.exists(self.journal(given)):
+        check_id(given)
+        if self.run(given).exists:
             return given
         ids = self.ids()
         matches = [id for id in ids if id.startswith(given)]
@@ -62,95 +117,51 @@ class Project:
             return matches[0]
         if matches:
             raise UsageError(f"`{given}` matches {len(matches)} runs", hint=f"one of: {_some(matches)}")
-        raise RunNotFound(f"there is no run `{given}` in {self.root}", hint=_similar(given, ids))
-
-    def _journals(self) -> Iterator["os.DirEntry[str]"]:
-        try:
-            with os.scandir(self.path("workflows")) as entries:
-                yield from (entry for entry in entries if entry.name.endswith(".jsonl") and entry.is_file())
-        except FileNotFoundError:
-            return
+        raise RunNotFound(f"there is no run `{given}` in {self.tree}", hint=_similar(given, ids))
 
 
-def known() -> list[Project]:
-    """Every project of this user that still exists, the newest first."""
+def check_id(given: str) -> None:
+    """Refuse what cannot be an id."""
+    if not ID_FORM.fullmatch(given):
+        raise UsageError(f"`{given}` is not a run id", hint="an id has letters, digits, _ and - only")
+
+
+def at(cwd: str) -> Project:
+    """The project of `cwd`: the repository that holds it if git trusts that, else `cwd` itself."""
+    return Project(homes.find(), git.top(cwd) or os.path.realpath(cwd))
+
+
+def known(home: Home) -> list[Project]:
+    """Every project that has been used, the latest first."""
+    found = [(about.last_use, about.path) for name in _names(home.projects) if (about := _of_folder(home, name))]
+    return [Project(home, path) for _, path in sorted(found, reverse=True)]
+
+
+def _of_folder(home: Home, name: str) -> About | None:
+    """What a folder of `projects` says of itself, if it is where it belongs."""
+    about = _about(f"{home.projects}/{name}")
+    return about if about and _folder_name(about.path) == name else None
+
+
+def _about(root: str) -> About | None:
     try:
-        with open(_register(), encoding="utf-8", errors="surrogateescape") as file:
-            roots = dict.fromkeys(reversed(file.read().splitlines()))
+        return msgspec.json.decode(files.contents(f"{root}/{_ABOUT}", 1 << 20), type=About)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _folder_name(tree: str) -> str:
+    """Readable, and different for every path."""
+    letters = (one if one.isascii() and (one.isalnum() or one in "._-") else "_" for one in os.path.basename(tree)[:50])
+    name = "".join(letters) or "root"
+    return f"{name}-{sha256(os.fsencode(tree)).hexdigest()[:12]}"
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder) if folders.is_folder(folder) else []
     except OSError:
         return []
-    return [Project(root) for root in roots if os.path.isdir(root)]
-
-
-def _remember(root: str) -> None:
-    """Register the project for `list --all`; users without a home directory have no register."""
-    with contextlib.suppress(OSError):
-        path = _register()
-        make_private(os.path.dirname(path))
-        with open(path, "a", encoding="utf-8", errors="surrogateescape", opener=private) as file:
-            file.write(f"{root}\n")
-
-
-def _register() -> str:
-    home = os.environ.get("HOME", "")
-    base = os.environ.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "/dev/null")
-    return f"{base}/raymond/projects"
-
-
-def find(cwd: str) -> Project | None:
-    """The nearest `.raymond` from `cwd` upward; the folder with `.git` is the last one looked at."""
-    for folder in _upward(cwd):
-        path = os.path.join(folder, ".raymond")
-        if os.path.isdir(path):
-            return Project(path)
-    return None
-
-
-def place(cwd: str) -> Project:
-    """The project of `cwd`, whether or not it exists yet."""
-    found = find(cwd)
-    if found:
-        return found
-    last = list(_upward(cwd))[-1]
-    return Project(os.path.join(last if os.path.exists(os.path.join(last, ".git")) else cwd, ".raymond"))
-
-
-def make(cwd: str) -> Project:
-    """The project of `cwd`; if there is none, create it next to `.git`, or in `cwd`."""
-    project = place(cwd)
-    try:
-        if not os.path.isdir(project.path("workflows")):
-            make_private(project.path("workflows"))
-            os.chmod(project.root, 0o700)
-            _remember(project.root)
-        if not os.path.exists(project.path(".gitignore")):
-            with open(project.path(".gitignore"), "w", encoding="utf-8", opener=private) as file:
-                file.write(_IGNORE)
-    except OSError as error:
-        for path in (project.root, project.path("workflows")):
-            if os.path.lexists(path) and not os.path.isdir(path):
-                raise _in_the_way(path) from None
-        raise JournalError(
-            f"cannot create {project.root}: {(error.strerror or str(error)).lower()}",
-            path=project.root,
-            hint="Raymond keeps its runs there: make the folder writable, or start somewhere else",
-        ) from None
-    return project
-
-
-def _upward(cwd: str) -> Iterator[str]:
-    folder = os.path.abspath(cwd)
-    while True:
-        yield folder
-        above = os.path.dirname(folder)
-        if above == folder or os.path.exists(os.path.join(folder, ".git")):
-            return
-        folder = above
-
-
-def _in_the_way(path: str) -> JournalError:
-    hint = "Raymond keeps its runs there: move the file away, or start somewhere else"
-    return JournalError(f"{path} is a file where a folder should be", path=path, hint=hint)
 
 
 def _some(ids: list[str]) -> str:
@@ -163,4 +174,4 @@ def _similar(given: str, ids: list[str]) -> str:
     close = difflib.get_close_matches(given, ids, 3, 0.5)
     if close:
         return f"did you mean {' or '.join(f'`{id}`' for id in close)}?"
-    return "`raymond list` shows the runs there are" if ids else "no run has been started here yet: raymond run PATH"
+    return "`raymond list --all` shows the runs of all projects"

@@ -1,0 +1,107 @@
+"""RAYMOND_HOME: the folder outside of all projects that holds the runs of one person."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from raymond.errors import UsageError
+from raymond.store import owners
+from raymond.system.files import make_private
+
+VARIABLE = "RAYMOND_HOME"
+_OUT = f"set {VARIABLE} to a folder of your own, outside of your projects"
+_REGISTER = "projects.list"
+"""What earlier releases kept in a file called `projects`: the folders of projects, one on each line."""
+
+
+class Home(Struct, frozen=True):
+    """The folder and what is directly in it."""
+
+    path: str
+
+    @property
+    def projects(self) -> str:
+        """A folder for each project."""
+        return f"{self.path}/projects"
+
+    @property
+    def sources(self) -> str:
+        """The snapshots of workflows, each named for its digest."""
+        return f"{self.path}/sources"
+
+    @property
+    def work(self) -> str:
+        """Unpacked workflows, each named for its digest."""
+        return f"{self.path}/work"
+
+    def make(self) -> None:
+        """Create what is missing."""
+        _move_register(self)
+        for folder in (self.projects, self.sources, self.work):
+            _check_folder(folder)
+            try:
+                make_private(folder, durable=True)
+            except OSError as error:
+                raise unusable(folder, f"cannot be created: {(error.strerror or '').lower()}") from None
+        _check(self.path)
+
+
+def find(environment: Mapping[str, str] = os.environ) -> Home:
+    """The home of this person, whether or not it exists yet; refused when it is not theirs alone."""
+    path = environment.get(VARIABLE) or _default(environment)
+    if not path:
+        raise UsageError(f"there is no place for runs: neither {VARIABLE} nor HOME is set", hint=_OUT)
+    if not os.path.isabs(path):
+        raise UsageError(f"{VARIABLE}={path} is not an absolute path", hint=_OUT)
+    path = os.path.normpath(path)
+    _check(path)
+    return Home(path)
+
+
+def _default(environment: Mapping[str, str]) -> str:
+    base = environment.get("XDG_STATE_HOME", "")
+    if os.path.isabs(base):
+        return f"{base}/raymond"
+    home = environment.get("HOME", "")
+    return f"{home}/.local/state/raymond" if home else ""
+
+
+def _check(path: str) -> None:
+    """Everything that decides lies there: nobody else may be able to change it."""
+    if stat.S_IMODE(_check_folder(path)) & 0o077:
+        is_meant = os.path.basename(path) == "raymond" or os.path.isdir(f"{path}/projects")
+        hint = f"chmod 700 {path}, or {_OUT}" if is_meant else _OUT
+        raise UsageError(f"runs cannot be kept in {path} ({VARIABLE}): it is open to other users", hint=hint)
+
+
+def _check_folder(path: str) -> int:
+    """The mode of a folder that is a person's own; 0 when it does not exist yet."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise unusable(path, f"cannot be reached: {(error.strerror or '').lower()}") from None
+    if stat.S_ISLNK(found.st_mode):
+        hint = f"name the folder itself: {VARIABLE}={os.path.realpath(path)}"
+        raise UsageError(f"runs cannot be kept in {path} ({VARIABLE}): it is a link", hint=hint)
+    if not stat.S_ISDIR(found.st_mode):
+        raise unusable(path, "is not a folder")
+    if found.st_uid != os.geteuid():
+        raise unusable(path, f"belongs to {owners.name(found.st_uid)}")
+    return found.st_mode
+
+
+def unusable(path: str, why: str) -> UsageError:
+    """The error for a home that cannot be used."""
+    return UsageError(f"runs cannot be kept in {path} ({VARIABLE}): it {why}", hint=_OUT)
+
+
+def _move_register(home: Home) -> None:
+    """Move the file `projects` of earlier releases out of the way. A folder cannot be renamed to where a file is."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISREG(os.lstat(home.projects).st_mode):
+            os.rename(home.projects, f"{home.path}/{_REGISTER}")

@@ -1,0 +1,89 @@
+"""The folder of one run: everything that is kept about it, and nothing of any other."""
+
+import os
+import re
+
+from msgspec import Struct
+
+from raymond.store.home import Home
+from raymond.system import folders
+
+ID_FORM = re.compile(r"[A-Za-z0-9_-]{1,100}")
+JOURNAL = "journal.jsonl"
+
+
+class RunFolder(Struct, frozen=True):
+    """The paths in the folder of run `id`."""
+
+    home: Home
+    path: str
+    id: str
+
+    def file(self, *names: str) -> str:
+        """A path in the folder."""
+        return "/".join((self.path, *names))
+
+    @property
+    def journal(self) -> str:
+        """The truth about the run; whoever drives it holds its lock."""
+        return f"{self.path}/{JOURNAL}"
+
+    @property
+    def source(self) -> str:
+        """The snapshot of its workflow."""
+        return f"{self.path}/source.zip"
+
+    @property
+    def driver(self) -> str:
+        """Who drives it."""
+        return f"{self.path}/driver.json"
+
+    @property
+    def state(self) -> str:
+        """The state file: a cache of what the journal says, for `list`."""
+        return f"{self.path}/state.json"
+
+    @property
+    def snapshot(self) -> str:
+        """The folded run: a cache too."""
+        return f"{self.path}/snapshot"
+
+    @property
+    def inbox(self) -> str:
+        """Requests for whoever drives it."""
+        return f"{self.path}/inbox"
+
+    @property
+    def spool(self) -> str:
+        """What running turns print."""
+        return f"{self.path}/spool"
+
+    @property
+    def transcripts(self) -> str:
+        """What each step was sent and said."""
+        return f"{self.path}/transcripts"
+
+    @property
+    def blobs(self) -> str:
+        """Long texts of the journal."""
+        return f"{self.path}/blobs"
+
+    @property
+    def sessions(self) -> str:
+        """Conversations of the scripted backend."""
+        return f"{self.path}/sessions"
+
+    @property
+    def log(self) -> str:
+        """What a background driver says."""
+        return f"{self.path}/log"
+
+    @property
+    def pids(self) -> str:
+        """The processes of its steps, where there is no /proc."""
+        return f"{self.path}/pids"
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a run, if only one that cannot be read; a link to a folder elsewhere is none."""
+        return folders.is_folder(self.path) and os.path.lexists(self.journal)

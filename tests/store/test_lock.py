@@ -1,0 +1,208 @@
+"""The lock of a run: its journal is held by one process, which driver.json only names."""
+
+import errno
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from raymond.errors import JournalError, RunBusy
+from raymond.store import lock
+from raymond.store.home import Home
+from raymond.store.lock import Holder
+from raymond.store.run_folder import RunFolder
+from raymond.system.locks import LOCKS
+from raymond.system.processes import start_time
+
+STATUS = "`raymond stop r` stops it; `raymond status r` shows what it does"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """A run that nobody drives."""
+    folder = RunFolder(Home(str(tmp_path)), f"{tmp_path}/r", "r")
+    os.mkdir(folder.path)
+    Path(folder.journal).write_text("the truth\n")
+    return folder
+
+
+def signed(folder: RunFolder) -> Holder:
+    return msgspec.json.decode(Path(folder.driver).read_bytes(), type=Holder)
+
+
+def sign(folder: RunFolder, holder: Holder) -> None:
+    Path(folder.driver).write_bytes(msgspec.json.encode(holder))
+
+
+def refused(folder: RunFolder, *, force: bool = False) -> tuple[str, str]:
+    with pytest.raises(RunBusy) as caught:
+        lock.take(folder, force=force)
+    return str(caught.value), caught.value.hint
+
+
+def test_whoever_holds_it_is_named_until_it_is_released(folder: RunFolder) -> None:
+    assert lock.holder(folder) is None
+    held = lock.take(folder)
+    us = Holder(os.getpid(), os.uname().nodename, start_time(os.getpid()))
+    assert lock.holder(folder) == signed(folder) == us
+    held.release()
+    assert lock.holder(folder) is None
+    assert os.listdir(folder.path) == ["journal.jsonl"]
+    held.release()
+
+
+def test_what_it_holds_is_the_journal_open_for_reading_and_appending(folder: RunFolder) -> None:
+    held = lock.take(folder)
+    os.write(held.fd, b"more\n")
+    assert os.pread(held.fd, 100, 0) == Path(folder.journal).read_bytes() == b"the truth\nmore\n"
+    held.release()
+
+
+def test_a_second_holder_is_refused_with_the_pid_of_the_first(folder: RunFolder) -> None:
+    held = lock.take(folder)
+    assert refused(folder) == (f"process {os.getpid()} drives this run", STATUS)
+    assert refused(folder, force=True) == (f"process {os.getpid()} drives this run", STATUS)
+    held.release()
+    lock.take(folder).release()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{torn", b"\0\0\0", b"[]"])
+def test_who_holds_it_is_not_decided_by_what_driver_json_says(folder: RunFolder, content: bytes | None) -> None:
+    """Whoever removes or changes that file lets nobody else in."""
+    held = lock.take(folder)
+    os.unlink(folder.driver)
+    if content is not None:
+        Path(folder.driver).write_bytes(content)
+    assert lock.holder(folder) == Holder()
+    assert refused(folder) == ("process ? drives this run", STATUS)
+    held.release()
+
+
+def test_one_that_is_held_for_a_moment_without_a_name_is_waited_for(folder: RunFolder) -> None:
+    """Somebody only looks at it, where that means to take it, or has not signed yet."""
+    looking = os.open(folder.journal, os.O_RDWR)
+    assert LOCKS.take(looking)
+    freed = threading.Timer(0.05, os.close, (looking,))
+    freed.start()
+    lock.take(folder).release()
+    freed.join()
+
+
+def test_the_name_that_a_killed_holder_left_does_not_stand_in_the_way(folder: RunFolder) -> None:
+    sign(folder, Holder(os.getpid(), os.uname().nodename, "another start"))
+    assert lock.holder(folder) is None
+    held = lock.take(folder)
+    assert signed(folder).started == start_time(os.getpid())
+    held.release()
+
+
+def test_one_that_another_host_did_not_release_is_refused_until_forced(folder: RunFolder) -> None:
+    sign(folder, Holder(4242, "elsewhere", "1"))
+    before = signed(folder)
+    assert refused(folder) == (
+        "process 4242 on elsewhere locked this run and did not release it",
+        "make sure that it is gone from elsewhere, then use --force",
+    )
+    assert signed(folder) == before
+    held = lock.take(folder, force=True)
+    assert signed(folder).pid == os.getpid()
+    held.release()
+
+
+def test_a_released_lock_is_free_although_a_child_has_a_copy_of_it(folder: RunFolder) -> None:
+    held = lock.take(folder)
+    copy = os.dup(held.fd)
+    held.release()
+    lock.take(folder).release()
+    os.close(copy)
+
+
+def test_a_journal_that_is_replaced_by_its_holder_stays_held(folder: RunFolder) -> None:
+    held = lock.take(folder)
+    aside = f"{folder.journal}.new"
+    new = os.open(aside, os.O_RDWR | os.O_CREAT, 0o600)
+    held.replace(new, lambda: os.replace(aside, folder.journal))
+    assert refused(folder) == (f"process {os.getpid()} drives this run", STATUS)
+    assert os.path.samestat(os.fstat(held.fd), os.stat(folder.journal))
+    held.release()
+    lock.take(folder).release()
+
+
+def test_whoever_waited_for_a_journal_that_was_replaced_takes_the_new_one(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock of a file that has lost its name protects nothing."""
+    fcntl_call = fcntl.fcntl
+    calls: list[int] = []
+
+    def replaced(fd: int, what: int, how: bytes) -> bytes:
+        if not calls:
+            Path(f"{folder.journal}.new").write_text("another\n")
+            os.replace(f"{folder.journal}.new", folder.journal)
+        calls.append(what)
+        return fcntl_call(fd, what, how)
+
+    monkeypatch.setattr(fcntl, "fcntl", replaced)
+    held = lock.take(folder)
+    assert os.path.samestat(os.fstat(held.fd), os.stat(folder.journal))
+    assert os.pread(held.fd, 100, 0) == b"another\n"
+    held.release()
+
+
+def test_a_lock_follows_the_folder_of_its_run(folder: RunFolder, tmp_path: Path) -> None:
+    held = lock.take(folder)
+    moved = RunFolder(folder.home, f"{tmp_path}/moved", "r")
+    os.rename(folder.path, moved.path)
+    held.follow(moved)
+    assert refused(moved) == (f"process {os.getpid()} drives this run", STATUS)
+    held.release()
+    assert os.listdir(moved.path) == ["journal.jsonl"]
+
+
+def test_a_journal_that_is_missing_names_the_run_to_resume(folder: RunFolder) -> None:
+    os.unlink(folder.journal)
+    with pytest.raises(JournalError) as caught:
+        lock.take(folder)
+    assert str(caught.value) == f"{folder.journal}: no such file or directory"
+    assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
+    assert lock.holder(folder) is None
+    assert os.listdir(folder.path) == [], "no lock makes a journal"
+
+
+def test_a_link_in_place_of_the_journal_is_not_held(folder: RunFolder, tmp_path: Path) -> None:
+    os.rename(folder.journal, tmp_path / "outside")
+    os.symlink(tmp_path / "outside", folder.journal)
+    with pytest.raises(JournalError) as caught:
+        lock.take(folder)
+    assert str(caught.value) == f"{folder.journal}: too many levels of symbolic links"
+    assert lock.holder(folder) is None
+
+
+def test_one_that_cannot_be_signed_is_let_go(folder: RunFolder) -> None:
+    os.mkdir(folder.driver)
+    with pytest.raises(JournalError) as caught:
+        lock.take(folder)
+    assert str(caught.value) == f"{folder.driver}: is a directory"
+    os.rmdir(folder.driver)
+    lock.take(folder).release()
+
+
+def test_a_file_system_without_locks_is_said_and_can_be_overruled(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "fcntl", none)
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(JournalError) as caught:
+        lock.take(folder)
+    assert str(caught.value) == f"this file system cannot lock {folder.journal}: no locks available"
+    assert caught.value.hint == "make sure that no other process drives this run, then use --force"
+    held = lock.take(folder, force=True)
+    assert signed(folder).pid == os.getpid()
+    assert lock.holder(folder) is None, "nobody can be seen"
+    held.release()
