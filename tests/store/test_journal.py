@@ -1,30 +1,38 @@
-"""How a journal comes into being: whole or not at all, and once for every id."""
+"""How a journal comes into being: whole or not at all, and once for every id; and how it grows."""
 
+import contextlib
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from raymond.errors import JournalError
+from raymond.errors import JournalError, RunExists
 from raymond.machine.events import Decision, RunResumed, RunStarted
-from raymond.store import journal
+from raymond.machine.run import Run
+from raymond.store import journal, lock
+from raymond.store.home import Home
 from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
 
-FIRST = Decision(seq=1, time=1.0, events=[RunResumed(version="x" * 1000)])
+START = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
+FIRST = Decision(seq=1, time=1.0, events=[START, RunResumed(version="x" * 1000)])
 CREATE = """
 import os, signal, sys
 
 from raymond.machine.events import Decision, RunResumed, RunStarted
 from raymond.store import journal
+from raymond.store.home import Home
 from raymond.store.project import Project
 
-left = int(sys.argv[2])
+left = int(sys.argv[3])
 
 
 def deadly(call):
@@ -38,29 +46,59 @@ def deadly(call):
     return count
 
 
-decision = Decision(seq=1, time=1.0, events=[RunResumed(version="x" * 1000)])
-for name in ("open", "write", "close", "link", "unlink", "fdatasync", "fsync", "makedirs"):
+def source(folder):
+    with open(folder.source, "wb") as file:
+        file.write(b"zip")
+
+
+start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
+decision = Decision(seq=1, time=1.0, events=[start, RunResumed(version="x" * 1000)])
+for name in ("open", "write", "close", "mkdir", "rename", "unlink", "fdatasync", "fsync"):
     setattr(os, name, deadly(getattr(os, name)))
-journal.create(Project(sys.argv[1]), "r", decision)
+journal.create(Project(Home(sys.argv[1]), sys.argv[2]).run("r"), decision, source)
 """
 
 
 def project_in(folder: Path) -> Project:
-    (folder / ".raymond").mkdir(parents=True)
-    return Project(str(folder / ".raymond"))
+    project = Project(Home(f"{folder}/home"), f"{folder}/tree")
+    project.make()
+    return project
 
 
-def names(project: Project) -> list[str]:
-    return sorted(os.listdir(project.path("workflows")))
+def source(folder: RunFolder) -> None:
+    Path(folder.source).write_bytes(b"zip")
 
 
-def test_a_new_journal_is_the_only_file_that_is_left(tmp_path: Path) -> None:
+def create(project: Project, decision: Decision = FIRST) -> RunFolder:
+    journal.create(project.run("r"), decision, source)
+    return project.run("r")
+
+
+def test_a_new_run_is_a_private_folder_with_its_journal_and_its_source(tmp_path: Path) -> None:
     project = project_in(tmp_path)
-    journal.create(project, "r", FIRST)
-    assert names(project) == ["r.jsonl"]
-    path = Path(project.journal("r"))
-    assert (path.stat().st_mode & 0o777, path.stat().st_nlink) == (0o600, 1)
-    assert journal.decisions(project, "r") == [FIRST]
+    folder = create(project)
+    assert os.listdir(project.runs) == ["r"]
+    assert sorted(os.listdir(folder.path)) == ["journal.jsonl", "source.zip"]
+    modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (folder.path, folder.journal)]
+    assert modes == [0o700, 0o600]
+    assert journal.decisions(folder) == [FIRST]
+
+
+def test_a_long_text_of_the_first_decision_is_in_the_folder_of_its_run(tmp_path: Path) -> None:
+    folder = create(project_in(tmp_path), Decision(seq=1, time=1.0, events=[START, RunResumed(version="x" * 20_000)]))
+    assert len(os.listdir(folder.blobs)) == 1
+    assert journal.decisions(folder)[0].events[1] == RunResumed(version="x" * 20_000)
+
+
+def test_a_source_that_cannot_be_kept_leaves_nothing(tmp_path: Path) -> None:
+    def fail(folder: RunFolder) -> None:
+        source(folder)
+        raise JournalError("no", path=folder.path)
+
+    project = project_in(tmp_path)
+    with pytest.raises(JournalError):
+        journal.create(project.run("r"), FIRST, fail)
+    assert os.listdir(project.runs) == []
 
 
 def test_a_kill_at_any_call_leaves_a_whole_journal_or_none(tmp_path: Path) -> None:
@@ -68,11 +106,13 @@ def test_a_kill_at_any_call_leaves_a_whole_journal_or_none(tmp_path: Path) -> No
     ends = []
     for call in range(1, 100):
         project = project_in(tmp_path / str(call))
-        done = subprocess.run([sys.executable, "-c", CREATE, project.root, str(call)], check=False)
+        argv = [sys.executable, "-c", CREATE, project.home.path, project.tree, str(call)]
+        done = subprocess.run(argv, check=False)
         if project.ids():
-            assert journal.decisions(project, "r") == [FIRST]
+            assert journal.decisions(project.run("r")) == [FIRST]
+            assert os.path.exists(project.run("r").source), "the folder is complete as soon as it has its name"
         else:
-            journal.create(project, "r", FIRST)
+            create(project)
             assert project.ids() == ["r"]
         ends.append(done.returncode)
         if done.returncode == 0:
@@ -84,37 +124,20 @@ def test_a_kill_at_any_call_leaves_a_whole_journal_or_none(tmp_path: Path) -> No
 def test_of_many_that_create_the_same_id_at_once_one_does(tmp_path: Path) -> None:
     project = project_in(tmp_path)
 
-    def create(number: int) -> str:
+    def attempt(number: int) -> str:
         try:
-            journal.create(project, "r", Decision(seq=1, time=1.0, events=[RunResumed(version=str(number))]))
-        except JournalError as error:
+            create(project, Decision(seq=1, time=1.0, events=[RunResumed(version=str(number))]))
+        except RunExists as error:
             return str(error)
         return str(number)
 
     with ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(create, range(32)))
+        said = list(pool.map(attempt, range(32)))
     [winner] = [one for one in said if one.isdigit()]
     assert said.count("run `r` already exists") == 31
-    [decision] = journal.decisions(project, "r")
+    [decision] = journal.decisions(project.run("r"))
     assert decision.events == [RunResumed(version=winner)]
-    assert names(project) == ["r.jsonl"]
-
-
-@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS])
-def test_a_file_system_without_links_holds_journals_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    def refuse(*names: str) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "link", refuse)
-    project = project_in(tmp_path)
-    journal.create(project, "r", FIRST)
-    assert journal.decisions(project, "r") == [FIRST]
-    with pytest.raises(JournalError) as caught:
-        journal.create(project, "r", FIRST)
-    assert str(caught.value) == "run `r` already exists"
-    assert names(project) == ["r.jsonl"]
+    assert os.listdir(project.runs) == ["r"]
 
 
 def test_a_journal_that_does_not_fit_on_the_disk_leaves_nothing(
@@ -123,28 +146,167 @@ def test_a_journal_that_does_not_fit_on_the_disk_leaves_nothing(
     def full(fd: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "write", full)
     project = project_in(tmp_path)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(JournalError) as caught:
-        journal.create(project, "r", FIRST)
-    assert str(caught.value) == f"{project.journal('r')}: no space left on device"
+        create(project)
+    assert str(caught.value) == f"{project.run('r').journal}: no space left on device"
     assert caught.value.hint == "no run was started: fix this, then start it again"
-    assert names(project) == []
+    assert os.listdir(project.runs) == []
 
 
-def test_a_disk_that_fails_when_the_name_is_in_place_has_begun_the_run(
+def test_a_disk_that_fails_before_the_name_is_in_place_has_begun_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(fd: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(os, "fsync", fail)
     project = project_in(tmp_path)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(JournalError) as caught:
-        journal.create(project, "r", FIRST)
-    assert str(caught.value) == f"{project.journal('r')}: input/output error"
+        create(project)
+    assert caught.value.hint == "no run was started: fix this, then start it again"
+    assert os.listdir(project.runs) == []
+
+
+def test_a_disk_that_fails_when_the_name_is_in_place_has_begun_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def fail(fd: int) -> None:
+        if os.path.samestat(os.fstat(fd), os.stat(project.runs)):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(fd)
+
+    project = project_in(tmp_path)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(JournalError) as caught:
+        create(project)
+    assert str(caught.value) == f"{project.run('r').journal}: input/output error"
     assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
-    assert journal.decisions(project, "r") == [FIRST]
+    assert journal.decisions(project.run("r")) == [FIRST]
+
+
+@contextlib.contextmanager
+def opened(folder: RunFolder) -> Iterator[journal.Journal]:
+    """The journal of a run, as its driver has it."""
+    held = lock.take(folder)
+    book = journal.Journal(folder, journal.read(folder).size, held)
+    try:
+        yield book
+    finally:
+        book.close()
+        held.release()
+
+
+def resumed(seq: int, version: str = "v") -> Decision:
+    return Decision(seq=seq, time=1.0, events=[RunResumed(version=version)])
+
+
+def test_what_is_torn_off_the_end_is_kept_beside_the_journal(tmp_path: Path) -> None:
+    folder = create(project_in(tmp_path))
+    whole = Path(folder.journal).read_bytes()
+    Path(folder.journal).write_bytes(whole + b'{"seq":2,"ti')
+    with opened(folder) as book:
+        assert Path(folder.journal).read_bytes() == whole
+        book.append(resumed(2))
+    [torn] = Path(folder.path).glob("journal.jsonl.*.torn")
+    assert torn.read_bytes() == b'{"seq":2,"ti'
+    assert [one.seq for one in journal.decisions(folder)] == [1, 2]
+
+
+def test_a_journal_that_was_removed_stops_its_driver(tmp_path: Path) -> None:
+    folder = create(project_in(tmp_path))
+    with opened(folder) as book:
+        os.unlink(folder.journal)
+        book.append(resumed(2))
+        with pytest.raises(JournalError) as caught:
+            book.write()
+        assert book.write() is False, "it is not tried again"
+    what = "was removed while this process was driving the run, which stops here"
+    assert str(caught.value) == f"{folder.journal} {what}"
+    assert caught.value.hint == "`raymond status r` shows what is left of it"
+
+
+def test_a_journal_that_somebody_else_wrote_to_stops_its_driver(tmp_path: Path) -> None:
+    folder = create(project_in(tmp_path))
+    with opened(folder) as book:
+        with open(folder.journal, "ab") as other:
+            other.write(b"mine\n")
+        after = Path(folder.journal).read_bytes()
+        book.append(resumed(2))
+        with pytest.raises(JournalError) as caught:
+            book.write()
+    what = "was changed by another process while this process was driving the run, which stops here"
+    assert str(caught.value) == f"{folder.journal} {what}"
+    assert Path(folder.journal).read_bytes() == after
+
+
+def test_a_write_that_failed_is_taken_back_and_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody followed what could not be written: later it would be a second truth."""
+    write, folder = os.write, create(project_in(tmp_path))
+    before = Path(folder.journal).read_bytes()
+
+    def half(fd: int, data: bytes) -> int:
+        if len(data) < 20:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data[:-10])
+
+    with opened(folder) as book:
+        book.append(resumed(2, "lost"))
+        monkeypatch.setattr(os, "write", half)
+        with pytest.raises(JournalError) as caught:
+            book.write()
+        monkeypatch.undo()
+        assert str(caught.value) == f"{folder.journal}: no space left on device"
+        assert Path(folder.journal).read_bytes() == before
+        book.append(resumed(2, "next"))
+    assert [one.events for one in journal.decisions(folder)][1:] == [[RunResumed(version="next")]]
+
+
+def test_a_sync_that_failed_is_not_reported_as_done_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system reports such an error once: what it did with the bytes nobody knows."""
+    asked: list[int] = []
+
+    def fail(fd: int) -> None:
+        asked.append(fd)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    folder = create(project_in(tmp_path))
+    with opened(folder) as book:
+        book.append(resumed(2))
+        book.write()
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(JournalError) as caught:
+            book.sync()
+        book.sync()
+    assert str(caught.value) == f"{folder.journal}: input/output error"
+    assert len(asked) == 1
+
+
+def test_the_journal_of_another_run_is_refused(tmp_path: Path) -> None:
+    """Everything a run writes goes by its id."""
+    project = project_in(tmp_path)
+    os.rename(create(project).path, project.run("s").path)
+    with pytest.raises(JournalError) as caught:
+        journal.read(project.run("s"))
+    assert str(caught.value) == f"{project.run('s').journal} is the journal of another run, `r`"
+    assert caught.value.hint == "a run must keep its folder: move it away"
+
+
+def test_the_tail_of_a_journal_is_what_came_after_a_place_in_it(tmp_path: Path) -> None:
+    folder, run = create(project_in(tmp_path)), Run()
+    first, end = journal.tail(folder, 0, run)
+    assert (first, end) == ([FIRST], os.path.getsize(folder.journal))
+    with opened(folder) as book:
+        book.append(resumed(2))
+    with open(folder.journal, "ab") as file:
+        file.write(b'{"seq":3')
+    assert journal.tail(folder, end, run) == ([resumed(2)], os.path.getsize(folder.journal) - 8)
+    assert run.seq == 2
 
 
 def test_a_long_text_that_cannot_be_kept_names_the_run_to_resume(
@@ -153,23 +315,20 @@ def test_a_long_text_that_cannot_be_kept_names_the_run_to_resume(
     def full(old: str, new: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    project = project_in(tmp_path)
-    journal.create(project, "r", FIRST)
-    book = journal.Journal(project, "r", os.path.getsize(project.journal("r")))
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(JournalError) as caught:
-        book.append(Decision(seq=2, time=1.0, events=[RunResumed(version="x" * 20_000)]))
-    assert caught.value.path.startswith(project.path("blobs"))
+    folder = create(project_in(tmp_path))
+    with opened(folder) as book:
+        monkeypatch.setattr(os, "replace", full)
+        with pytest.raises(JournalError) as caught:
+            book.append(Decision(seq=2, time=1.0, events=[RunResumed(version="x" * 20_000)]))
+    assert caught.value.path.startswith(folder.blobs)
     assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
-    book.close()
 
 
 def test_a_failure_class_that_a_backend_of_an_earlier_release_made_up_is_read_as_a_crash(tmp_path: Path) -> None:
     project = project_in(tmp_path)
-    start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
-    journal.create(project, "r", Decision(seq=1, time=1.0, events=[start]))
+    create(project)
     body = b'{"seq":2,"time":"2026-01-01T00:00:00.000Z","events":[{"type":"BackendClosed","backend":"b","kind":"wat","error":"e"}]'
-    with open(project.journal("r"), "ab") as file:
+    with open(project.run("r").journal, "ab") as file:
         file.write(b'%b,"sum":"%08x"}\n' % (body, zlib.crc32(body)))
-    closed = journal.read(project, "r").run.closed["b"]
+    closed = journal.read(project.run("r")).run.closed["b"]
     assert (closed.kind, closed.error) == ("crash", "wat: e")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.store import journal
+from raymond.store import journal, lock
 from running import Room
 
 FLOW = {
@@ -19,7 +19,7 @@ def room(tmp_path: Path) -> Room:
     """A room with a finished run whose fifth line is damaged."""
     room = Room(tmp_path)
     assert room.command(FLOW).code == 0
-    path = Path(room.project.journal("r"))
+    path = Path(room.project.run("r").journal)
     lines = path.read_bytes().split(b"\n")
     lines[4] = lines[4].replace(b"StepStarted", b"StepStarred")
     path.write_bytes(b"\n".join(lines))
@@ -27,7 +27,7 @@ def room(tmp_path: Path) -> Room:
 
 
 def test_a_damaged_journal_is_refused_and_left_alone(room: Room) -> None:
-    path = Path(room.project.journal("r"))
+    path = Path(room.project.run("r").journal)
     before = path.read_bytes()
     refused = room.raymond("resume", "r")
     assert refused.returncode == 1
@@ -39,14 +39,14 @@ def test_a_damaged_journal_is_refused_and_left_alone(room: Room) -> None:
 
 
 def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room: Room) -> None:
-    before = Path(room.project.journal("r")).read_bytes()
+    before = Path(room.project.run("r").journal).read_bytes()
     mended = room.raymond("doctor", "--repair", "r")
     assert mended.returncode == 0
     assert mended.stderr.startswith("cut at line 5;")
     assert "  step 2 of main had finished and will run again\n" in mended.stderr
-    copies = [*Path(room.project.path("workflows")).glob("r.jsonl.*.damaged")]
+    copies = [*room.folder().glob("journal.jsonl.*.damaged")]
     assert [copy.read_bytes() for copy in copies] == [before]
-    assert journal.read(room.project, "r").run.iterations == 1
+    assert journal.read(room.project.run("r")).run.iterations == 1
     resumed = room.resume()
     assert (resumed.code, resumed.out) == (0, "end\n")
     assert (room.path / "log").read_text().split() == ["START", "A", "B", "A", "B"]
@@ -61,9 +61,28 @@ def test_a_journal_that_is_not_damaged_is_not_repaired(room: Room) -> None:
 
 
 def test_doctor_without_a_flag_examines_the_machine_and_mends_nothing(room: Room) -> None:
-    before = Path(room.project.journal("r")).read_bytes()
+    before = Path(room.project.run("r").journal).read_bytes()
     asked = room.raymond("doctor")
     assert asked.stderr == ""
     examined = [line.split()[1] for line in asked.stdout.splitlines() if not line.startswith(" ")]
-    assert examined[:4] == ["raymond:", "programs:", "processes:", "project:"]
-    assert Path(room.project.journal("r")).read_bytes() == before
+    assert examined[:6] == ["raymond:", "programs:", "processes:", "home:", "disk:", "project:"]
+    assert Path(room.project.run("r").journal).read_bytes() == before
+
+
+def test_a_run_whose_snapshot_was_taken_after_the_damage_is_not_cut(room: Room) -> None:
+    folder = room.project.run("r")
+    path = Path(folder.journal)
+    damaged = path.read_bytes()
+    path.write_bytes(damaged.replace(b"StepStarred", b"StepStarted"))
+    held = lock.take(folder)
+    read = journal.read(folder)
+    book = journal.Journal(folder, read.size, held)
+    book.snapshot(read.run, force=True)
+    book.close()
+    held.release()
+    path.write_bytes(damaged)
+    assert room.raymond("status", "r").returncode == 0
+    refused = room.raymond("doctor", "--repair", "r")
+    assert refused.returncode == 2
+    assert "the run is whole" in refused.stderr
+    assert path.read_bytes() == damaged

@@ -1,48 +1,69 @@
-"""Long texts, kept outside the journal in files named for their hash."""
+"""Long texts of a run, kept outside its journal in files named for their hash."""
 
+import hashlib
 import os
 from typing import Any
 
-from raymond.store.project import Project
 from raymond.system import files
 
 LONG = 16 << 10
 _MARK = "\0blob:"
 
 
-def put_aside(project: Project, value: Any, run: str = "") -> Any:
-    """`value` with every long text moved to a file of its own."""
+class BadBlob(ValueError):
+    """A long text that is missing, or not the one that was kept."""
+
+
+def put_aside(folder: str, value: Any, run: str = "") -> Any:
+    """`value` with every long text moved to a file of its own in `folder`."""
     match value:
         case str():
-            return _keep(project, value, run) if len(value) > LONG or value.startswith("\0") else value
+            return _keep(folder, value, run) if len(value) > LONG or value.startswith("\0") else value
         case dict():
-            return {key: put_aside(project, item, run) for key, item in value.items()}
+            return {key: put_aside(folder, item, run) for key, item in value.items()}
         case list() | tuple():
-            return [put_aside(project, item, run) for item in value]
+            return [put_aside(folder, item, run) for item in value]
         case _:
             return value
 
 
-def _keep(project: Project, text: str, run: str) -> str:
-    import hashlib
-
+def _keep(folder: str, text: str, run: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(data).hexdigest()
-    path = os.path.join(project.folder("blobs"), digest)
-    if not os.path.exists(path):
+    path = f"{folder}/{digest}"
+    if not _holds(path, data):
+        files.guard(folder, lambda: files.make_private(folder, durable=True), run=run)
         files.replace(path, data, durable=True, run=run)
     return _MARK + digest
 
 
-def put_back(project: Project, value: Any) -> Any:
-    """`value` with every long text read back."""
+def _holds(path: str, data: bytes) -> bool:
+    try:
+        return os.path.getsize(path) == len(data) and files.contents(path) == data
+    except OSError:
+        return False
+
+
+def put_back(folder: str, value: Any) -> Any:
+    """`value` with every long text read back; BadBlob when one is not what was kept."""
     match value:
         case str() if value.startswith(_MARK):
-            blob = project.path("blobs", value.removeprefix(_MARK))
-            return files.read(blob).decode("utf-8", "surrogatepass")
+            return _read(folder, value.removeprefix(_MARK))
         case dict():
-            return {key: put_back(project, item) for key, item in value.items()}
+            return {key: put_back(folder, item) for key, item in value.items()}
         case list():
-            return [put_back(project, item) for item in value]
+            return [put_back(folder, item) for item in value]
         case _:
             return value
+
+
+def _read(folder: str, name: str) -> str:
+    if len(name) != 64 or name.strip("0123456789abcdef"):
+        raise BadBlob("names a long text that cannot be one of this run")
+    try:
+        data = files.contents(f"{folder}/{name}")
+    except OSError as error:
+        raise BadBlob(f"needs {folder}/{name}: {(error.strerror or str(error)).lower()}") from None
+    if hashlib.sha256(data).hexdigest() != name:
+        raise BadBlob(f"needs {folder}/{name}, which was changed after it was kept")
+    return data.decode("utf-8", "surrogatepass")

@@ -6,21 +6,17 @@ from collections.abc import Iterator
 import msgspec
 
 from raymond.machine.requests import Request
-from raymond.system.files import write_all
+from raymond.system import files
+
+_MOST = 1 << 20
+"""Bytes of a request; nobody asks for more."""
 
 
 def leave(folder: str, request: Request) -> str:
     """Put `request` where the holder of the lock looks once a second; returns the path of its file."""
-    os.makedirs(folder, 0o700, exist_ok=True)
-    aside = os.path.join(folder, f".{request.id}")
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        write_all(fd, msgspec.json.encode(request))
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    path = os.path.join(folder, f"{request.id}.json")
-    os.rename(aside, path)
+    files.guard(folder, lambda: files.make_private(folder))
+    path = f"{folder}/{request.id}.json"
+    files.replace(path, msgspec.json.encode(request), durable=True)
     return path
 
 
@@ -30,21 +26,25 @@ def look(folder: str) -> Iterator[tuple[str, Request | None]]:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
     except FileNotFoundError:
         return
-    for path in sorted((os.path.join(folder, name) for name in names), key=_age):
+    for path in sorted((f"{folder}/{name}" for name in names), key=_age):
         try:
-            with open(path, "rb") as file:
-                yield path, msgspec.json.decode(file.read(), type=Request)
+            yield path, _read(path)
         except FileNotFoundError:
             continue
         except (msgspec.DecodeError, OSError):
             yield path, None
 
 
-def _age(path: str) -> float:
+def _read(path: str) -> Request | None:
+    data = files.contents(path, _MOST + 1)
+    return msgspec.json.decode(data, type=Request) if len(data) <= _MOST else None
+
+
+def _age(path: str) -> tuple[int, str]:
     try:
-        return os.stat(path).st_mtime
+        return os.lstat(path).st_mtime_ns, path
     except FileNotFoundError:
-        return 0.0
+        return 0, path
 
 
 def remove(path: str) -> None:

@@ -1,27 +1,30 @@
 """The journal: the complete record of a run, one line per decision, with its snapshot and its blobs.
 
-A line ends in a checksum of what comes before it. A torn last line is dropped; a bad line with a good one after it is
-damage, and the reader stops there. Texts over 16 KiB are kept outside the journal in files named for their hash.
+A line ends in a checksum of what comes before it. A torn last line is put aside; any other bad line is damage, and the
+reader stops there. Texts over 16 KiB are kept outside the journal in files named for their hash.
 """
 
+import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from time import strftime
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from raymond.errors import JournalError, RunExists
+from raymond.errors import JournalError, NewerJournal, RunExists
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
 from raymond.machine.failures import KINDS
 from raymond.machine.run import Run
 from raymond.store import snapshot
-from raymond.store.blobs import LONG, put_aside, put_back
-from raymond.store.project import Project
-from raymond.system import files
+from raymond.store.blobs import LONG, BadBlob, put_aside, put_back
+from raymond.store.lock import Lock
+from raymond.store.run_folder import RunFolder
+from raymond.system import files, folders
 from raymond.views.times import second
 
 _T = TypeVar("_T")
@@ -30,7 +33,9 @@ SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
 _CLASSES = (*KINDS, "visits", "given up")
-_BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move it away"
+_IMPOSSIBLE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
+_BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move its folder away"
 
 
 class _Line(Struct):
@@ -61,36 +66,60 @@ class Folded(Struct):
 class Journal:
     """The journal of one run, open for the holder of its lock."""
 
-    def __init__(self, project: Project, id: str, size: int) -> None:
-        self.path = project.journal(id)
+    def __init__(self, folder: RunFolder, size: int, held: Lock) -> None:
+        self.path = folder.journal
         self.size = size
-        self._project = project
-        self._id = id
-        self._snap = project.beside(id, "snap")
+        self._folder = folder
         self._snapped_at = size
         self._lines: list[bytes] = []
         self._unsynced = False
-        self._fd = self._guard(lambda: os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
-        if os.fstat(self._fd).st_size > size:
-            os.ftruncate(self._fd, size)
+        self._fd = os.dup(held.fd)
+        self._inode = os.fstat(self._fd).st_ino
+        self._guard(self._drop_torn)
+
+    def _drop_torn(self) -> None:
+        """Cut off what comes after the good lines; it is kept beside the journal."""
+        torn = os.fstat(self._fd).st_size - self.size
+        if torn > 0:
+            cut = os.pread(self._fd, torn, self.size)
+            files.replace(f"{self.path}.{strftime('%Y%m%dT%H%M%S')}.torn", cut, durable=True, run=self._folder.id)
+            os.ftruncate(self._fd, self.size)
 
     def append(self, decision: Decision) -> None:
         """Add a line; the next `write` hands it to the system."""
-        self._lines.append(_line(self._project, decision, self._id))
+        self._lines.append(_line(self._folder.blobs, decision, self._folder.id))
 
     def write(self) -> bool:
         """Hand every added line to the system; nothing may follow from a decision before this."""
         if not self._lines:
             return False
-        data = b"".join(self._lines)
+        # Whatever becomes of them, they are not written a second time: nobody followed what could not be written.
+        data, self._lines = b"".join(self._lines), []
+        self._check_undisturbed()
         self._guard(lambda: self._put(data))
-        self._lines.clear()
         self.size += len(data)
         self._unsynced = True
         return True
 
+    def _check_undisturbed(self) -> None:
+        """Stop at once when the file was removed, or when somebody else wrote to it."""
+        what = "was removed"
+        with contextlib.suppress(FileNotFoundError):
+            found = os.lstat(self.path)
+            if found.st_ino != self._inode:
+                what = "was replaced"
+            elif found.st_size == self.size:
+                return
+            else:
+                what = "was changed by another process"
+        raise JournalError(
+            f"{self.path} {what} while this process was driving the run, which stops here",
+            path=self.path,
+            hint=f"`raymond status {self._folder.id}` shows what is left of it",
+        )
+
     def _guard(self, work: Callable[[], _T]) -> _T:
-        return files.guard(self.path, work, run=self._id)
+        return files.guard(self.path, work, run=self._folder.id)
 
     def _put(self, data: bytes) -> None:
         try:
@@ -107,152 +136,169 @@ class Journal:
     def sync(self) -> None:
         """Wait until the disk has everything written."""
         if self._unsynced:
-            self._guard(lambda: files.sync(self._fd))
+            # The system reports such an error once: asking again would look like success.
             self._unsynced = False
+            self._guard(lambda: files.sync(self._fd))
 
     def snapshot(self, run: Run, *, force: bool = False) -> None:
         """Save the folded run if the journal has grown enough since the last snapshot."""
         if self.size - self._snapped_at < SNAPSHOT_EVERY and not force:
             return
         self._snapped_at = self.size
-        with open(self.path, "rb") as file:
-            file.seek(self.size - _TAIL)
-            last = file.read(_TAIL)
-        snapshot.write(self._snap, self.size, last, run)
+        last = os.pread(self._fd, _TAIL, self.size - _TAIL)
+        snapshot.write(self._folder.snapshot, self.size, last, run)
 
     def close(self) -> None:
         """Write, sync and close."""
         if self._fd >= 0:
-            self.write()
-            self.sync()
-            os.close(self._fd)
-            self._fd = -1
+            try:
+                self.write()
+                self.sync()
+            finally:
+                os.close(self._fd)
+                self._fd = -1
 
 
-def create(project: Project, id: str, decision: Decision) -> None:
-    """Create a journal with its first decision, on disk when this returns; an id that exists is refused."""
-    path = project.journal(id)
-    data = _sum(_encode(_Header(FORMAT, id))) + _line(project, decision)
-    project.folder("workflows")
+def create(folder: RunFolder, decision: Decision, source: Callable[[RunFolder], object]) -> None:
+    """Create the folder of a run with its first decision, on disk when this returns; an id that exists is refused.
+
+    `source` puts the snapshot of the workflow into it. The folder is complete as soon as it has its name.
+    """
+    aside = RunFolder(folder.home, f"{os.path.dirname(folder.path)}/{new_name(folder.id)}", folder.id)
+    begun = "no run was started: fix this, then start it again"
     try:
-        _appear(path, data)
-        files.sync_folder(os.path.dirname(path))
-    except FileExistsError:
-        raise RunExists(
-            f"run `{id}` already exists", path=path, hint=f"`raymond status {id}` shows it; choose another --id"
-        ) from None
+        os.mkdir(aside.path, 0o700)
+        source(aside)
+        data = _sum(_encode(_Header(FORMAT, folder.id))) + _line(aside.blobs, decision)
+        _write_new(aside.journal, data)
+        files.sync_folder(aside.path)
+        os.rename(aside.path, folder.path)
+        # Once it has its name the run has begun, even if the disk reports an error later.
+        begun = ""
+        files.sync_folder(os.path.dirname(folder.path))
     except OSError as error:
-        # Once its file has its name the run has begun, even if the disk reports an error later.
-        hint = "" if os.path.exists(path) else "no run was started: fix this, then start it again"
-        raise files.trouble(path, error, hint=hint, run=id) from None
-
-
-def _appear(path: str, data: bytes) -> None:
-    """Create a file that is complete as soon as it is visible; a name that exists is refused."""
-    aside = f"{path}.{os.urandom(4).hex()}.new"
-    _write_new(aside, data)
-    try:
-        os.link(aside, path)
-    except FileExistsError:
+        _remove(aside.path)
+        if folder.exists and begun:
+            hint = f"`raymond status {folder.id}` shows it; choose another --id"
+            raise RunExists(f"run `{folder.id}` already exists", path=folder.path, hint=hint) from None
+        if begun and os.path.lexists(folder.path):
+            hint = f"it is not a run: remove {folder.path}, or choose another --id"
+            raise RunExists(f"{folder.path} is in the way", path=folder.path, hint=hint) from None
+        raise files.trouble(folder.journal, error, hint=begun, run=folder.id) from None
+    except BaseException:
+        _remove(aside.path)
         raise
-    except OSError:
-        # A file system without links: a kill may leave an incomplete file, which then blocks its id.
-        _write_new(path, data)
-    finally:
-        os.unlink(aside)
+
+
+def new_name(id: str) -> str:
+    """What the folder of a run is called until it is complete."""
+    return f".{id}.{os.urandom(4).hex()}.new"
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError), folders.opened(os.path.dirname(path)) as above:
+        folders.remove(os.path.basename(path), above)
 
 
 def _write_new(path: str, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        files.write_all(fd, data)
-        files.sync(fd)
-    except OSError:
-        os.unlink(path)
-        raise
-    finally:
-        os.close(fd)
+    with open(path, "xb", buffering=0, opener=files.private) as file:
+        files.write_all(file.fileno(), data)
+        files.sync(file.fileno())
 
 
-def read(project: Project, id: str) -> Folded:
-    """Fold the journal of `id`, starting from its snapshot if that is valid."""
-    path = project.journal(id)
-    data = files.read(path, run=id)
-    _check_header(path, data)
-    kept = snapshot.read(project.beside(id, "snap"), data)
+def read(folder: RunFolder) -> Folded:
+    """Fold the journal of a run, starting from its snapshot if that is valid."""
+    path = folder.journal
+    data = files.read(path, run=folder.id)
+    _check_header(folder, data)
+    kept = snapshot.read(folder.snapshot, data)
     start = kept.offset if kept else data.index(b"\n") + 1
     run = kept.run if kept else Run()
-    end = _fold(project, path, data, start, run)
+    end = _scan(folder, data, start, lambda decision: apply(run, decision), run.seq)
     if run.begun is None:
-        raise _unbegun(path)
-    if run.begun.workflow_id != id:
+        raise _unbegun(folder)
+    if run.begun.workflow_id != folder.id:
         # Everything a run writes goes by this id: under another name it would write into other runs, or anywhere.
         message = f"{path} is the journal of another run, `{run.begun.workflow_id}`"
-        raise JournalError(message, path=path, hint="a journal must keep its name: move the file away")
+        raise JournalError(message, path=path, hint="a run must keep its folder: move it away")
     return Folded(run, end, torn=len(data) - end, folded_from=start)
 
 
-def decisions(project: Project, id: str) -> list[Decision]:
+def decisions(folder: RunFolder) -> list[Decision]:
     """Every decision of a journal."""
-    path = project.journal(id)
-    data = files.read(path, run=id)
-    _check_header(path, data)
+    data = files.read(folder.journal, run=folder.id)
+    _check_header(folder, data)
     found: list[Decision] = []
-    _scan(project, path, data, data.index(b"\n") + 1, found.append, 0)
+    run = Run()
+
+    def take(decision: Decision) -> None:
+        apply(run, decision)
+        found.append(decision)
+
+    _scan(folder, data, data.index(b"\n") + 1, take, 0)
     return found
 
 
-def tail(project: Project, id: str, offset: int, seq: int) -> tuple[list[Decision], int]:
-    """The decisions after `offset`, where decision `seq` ended, and where they end; 0 is the beginning."""
-    path = project.journal(id)
-    with open(path, "rb") as file:
+def tail(folder: RunFolder, offset: int, run: Run) -> tuple[list[Decision], int]:
+    """The decisions after `offset`, where `run` ended, and where they end; they are applied to `run`."""
+    with open(folder.journal, "rb", opener=files.private) as file:
         file.seek(offset)
         data = file.read()
     start = data.find(b"\n") + 1 if offset == 0 else 0
     if offset == 0:
-        _check_header(path, data)
+        _check_header(folder, data)
     found: list[Decision] = []
-    return found, offset + _scan(project, path, data, start, found.append, seq)
+
+    def take(decision: Decision) -> None:
+        apply(run, decision)
+        found.append(decision)
+
+    return found, offset + _scan(folder, data, start, take, run.seq)
 
 
-def salvage(project: Project, path: str, lines: list[bytes]) -> Iterator[Decision]:
-    """The decisions in those of `lines` that are intact."""
+def salvage(folder: RunFolder, lines: list[bytes]) -> Iterator[Decision]:
+    """The decisions in those of `lines` that are intact; one of a newer Raymond is an error."""
     for line in lines:
         if _whole(line):
-            yield _parse(project, path, b"", 0, line)
+            with contextlib.suppress(BadBlob):
+                yield _parse(folder, line)
 
 
-def _fold(project: Project, path: str, data: bytes, start: int, run: Run) -> int:
-    return _scan(project, path, data, start, lambda decision: apply(run, decision), run.seq)
-
-
-def _scan(project: Project, path: str, data: bytes, start: int, take: Callable[[Decision], object], seq: int) -> int:
+def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision], object], seq: int) -> int:
     """Hand every good line from `start`, which follows decision `seq`, to `take`; returns where the good lines end."""
+    path = folder.journal
     while start < len(data):
         end = data.find(b"\n", start)
         line = data[start:end] if end >= 0 else data[start:]
         if end < 0 or not _whole(line):
-            _check_torn(path, data, start)
+            _check_torn(folder, data, start)
             return start
-        decision = _parse(project, path, data, start, line)
+        try:
+            decision = _parse(folder, line)
+        except BadBlob as bad:
+            raise _damaged(folder, data, start, str(bad)) from None
+        except ValueError as error:
+            raise _unknown(path, data.count(b"\n", 0, start) + 1, error) from None
         seq += 1
         if decision.seq != seq:
-            raise _damaged(path, data, start, f"is decision {decision.seq} where {seq} is expected")
-        take(decision)
+            raise _damaged(folder, data, start, f"is decision {decision.seq} where {seq} is expected")
+        try:
+            take(decision)
+        except _IMPOSSIBLE as error:
+            how = f"cannot follow from the lines before it ({type(error).__name__}: {error})"
+            raise _damaged(folder, data, start, how) from None
         start = end + 1
     return start
 
 
-def _parse(project: Project, path: str, data: bytes, start: int, line: bytes) -> Decision:
-    try:
-        if b"\\u0000blob:" in line:
-            fields = put_back(project, msgspec.json.decode(line))
-            parsed = msgspec.convert(fields, _Line)
-        else:
-            parsed = _decode_any(line)
-        return Decision(seq=parsed.seq, time=datetime.fromisoformat(parsed.time).timestamp(), events=parsed.events)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise _unknown(path, data.count(b"\n", 0, start) + 1, error) from None
+def _parse(folder: RunFolder, line: bytes) -> Decision:
+    """The decision in a good line. ValueError: a newer Raymond wrote it."""
+    if b"\\u0000blob:" in line:
+        fields = put_back(folder.blobs, msgspec.json.decode(line))
+        parsed = msgspec.convert(fields, _Line)
+    else:
+        parsed = _decode_any(line)
+    return Decision(seq=parsed.seq, time=datetime.fromisoformat(parsed.time).timestamp(), events=parsed.events)
 
 
 def _decode_any(line: bytes) -> _Line:
@@ -268,10 +314,10 @@ def _decode_any(line: bytes) -> _Line:
         return msgspec.convert(fields, _Line)
 
 
-def _check_header(path: str, data: bytes) -> None:
-    end = data.find(b"\n")
+def _check_header(folder: RunFolder, data: bytes) -> None:
+    path, end = folder.journal, data.find(b"\n")
     if end < 0:
-        raise _unbegun(path)
+        raise _unbegun(folder)
     line = data[:end]
     if not _whole(line):
         message = f"{path} is not a journal of Raymond, or its first line is damaged"
@@ -281,7 +327,7 @@ def _check_header(path: str, data: bytes) -> None:
     except msgspec.DecodeError as error:
         raise _unknown(path, 1, error) from None
     if header.format > FORMAT:
-        raise JournalError(
+        raise NewerJournal(
             f"{path} has format {header.format}; this Raymond reads up to {FORMAT}",
             path=path,
             line=1,
@@ -289,23 +335,25 @@ def _check_header(path: str, data: bytes) -> None:
         )
 
 
-def _check_torn(path: str, data: bytes, start: int) -> None:
-    """A bad line at the end is torn; with a good one after it, it is damage."""
-    rest = data[start:].split(b"\n")[1:]
+def _check_torn(folder: RunFolder, data: bytes, start: int) -> None:
+    """A bad line at the end is torn, unless it has both ends: then, or with a good one after it, it is damage."""
+    first, *rest = data[start:].split(b"\n")
     if any(_whole(line) for line in rest):
-        raise _damaged(path, data, start, "is damaged and good lines follow it")
+        raise _damaged(folder, data, start, "is damaged and good lines follow it")
+    if rest and first.startswith(b'{"seq":') and first.endswith(b'"}') and b"\0" not in first:
+        raise _damaged(folder, data, start, "is complete and damaged")
 
 
-def _damaged(path: str, data: bytes, start: int, how: str) -> JournalError:
+def _damaged(folder: RunFolder, data: bytes, start: int, how: str) -> JournalError:
     number = data.count(b"\n", 0, start) + 1
-    repair = f"`raymond doctor --repair {_id(path)}` keeps a copy, cuts the journal there and lists the lost steps"
+    repair = f"`raymond doctor --repair {folder.id}` keeps a copy, cuts the journal there and lists the lost steps"
     # Nothing is left of a run without its first decision, which is in line 2.
     hint = repair if number > 2 else _BEYOND_REPAIR
-    return JournalError(f"line {number} of {path} {how}", path=path, line=number, hint=hint)
+    return JournalError(f"line {number} of {folder.journal} {how}", path=folder.journal, line=number, hint=hint)
 
 
 def _unknown(path: str, number: int, error: Exception) -> JournalError:
-    return JournalError(
+    return NewerJournal(
         f"line {number} of {path} has something that this version does not know ({error})",
         path=path,
         line=number,
@@ -313,28 +361,24 @@ def _unknown(path: str, number: int, error: Exception) -> JournalError:
     )
 
 
-def _unbegun(path: str) -> JournalError:
-    hint = f"nothing was run: delete the file, then `{_id(path)}` can be an id again"
-    return JournalError(f"{path} ends before its run begins", path=path, hint=hint)
-
-
-def _id(path: str) -> str:
-    return os.path.basename(path).removesuffix(".jsonl")
+def _unbegun(folder: RunFolder) -> JournalError:
+    hint = f"nothing was run: delete {folder.path}, then `{folder.id}` can be an id again"
+    return JournalError(f"{folder.journal} ends before its run begins", path=folder.journal, hint=hint)
 
 
 def _whole(line: bytes) -> bool:
-    return line[-_TAIL:-10] == b',"sum":"' and line[-10:-2] == b"%08x" % zlib.crc32(line[:-_TAIL])
+    return line[-_TAIL:] == b',"sum":"%08x"}' % zlib.crc32(line[:-_TAIL])
 
 
 def _sum(body: bytes) -> bytes:
     return b'%b,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body[:-1]))
 
 
-def _line(project: Project, decision: Decision, run: str = "") -> bytes:
+def _line(blobs: str, decision: Decision, run: str = "") -> bytes:
     line = _Line(decision.seq, instant(decision.time), decision.events)
     body = _encode(line)
     if len(body) > LONG or b"\\u0000" in body:
-        body = _encode(put_aside(project, msgspec.to_builtins(line), run))
+        body = _encode(put_aside(blobs, msgspec.to_builtins(line), run))
     return _sum(body)
 
 

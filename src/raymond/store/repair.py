@@ -1,14 +1,17 @@
 """Repair a damaged journal: keep a copy, cut it at the bad line, and report what was lost."""
 
+import contextlib
 import os
 from time import strftime
 
 from msgspec import Struct
 
-from raymond.errors import JournalError, UsageError
-from raymond.machine.events import Decision, StepFinished
+from raymond import __version__
+from raymond.errors import JournalError, NewerJournal, UsageError
+from raymond.machine.events import Decision, RunResumed, RunStarted, StepFinished
 from raymond.store import journal, lock
-from raymond.store.project import Project
+from raymond.store.lock import Lock
+from raymond.store.run_folder import RunFolder
 from raymond.system import files
 
 
@@ -23,34 +26,84 @@ class Repair(Struct):
     """The finished steps among them; they run again."""
 
 
-def repair(project: Project, id: str) -> Repair:
-    """Cut the journal of `id` at its first bad line."""
-    held = lock.take(project.beside(id, "lock"), run=id)
+def repair(folder: RunFolder) -> Repair:
+    """Cut the journal of a run at its first bad line."""
+    held = lock.take(folder)
     try:
-        path = project.journal(id)
-        number = _first_bad(project, id)
-        with open(path, "rb") as file:
-            data = file.read()
+        number = _first_bad(folder)
+        _check_needed(folder, number)
+        data = files.read(folder.journal)
         lines = data.split(b"\n")
-        lost = list(journal.salvage(project, path, lines[number:]))
-        copy = f"{path}.{strftime('%Y%m%dT%H%M%S')}.damaged"
+        lost = _lost(folder, lines, number)
+        copy = f"{folder.journal}.{strftime('%Y%m%dT%H%M%S')}.damaged"
         files.replace(copy, data, durable=True)
-        files.replace(path, b"".join(line + b"\n" for line in lines[: number - 1]), durable=True)
-        if os.path.exists(project.beside(id, "snap")):
-            os.unlink(project.beside(id, "snap"))
+        _replace(folder, held, b"".join(line + b"\n" for line in lines[: number - 1]))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder.snapshot)
     finally:
         held.release()
     return Repair(copy, number, len(lost), _steps(lost))
 
 
-def _first_bad(project: Project, id: str) -> int:
+def _replace(folder: RunFolder, held: Lock, data: bytes) -> None:
+    """Put `data` in place of the journal; the new file is locked before it has the name, so nobody can come between."""
+    aside = f"{folder.journal}.{os.urandom(4).hex()}.tmp"
+    fd = os.open(aside, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        journal.decisions(project, id)
+        files.write_all(fd, data)
+        files.sync(fd)
+        held.replace(fd, lambda: os.replace(aside, folder.journal))
+        files.sync_folder(folder.path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(aside)
+        raise files.trouble(folder.journal, error, run=folder.id) from None
+
+
+def _first_bad(folder: RunFolder) -> int:
+    try:
+        journal.decisions(folder)
+    except NewerJournal:
+        raise
     except JournalError as error:
         if error.line > 2:
             return error.line
         raise
-    raise UsageError(f"the journal of {id} is not damaged", hint=f"`raymond resume {id}` continues the run")
+    hint = f"`raymond resume {folder.id}` continues the run"
+    raise UsageError(f"the journal of {folder.id} is not damaged", hint=hint)
+
+
+def _check_needed(folder: RunFolder, number: int) -> None:
+    """Refuse to cut a run that is whole: one with a snapshot does not need the lines before it."""
+    try:
+        journal.read(folder)
+    except JournalError:
+        return
+    message = f"line {number} of {folder.journal} is damaged, but a snapshot was taken after it: the run is whole"
+    raise UsageError(message, hint=f"`raymond resume {folder.id}` continues it; only its history cannot be shown")
+
+
+def _lost(folder: RunFolder, lines: list[bytes], number: int) -> list[Decision]:
+    """The good decisions after line `number`; refused when a newer Raymond wrote any part of the journal."""
+    try:
+        kept = list(journal.salvage(folder, lines[1 : number - 1]))
+        lost = list(journal.salvage(folder, lines[number:]))
+    except ValueError as error:
+        raise _newer(folder, str(error)) from None
+    for decision in (*kept, *lost):
+        for event in decision.events:
+            if isinstance(event, RunStarted | RunResumed) and _parts(event.version) > _parts(__version__):
+                raise _newer(folder, f"Raymond {event.version}")
+    return lost
+
+
+def _newer(folder: RunFolder, what: str) -> NewerJournal:
+    hint = "repair it with the newer Raymond that wrote it; nothing was changed"
+    return NewerJournal(f"{folder.journal} was written by a newer Raymond ({what})", path=folder.journal, hint=hint)
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdigit()]
 
 
 def _steps(lost: list[Decision]) -> list[str]:

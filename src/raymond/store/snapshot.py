@@ -51,8 +51,7 @@ def write(path: str, offset: int, last: bytes, run: Run) -> None:
 def read(path: str, journal: bytes) -> Snapshot | None:
     """The snapshot at `path`; None when it cannot be used for `journal`, which is then folded from the start."""
     try:
-        with open(path, "rb") as file:
-            found = unpack(file.read())
+        found = unpack(files.contents(path))
     except OSError:
         return None
     if found is None:

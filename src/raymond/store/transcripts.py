@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from raymond.machine.agent import file_name
-from raymond.system.files import trouble, write_all
+from raymond.system.files import make_private, trouble, write_all
 
 ROLL_AT = 64 << 20
 PIECE = 64 << 10
@@ -54,9 +54,9 @@ class Transcripts:
             self._files.move_to_end(agent)
             return self._files[agent]
         if not self._made:
-            os.makedirs(self._folder, 0o700, exist_ok=True)
+            make_private(self._folder)
             self._made = True
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(os.path.join(self._folder, f"{file_name(agent)}.jsonl"), flags, 0o600)
         self._files[agent] = (fd, _rolled(self._folder, agent))
         if len(self._files) > _OPEN:
