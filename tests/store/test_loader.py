@@ -579,71 +579,20 @@ def test_a_workflow_comes_back_from_its_snapshot(tmp_path: Path) -> None:
         tmp_path / "review", {"A.md": "a", "B.md": "---\nretries: 1\n---\n", "data/deep/x": b"\xff" * 9_000_000}
     )
     loaded = loader.load(str(Path(path) / "B.md"))
-    again = loader.from_source(loaded.source, name="B", entry="B.md", platform=sys.platform)
+    files = zips.read_snapshot(loaded.source, file="source.zip")
+    again = loader.from_files(files, name="B", entry="B.md", platform=sys.platform)
     assert again == loaded.workflow
-    changed = loader.from_source(loaded.source, name="B", entry="B.md", overrides={"B": {"retries": 9}})
+    changed = loader.from_files(files, name="B", entry="B.md", overrides={"B": {"retries": 9}})
     assert changed.states["B.md"].policy.retries == 9
 
 
 def test_a_highly_compressible_folder_comes_back_too(tmp_path: Path) -> None:
     loaded = loader.load(folder(tmp_path, {"START.md": "a", "data/x": b"\0" * 9_000_000}))
-    assert loader.from_source(loaded.source, name=tmp_path.name, entry="START.md").entry == "START.md"
+    assert zips.read_snapshot(loaded.source, file="source.zip") == loaded.files
 
 
-def test_a_damaged_snapshot_is_an_error(tmp_path: Path) -> None:
-    for data in (b"", zips.write({"../x": b""})):
-        with pytest.raises(WorkflowError) as caught:
-            loader.from_source(data, name="review", entry="START.md")
-        assert caught.value.diagnostics[0].id == "bad-zip"
-        with pytest.raises(WorkflowError):
-            loader.unpack(data, str(tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
-
-
-def everything(at: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(at)): path.read_bytes() for path in at.rglob("*") if path.is_file()}
-
-
-def test_unpacking_makes_a_private_folder(tmp_path: Path) -> None:
-    old = os.umask(0)
-    try:
-        loader.unpack(zips.write({"START.md": b"a", "data/deep/x": b"x"}), str(tmp_path / "new" / "out"))
-    finally:
-        os.umask(old)
-    out = tmp_path / "new" / "out"
-    assert everything(out) == {"START.md": b"a", "data/deep/x": b"x"}
-    modes = {str(path.relative_to(out)): stat.S_IMODE(path.stat().st_mode) for path in [out, *out.rglob("*")]}
-    assert modes == {".": 0o700, "START.md": 0o600, "data": 0o700, "data/deep": 0o700, "data/deep/x": 0o600}
-
-
-def test_unpacking_is_not_stopped_by_what_a_killed_process_left(tmp_path: Path) -> None:
-    folder(tmp_path / f"out.{os.getpid()}.new", {"half": "x"})
-    loader.unpack(zips.write({"START.md": b"a"}), str(tmp_path / "out"))
-    assert everything(tmp_path) == {"out/START.md": b"a"}
-
-
-def test_unpacking_again_changes_only_what_differs(tmp_path: Path) -> None:
-    data = zips.write({"START.md": b"a", "B.md": b"b", "lib/r.md": b"r"})
-    loader.unpack(data, str(tmp_path))
-    kept = (tmp_path / "START.md").stat().st_ino
-    (tmp_path / "B.md").write_bytes(b"changed")
-    folder(tmp_path, {"extra": "x", "more/deep/y": "y", "lib/__pycache__/z": "z"})
-    (tmp_path / "link").symlink_to("/etc")
-    loader.unpack(data, str(tmp_path))
-    left = {"START.md": b"a", "B.md": b"b", "lib/r.md": b"r", "lib/__pycache__/z": b"z"}
-    assert everything(tmp_path) == left, "what Python compiled there may be in use and stays"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["B.md", "START.md", "lib"]
-    assert (tmp_path / "START.md").stat().st_ino == kept
-
-
-def test_unpacking_writes_through_no_link_and_over_any_kind(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    folder(outside, {"file": "safe"})
-    out = tmp_path / "out"
-    folder(out, {"A.md/x": "a folder where a file belongs", "lib": "a file where a folder belongs"})
-    (out / "B.md").symlink_to(outside / "file")
-    (out / "data").symlink_to(outside)
-    loader.unpack(zips.write({"A.md": b"a", "B.md": b"b", "lib/r": b"r", "data/file": b"d"}), str(out))
-    assert everything(out) == {"A.md": b"a", "B.md": b"b", "lib/r": b"r", "data/file": b"d"}
-    assert not (out / "B.md").is_symlink()
-    assert everything(outside) == {"file": b"safe"}
+@pytest.mark.parametrize("data", [b"", b"no zip", zips.write({"../x": b""}), zips.write({"/x": b""})])
+def test_a_damaged_snapshot_is_an_error(data: bytes) -> None:
+    with pytest.raises(WorkflowError) as caught:
+        zips.read_snapshot(data, file="source.zip")
+    assert caught.value.diagnostics[0].id == "bad-zip"

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -16,7 +16,6 @@ from raymond.language.settings import SETTINGS_FILE, read_settings
 from raymond.language.workflow import Workflow, bare, build, extension, is_state
 from raymond.store import zips
 from raymond.store.zips import MOST_BYTES, MOST_FILES, refusal, too_large
-from raymond.system.files import write_all
 from raymond.text import visible
 
 _BOM = b"\xef\xbb\xbf"
@@ -69,66 +68,16 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
     return Loaded(workflow, scope, files, zips.digest(files))
 
 
-def from_source(
-    data: bytes,
+def from_files(
+    files: Mapping[str, bytes],
     *,
     name: str,
     entry: str | None,
     overrides: Mapping[str, Mapping[str, Any]] = {},
     platform: str = sys.platform,
 ) -> Workflow:
-    """The workflow a run began with, from its snapshot."""
-    return _build(name, zips.read_snapshot(data, file=name), entry, overrides, platform)
-
-
-def unpack(data: bytes, folder: str) -> None:
-    """Make `folder` hold exactly the files of a snapshot; files that are already right are not touched."""
-    lay_out(zips.read_snapshot(data, file=folder), folder)
-
-
-def lay_out(files: Mapping[str, bytes], folder: str) -> None:
-    """Make `folder` hold exactly `files`; a new folder appears complete, in an old one only differences change."""
-    if os.path.lexists(folder):
-        _update(files, folder)
-        return
-    aside = f"{folder}.{os.getpid()}.new"
-    # Left by a killed process with the same pid, as happens in containers.
-    if os.path.lexists(aside):
-        _remove(aside)
-    os.makedirs(aside, mode=0o700)
-    for inside in _folders(files):
-        os.mkdir(f"{aside}/{inside}", mode=0o700)
-    for name, content in files.items():
-        _write(f"{aside}/{name}", content)
-    try:
-        os.rename(aside, folder)
-    except OSError:
-        if not os.path.isdir(folder):
-            raise
-        _remove(aside)  # another process was faster
-        _update(files, folder)
-
-
-def _folders(files: Iterable[str]) -> list[str]:
-    """The folders that hold `files`, parents first."""
-    return sorted({name[:at] for name in files for at, character in enumerate(name) if character == "/"})
-
-
-def _update(files: Mapping[str, bytes], folder: str) -> None:
-    folders = _folders(files)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    for inside in folders:
-        _make_folder(os.path.join(folder, inside))
-    for name, content in files.items():
-        _put(os.path.join(folder, name), content)
-    for root, below, names in os.walk(folder, topdown=False):
-        at = os.path.relpath(root, folder).replace(os.sep, "/")
-        prefix = "" if at == "." else at + "/"
-        if "__pycache__" in at.split("/"):
-            continue  # Python's cache, which a running step may be using
-        for name in [*names, *(one for one in below if one != "__pycache__")]:
-            if prefix + name not in files and prefix + name not in folders:
-                _remove(os.path.join(root, name))
+    """The workflow a run began with, from the files of its snapshot."""
+    return _build(name, files, entry, overrides, platform)
 
 
 def _build(
@@ -337,50 +286,3 @@ def _bytes(path: str, room: int) -> bytes:
         return data
     finally:
         os.close(fd)
-
-
-def _make_folder(path: str) -> None:
-    if os.path.islink(path) or (os.path.exists(path) and not os.path.isdir(path)):
-        os.unlink(path)
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    os.chmod(path, 0o700)
-
-
-def _put(path: str, content: bytes) -> None:
-    if _same(path, content):
-        return
-    if os.path.isdir(path) and not os.path.islink(path):
-        _remove(path)
-    aside = f"{path}.{os.getpid()}.new"
-    _write(aside, content)
-    os.replace(aside, path)
-
-
-def _same(path: str, content: bytes) -> bool:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return os.fstat(fd).st_size == len(content) and os.read(fd, len(content) + 1) == content
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-
-
-def _write(path: str, content: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        write_all(fd, content)
-    finally:
-        os.close(fd)
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        from shutil import rmtree
-
-        rmtree(path)
-    else:
-        os.unlink(path)

@@ -1,0 +1,199 @@
+"""A workflow unpacked for its scripts: read-only, shared by all runs of it, and exactly what its snapshot says.
+
+What was compared once is trusted while inode, size and time of change stand. Whatever else is found there is replaced,
+so that nobody who can write files decides what runs next.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic, sleep
+from typing import TypeAlias
+
+from raymond.errors import JournalError
+from raymond.store.home import Home
+from raymond.system import folders
+from raymond.system.files import make_private, trouble, write_all
+
+Facts: TypeAlias = tuple[int, int, int, int]
+"""Inode, size, time of change and mode."""
+ALL_EVERY = 1.0
+"""Seconds between two looks at all files; the one that is started is looked at every time."""
+CLAIMED = 2.0
+"""Seconds that `clean` may claim a folder; whoever does it longer is not `clean`."""
+_TRIES = 20
+_GONE = (0, 0, 0, 0)
+
+
+class Unpacked:
+    """The folder of one snapshot."""
+
+    def __init__(self, home: Home, digest: str, files: Callable[[], Mapping[str, bytes]]) -> None:
+        self.path = f"{home.work}/{digest}"
+        self._home = home
+        self._name = digest
+        self._files = files
+        self._known: dict[str, Facts] = {}
+        self._folders: list[str] = []
+        self._next = 0.0
+        self._hold = -1
+
+    @property
+    def note(self) -> str:
+        """What to say when something had to be replaced."""
+        return f"files of the workflow had been changed in {self.path}: they were put back"
+
+    def make(self) -> bool:
+        """Make the folder what it should be; whether something in it had to be replaced."""
+        files, replaced = self._files(), False
+        written: Mapping[str, Facts] = {}
+        for _ in range(_TRIES):
+            self._take()
+            if self._compare(files, written):
+                self._next = monotonic() + ALL_EVERY
+                return replaced
+            replaced = replaced or self._is_wrong()
+            written = self._replace(files)
+        raise JournalError(f"{self.path} changes all the time", path=self.path, hint="scripts run from there")
+
+    def check(self, name: str) -> bool:
+        """Look at the file that is about to be started, now and then at all; whether something had to be replaced."""
+        now = monotonic()
+        if now >= self._next:
+            self._next = now + ALL_EVERY
+            names: Iterable[str] = self._known
+        else:
+            names = (name, *self._folders)
+        return False if all(self._known.get(one) == self._facts(one) for one in names) else self.make()
+
+    def close(self) -> None:
+        """Nobody needs the folder here any more."""
+        if self._hold >= 0:
+            os.close(self._hold)
+            self._hold = -1
+
+    def _facts(self, name: str) -> Facts:
+        try:
+            return _facts(os.lstat(f"{self.path}/{name}" if name else self.path))
+        except OSError:
+            return _GONE
+
+    def _take(self) -> None:
+        """Hold the folder open and shared, which keeps `clean` from removing it."""
+        self.close()
+        until = monotonic() + CLAIMED
+        while self._hold < 0:
+            try:
+                self._hold = folders.share(self.path, force=monotonic() > until)
+            except BlockingIOError:
+                sleep(0.005)  # `clean` is about to rename it
+            except OSError:
+                return  # there is none, or it is no folder
+
+    def _compare(self, files: Mapping[str, bytes], written: Mapping[str, Facts]) -> bool:
+        """Whether the folder holds `files` and nothing else; what was seen is known from then on.
+
+        What is as we have `written` it need not be read.
+        """
+        # Looked at before the content is: a change in between is then a change of what is known.
+        inside = ["", *folders_of(files)]
+        known = {name: self._facts(name) for name in (*inside, *files)}
+        if _GONE in known.values() or any(facts[3] & 0o222 for facts in known.values()):
+            return False
+        if self._hold < 0 or not _is_same(self.path, self._hold):
+            return False
+        listed: dict[str, set[str]] = {name: set() for name in inside}
+        for name in (*inside[1:], *files):
+            above, _, last = name.rpartition("/")
+            listed[above].add(last)
+        if not all(_lists(self._at(name), names) for name, names in listed.items()):
+            return False
+        unread = [name for name in files if written.get(name) != known[name]]
+        if not all(_holds(self._at(name), files[name]) for name in unread):
+            return False
+        self._known, self._folders = known, inside
+        return True
+
+    def _at(self, name: str) -> str:
+        return f"{self.path}/{name}" if name else self.path
+
+    def _replace(self, files: Mapping[str, bytes]) -> dict[str, Facts]:
+        """Write a new folder aside and swap; the one that was found wrong is removed. The facts of what was written."""
+        mark = os.urandom(4).hex()
+        aside, old = f".{self._name}.{mark}.new", f".{self._name}.{mark}.old"
+        make_private(self._home.work, durable=True)
+        try:
+            written = _write(f"{self._home.work}/{aside}", files)
+        except OSError as error:
+            with folders.opened(self._home.work) as work:
+                folders.remove(aside, work)
+            raise trouble(self.path, error) from None
+        with folders.opened(self._home.work) as work:
+            with contextlib.suppress(OSError):  # another process was faster: what it made is compared next
+                if self._is_wrong():
+                    os.rename(self._name, old, src_dir_fd=work, dst_dir_fd=work)
+                os.rename(aside, self._name, src_dir_fd=work, dst_dir_fd=work)
+            for left in (aside, old):
+                folders.remove(left, work)
+        return written
+
+    def _is_wrong(self) -> bool:
+        """Whether what was found wrong is still there: the folder that we hold, or something that is no folder."""
+        if self._hold >= 0:
+            return _is_same(self.path, self._hold)
+        return os.path.lexists(self.path) and not folders.is_folder(self.path)
+
+
+def folders_of(files: Iterable[str]) -> list[str]:
+    """The folders that hold `files`, parents first."""
+    return sorted({name[:at] for name in files for at, character in enumerate(name) if character == "/"})
+
+
+def _facts(found: os.stat_result) -> Facts:
+    return found.st_ino, found.st_size, found.st_ctime_ns, found.st_mode
+
+
+def _write(path: str, files: Mapping[str, bytes]) -> dict[str, Facts]:
+    written: dict[str, Facts] = {}
+    os.mkdir(path, 0o700)
+    inside = folders_of(files)
+    for name in inside:
+        os.mkdir(f"{path}/{name}", 0o700)
+    for name, content in files.items():
+        fd = os.open(f"{path}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o400)
+        try:
+            write_all(fd, content)
+            written[name] = _facts(os.fstat(fd))
+        finally:
+            os.close(fd)
+    for name in reversed(inside):
+        os.chmod(f"{path}/{name}", 0o500)
+    os.chmod(path, 0o500)
+    return written
+
+
+def _is_same(path: str, fd: int) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
+    return False
+
+
+def _lists(path: str, names: set[str]) -> bool:
+    with contextlib.suppress(OSError):
+        return folders.is_folder(path) and set(os.listdir(path)) == names
+    return False
+
+
+def _holds(path: str, content: bytes) -> bool:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != len(content):
+            return False
+        return os.read(fd, len(content) + 1) == content
+    finally:
+        os.close(fd)

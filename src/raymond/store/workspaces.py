@@ -1,0 +1,34 @@
+"""The workflow of a run, from its snapshot, with the folders it has on this machine."""
+
+from collections.abc import Mapping
+
+from raymond.machine.run import Run
+from raymond.machine.workspace import Workspace
+from raymond.store import exports, loader, sources
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.store.unpacked import Unpacked
+
+
+def workspace(project: Project, run: Run, loaded: Loaded | None = None) -> Workspace:
+    """The workflow of `run`; `loaded` saves reading it."""
+    start = run.start
+    if loaded is None:
+        files = sources.read(project.run(start.workflow_id), start.source)
+        workflow = loader.from_files(files, name=start.name, entry=start.entry, overrides=start.overrides)
+    else:
+        workflow = loaded.workflow
+    uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
+    uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
+    folder = f"{project.home.work}/{start.source}"
+    return Workspace(workflow, folder, exports.tasks(project.tree, start.workflow_id), uses)
+
+
+def unpacked(project: Project, run: Run, loaded: Loaded | None = None) -> Unpacked:
+    """The files of the workflow, which scripts are started from."""
+    folder, digest = project.run(run.start.workflow_id), run.start.source
+
+    def files() -> Mapping[str, bytes]:
+        return loaded.files if loaded else sources.read(folder, digest)
+
+    return Unpacked(project.home, digest, files)
