@@ -1,63 +1,119 @@
-"""Remove the files of a run, and files that no run needs any more."""
+"""Remove runs, and what no run needs any more.
+
+By descriptor, and only names of the form that Raymond gives: no link is followed, and nothing else goes. A live run and
+one that is just starting need nothing that is removed here.
+"""
 
 import os
 import re
+from collections.abc import Callable, Iterator
+from time import time
 
-from raymond.store import lock
+from raymond.store import exports, lock
+from raymond.store.home import Home
 from raymond.store.project import Project
+from raymond.store.run_folder import ID_FORM, RunFolder
+from raymond.system import folders
 
-_BESIDE = ("json", "snap", "inbox")
-_FOLDERS = ("transcripts", "sessions", "spool", "tasks")
+GRACE = 3600.0
+"""Seconds for which what nobody refers to is kept: somebody may be about to."""
+_SOURCE = re.compile(r"[0-9a-f]{64}\.zip")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_UNFINISHED = re.compile(r"\.[A-Za-z0-9_-]{1,100}\.[0-9a-f]{8}\.(new|old)")
+"""What a process that was killed left of a folder that it made or removed."""
+_ABOUT_ASIDE = re.compile(r"project\.json\.[0-9a-f]{8}\.tmp")
+_ASIDE = re.compile(r"[0-9a-f]{64}\.zip\.[0-9a-f]{8}\.tmp")
 
 
 def remove_run(project: Project, id: str) -> None:
-    """Remove all files of run `id`. The journal goes last: as long as it exists, so does the run."""
-    held = lock.take(project.beside(id, "lock"), run=id)
+    """Remove a run: what it left in its project, then its folder, which is gone as soon as it has lost its name."""
+    # A host that died may have left its name; whoever holds the lock is still respected.
+    held = lock.take(project.run(id), force=True)
     try:
-        for folder in _FOLDERS:
-            _remove(project.path(folder, id))
-        for name in _names(project.path("debug")):
-            if re.fullmatch(rf"{id}_\d{{8}}_\d{{6}}(_\d+)?", name):
-                _remove(project.path("debug", name))
-        for ending in _BESIDE:
-            _remove(project.beside(id, ending))
-        _remove(project.path("logs", f"{id}.log"))
-        _remove(project.path("spool", f"{id}.pids"))
-        _remove(project.journal(id))
-        _remove(project.beside(id, "lock"))
+        exports.remove(project.tree, id)
+        with folders.opened(project.runs) as runs:
+            gone = f".{id}.{os.urandom(4).hex()}.old"
+            os.rename(id, gone, src_dir_fd=runs, dst_dir_fd=runs)
+            held.follow(RunFolder(project.home, f"{project.runs}/{gone}", id))
+            folders.remove(gone, runs)
     finally:
         held.release()
 
 
-def remove_unused(project: Project) -> int:
-    """Remove snapshots and long texts that no journal mentions any more; returns how many snapshots."""
-    said = "".join(_text(project.journal(id)) for id in project.ids())
-    removed = 0
-    for folder, ending in (("sources", ".zip"), ("blobs", "")):
-        for name in _names(project.path(folder)):
-            if name.removesuffix(ending) not in said:
-                _remove(project.path(folder, name))
-                removed += folder == "sources"
-    kept = {name[:16] for name in _names(project.path("sources"))}
-    for name in _names(project.path("work")):
-        if name not in kept:
-            _remove(project.path("work", name))
-    return removed
+def unused(project: Project) -> Iterator[str]:
+    """What could go: unfinished folders of runs, snapshots that no run has, and what was unpacked from them."""
+    home = project.home
+    yield from _old(project.root, lambda name: bool(_ABOUT_ASIDE.fullmatch(name)))
+    yield from _old(project.runs, lambda name: bool(_UNFINISHED.fullmatch(name)) or _is_empty(project, name))
+    yield from _old(home.sources, lambda name: _is_unneeded(home, name))
+    yield from _old(home.work, lambda name: _is_orphan(home, name) and not _is_shared(home, name))
 
 
-def _names(folder: str) -> list[str]:
-    return os.listdir(folder) if os.path.isdir(folder) else []
+def remove_unused(project: Project) -> list[str]:
+    """Remove what is unused; the paths that are gone."""
+    found = list(unused(project))
+    for path in found:
+        above, name = os.path.split(path)
+        with folders.opened(above) as fd:
+            if above == project.home.work:
+                _remove_work(project.home, name, fd)
+            else:
+                folders.remove(name, fd)
+    return found
 
 
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
+def _old(folder: str, wanted: Callable[[str], bool]) -> Iterator[str]:
+    before = time() - GRACE
+    try:
+        names = os.listdir(folder) if folders.is_folder(folder) else []
+    except FileNotFoundError:
+        return
+    for name in sorted(names):
+        try:
+            if wanted(name) and os.lstat(f"{folder}/{name}").st_mtime < before:
+                yield f"{folder}/{name}"
+        except FileNotFoundError:
+            continue
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        from shutil import rmtree
+def _is_empty(project: Project, name: str) -> bool:
+    """Whether the folder of a run has lost its journal."""
+    path = project.run(name).path
+    return bool(ID_FORM.fullmatch(name)) and folders.is_folder(path) and not project.run(name).exists
 
-        rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+
+def _is_unneeded(home: Home, name: str) -> bool:
+    """Whether a snapshot is in no folder of a run. A run that links it meanwhile keeps it under its own name."""
+    if _ASIDE.fullmatch(name):
+        return True
+    return bool(_SOURCE.fullmatch(name)) and os.lstat(f"{home.sources}/{name}").st_nlink == 1
+
+
+def _is_orphan(home: Home, name: str) -> bool:
+    """Whether an unpacked workflow has no snapshot that a run needs."""
+    if _UNFINISHED.fullmatch(name):
+        return True
+    if not _DIGEST.fullmatch(name):
+        return False
+    source = f"{name}.zip"
+    return not os.path.lexists(f"{home.sources}/{source}") or _is_unneeded(home, source)
+
+
+def _is_shared(home: Home, name: str) -> bool:
+    """Whether somebody runs scripts from there."""
+    try:
+        with folders.opened(f"{home.work}/{name}") as fd:
+            return not folders.claim(fd)
+    except OSError:
+        return False
+
+
+def _remove_work(home: Home, name: str, work: int) -> None:
+    """Take the folder from everybody, and its name, before anything in it goes."""
+    if not folders.is_folder(f"{home.work}/{name}"):
+        return folders.remove(name, work)
+    with folders.opened(name, inside=work) as fd:
+        if folders.claim(fd):
+            gone = f".{name[:64].strip('.')}.{os.urandom(4).hex()}.old"
+            os.rename(name, gone, src_dir_fd=work, dst_dir_fd=work)
+            folders.remove(gone, work)

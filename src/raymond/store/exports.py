@@ -1,0 +1,116 @@
+"""What a run leaves in its project, below `.raymond`: for people and agents to read. Raymond itself reads none of it.
+
+Whoever can write in the project can put anything there, so no link is followed.
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+
+from raymond.store import owners
+from raymond.system import folders
+from raymond.system.files import trouble
+
+_TOP = ".raymond"
+_IGNORE = b"*\n"
+"""What a project's git should see of it: nothing."""
+
+
+def tasks(tree: str, id: str) -> str:
+    """The folder that holds the task folders of a run."""
+    return f"{tree}/{_TOP}/tasks/{id}"
+
+
+def debug(tree: str) -> str:
+    """The folder that holds what `--debug` keeps."""
+    return f"{tree}/{_TOP}/debug"
+
+
+def state_file(tree: str, id: str) -> str:
+    """The state file of a run, as it is shown to others."""
+    return f"{tree}/{_TOP}/workflows/{id}.json"
+
+
+def former_journal(tree: str, id: str) -> str:
+    """Where an earlier release would have kept the journal of a run."""
+    return f"{tree}/{_TOP}/workflows/{id}.jsonl"
+
+
+def has_former_journals(tree: str) -> bool:
+    """Whether an earlier release left runs in the project."""
+    try:
+        with os.scandir(f"{tree}/{_TOP}/workflows") as entries:
+            return any(entry.name.endswith(".jsonl") for entry in entries)
+    except OSError:
+        return False
+
+
+def fixed(tree: str) -> list[str]:
+    """What agents may read and not change."""
+    return [f"{tree}/{_TOP}/config.toml", f"{tree}/{_TOP}/workflows"]
+
+
+def put_state(tree: str, id: str, data: bytes) -> None:
+    """Write the state file of a run."""
+    try:
+        with _made(tree, "workflows") as fd:
+            folders.put(fd, f"{id}.json", data)
+    except OSError as error:
+        raise trouble(state_file(tree, id), error) from None
+
+
+def make(path: str, tree: str) -> None:
+    """Create a folder below `.raymond`, and what is missing above it."""
+    _, *names = os.path.relpath(path, tree).split("/")
+    try:
+        with _made(tree, *names):
+            pass
+    except OSError as error:
+        raise trouble(path, error) from None
+
+
+def append(path: str, tree: str, data: bytes, *, new: bool = False) -> None:
+    """Write to the end of a file below `.raymond`, one that with `new` does not exist; OSError when that fails."""
+    folder, name = os.path.split(path)
+    _, *names = os.path.relpath(folder, tree).split("/")
+    try:
+        with _made(tree, *names) as fd:
+            folders.append(fd, name, data, new=new)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from None
+
+
+@contextlib.contextmanager
+def _made(tree: str, *names: str) -> Iterator[int]:
+    """A folder below `.raymond`, open while the block runs and created if it is missing; git does not see it."""
+    with folders.below(tree, _TOP, make=True) as top:
+        owner = os.fstat(top).st_uid
+        if not owners.is_trusted(owner, tree):
+            raise OSError(errno.EPERM, f"it belongs to {owners.name(owner)}")
+        _ignore(top)
+        with folders.down(top, *names, make=True) as fd:
+            yield fd
+
+
+def _ignore(top: int) -> None:
+    with contextlib.suppress(FileExistsError):
+        folders.append(top, ".gitignore", _IGNORE, new=True)
+
+
+def remove(tree: str, id: str) -> None:
+    """Remove everything a run has left in its project."""
+    import re
+
+    form = re.compile(rf"{re.escape(id)}_\d{{8}}_\d{{6}}(_\d+)?")
+    state = re.compile(rf"{re.escape(id)}\.json(\.[0-9a-f]{{8}}\.tmp)?")
+    for folder, mine in (("tasks", re.compile(re.escape(id))), ("debug", form), ("workflows", state)):
+        try:
+            with folders.below(tree, _TOP, folder) as fd:
+                for name in os.listdir(fd):
+                    if mine.fullmatch(name):
+                        folders.remove(name, fd)
+        except OSError as error:
+            # What is not there, or is a link, is not ours.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise trouble(f"{tree}/{_TOP}/{folder}", error) from None
