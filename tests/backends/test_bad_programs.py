@@ -285,6 +285,7 @@ def test_a_program_that_went_away_between_two_steps(room: Room) -> None:
 
 
 def test_a_directory_that_went_away_between_two_steps(room: Room) -> None:
+    subprocess.run(["git", "init", "-q", room.path], check=True)
     (room.path / "work").mkdir()
     claude(room, "shutil.rmtree(os.getcwd())\n" + DOES)
     ran = room.command(FLOW, "--cd", "work")
@@ -444,7 +445,7 @@ def test_a_turn_that_had_to_be_killed_counts_what_it_said(room: Room) -> None:
     hangs = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nreply('<result>said</result>')\nimport time; time.sleep(600)"
     claude(room, hangs)
     with room.start("run", room.flow(ONCE), "--id", "r") as live:
-        out = Path(room.project.path("spool", "r", "1.1", "out"))
+        out = Path(room.project.run("r").spool, "1.1", "out")
         until(lambda: out.exists() and b'"result"' in out.read_bytes(), "its words")
         live.signal(signal.SIGTERM)
         live.wait()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raymond.backends import Observation, Reply, Setup, Trouble, Turn
+from raymond.backends import Carrier, Observation, Places, Reply, Setup, Trouble, Turn
 from raymond.backends.claude import Claude, sessions
 from raymond.backends.claude_stream import StreamReader
 from raymond.language.policy import Policy
@@ -68,17 +68,85 @@ def test_rights_are_said_as_the_program_wants_them() -> None:
     given = argv(permission_mode="plan", allowed_tools=("Read", "Bash(make test:*)"), disallowed_tools=("WebFetch",))
     assert given[len(FIXED) + 2 :] == [
         *("--permission-mode", "plan"),
-        *("--disallowedTools", f"{DENIED},WebFetch"),
-        *("--allowedTools", "Read,Bash(make test:*)"),
+        *("--disallowedTools", DENIED, "--disallowedTools", "WebFetch"),
+        *("--allowedTools", "Read", "--allowedTools", "Bash(make test:*)"),
     ]
 
 
-def test_files_that_are_protected_stay_so_when_permissions_are_skipped() -> None:
-    given = argv(Claude(Setup(name="claude", protected=["/p/.raymond/config.toml"])), skip_permissions=True)
+# --- places
+
+
+def permissions(places: Places, **given: Any) -> dict[str, list[str]]:
+    """What the settings of a turn say."""
+    said = argv(Claude(Setup(name="claude", places=places)), **given)
+    found: dict[str, list[str]] = json.loads(said[said.index("--settings") + 1])["permissions"]
+    return found
+
+
+def test_hidden_folders_can_be_neither_read_nor_changed_and_the_others_only_not_changed() -> None:
+    assert permissions(Places(hidden=["/s/projects"], readable=["/s/work/1"], fixed=["/p/config.toml"])) == {
+        "deny": ["Read(//s/projects)", "Edit(//s/projects)", "Edit(//s/work/1)", "Edit(//p/config.toml)"],
+        "allow": ["Read(//s/work/1)"],
+    }
+
+
+def test_places_stay_closed_when_permissions_are_skipped() -> None:
+    given = argv(Claude(Setup(name="claude", places=Places(fixed=["/p/c"]))), skip_permissions=True)
     assert given[len(FIXED) + 2 :] == [
         "--dangerously-skip-permissions",
-        *("--disallowedTools", f"{DENIED},Edit(//p/.raymond/config.toml)"),
+        *("--disallowedTools", DENIED),
+        *("--settings", '{"permissions":{"deny":["Edit(//p/c)"]}}'),
     ]
+
+
+def test_the_task_folder_is_one_more_directory_to_work_in() -> None:
+    assert permissions(Places(), task_folder="/p/[1]/tasks") == {"additionalDirectories": ["/p/[1]/tasks"]}
+
+
+def test_a_place_behind_a_link_is_named_both_ways(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    denied = permissions(Places(fixed=[f"{tmp_path}/link/x"]))["deny"]
+    assert denied == [f"Edit(/{tmp_path}/link/x)", f"Edit(/{tmp_path}/real/x)"]
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/a b,c", "Edit(//a b,c)"),
+        ("/a[1]", r"Edit(//a\\[1\\])"),
+        ("/*/!#", r"Edit(//\\*/\\!\\#)"),
+        ("/what?", "Edit(//what?)"),
+        ("/(x)", r"Edit(//\(x\))"),
+        ("/a\\b", r"Edit(//a\\\\b)"),
+        ("/ a  ", r"Edit(// a\\ \\ )"),
+        ("/\"é'", "Edit(//\"é')"),
+    ],
+)
+def test_no_character_of_a_path_means_anything_in_a_rule(path: str, rule: str) -> None:
+    assert permissions(Places(fixed=[path])) == {"deny": [rule]}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "hinted"),
+    [
+        ("Write", {"file_path": "/s/hidden/x"}, False),
+        ("Write", {"file_path": "/s/hidden"}, False),
+        ("Bash", {"command": "rm -rf /s/fixed; make"}, False),
+        ("Write", {"file_path": "/s/work/CHECK.sh"}, False),
+        ("Write", {"file_path": "/s/hidden2/x"}, True),
+        ("Bash", {"command": "make"}, True),
+    ],
+)
+def test_no_flag_is_offered_for_a_place_that_none_opens(name: str, given: dict[str, str], hinted: bool) -> None:
+    places = Places(hidden=["/s/hidden"], readable=["/s/work"], fixed=["/s/fixed"])
+    denial = {"tool_name": name, "tool_use_id": "1", "tool_input": given}
+    line = json.dumps({"type": "system", "subtype": "permission_denied", **denial}).encode()
+    (seen,) = Claude(Setup(name="claude", places=places)).reader(turn()).feed(line)
+    assert (seen.kind, bool(seen.allow)) == ("denied", hinted)
+
+
+# --- the environment
 
 
 def test_the_environment_keeps_what_is_the_users_and_leaves_out_what_an_outer_claude_code_says(
@@ -515,3 +583,44 @@ def test_without_a_session_nothing_is_recalled(written: Callable[..., None]) -> 
 def test_sessions_are_where_the_program_keeps_them() -> None:
     assert sessions({"HOME": "/home/me"}) == "/home/me/.claude/projects"
     assert sessions({"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "/c"}) == "/c/projects"
+
+
+# --- a conversation in another directory
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the program's conversations, with one."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    folder = tmp_path / "claude" / "projects" / "-old-place"
+    folder.mkdir(parents=True)
+    (folder / f"{SESSION}.jsonl").write_text("said\n")
+    return folder.parent
+
+
+def test_a_conversation_is_copied_to_where_the_program_looks_for_it(stored: Path, tmp_path: Path) -> None:
+    place = tmp_path / "new_place.v2"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    name = "".join(letter if letter.isalnum() else "-" for letter in str(place))
+    backend = Claude(Setup(name="claude"))
+    assert isinstance(backend, Carrier)
+    assert backend.carry(SESSION, str(tmp_path / "link"))
+    assert (stored / name / f"{SESSION}.jsonl").read_text() == "said\n"
+    assert (stored / "-old-place" / f"{SESSION}.jsonl").exists(), "a run elsewhere may need it"
+
+
+def test_a_conversation_that_is_there_already_is_left_as_it_is(stored: Path) -> None:
+    (stored / "-new").mkdir()
+    (stored / "-new" / f"{SESSION}.jsonl").write_text("said and more\n")
+    assert Claude(Setup(name="claude")).carry(SESSION, "/new")
+    assert (stored / "-new" / f"{SESSION}.jsonl").read_text() == "said and more\n"
+
+
+def test_a_conversation_that_cannot_be_found_or_placed_is_not_there(stored: Path) -> None:
+    backend = Claude(Setup(name="claude"))
+    assert not backend.carry(BASE, "/new")
+    assert not backend.carry(SESSION, "/" + "x" * 200), "how the program shortens a long name is not documented"
+    (stored / "-new").write_text("in the way")
+    assert not backend.carry(SESSION, "/new")
+    assert sorted(path.name for path in stored.iterdir()) == ["-new", "-old-place"]

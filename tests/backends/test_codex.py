@@ -1,7 +1,9 @@
 """Codex as a backend, without the program: what would be started, and what its recorded output means."""
 
 import json
+import os
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from raymond.backends import Abilities, Found, Observation, Reply, Setup, Trouble, Turn
+from raymond.backends import Abilities, Found, Observation, Places, Reply, Setup, Trouble, Turn
 from raymond.backends.codex import OUTER, Codex
 from raymond.backends.codex_events import CodexReader
 from raymond.backends.codex_record import home
@@ -108,6 +110,85 @@ def test_model_and_effort_are_said_in_every_turn() -> None:
 )
 def test_a_permission_mode_is_a_sandbox(mode: str, sandbox: list[str]) -> None:
     assert argv(permission_mode=mode) == [*FIXED, *sandbox, "-"]
+
+
+@pytest.mark.parametrize(
+    ("cwd", "mode", "added"),
+    [
+        ("/p/sub", "acceptEdits", ["--add-dir", "/p/tasks/r/main"]),
+        ("/p/task", "", ["--add-dir", "/p/tasks/r/main"]),
+        ("/p", "acceptEdits", []),
+        ("/p/tasks/r/main", "acceptEdits", []),
+        ("/", "acceptEdits", []),
+        ("/p/sub", "plan", []),
+        ("/p/sub", "bypassPermissions", []),
+    ],
+)
+def test_a_task_folder_outside_the_working_directory_can_be_written_where_edits_are_accepted(
+    cwd: str, mode: str, added: list[str]
+) -> None:
+    given = argv(cwd=cwd, permission_mode=mode, task_folder="/p/tasks/r/main")
+    assert given == [*argv(cwd=cwd, permission_mode=mode)[:-1], *added, "-"]
+
+
+@pytest.fixture
+def placed(tmp_path: Path) -> tuple[Codex, Path]:
+    """A backend with places that exist, and the folder they are in."""
+    for name in ("hidden", "readable", "a [b]"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "fi'x\"ed").touch()
+    names = {"hidden": ["hidden"], "readable": ["readable"], "fixed": ["fi'x\"ed", "missing", "a [b]", "hidden"]}
+    places = {kind: [str(tmp_path / name) for name in some] for kind, some in names.items()}
+    return Codex(Setup(name="codex", places=Places(**places))), tmp_path
+
+
+def profile(placed: tuple[Codex, Path], **given: Any) -> tuple[dict[str, Any], list[str]]:
+    """The settings of the profile that a turn gets, and the flags after it."""
+    argv = placed[0].command(turn(model="", **given)).argv
+    assert argv[len(FIXED) : len(FIXED) + 2] == ["-c", 'default_permissions="raymond"']
+    settings: dict[str, Any] = tomllib.loads(argv[len(FIXED) + 3])["permissions"]["raymond"]
+    return settings, argv[len(FIXED) + 4 : -1]
+
+
+def test_places_are_read_only_in_a_profile_that_is_the_sandbox_otherwise(placed: tuple[Codex, Path]) -> None:
+    """Not those it would take for a pattern, and not one that is missing: no command would start."""
+    settings, flags = profile(placed)
+    assert settings == {
+        "extends": ":workspace",
+        "filesystem": {f"{placed[1]}/{name}": "read" for name in ("hidden", "readable", "fi'x\"ed")},
+        "network": {"enabled": False},
+    }
+    assert flags == []
+
+
+def test_what_the_user_says_of_the_sandbox_is_carried_over(placed: tuple[Codex, Path], folder: Path) -> None:
+    inside = str(placed[1] / "hidden" / "x")
+    own = {"writable_roots": ["/r", "~/s", inside, 3], "network_access": True, "exclude_slash_tmp": True}
+    text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in own.items())
+    (folder / "config.toml").write_text(f"[sandbox_workspace_write]\n{text}\nexclude_tmpdir_env_var = true\n", "utf-8")
+    settings, flags = profile(placed, cwd="/p/sub", task_folder="/p/tasks")
+    assert settings["network"] == {"enabled": True}
+    assert {name: mode for name, mode in settings["filesystem"].items() if name.startswith(":")} == {
+        ":slash_tmp": "read",
+        ":tmpdir": "read",
+    }
+    assert flags == ["--add-dir", "/p/tasks", "--add-dir", "/r", "--add-dir", os.path.expanduser("~/s")]
+
+
+@pytest.mark.parametrize(
+    "text", ["torn =", "sandbox_workspace_write = 3", "[sandbox_workspace_write]\nwritable_roots = 3"]
+)
+def test_settings_that_make_no_sense_change_no_profile(placed: tuple[Codex, Path], folder: Path, text: str) -> None:
+    before = profile(placed)
+    (folder / "config.toml").write_text(text, "utf-8")
+    assert profile(placed) == before
+
+
+@pytest.mark.parametrize("mode", ["plan", "bypassPermissions"])
+def test_where_nothing_or_everything_may_be_written_places_change_nothing(
+    placed: tuple[Codex, Path], mode: str
+) -> None:
+    assert placed[0].command(turn(model="", permission_mode=mode)).argv == argv(permission_mode=mode)
 
 
 def test_skipped_permissions_leave_the_sandbox_out() -> None:

@@ -379,6 +379,7 @@ def test_a_state_that_names_a_backend_nobody_has_is_refused(room: Room) -> None:
 
 def test_the_project_can_name_its_usual_backend(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
+    (room.path / ".raymond").mkdir()
     (room.path / ".raymond" / "config.toml").write_text('backend = "mine"\n', "utf-8")
     table(room)
     ran = room.command({"START.md": ""})

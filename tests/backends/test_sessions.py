@@ -35,7 +35,7 @@ def run(request: pytest.FixtureRequest, room: Room) -> Callable[..., Ran]:
 
 def seen(ran: Ran, session: str) -> list[str]:
     """The prompts of a conversation, the oldest first."""
-    folder = ran.room.project.path("sessions", ran.id)
+    folder = ran.room.project.run(ran.id).sessions
     return [turn.prompt.removeprefix("prompt ") for turn in conversation(folder, session)]
 
 
@@ -294,7 +294,7 @@ def test_a_turn_cut_off_by_a_second_ctrl_c_is_told_so_and_branches_from_before(r
     )
     with room.start("run", flow, "--id", "r", "--backend", "scripted-program") as live:
         live.sees("main START.md -> NEXT.md (goto)")
-        until(lambda: os.path.exists(room.project.path("spool", "r", "2.1", "pid")), "the turn")
+        until(lambda: os.path.exists(f"{room.project.run('r').spool}/2.1/pid"), "the turn")
         live.signal(signal.SIGINT)
         live.sees("pausing after ")
         live.signal(signal.SIGINT)
@@ -314,7 +314,7 @@ def test_a_turn_that_was_interrupted_runs_again_and_both_count(room: Room) -> No
         }
     )
     with room.start("run", flow, "--id", "r", "--backend", "scripted-program") as live:
-        spool = room.project.path("spool", "r", "2.1")
+        spool = f"{room.project.run('r').spool}/2.1"
         until(lambda: os.path.exists(f"{spool}/out") and b"init" in open(f"{spool}/out", "rb").read(), "the turn")
         live.process.kill()
         live.process.wait()

@@ -145,6 +145,7 @@ def test_places_in_a_prompt_are_those_of_the_file() -> None:
         ("permission_mode: bypassPermissions", {"permission_mode": "bypassPermissions"}),
         ("allowed_tools: Read", {"allowed_tools": ("Read",)}),
         ("allowed_tools: [Read, 'Bash(git log:*)']", {"allowed_tools": ("Read", "Bash(git log:*)")}),
+        ("allowed_tools: ['Bash(a (b, c))', 'Bash(a \\()']", {"allowed_tools": ("Bash(a (b, c))", "Bash(a \\()")}),
         ("allowed_tools: []", {"allowed_tools": ()}),
         ("disallowed_tools: [Bash]", {"disallowed_tools": ("Bash",)}),
         ("on_denied: pause", {"on_denied": "pause"}),
@@ -190,6 +191,7 @@ def test_every_key_is_read(head: str, fields: dict[str, Any]) -> None:
 
 
 NO_VALUE = "give it one, or remove the line"
+BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is part of the command"
 
 
 @pytest.mark.parametrize(
@@ -212,6 +214,10 @@ NO_VALUE = "give it one, or remove the line"
         ("on_denied: stop", "`on_denied` cannot be `stop`", "one of: count, pause"),
         ("allowed_tools: Read, Edit", "several tools in `allowed_tools` must be a list", "allowed_tools: [Read, Edit]"),
         ("allowed_tools: 3", "`allowed_tools` must be text or a list of texts", ""),
+        ("disallowed_tools: Bash(", "`Bash(` has brackets that do not match", BRACKETS),
+        ("disallowed_tools: [Read, 'Bash(rm:*']", "`Bash(rm:*` has brackets that do not match", BRACKETS),
+        ("allowed_tools: ['x) Edit(y']", "`x) Edit(y` has brackets that do not match", BRACKETS),
+        ("allowed_tools: ['Bash(a\\)']", "`Bash(a\\)` has brackets that do not match", BRACKETS),
         ("gate: [make, 3]", "`gate` must be text", 'put it in quotes: "3"'),
         ("gate: {a: b}", "`gate` must be text or a list of texts", ""),
         ("timeout: 10", "`timeout` has no unit", "10 what? write 10s or 10m"),

@@ -3,15 +3,17 @@
 import contextlib
 import glob
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.backends import Abilities, Command, Found, Reply, Setup, Trouble, Turn
+from raymond.backends import Abilities, Command, Found, Places, Reply, Setup, Trouble, Turn, claude_rules
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import decode
 from raymond.system import programs
+from raymond.system.files import make_private, private
 
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What an outer Claude Code sets for its children; everything else is the user's."""
@@ -21,6 +23,8 @@ _INSTALL = "install Claude Code, then start it once to log in; `--backend script
 _LOG_IN = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
 _ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 """Tools that wait for a person, who is not there."""
+_LONGEST_NAME = 200
+"""Letters in the name of a project's folder; a longer one is shortened in a way that is not documented."""
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 
 
@@ -41,7 +45,7 @@ class Claude:
 
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "claude"))
-        self._protected = setup.protected
+        self._places = setup.places
 
     def look(self) -> Found:
         """Look for the program, its version and who is logged in."""
@@ -66,17 +70,17 @@ class Claude:
         return Command([*argv, *self._rights(turn)], _environment(turn), OUTER)
 
     def _rights(self, turn: Turn) -> list[str]:
-        denied = [*_ASKS, *turn.disallowed_tools, *(f"Edit(/{path})" for path in self._protected)]
-        rights = ["--disallowedTools", ",".join(denied)]
-        if turn.allowed_tools:
-            rights += ["--allowedTools", ",".join(turn.allowed_tools)]
+        rights = _each("--disallowedTools", (",".join(_ASKS), *turn.disallowed_tools))
+        rights += _each("--allowedTools", turn.allowed_tools)
+        settings = claude_rules.settings(self._places, turn.task_folder)
+        rights += ["--settings", settings] if settings else []
         if turn.skip_permissions:
             return ["--dangerously-skip-permissions", *rights]
         return ["--permission-mode", turn.permission_mode or "acceptEdits", *rights]
 
     def reader(self, turn: Turn) -> "ClaudeReader":
         """Its stream-json."""
-        return ClaudeReader(turn, self._protected)
+        return ClaudeReader(turn, self._places)
 
     def recall(self, turn: Turn) -> Reply | None:
         """The whole reply at the end of its session file; what it cost is not written there."""
@@ -87,17 +91,32 @@ class Claude:
             return None
         return Reply(text=_text(said), session=turn.session, spent=turn.unpriced())
 
+    def carry(self, session: str, cwd: str) -> bool:
+        """Copy the conversation to the folder of `cwd`, the only one it is looked for in."""
+        data, name = _session(session), _folder_name(cwd)
+        if not data or len(name) > _LONGEST_NAME:
+            return False
+        folder = os.path.join(sessions(), name)
+        try:
+            make_private(folder)
+            with open(os.path.join(folder, f"{session}.jsonl"), "xb", opener=private) as file:
+                file.write(data)
+        except FileExistsError:
+            return True
+        except OSError:
+            return False
+        return True
+
 
 class ClaudeReader(StreamReader):
-    """Also reads the program's own files, knows which files no flag can open, and says how to log in."""
+    """Also reads the program's own files, knows which places no flag can open, and says how to log in."""
 
-    def __init__(self, turn: Turn, protected: Sequence[str] = ()) -> None:
+    def __init__(self, turn: Turn, places: Places) -> None:
         super().__init__(turn)
-        self._protected = protected
+        self._closed = (*places.hidden, *places.readable, *places.fixed)
 
     def _patterns(self, tool: ToolUse) -> tuple[str, ...]:
-        ours = any(tool.subject == one or tool.subject.startswith(f"{one}/") for one in self._protected)
-        return () if ours else super()._patterns(tool)
+        return () if any(_touches(tool, place) for place in self._closed) else super()._patterns(tool)
 
     def _end(self, event: dict[str, Any]) -> Reply | Trouble:
         ending = super()._end(event)
@@ -116,6 +135,15 @@ class ClaudeReader(StreamReader):
         if not base or not isinstance(ending, Trouble) or ending.kind != "crash" or _session(base):
             return ending
         return Trouble(kind="session", error=f"the conversation {base} is gone from {sessions()}")
+
+
+def _each(flag: str, rules: Iterable[str]) -> list[str]:
+    """A flag for each rule: a bracket that is not closed in one would take the next ones with it."""
+    return [part for rule in rules for part in (flag, rule)]
+
+
+def _touches(tool: ToolUse, place: str) -> bool:
+    return f"{place}/" in f"{tool.subject}/" or (tool.name == "Bash" and place in tool.subject)
 
 
 def _payer(environment: Mapping[str, str], folder: str) -> str:
@@ -143,6 +171,10 @@ def sessions(environment: Mapping[str, str] = os.environ) -> str:
     """Where Claude Code keeps conversations, a folder for each project."""
     home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
     return os.path.join(home, "projects")
+
+
+def _folder_name(cwd: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "-", os.path.realpath(cwd))
 
 
 def _environment(turn: Turn) -> dict[str, str]:

@@ -7,8 +7,9 @@ So the record decides, and the words only where it is silent.
 import os
 import tomllib
 from collections.abc import Mapping
+from typing import Any
 
-from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn
+from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, as_table, home, priced, read
 from raymond.backends.json_lines import decode
@@ -45,8 +46,8 @@ _OFF = (
 )
 """Features that would contact anybody but the model."""
 _SKIP = "--dangerously-bypass-approvals-and-sandbox"
-_SANDBOXES = {"": "workspace-write", "acceptEdits": "workspace-write"}
-"""What a permission mode lets commands do; all others only let them read."""
+_EDITING = ("", "acceptEdits")
+"""The permission modes that let commands write; all others only let them read."""
 
 
 class Codex:
@@ -58,6 +59,7 @@ class Codex:
 
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "codex"))
+        self._places = setup.places
 
     def look(self) -> Found:
         """Look for the program, its version and who is logged in."""
@@ -77,10 +79,17 @@ class Codex:
         # A branch inherits none of the three from its conversation: pass all of them every time.
         argv += ["-m", turn.model] if turn.model else []
         argv += ["-c", f"model_reasoning_effort={turn.effort}"] if turn.effort else []
-        argv += _rights(turn)
+        argv += self._rights(turn)
         # All of these go before `fork`, which itself accepts fewer.
         argv += ["fork", turn.base] if turn.base else []
         return Command([*argv, "-"], without=OUTER)
+
+    def _rights(self, turn: Turn) -> list[str]:
+        if turn.skip_permissions or turn.permission_mode == "bypassPermissions":
+            return [_SKIP]
+        if turn.permission_mode not in _EDITING:
+            return ["--sandbox", "read-only"]
+        return codex_sandbox.flags(turn, self._places, as_table(_settings(home()).get("sandbox_workspace_write")))
 
     def reader(self, turn: Turn) -> "CodexReader":
         """Its events."""
@@ -92,12 +101,6 @@ class Codex:
         if not record.replied:
             return None
         return Reply(text=record.text, session=turn.session, spent=priced(turn, record) or turn.unpriced())
-
-
-def _rights(turn: Turn) -> list[str]:
-    if turn.skip_permissions or turn.permission_mode == "bypassPermissions":
-        return [_SKIP]
-    return ["--sandbox", _SANDBOXES.get(turn.permission_mode, "read-only")]
 
 
 def _payer(environment: Mapping[str, str]) -> str:
@@ -115,9 +118,14 @@ def _payer(environment: Mapping[str, str]) -> str:
 
 def _key_of_provider(folder: str) -> str:
     """The variable that holds the key of the model provider that the user's settings name."""
-    try:
-        settings = tomllib.loads(read(os.path.join(folder, "config.toml")).decode("utf-8", "replace"))
-    except tomllib.TOMLDecodeError:
-        return ""
+    settings = _settings(folder)
     providers = as_table(settings.get("model_providers"))
     return str(as_table(providers.get(str(settings.get("model_provider")))).get("env_key") or "")
+
+
+def _settings(folder: str) -> dict[str, Any]:
+    """The user's settings; none when they cannot be read."""
+    try:
+        return tomllib.loads(read(os.path.join(folder, "config.toml")).decode("utf-8", "replace"))
+    except tomllib.TOMLDecodeError:
+        return {}

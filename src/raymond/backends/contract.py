@@ -32,14 +32,24 @@ class Abilities(Struct, frozen=True, kw_only=True):
     """It honours lists of allowed and disallowed tools."""
 
 
+class Places(Struct, frozen=True, kw_only=True):
+    """Raymond's own files and folders, absolute: what agents may do with each, where their program can prevent more."""
+
+    hidden: list[str] = []
+    """Folders that may be neither read nor changed."""
+    readable: list[str] = []
+    """Folders outside the work tree that may be read without asking, and not changed."""
+    fixed: list[str] = []
+    """Files and folders that may not be changed."""
+
+
 class Setup(Struct, frozen=True, kw_only=True):
     """What a backend is made from; an entry point of the group `raymond.backends` takes it and returns a Backend."""
 
     name: str
     options: dict[str, Any] = {}
     """Its table in config.toml, `[backends.NAME]`."""
-    protected: list[str] = []
-    """Files that no agent may edit, absolute."""
+    places: Places = Places()
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -75,6 +85,9 @@ class Turn(Struct, frozen=True, kw_only=True):
     cwd: str
     spool: str
     """A folder for this turn alone."""
+    task_folder: str = ""
+    """The agent's own folder, absolute, perhaps outside `cwd`: it may read and write there wherever it may edit at all.
+    Empty when the workflow does not use it."""
     model: str = ""
     effort: str = ""
     cap: float = 0.0
@@ -188,6 +201,14 @@ class Backend(Protocol):
 
     def recall(self, turn: Turn) -> Reply | None:
         """The reply of a turn whose output is lost, from the program's own session."""
+
+
+@runtime_checkable
+class Carrier(Protocol):
+    """A backend whose conversations belong to a directory."""
+
+    def carry(self, session: str, cwd: str) -> bool:
+        """Make a conversation available in `cwd`; whether it is."""
 
 
 class Delayed(Struct, frozen=True, kw_only=True):

@@ -5,12 +5,13 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from raymond.backends import Abilities, Backend, Direct, Setup, guard
+from raymond.backends import Abilities, Backend, Direct, Places, Setup, guard
 from raymond.errors import BackendError, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
+from raymond.store import exports
 from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
 
@@ -21,8 +22,7 @@ SCRIPTED = ("scripted", "scripted-program")
 PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backends.codex:Codex"}
 GROUP = "raymond.backends"
 """The entry points by which other packages add backends: NAME -> something that takes a Setup and returns a Backend."""
-PROTECTED = ("config.toml", "workflows", "sources", "transcripts")
-"""Raymond's own files that no agent may edit, where its program can prevent it."""
+_NOWHERE = Places()
 
 Tables = Mapping[str, dict[str, Any]]
 """The tables `[backends.NAME]` of the configuration."""
@@ -34,19 +34,14 @@ def names(tables: Tables) -> list[str]:
     return [*own, *(name for name in {**tables, **_entry_points()} if name not in own)]
 
 
-def backend(name: str, tables: Tables, root: str = "") -> Backend:
-    """The backend that is called `name`; `root` is the folder of Raymond's own files."""
+def backend(name: str, tables: Tables, places: Places = _NOWHERE) -> Backend:
+    """The backend that is called `name`, which keeps agents from `places` as far as it can."""
     options = dict(tables.get(name, {}))
     if name in PROGRAMS and not set(options) <= {"program"}:
         raise UsageError(
             f"[backends.{name}] accepts only `program`", hint="to define a backend of your own, give it another name"
         )
-    setup = Setup(
-        name=name,
-        options=options,
-        protected=[os.path.join(root, one) for one in PROTECTED] if root else [],
-    )
-    made: Backend = _factory(name, tables)(setup)
+    made: Backend = _factory(name, tables)(Setup(name=name, options=options, places=places))
     return made
 
 
@@ -131,7 +126,13 @@ def make(project: Project, run: Run, workspace: Workspace, tables: Tables) -> Ma
         return {}
     needed = {run.start.backend, *run.start.backends.values()}
     made = dict(_scripted(project, run, workspace)) if needed & set(SCRIPTED) else {}
-    return made | {name: backend(name, tables, project.root) for name in sorted(needed - set(SCRIPTED))}
+    home = project.home
+    places = Places(
+        hidden=[home.projects, home.sources],
+        readable=[workspace.workflow_dir],
+        fixed=[home.path, *exports.fixed(project.tree)],
+    )
+    return made | {name: backend(name, tables, places) for name in sorted(needed - set(SCRIPTED))}
 
 
 def _scripted(project: Project, run: Run, workspace: Workspace) -> Iterable[tuple[str, Backend | Direct]]:
@@ -142,7 +143,7 @@ def _scripted(project: Project, run: Run, workspace: Workspace) -> Iterable[tupl
         with open(beside, encoding="utf-8") as opened:
             text = opened.read()
     replies = _replies(run.start, text)
-    sessions = project.path("sessions", run.start.workflow_id)
+    sessions = project.run(run.start.workflow_id).sessions
     yield "scripted", ScriptedBackend(replies, sessions)
     yield "scripted-program", ScriptedProgram(replies, sessions)
 

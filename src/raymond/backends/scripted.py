@@ -15,7 +15,7 @@ from raymond.backends.claude_stream import StreamReader, tool_line
 from raymond.backends.replies import Replies, Scripted
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
-from raymond.system.files import private
+from raymond.system.files import make_private, private
 
 _CAN = Abilities(branches=True, continues=True, takes_session_ids=True, caps_cost=True, recalls=True)
 
@@ -125,7 +125,7 @@ def _missing(turn: Turn, none_at_all: bool) -> str:
 
 def keep(folder: str, session: str, base: str, prompt: str, reply: Reply) -> None:
     """Write one turn of a conversation."""
-    os.makedirs(folder, 0o700, exist_ok=True)
+    make_private(folder)
     spent = reply.spent
     turn = Session(
         base=base,

@@ -16,6 +16,8 @@ from raymond.language.tags import BUILT_IN, TAGS, VARIABLE
 
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_DENIED = ("count", "pause")
+_BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is part of the command"
+_BRACKET = re.compile(r"\\.|[()]", re.DOTALL)
 _VERDICTS = 'verdicts: {"yes": keep, "no": <goto>FIX.md</goto>}'
 # The names of what other tags have are mistakes here rather than variables.
 _NOT_VARIABLES = frozenset({"return", "payload", *BUILT_IN})
@@ -49,6 +51,16 @@ def _at(value: Any, path: Path) -> Any:
     for part in path:
         value = value[part]
     return value
+
+
+def closed(pattern: str) -> bool:
+    """Whether the brackets of a tool pattern match; one after a backslash is meant as it is."""
+    depth = 0
+    for found in _BRACKET.findall(pattern):
+        depth += {"(": 1, ")": -1}.get(found, 0)
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def text(document: Document, path: Path, value: Any) -> str | None:
@@ -127,7 +139,13 @@ def _tools(document: Document, path: Path, value: Any) -> tuple[str, ...] | None
     if isinstance(value, str) and "," in value:
         _bad(document, path, f"several tools in `{_label(path)}` must be a list", f"{_label(path)}: [{value}]")
         return None
-    return texts(document, path, value)
+    found = texts(document, path, value)
+    for index, pattern in enumerate(found or ()):
+        if not closed(pattern):
+            at = (*path, index) if isinstance(value, list) else path
+            _bad(document, at, f"`{pattern}` has brackets that do not match", _BRACKETS)
+            return None
+    return found
 
 
 def _allowed(document: Document, path: Path, value: Any) -> tuple[Allowed, ...] | None:

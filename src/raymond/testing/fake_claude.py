@@ -28,9 +28,9 @@ def main(argv: list[str]) -> int:
         _say({"type": "assistant", "message": {"content": content}})
         _say({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t"}]}})
     for path, text in reply.get("writes", {}).items():
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        from raymond.system.folders import write_below
+
+        write_below(os.getcwd(), path, text)
     if reply.get("silent"):
         time.sleep(86400)
     time.sleep(reply.get("delay", 0))
