@@ -143,7 +143,7 @@ def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path: Path) -> N
 def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_runs_again(tmp_path: Path) -> None:
     """Once its pid is written down, which is all such a machine has to go by."""
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
-    noted = Path(room.project.path("spool", "r.pids"))
+    noted = Path(room.project.run("r").pids)
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         left = int(until(lambda: noted.read_text() if noted.exists() else "", "the note").split()[0])
@@ -432,7 +432,7 @@ def test_scripts_and_turns_have_places_of_their_own(room: Room) -> None:
 
 
 def request(room: Room, request: Request) -> None:
-    inbox.leave(room.project.beside("r", "inbox"), request)
+    inbox.leave(room.project.run("r").inbox, request)
 
 
 def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -> None:
@@ -492,7 +492,7 @@ def test_a_request_delivered_twice_counts_once(room: Room) -> None:
         live.sees("main asks: Again?")
         for _ in range(2):
             request(room, Request(id="one-and-the-same", kind="answer", text="yes"))
-            until(lambda: not os.listdir(room.project.beside("r", "inbox")), "an empty inbox")
+            until(lambda: not os.listdir(room.project.run("r").inbox), "an empty inbox")
         live.signal(signal.SIGTERM)
         ran = live.wait()
     assert [event.request for event in ran.all(RequestTaken)] == ["one-and-the-same"]
@@ -513,7 +513,7 @@ def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room: Room) 
 def test_a_request_that_cannot_be_read_is_put_aside_and_told(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
-        folder = Path(room.project.beside("r", "inbox"))
+        folder = Path(room.project.run("r").inbox)
         folder.mkdir(exist_ok=True)
         (folder / "x.json").write_text('{"kind": "dance"}')
         live.sees(f"a request that cannot be read was put aside: {folder}/x.json.broken")

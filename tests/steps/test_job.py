@@ -13,7 +13,9 @@ from raymond.machine.inputs import Ending
 from raymond.steps.job import ScriptJob, TurnJob, job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import Host, Step
+from raymond.store.home import Home
 from raymond.store.transcripts import Transcripts
+from raymond.store.unpacked import Unpacked
 from raymond.system.marks import Marks
 
 FILES = {
@@ -75,6 +77,9 @@ def test_a_step_does_nothing_before_it_is_started(tmp_path: Path) -> None:
     host = Host(
         marks=Marks(KEY, str(tmp_path / "pids")),
         transcripts=Transcripts(str(tmp_path / "transcripts")),
+        unpacked=Unpacked(Home(str(tmp_path)), "0" * 64, dict),
+        tree=str(tmp_path),
+        home=str(tmp_path),
         spool=str(tmp_path / "spool"),
         clock=lambda: 0.0,
         report=lambda step, ending: ended.append((step, ending)),

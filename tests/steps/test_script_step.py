@@ -14,6 +14,7 @@ import pytest
 from raymond.machine.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
 from raymond.steps import script_step
 from raymond.steps import step as step_module
+from raymond.store.project import Project
 from raymond.system import processes
 from running import GO, Ran, Room, alive, until, zombie
 
@@ -117,7 +118,7 @@ def given(ran: Ran, agent: str = "main") -> dict[str, Any]:
 def test_a_script_is_given_everything_there_is_to_know(room: Room) -> None:
     ran = room.drive({"START.py": ENVIRONMENT}, input="hello", variables={"colour": "red"})
     env = given(ran)
-    assert Path(env.pop("RAYMOND_INPUT_FILE")).parent == Path(room.project.path("spool", "r"))
+    assert Path(env.pop("RAYMOND_INPUT_FILE")).parent == Path(room.project.run("r").spool)
     assert env.pop("RAYMOND_STEP_KEY") == f"{ran.run.start.key}-main-1"
     assert env.pop("RAYMOND_STEP") == f"{ran.run.start.key}/1"
     assert env == {
@@ -126,8 +127,9 @@ def test_a_script_is_given_everything_there_is_to_know(room: Room) -> None:
         "RAYMOND_STATE": "START.py",
         "RAYMOND_VISIT": "1",
         "RAYMOND_ATTEMPT": "1",
-        "RAYMOND_TASK_FOLDER": room.project.path("tasks", "r", "main"),
-        "RAYMOND_WORKFLOW_DIR": room.project.path("work", ran.run.start.source[:16]),
+        "RAYMOND_HOME": str(room.home),
+        "RAYMOND_TASK_FOLDER": f"{room.path}/.raymond/tasks/r/main",
+        "RAYMOND_WORKFLOW_DIR": f"{room.home}/work/{ran.run.start.source}",
         "RAYMOND_INPUT": "hello",
         "RAYMOND_RESULT": "hello",
         "RAYMOND_VAR_colour": "red",
@@ -205,7 +207,7 @@ def test_the_task_folder_is_there_when_a_script_speaks_of_it(room: Room) -> None
 
 def test_no_task_folder_is_made_when_no_state_speaks_of_it(room: Room) -> None:
     room.drive({"START.sh": "echo '<result></result>'"})
-    assert not os.path.exists(room.project.path("tasks"))
+    assert not (room.path / ".raymond" / "tasks").exists()
 
 
 def test_what_a_model_writes_can_never_set_a_variable_of_the_system(room: Room) -> None:
@@ -761,7 +763,7 @@ def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path
         {"START.sh": 'echo "<result>$RAYMOND_STEP $RAYMOND_WORKFLOW_ID ${RAYMOND_VAR_colour-none}</result>"'}, "inner"
     )
     outer = f"""
-    mkdir -p nested/.raymond; cd nested
+    mkdir nested; cd nested
     echo "<result>$({sys.executable} -m raymond run {inner} --id inner)</result>"
     """
     ran = room.drive({"START.sh": outer}, variables={"colour": "red"})
@@ -772,13 +774,13 @@ def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path
     assert second.endswith("/1")
     assert second != first
     assert (id, colour) == ("inner", "none")
-    assert (room.path / "nested/.raymond/workflows/inner.jsonl").exists()
-    assert not os.path.exists(room.project.journal("inner"))
+    assert Project(room.project.home, f"{room.path}/nested").run("inner").exists
+    assert not room.project.run("inner").exists
 
 
 def test_the_end_of_the_outer_run_ends_what_the_inner_one_started(room: Room) -> None:
     inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
-    outer = f"mkdir -p nested/.raymond; cd nested; exec {sys.executable} -m raymond run {inner} --id inner >&2"
+    outer = f"mkdir nested; cd nested; exec {sys.executable} -m raymond run {inner} --id inner >&2"
     with room.start("run", room.flow({"START.sh": outer}), "--id", "r") as live:
         file = room.path / "nested" / "inner"
         pid = int(until(lambda: file.read_text() if file.exists() else "", "the script of the inner run"))
@@ -792,7 +794,7 @@ def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(roo
     """It is nobody's child any more, and its script is in yet another session; both carry the outer mark."""
     inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
     outer = f"""
-    mkdir -p nested/.raymond; cd nested
+    mkdir nested; cd nested
     {sys.executable} -m raymond run {inner} --id inner -d
     while [ ! -s inner ]; do sleep 0.02; done
     echo "<result></result>"

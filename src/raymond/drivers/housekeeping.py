@@ -6,9 +6,11 @@ from typing import TypeAlias
 
 from raymond.drivers.face import Face
 from raymond.errors import JournalError
+from raymond.machine.agent import ASKING
 from raymond.machine.run import Run
 from raymond.store.journal import Journal
 from raymond.system.files import replace
+from raymond.views.status import run_status
 
 SYNC_WITHIN = 0.1
 """Seconds within which what was written is synced, when nothing demands that at once."""
@@ -16,21 +18,59 @@ SHOW_WITHIN = 0.05
 """Seconds within which decisions are shown, all of them at once."""
 STATE_EVERY = 1.0
 """Seconds between two writes of the state file while decisions keep coming."""
+EXPORT_EVERY = 5.0
+"""Seconds between two writes of the state file that others see."""
 FAR = float("inf")
 Describe: TypeAlias = Callable[[Run, int], bytes]
 """Makes the state file of a run whose journal has this many bytes; the faces choose the words."""
 
 
+class Export:
+    """The state file in the project, for others to read: written when the status or a question has changed."""
+
+    def __init__(self, put: Callable[[bytes], None], face: Face) -> None:
+        self.next = 0.0
+        """When, by the monotonic clock, the next look is due."""
+        self._put = put
+        self._face = face
+        self._shows: object = None
+        self._failed = False
+
+    def keep(self, run: Run, describe: Callable[[], bytes]) -> None:
+        """Write it if it would show something new, but not too often."""
+        now = time.monotonic()
+        if now >= self.next:
+            self.next = now + EXPORT_EVERY
+            shows = (run_status(run), [agent.question for agent in run.agents.values() if agent.status == ASKING])
+            if shows != self._shows:
+                self._shows = shows
+                self.write(describe())
+
+    def write(self, text: bytes) -> None:
+        """Write it. Nothing depends on it, so a run does not end when it cannot be written."""
+        try:
+            self._put(text)
+        except JournalError as error:
+            if not self._failed:
+                self._face.on_note(f"the state file in the project was not written: {error}")
+            self._failed = True
+
+
 class Upkeep:
     """Does each thing when it is time, and not before."""
 
-    def __init__(self, journal: Journal, state_file: str, describe: Describe, face: Face, *, strict: bool) -> None:
+    def __init__(
+        self, journal: Journal, state_file: str, describe: Describe, face: Face, export: Export, *, strict: bool
+    ) -> None:
         self.must_sync = strict
         """The next write has to be on the disk before anything follows from it."""
         self._journal = journal
         self._state_file = state_file
         self._describe = describe
         self._face = face
+        self._export = export
+        self._exported = 0
+        """The size the journal had when the export was last looked at."""
         self._strict = strict
         self._next_sync = FAR
         self._quiet_since = time.monotonic()
@@ -61,6 +101,8 @@ class Upkeep:
     def next_due(self) -> float:
         """When, by the monotonic clock, `keep` has something to do."""
         until = min(self._next_sync, self._next_show)
+        if self._exported < self._journal.size:
+            until = min(until, self._export.next)
         return min(until, self._quiet_since + 1.0) if self._state_of < self._journal.size else until
 
     def keep(self, run: Run) -> None:
@@ -76,11 +118,15 @@ class Upkeep:
         grown = self._journal.size - self._state_of
         if grown and (now - self._quiet_since >= 1.0 or (grown >= self._state_size and now >= self._next_state)):
             self.write_state(run)
+        if now >= self._export.next and self._exported < self._journal.size:
+            self._exported = self._journal.size
+            self._export.keep(run, lambda: self._describe(run, 0))
 
     def leave(self, run: Run) -> None:
-        """The driver leaves: sync the journal, and write the state file once more."""
+        """The driver leaves: sync the journal, and write both state files once more."""
         self._journal.sync()
         self.write_state(run)
+        self._export.write(self._describe(run, 0))
 
     def write_state(self, run: Run) -> None:
         """Write the state file. The journal has everything it says, so a run does not end when it cannot be written."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
-from raymond.drivers.housekeeping import Describe, Upkeep
+from raymond.drivers.housekeeping import Describe, Export, Upkeep
 from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders
@@ -25,10 +25,11 @@ from raymond.steps import spool
 from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
-from raymond.store import inbox
+from raymond.store import exports, inbox
 from raymond.store.journal import Journal
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
+from raymond.store.unpacked import Unpacked
 from raymond.system.files import trouble
 from raymond.system.marks import Marks
 
@@ -45,6 +46,7 @@ class Driver:
         project: Project,
         run: Run,
         workspace: Workspace,
+        unpacked: Unpacked,
         journal: Journal,
         backends: Mapping[str, Backend | Direct],
         face: Face,
@@ -62,8 +64,10 @@ class Driver:
         # Rounded as the journal keeps it, so that a folded journal equals the run that was driven.
         self._clock: Callable[[], float] = lambda: round(clock(), 3)
         id = run.start.workflow_id
-        self._inbox = project.beside(id, "inbox")
-        self._upkeep = Upkeep(journal, project.beside(id, "json"), describe, face, strict=strict)
+        folder = project.run(id)
+        self._inbox = folder.inbox
+        export = Export(lambda text: exports.put_state(project.tree, id, text), face)
+        self._upkeep = Upkeep(journal, folder.state, describe, face, export, strict=strict)
         self._endings: list[tuple[Step, Ending]] = []
         self._untold: list[Decision] = []
         self._steps: dict[str, Step] = {}
@@ -72,11 +76,14 @@ class Driver:
         self._woken = False
         """Something came in that is neither an ending nor a signal."""
         self._next_look = 0.0
-        self._marks = Marks(run.start.key, project.path("spool", f"{id}.pids"))
+        self._marks = Marks(run.start.key, folder.pids)
         self._host = Host(
             marks=self._marks,
-            transcripts=Transcripts(project.path("transcripts", id), id),
-            spool=project.path("spool", id),
+            transcripts=Transcripts(folder.transcripts, id),
+            unpacked=unpacked,
+            tree=project.tree,
+            home=project.home.path,
+            spool=folder.spool,
             clock=self._clock,
             report=self._report,
             named=self._name,

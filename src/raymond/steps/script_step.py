@@ -17,7 +17,7 @@ from raymond.redaction import Stream
 from raymond.steps.job import ScriptJob
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
-from raymond.system.files import private
+from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import DEV_NULL, spawn
 
@@ -73,9 +73,10 @@ class ScriptStep(Step):
     def start(self) -> None:
         """Start the script."""
         job = self.job
+        if self.host.unpacked.check(job.state):
+            self.host.show(self.agent, "note", self.host.unpacked.note)
         env = self._environment()
-        if job.task_folder:
-            os.makedirs(job.task_folder, 0o700, exist_ok=True)
+        self.make_task_folder()
         argv = [*_interpreter(job.state, job.python), job.script]
         out, write_out = self.host.pipe()
         err, write_err = self.host.pipe()
@@ -125,7 +126,7 @@ class ScriptStep(Step):
 
     def _file(self, name: str, text: str) -> str:
         path = os.path.join(self.host.spool, f"{self.number}.{name}")
-        os.makedirs(self.host.spool, 0o700, exist_ok=True)
+        make_private(self.host.spool)
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(text)
         self._files.append(path)
@@ -294,7 +295,8 @@ def interpreter(workspace: Workspace, state: str) -> list[str]:
 def _interpreter(state: str, python: str) -> list[str]:
     match state.rpartition(".")[2]:
         case "py":
-            return [python or sys.executable]
+            # What is unpacked is read-only, and root would write there all the same.
+            return [python or sys.executable, "-B"]
         case "ps1":
             return ["pwsh", "-NoProfile", "-File"]
         case "bat":

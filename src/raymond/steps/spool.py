@@ -11,6 +11,7 @@ from raymond.machine.inputs import Spending
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
+from raymond.system import folders
 
 
 def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
@@ -26,6 +27,7 @@ def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
         session=agent.turn_session,
         base=agent.turn_base,
         cwd=agent.cwd or run.start.cwd,
+        task_folder=workspace.task_folder(agent.id) if workspace.uses_task_folder else "",
         spool=os.path.join(spool, f"{agent.step}.{agent.visit.turn}"),
         model=policy.model or agent.model or run.start.model,
         effort=policy.effort or agent.effort or run.start.effort,
@@ -49,12 +51,6 @@ def spent(backend: Backend, turn: Turn) -> Spending:
 
 
 def remove(spool: str) -> None:
-    """Delete the folder of a turn, or of all turns of a run."""
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(spool):
-            path = os.path.join(spool, name)
-            if os.path.isdir(path):
-                remove(path)
-            else:
-                os.unlink(path)
-        os.rmdir(spool)
+    """Delete the folder of a turn, or of all turns of a run; what a link in it points to stays."""
+    with contextlib.suppress(FileNotFoundError), folders.opened(os.path.dirname(spool)) as above:
+        folders.remove(os.path.basename(spool), above)

@@ -5,11 +5,14 @@ import signal
 import time
 from collections.abc import Callable
 
+from raymond.errors import JournalError
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Ending, Failure, Interruption, Spending
 from raymond.redaction import Secrets
 from raymond.steps.job import Job
+from raymond.store import exports
 from raymond.store.transcripts import Transcripts
+from raymond.store.unpacked import Unpacked
 from raymond.system.marks import Marks
 from raymond.system.polling import Poll
 from raymond.system.processes import GRACE, Watcher, signal_group
@@ -25,6 +28,9 @@ class Host:
         *,
         marks: Marks,
         transcripts: Transcripts,
+        unpacked: Unpacked,
+        tree: str,
+        home: str,
         spool: str,
         clock: Callable[[], float],
         report: Callable[["Step", Ending], None],
@@ -35,6 +41,10 @@ class Host:
         self.watcher = Watcher(self.poll)
         self.marks = marks
         self.transcripts = transcripts
+        self.unpacked = unpacked
+        """The scripts, as they should be."""
+        self.tree = tree
+        """The project, which holds the task folders of agents."""
         self.spool = spool
         self.clock = clock
         self.report = report
@@ -48,6 +58,8 @@ class Host:
         self.show = show
         """Called with agent, kind (print, tool, text, note) and text while a step runs."""
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
+        # A Raymond that a step starts keeps its runs where this one does.
+        self.environment[b"RAYMOND_HOME"] = os.fsencode(home)
         if b"RAYMOND_PORTABLE" in os.environb:
             self.environment[b"RAYMOND_PORTABLE"] = b"1"
 
@@ -146,6 +158,14 @@ class Step:
     def cut(self) -> None:
         """Report an interruption without waiting for the process to end."""
         self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
+
+    def make_task_folder(self) -> None:
+        """Make the folder the agent keeps files in."""
+        if self.job.task_folder:
+            try:
+                exports.make(self.job.task_folder, self.host.tree)
+            except JournalError as error:
+                self.host.show(self.agent, "note", f"has no task folder: {error}")
 
     def close(self) -> None:
         """The ending is in the journal: release everything held for the step."""

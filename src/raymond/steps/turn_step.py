@@ -17,7 +17,8 @@ from raymond.steps.job import TurnJob
 from raymond.steps.spool import remove
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
-from raymond.system.files import private
+from raymond.system import folders
+from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import alive, spawn, start_time
 
@@ -53,8 +54,7 @@ class TurnStep(Step):
 
     def start(self) -> None:
         """Make the folder the agent keeps files in; a subclass starts what answers."""
-        if self.job.task_folder:
-            os.makedirs(self.job.task_folder, 0o700, exist_ok=True)
+        self.make_task_folder()
 
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
@@ -184,10 +184,7 @@ class DirectTurn(TurnStep):
 
 def _write(cwd: str, writes: Mapping[str, str]) -> None:
     for name, text in writes.items():
-        path = os.path.join(cwd, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        folders.write_below(cwd, name, text)
 
 
 class ProgramTurn(TurnStep):
@@ -233,7 +230,7 @@ class ProgramTurn(TurnStep):
     def _open_spool(self) -> None:
         spool = self.turn.spool
         remove(spool)
-        os.makedirs(spool, 0o700)
+        make_private(spool)
         path = os.path.join(spool, "prompt")
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(self.turn.prompt)
@@ -243,7 +240,7 @@ class ProgramTurn(TurnStep):
         env = {name: value for name, value in self.host.environment.items() if name not in left_out}
         env |= {os.fsencode(key): os.fsencode(value) for key, value in command.environment.items()}
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
-        spool, flags = self.turn.spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        spool, flags = self.turn.spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         prompt = os.path.join(spool, "prompt")
         out = os.open(os.path.join(spool, "out"), flags, 0o600)
         err = os.open(os.path.join(spool, "err"), flags, 0o600)
