@@ -128,7 +128,7 @@ def test_a_secret_that_is_typed_into_any_face_is_not_taken(flow: str, monkeypatc
     handle, face = raymond.start(flow), Typing(SECRET)
     assert handle.drive(face) == "waiting"
     assert face.notes == ["the answer to main contains the value of MY_TOKEN, so it was not taken"]
-    assert SECRET not in Path(handle.project.journal(handle.id)).read_text("utf-8")
+    assert SECRET not in Path(handle.project.run(handle.id).journal).read_text("utf-8")
 
 
 def test_a_run_that_a_program_drives_notifies_as_any_other(flow: str, tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ def test_a_journal_under_another_name_is_refused_and_no_other_run_changes(flow: 
     one = raymond.start(flow, raymond.Options(id="one"))
     one.drive()
     project = one.project
-    shutil.copy(project.journal("one"), project.journal("two"))
+    shutil.copytree(project.run("one").path, project.run("two").path)
     one.answer("main", "yes")
-    before = Path(project.journal("one")).read_bytes()
+    before = Path(project.run("one").journal).read_bytes()
     with pytest.raises(JournalError, match="journal of another run, `one`"):
         raymond.find("two").answer("main", "no")
-    assert Path(project.journal("one")).read_bytes() == before
+    assert Path(project.run("one").journal).read_bytes() == before
 
 
 def test_a_stop_turns_a_paused_run_into_a_stopped_one(flow: str) -> None:
@@ -171,9 +171,9 @@ def test_a_stop_turns_a_paused_run_into_a_stopped_one(flow: str) -> None:
     run = handle.read()
     run.stop = RunStopped(kind="paused")
     from raymond.machine import requests
-    from raymond.store.sources import place
+    from raymond.store.workspaces import workspace as workspace_of
 
-    workspace = place(handle.project, run)
+    workspace = workspace_of(handle.project, run)
     taken = requests.take(run, workspace, requests.Request(id="q", kind="stop"))
     assert taken[1:] == [RunStopped(kind="stop")]
     run.stop = RunStopped(kind="limit", limit="budget", amount=1.0)
@@ -186,7 +186,7 @@ def test_a_secret_that_is_typed_while_watching_is_not_left_for_the_driver(
     monkeypatch.setenv("MY_TOKEN", SECRET)
     handle, face = raymond.start(flow), Typing(SECRET)
     handle.drive()
-    held = lock.take(handle.project.beside(handle.id, "lock"))
+    held = lock.take(handle.project.run(handle.id))
     follower = Follower(handle.project, handle.id)
 
     def answers() -> list[tuple[str, str]]:
@@ -196,4 +196,4 @@ def test_a_secret_that_is_typed_while_watching_is_not_left_for_the_driver(
     monkeypatch.setattr(face, "answers", answers)
     attach(handle.project, handle.id, follower, face, "watching")
     assert "the answer contains the value of MY_TOKEN, so it was not taken" in face.notes
-    assert list(Path(handle.project.beside(handle.id, "inbox")).glob("*")) == []
+    assert list(Path(handle.project.run(handle.id).inbox).glob("*")) == []

@@ -145,6 +145,13 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
                 'position 0\nhint: retryable = ["upstream .* reset"]'
             ),
         ),
+        (
+            'allow_tools = ["Read", "Bash("]',
+            (
+                "error: PATH: `allow_tools` must be tools; `Bash(` has brackets that do not match\n"
+                'hint: allow_tools = ["Bash(npm test)"]'
+            ),
+        ),
         *(
             (
                 text,
@@ -278,6 +285,7 @@ def test_a_person_without_a_home_has_no_settings_of_their_own(room: Room) -> Non
     of_user(room, "budget = 1")
     of_project(room, "effort = 'high'")
     del room.environment["HOME"]
+    room.environment["RAYMOND_HOME"] = str(room.home)
     found = json.loads(room.raymond("config", "show", "--json").stdout)
     assert (found["budget"]["value"], found["effort"]["value"]) == (10.0, "high")
     assert room.raymond("run", room.flow(DONE)).returncode == 0

@@ -21,10 +21,10 @@ class Watching(runs.Silent):
     def __init__(self, project: Project, id: str) -> None:
         super().__init__()
         self.seen: list[tuple[int, int]] = []
-        self._journal = (project, id)
+        self._folder = project.run(id)
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
-        written = len(journal.decisions(*self._journal))
+        written = len(journal.decisions(self._folder))
         self.seen += [(decision.seq, written) for decision in decisions]
 
 
@@ -44,50 +44,52 @@ def asking(tmp_path: Path) -> tuple[Project, str]:
 
 def test_a_request_to_a_run_that_nobody_drives_is_journaled_and_told(asking: tuple[Project, str]) -> None:
     project, id = asking
-    face, before = Watching(project, id), journal.read(project, id).run.seq
+    face, before = Watching(project, id), journal.read(project.run(id)).run.seq
     done = steer.answer(project, id, "main", "blue", face=face)
     assert isinstance(done, Journaled)
     assert [type(event) for event in done.decisions[0].events[:2]] == [RequestTaken, AskEnded]
-    assert journal.decisions(project, id)[before:] == done.decisions
+    assert journal.decisions(project.run(id))[before:] == done.decisions
     assert face.seen == [(before + 1, before + 1)], "a face is told of what is written, not before"
 
 
 def test_a_refused_request_writes_nothing(asking: tuple[Project, str]) -> None:
     project, id = asking
-    before = Path(project.journal(id)).read_bytes()
+    before = Path(project.run(id).journal).read_bytes()
     face = Watching(project, id)
     assert steer.answer(project, id, "nobody", "blue", face=face) == Refusal(
         "not_asking", "nobody is not waiting for an answer"
     )
-    assert (Path(project.journal(id)).read_bytes(), face.seen) == (before, [])
+    assert (Path(project.run(id).journal).read_bytes(), face.seen) == (before, [])
 
 
 def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking: tuple[Project, str]) -> None:
     project, id = asking
     steer.answer(project, id, "", "blue")
-    folded = journal.read(project, id)
-    book = journal.Journal(project, id, folded.size)
+    folded = journal.read(project.run(id))
+    held = lock.take(project.run(id))
+    book = journal.Journal(project.run(id), folded.size, held)
     started = StepStarted(agent="main", step=folded.run.steps + 1, attempt=1, turn=1)
     book.append(Decision(seq=folded.run.seq + 1, time=folded.run.now, events=[started]))
     book.close()
-    assert journal.read(project, id).run.agents["main"].status == RUNNING
-    before = Path(project.journal(id)).read_bytes()
+    held.release()
+    assert journal.read(project.run(id)).run.agents["main"].status == RUNNING
+    before = Path(project.run(id).journal).read_bytes()
 
     refused = deliver(project, id, runs.request("move", agent="main", state="NOWHERE"))
 
     assert isinstance(refused, Refusal)
-    assert Path(project.journal(id)).read_bytes() == before
+    assert Path(project.run(id).journal).read_bytes() == before
     paused = steer.pause(project, id, "main")
     assert paused == Refusal("not_driven", "no process drives r: main was interrupted")
 
 
 def test_a_request_waits_for_a_process_that_does_not_look(asking: tuple[Project, str]) -> None:
     project, id = asking
-    held = lock.take(project.beside(id, "lock"))
+    held = lock.take(project.run(id))
     try:
         done = deliver(project, id, runs.request("answer", text="blue"), within=0.1)
     finally:
         held.release()
     assert isinstance(done, Left)
     assert (done.pid > 0, done.host) == (True, "")
-    assert [request.text for _, request in inbox.look(project.beside(id, "inbox")) if request] == ["blue"]
+    assert [request.text for _, request in inbox.look(project.run(id).inbox) if request] == ["blue"]

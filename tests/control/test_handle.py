@@ -25,12 +25,14 @@ ASKS = {
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project to work in, and nobody's settings."""
-    (tmp_path / ".git").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    project, home = tmp_path / "project", tmp_path / "home"
+    project.mkdir()
+    home.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(home))
     for name in [name for name in os.environ if name.startswith(("RAYMOND_", "XDG_"))]:
         monkeypatch.delenv(name)
-    return tmp_path
+    return project
 
 
 def flow(files: dict[str, str], name: str = "flow") -> str:
@@ -73,8 +75,9 @@ def test_a_run_that_another_process_drives_is_followed_and_answered(here: Path) 
     flow({**ASKS, "START.sh": "echo '<fork>HOLD.sh</fork><goto>ASK.sh</goto>'"})
     flow({"ASK.sh": ASKS["START.sh"], "HOLD.sh": "while [ ! -e go ]; do sleep 0.02; done; echo '<result>ok</result>'"})
     command = [sys.executable, "-m", "raymond", "run", "flow", "--id", "r", "-q"]
+    folder = runs.here().run("r")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as driver:
-        until(lambda: Path(".raymond/workflows/r.jsonl").exists(), "the run")
+        until(lambda: folder.exists, "the run")
         handle = raymond.find("r")
         with pytest.raises(UsageError):
             handle.answer("nobody", "blue")
@@ -124,6 +127,7 @@ def test_a_secret_is_refused_before_it_is_written(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("MY_TOKEN", "tok-4f9a8b7c6d5e")
     with pytest.raises(UsageError, match="input contains the value of"):
         raymond.start(flow(ASKS), raymond.Options(input="use tok-4f9a8b7c6d5e"))
+    assert runs.here().ids() == []
     assert not Path(".raymond").exists()
     handle = raymond.start("flow")
     handle.drive()
@@ -212,13 +216,14 @@ def test_only_what_nobody_drives_is_resumable() -> None:
         raymond.start(flow(ASKS), raymond.Options(id=id))
     raymond.find("waits").drive()
     project = runs.here()
-    held = lock.take(project.beside("held", "lock"))
+    held = lock.take(project.run("held"))
     try:
-        Path(project.journal("bad")).write_text("nonsense\n")
+        Path(project.run("bad").path).mkdir()
+        Path(project.run("bad").journal).write_text("nonsense\n")
         found = list(runs.resumable(project))
     finally:
         held.release()
     assert [one for one in found if isinstance(one, str)] == ["begun"]
     assert [str(one) for one in found if not isinstance(one, str)] == [
-        f"{project.journal('bad')} is not a journal of Raymond, or its first line is damaged"
+        f"{project.run('bad').journal} is not a journal of Raymond, or its first line is damaged"
     ]

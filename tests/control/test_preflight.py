@@ -1,13 +1,16 @@
 """What is refused before anything is written."""
 
+import re
 from typing import Any
 
 import pytest
 
-from builders import head, place, start
+from builders import Play, head, place, start
 from raymond.backends import Abilities
 from raymond.control import preflight
+from raymond.control.config import SiteRules
 from raymond.control.preflight import Proposal
+from raymond.errors import UsageError
 from raymond.store.loader import Loaded
 
 
@@ -56,3 +59,31 @@ def test_a_right_that_the_backend_ignores_is_found() -> None:
 def test_a_right_that_the_backend_honours_is_no_finding() -> None:
     assert ignored("disallowed_tools: [Bash]", Abilities(tool_rules=True)) == []
     assert ignored("permission_mode: plan", Abilities(permission_modes=True)) == []
+
+
+# A run that continues
+
+
+@pytest.mark.parametrize(
+    ("said", "rules", "words"),
+    [
+        ({"skip_permissions": True}, SiteRules(allow_skip_permissions=False), "skip permissions"),
+        ({"permission_mode": "bypassPermissions"}, SiteRules(allow_skip_permissions=False), "skip permissions"),
+        ({"budget": 10.0}, SiteRules(max_budget=2.0), "at most $2.00"),
+        ({"budget": 0.0}, SiteRules(max_budget=2.0), "at most $2.00"),
+        ({"backend": "codex"}, SiteRules(backends=["claude"]), "no backend `codex`"),
+        ({"backends": {"START.md": "mine"}}, SiteRules(backends=["claude"]), "no backend `mine`"),
+        ({"model": "opus"}, SiteRules(models=["haiku"]), "no model `opus`"),
+    ],
+)
+def test_a_run_that_could_not_start_today_does_not_continue(said: dict[str, Any], rules: SiteRules, words: str) -> None:
+    run = Play({"START.md": ""}, **said).run
+    with pytest.raises(UsageError, match=re.escape(words)):
+        preflight.check_site(run, rules)
+    preflight.check_site(run, SiteRules())
+
+
+def test_a_run_within_the_rules_continues() -> None:
+    rules = SiteRules(max_budget=10.0, allow_skip_permissions=False, backends=["claude"], models=["haiku"])
+    preflight.check_site(Play({"START.md": ""}, budget=10.0, model="haiku").run, rules)
+    preflight.check_site(Play({"START.md": ""}, budget=1.0).run, rules)

@@ -22,7 +22,7 @@ def attach(project: Project, id: str, follower: Follower, face: Face, greeting: 
     drawn = 0.0
     for decisions in follower.watch(0.0):
         if decisions:
-            _show(project.path("transcripts", id), follower, decisions, face)
+            _show(project.run(id).transcripts, follower, decisions, face)
         drawn += EVERY
         if decisions or drawn >= face.refresh_every:
             face.refresh(run)
@@ -51,4 +51,4 @@ def _listen(project: Project, id: str, face: Face) -> None:
                 face.on_note(f"{error}, so it was not taken")
                 continue
             request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=answer)
-            inbox.leave(project.beside(id, "inbox"), request)
+            inbox.leave(project.run(id).inbox, request)

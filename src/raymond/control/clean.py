@@ -1,39 +1,54 @@
 """Remove finished runs, and what no other run needs."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Sequence
 from time import time as now
 
 from raymond.control import runs
+from raymond.control.handle import RunHandle
 from raymond.errors import JournalError, UsageError
 from raymond.machine.run import Run
 from raymond.store import clean, lock
 from raymond.store.project import Project
 
 
-def removable(project: Project, ids: Sequence[str], keep: float) -> list[str]:
-    """The runs that `ids` name, or all that ended more than `keep` seconds ago; an unfinished one is refused."""
-    named = [project.resolve(id) for id in ids]
-    for id in named:
-        if _finished(project, id) is None:
-            raise UsageError(f"{id} is not finished", hint=f"raymond stop {id}; unfinished runs are never removed")
-    return list(dict.fromkeys(named)) or [id for id in project.ids() if _ended_before(project, id, now() - keep)]
+def removable(ids: Sequence[str], keep: float) -> list[RunHandle]:
+    """The runs that `ids` name, or all here that ended more than `keep` seconds ago; an unfinished one is refused."""
+    if not ids:
+        home, before = runs.here(), now() - keep
+        return [RunHandle(home, id) for id in home.ids() if _ended_before(home, id, before)]
+    named = dict.fromkeys(runs.named(id, changes=True) for id in ids)
+    for project, id in named:
+        if _finished(project, id) is None and not _is_lost(project, id):
+            hint = f"unfinished runs are never removed: raymond resume {id} --agent main --give-up ends it"
+            raise UsageError(f"{id} is not finished", hint=hint)
+    return [RunHandle(project, id) for project, id in named]
 
 
-def remove(project: Project, ids: Sequence[str]) -> Iterator[str]:
-    """Remove these runs; yields each id once it is gone."""
-    for id in ids:
-        clean.remove_run(project, id)
-        yield id
+def remove(run: RunHandle) -> None:
+    """Remove a run."""
+    clean.remove_run(run.project, run.id)
 
 
-def remove_unused(project: Project) -> int:
-    """Remove what no remaining run needs; returns the number of workflow snapshots removed."""
+def unused(project: Project) -> list[str]:
+    """What no run needs any more: the paths that `remove_unused` would remove."""
+    return list(clean.unused(project))
+
+
+def remove_unused(project: Project) -> list[str]:
+    """Remove what no run needs any more; the paths that are gone."""
     return clean.remove_unused(project)
 
 
 def _finished(project: Project, id: str) -> Run | None:
     run = runs.look(project, id).run
-    return run if run.final_status and lock.holder(project.beside(id, "lock")) is None else None
+    return run if run.final_status and lock.holder(project.run(id)) is None else None
+
+
+def _is_lost(project: Project, id: str) -> bool:
+    """Whether nobody drives it and nothing is left of the directory it could continue in."""
+    gone = not os.path.exists(runs.look(project, id).run.start.cwd)
+    return gone and lock.holder(project.run(id)) is None
 
 
 def _ended_before(project: Project, id: str, before: float) -> bool:

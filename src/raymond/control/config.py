@@ -12,8 +12,10 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.errors import UsageError
-from raymond.language.policy_keys import PERMISSION_MODES
+from raymond.language.policy_keys import PERMISSION_MODES, closed
 from raymond.machine.prices import UNKNOWN_TURN, Price
+from raymond.store import settings_file
+from raymond.system import files, git
 
 SITE_FILE = "/etc/raymond/policy.toml"
 """For administrators; users cannot choose another file."""
@@ -108,6 +110,13 @@ def _patterns(value: Any) -> list[str]:
     return found
 
 
+def _tools(value: Any) -> list[str]:
+    for pattern in (found := _texts(value)):
+        if not closed(pattern):
+            raise ValueError(f"tools; `{pattern}` has brackets that do not match")
+    return found
+
+
 def _backends(value: Any) -> dict[str, dict[str, Any]]:
     tables = isinstance(value, dict) and all(isinstance(one, dict) for one in value.values())
     if tables and all(_NAME.fullmatch(name) for name in value):
@@ -164,7 +173,7 @@ KEYS: dict[str, Key] = {
     "retryable": Key(_patterns, [], "program errors that count as an overload", '["upstream .* reset"]'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"'),
     "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"', True),
-    "allow_tools": Key(_texts, [], "more tools that agents may use", '["Bash(npm test)"]', True),
+    "allow_tools": Key(_tools, [], "more tools that agents may use", '["Bash(npm test)"]', True),
     "notify": Key(_texts, [], "commands and URLs to notify when a run ends", '["notify-send raymond"]', True),
     "durability": Key(_choice("normal", "strict"), "normal", "strict: sync every decision to disk at once", '"strict"'),
     "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"'),
@@ -189,17 +198,17 @@ class SiteRules(Struct, frozen=True, kw_only=True):
 
 
 def load(
-    root: str,
+    tree: str,
     *,
     flags: Mapping[str, Any] = {},
     environment: Mapping[str, str] = os.environ,
     policy_file: str = SITE_FILE,
 ) -> Config:
-    """The configuration of the project whose `.raymond` is `root`; a flag that is None was not given."""
+    """The configuration in the project at `tree`, if there is one; a flag that is None was not given."""
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
-    user, project = user_file(environment), os.path.join(root, "config.toml") if root else ""
-    for path in (user, project):
-        for name, value in _table(path, KEYS).items():
+    user, project = user_file(environment), f"{tree}/{settings_file.NAME}" if tree else ""
+    for path, data in ((user, _content(user)), (project, settings_file.read(tree) if tree else b"")):
+        for name, value in _table(path, data, KEYS).items():
             if KEYS[name].personal and path == project:
                 raise UsageError(
                     f"{path}: `{name}` is for a person to set, not for a project",
@@ -218,17 +227,14 @@ def load(
     return _obey(config, site_rules(policy_file), policy_file)
 
 
-def root_of(cwd: str) -> str:
-    """The `.raymond` folder of `cwd`, whose configuration applies there; empty when there is none."""
-    from raymond.store import project
-
-    found = project.find(cwd)
-    return found.root if found else ""
+def tree_of(cwd: str) -> str:
+    """The project of `cwd`, whose configuration applies there."""
+    return git.top(cwd) or os.path.realpath(cwd)
 
 
 def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
     """The policy file's rules; none when there is no such file."""
-    return SiteRules(**_table(policy_file, SITE_KEYS))
+    return SiteRules(**_table(policy_file, _content(policy_file), SITE_KEYS))
 
 
 def user_file(environment: Mapping[str, str] = os.environ) -> str:
@@ -238,15 +244,22 @@ def user_file(environment: Mapping[str, str] = os.environ) -> str:
     return f"{base}/raymond/config.toml" if base else ""
 
 
-def _table(path: str, known: Mapping[str, Key]) -> dict[str, Any]:
-    """The settings in a file; none when it does not exist."""
+def _content(path: str) -> bytes:
+    """What a person or the site has written; a link is theirs to make. Nothing when there is no such file."""
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        return files.contents(os.path.realpath(path), settings_file.MOST + 1) if path else b""
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return b""
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
+
+
+def _table(path: str, data: bytes, known: Mapping[str, Key]) -> dict[str, Any]:
+    """The settings in a file."""
+    if not data:
+        return {}
+    if len(data) > settings_file.MOST:
+        raise UsageError(f"{path} is larger than 1 MiB", hint="settings are a few lines of TOML: budget = 5.00")
     import tomllib
 
     try:

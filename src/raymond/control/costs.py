@@ -28,7 +28,7 @@ class Books(Struct):
 
 def of_run(project: Project, id: str) -> Books:
     """The turns of one run."""
-    return Books(ledger.entries(id, journal.decisions(project, id)), {})
+    return Books(ledger.entries(id, journal.decisions(project.run(id))), {})
 
 
 def of_runs(project: Project, ids: Iterable[str]) -> Books:

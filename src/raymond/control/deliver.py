@@ -1,13 +1,16 @@
 """Bring a request to a run: to the process that drives it, or into its journal when nobody does."""
 
+import contextlib
 import os
 from time import monotonic, sleep, time
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from raymond.control import runs
 from raymond.drivers.face import Face
-from raymond.errors import RunBusy
+from raymond.errors import JournalError, RunBusy
+from raymond.faces import documents
 from raymond.language.refusal import Refusal
 from raymond.machine import requests
 from raymond.machine.agent import RUNNING
@@ -16,9 +19,11 @@ from raymond.machine.evolve import apply
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
-from raymond.store import inbox, journal, lock, sources
+from raymond.store import exports, inbox, journal, lock, workspaces
 from raymond.store.journal import Folded
+from raymond.store.lock import Lock
 from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
 
 TAKEN_WITHIN = 3.0
 """Seconds to wait for the process that drives a run; it looks once a second."""
@@ -58,59 +63,59 @@ def deliver(
     within: float = TAKEN_WITHIN,
 ) -> Delivery:
     """Give `request` to whoever drives the run, or journal it here and tell `face`."""
-    folded = journal.read(project, id)
-    workspace = sources.place(project, folded.run)
-    path = project.beside(id, "lock")
-    if lock.holder(path) is not None:
+    folder = project.run(id)
+    folded = journal.read(folder)
+    workspace = workspaces.workspace(project, folded.run)
+    if lock.holder(folder) is not None:
         problem = requests.problem(folded.run, workspace, request)
         if problem:
             return problem
     try:
-        held = lock.take(path, run=id, force=force)
+        held = lock.take(folder, force=force)
     except RunBusy as busy:
-        return _leave(project, id, request, busy, within) or deliver(project, id, request, force=force, face=face)
+        return _leave(folder, request, busy, within) or deliver(project, id, request, force=force, face=face)
     try:
-        return _journal(project, id, journal.read(project, id), workspace, request, face)
+        return _journal(project, held, journal.read(folder), workspace, request, face)
     finally:
         held.release()
 
 
-def _leave(project: Project, id: str, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
+def _leave(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
     """Leave it for the process that drives the run; None when that process ended without looking."""
-    path, locked = inbox.leave(project.beside(id, "inbox"), request), project.beside(id, "lock")
-    if _was_taken(path, locked, within):
-        return _problem(project, id, request) or Taken(busy.pid)
+    path = inbox.leave(folder.inbox, request)
+    if _was_taken(path, folder, within):
+        return _problem(folder, request) or Taken(busy.pid)
     if busy.host not in ("", os.uname().nodename):
         return Left(busy.pid, busy.host)
-    if lock.holder(locked) is None:
+    if lock.holder(folder) is None:
         inbox.remove(path)
         return None
     return Left(busy.pid)
 
 
-def _problem(project: Project, id: str, request: Request) -> Refusal | None:
+def _problem(folder: RunFolder, request: Request) -> Refusal | None:
     """Why the process that took `request` refused it: another request may have come first."""
-    for decision in reversed(journal.decisions(project, id)):
+    for decision in reversed(journal.decisions(folder)):
         for event in decision.events:
             if isinstance(event, RequestTaken) and event.request == request.id:
                 return Refusal("too_late", event.problem) if event.problem else None
     return None
 
 
-def _was_taken(path: str, locked: str, within: float) -> bool:
+def _was_taken(path: str, folder: RunFolder, within: float) -> bool:
     until = monotonic() + within
     while os.path.exists(path):
-        if monotonic() > until or lock.holder(locked) is None:
+        if monotonic() > until or lock.holder(folder) is None:
             return False
         sleep(0.05)
     return True
 
 
 def _journal(
-    project: Project, id: str, folded: Folded, workspace: Workspace, request: Request, face: Face | None
+    project: Project, held: Lock, folded: Folded, workspace: Workspace, request: Request, face: Face | None
 ) -> Journaled | Refusal:
     """Decide and write it here; the lock is held."""
-    run = folded.run
+    run, id = folded.run, folded.run.start.workflow_id
     if face:
         face.on_decisions(run, [])
     decisions: list[Decision] = []
@@ -130,10 +135,12 @@ def _journal(
     if problem:
         return problem
     commit(requests.take(run, workspace, request))
-    book = journal.Journal(project, id, folded.size)
+    book = journal.Journal(project.run(id), folded.size, held)
     for decision in decisions:
         book.append(decision)
     book.close()
+    with contextlib.suppress(JournalError):
+        exports.put_state(project.tree, id, documents.state_file(run, status=runs.left(run)))
     if face:
         face.on_decisions(run, decisions)
         face.refresh(run)
@@ -151,9 +158,9 @@ def _cost(project: Project, run: Run, workspace: Workspace, name: str) -> dict[s
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
         return {}
-    backends = registry.make(project, run, workspace, config.load(project.root)["backends"])
+    backends = registry.make(project, run, workspace, config.load(project.tree)["backends"])
     backend = backends[backend_of(agent.pool)]
     if isinstance(backend, Direct):
         return {}
-    turn = spool.turn_of(run, workspace, agent, project.path("spool", run.start.workflow_id))
+    turn = spool.turn_of(run, workspace, agent, project.run(run.start.workflow_id).spool)
     return cost_of(spool.spent(backend, turn))

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,10 +13,12 @@ from msgspec import Struct
 from raymond import __version__
 from raymond.control import config
 from raymond.errors import Error, UsageError
-from raymond.store import lock, project, repair
+from raymond.store import home as homes
+from raymond.store import project, repair
 from raymond.store.project import Project
 from raymond.store.repair import Repair
 from raymond.system import processes
+from raymond.system.locks import LOCKS
 
 if TYPE_CHECKING:
     from raymond.backends import registry
@@ -53,12 +56,12 @@ class Finding(Struct, frozen=True):
 
 def examine() -> list[Finding]:
     """Check everything runs need here; no run is started."""
-    return [_python(), _programs(), _processes(), *_project(), _config(), *_backends()]
+    return [_python(), _programs(), _processes(), *_home(), _config(), *_backends()]
 
 
 def repair_journal(home: Project, id: str) -> Repair:
     """Cut the journal of `id` at its first bad line; a copy is kept."""
-    return repair.repair(home, id)
+    return repair.repair(home.run(id))
 
 
 def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) -> Finding:
@@ -112,26 +115,50 @@ def _processes() -> Finding:
     return Finding("processes", "watched by SIGCHLD, found by a list of pids")
 
 
-def _project() -> list[Finding]:
-    home = project.place(os.getcwd())
-    if not os.path.isdir(home.root):
-        return [Finding("project", f"{home.root}, created by the first run")]
-    probe = home.path("workflows", f".doctor-{os.getpid()}")
+def _home() -> list[Finding]:
+    """Where runs are kept, and whether that is out of the agents' reach."""
     try:
-        home.folder("workflows")
-        lock.take(probe).release()
-        os.unlink(probe)
-        wrote = Finding("project", f"{home.root}, writable, locks work")
-    except (Error, OSError) as error:
-        wrote = _wrong("project", str(error), "runs are kept there: make it writable, on a disk that supports locks")
-    free = shutil.disk_usage(home.root).free
+        here = project.at(os.getcwd())
+    except Error as error:
+        return [_wrong("home", str(error), error.hint)]
+    return [*_storage(here.home), _project(here)]
+
+
+def _storage(home: homes.Home) -> list[Finding]:
+    if not os.path.isdir(home.path):
+        return [_future(home)]
+    try:
+        with tempfile.TemporaryFile(dir=home.path) as probe:
+            LOCKS.take(probe.fileno())
+        wrote = Finding("home", f"{home.path}, writable, locks work")
+    except OSError as error:
+        hint = f"runs are kept there: make it writable, on a disk that supports locks, or set {homes.VARIABLE}"
+        wrote = _wrong("home", f"{home.path}: {(error.strerror or str(error)).lower()}", hint)
+    free = shutil.disk_usage(home.path).free
     told = f"{free / (1 << 30):.1f} GiB free"
     return [wrote, Finding("disk", told) if free > _LITTLE else _wrong("disk", told, "free some space: raymond clean")]
 
 
+def _future(home: homes.Home) -> Finding:
+    """A home that is to be made: in the nearest folder there is."""
+    above = home.path
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    if os.access(above, os.W_OK | os.X_OK):
+        return Finding("home", f"{home.path}, created by the first run")
+    return _wrong("home", f"{home.path} cannot be created in {above}", f"set {homes.VARIABLE} to a folder of your own")
+
+
+def _project(here: Project) -> Finding:
+    if here.holds_home:
+        hint = f"agents that work here can reach their own runs: set {homes.VARIABLE} to a folder outside of it"
+        return _wrong("project", f"{here.tree} contains {here.home.path}", hint)
+    return Finding("project", here.tree)
+
+
 def _config() -> Finding:
     try:
-        settings = config.load(config.root_of(os.getcwd())).settings
+        settings = config.load(config.tree_of(os.getcwd())).settings
     except Error as error:
         return _wrong("config", str(error), error.hint)
     said = [f"{name} ({one.origin})" for name, one in settings.items() if one.origin != "default"]
@@ -183,6 +210,6 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> Findin
 
 def _settings() -> config.Config | None:
     try:
-        return config.load(config.root_of(os.getcwd()))
+        return config.load(config.tree_of(os.getcwd()))
     except Error:
         return None

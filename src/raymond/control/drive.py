@@ -6,16 +6,16 @@ from time import time
 from msgspec import Struct
 
 from raymond.backends import registry
-from raymond.control import config
+from raymond.control import config, preflight
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
 from raymond.machine.run import Run
-from raymond.store import journal, lock
+from raymond.store import journal, lock, sources, workspaces
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
-from raymond.store.sources import place
+from raymond.store.unpacked import Unpacked
 
 
 class Resumption(Struct, frozen=True, kw_only=True):
@@ -46,30 +46,39 @@ def hold(
 ) -> "HeldRun":
     """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has."""
     told = face or Quiet()
-    held = lock.take(project.beside(id, "lock"), run=id, force=force)
+    folder = project.run(id)
+    held = lock.take(folder, force=force)
     try:
-        reading = journal.read(project, id)
+        reading = journal.read(folder)
+        run = reading.run
+        if run.final_status != "completed":
+            preflight.check_place(project, run)
+        preflight.check_site(run, config.site_rules())
+        sources.settle(folder, run.start.source)
         if reading.torn:
-            told.on_note(f"{reading.torn} bytes of an incomplete last line were dropped from the journal")
-        is_that = loaded is not None and loaded.digest == reading.run.start.source
-        workspace = place(project, reading.run, loaded if is_that else None)
-        book = journal.Journal(project, id, reading.size)
-        settings = config.load(project.root)
-        backends = registry.make(project, reading.run, workspace, settings["backends"])
+            told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
+        known = loaded if loaded is not None and loaded.digest == run.start.source else None
+        workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
+        if unpacked.make():
+            told.on_note(unpacked.note)
+        book = journal.Journal(folder, reading.size, held)
+        settings = config.load(project.tree)
+        backends = registry.make(project, run, workspace, settings["backends"])
         strict = settings["durability"] == "strict"
         describe = documents.state_file
-        driver = Driver(project, reading.run, workspace, book, backends, told, describe, strict=strict, clock=clock)
+        driver = Driver(project, run, workspace, unpacked, book, backends, told, describe, strict=strict, clock=clock)
     except BaseException:
         held.release()
         raise
-    return HeldRun(held, book, driver)
+    return HeldRun(held, book, unpacked, driver)
 
 
 class HeldRun:
     """A run this process may drive, until it is closed."""
 
-    def __init__(self, held: Lock, book: journal.Journal, driver: Driver) -> None:
+    def __init__(self, held: Lock, book: journal.Journal, unpacked: Unpacked, driver: Driver) -> None:
         self.lock = held
+        self._unpacked = unpacked
         self.driver = driver
         self._journal = book
 
@@ -92,6 +101,7 @@ class HeldRun:
         try:
             self._journal.close()
         finally:
+            self._unpacked.close()
             self.lock.release()
 
     def __enter__(self) -> "HeldRun":

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 
 from raymond.machine.events import Decision
-from raymond.machine.evolve import apply
 from raymond.machine.run import Run
 from raymond.store import journal, lock
 from raymond.store.project import Project
@@ -20,27 +19,23 @@ class Follower:
 
     def __init__(self, project: Project, id: str) -> None:
         self.run = Run()
-        self._project = project
-        self._id = id
-        self._path = project.journal(id)
+        self._folder = project.run(id)
         self._offset = 0
 
     def look(self) -> list[Decision]:
         """The decisions since the last look; they are applied to `run`."""
-        size = os.stat(self._path).st_size
+        size = os.stat(self._folder.journal).st_size
         if size < self._offset:
             return []  # a torn end was cut off: what follows will be longer
         if size == self._offset:
             return []
-        decisions, self._offset = journal.tail(self._project, self._id, self._offset, self.run.seq)
-        for decision in decisions:
-            apply(self.run, decision)
+        decisions, self._offset = journal.tail(self._folder, self._offset, self.run)
         return decisions
 
     @property
     def pid(self) -> int:
         """The process that drives the run; 0 when none does."""
-        holder = lock.holder(self._project.beside(self._id, "lock"))
+        holder = lock.holder(self._folder)
         return holder.pid or -1 if holder else 0
 
     def watch(self, every: float = EVERY) -> Iterator[list[Decision]]:

@@ -1,5 +1,6 @@
 """One run of a project: drive it, follow it, ask things of it."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ class RunHandle:
     @property
     def transcripts(self) -> str:
         """The folder with what each step was sent and said."""
-        return self.project.path("transcripts", self.id)
+        return self.project.run(self.id).transcripts
 
     def drive(self, face: "Face | None" = None) -> str:
         """Drive it in this process until nothing is left that it could do; the status it has then."""
@@ -44,12 +45,16 @@ class RunHandle:
         if threading.current_thread() is not threading.main_thread():
             raise UsageError("a run is driven in the main thread", hint="start another process for another run")
         faces = Faces([face or Quiet()])
+        here = os.getcwd()
         with drive.hold(self.project, self.id, faces, loaded=self.loaded) as held:
             run, targets = held.run, held.run.start.notify
             if run.final_status == "completed":
                 return runs.left(run)
             faces.notify(targets)
-            held.drive()
+            try:
+                held.drive()
+            finally:
+                os.chdir(here)  # steps are started from their own directories
         if targets:
             from raymond.faces import notify
 
@@ -75,7 +80,7 @@ class RunHandle:
         """Every event so far."""
         from raymond.store import journal
 
-        for decision in journal.decisions(self.project, self.id):
+        for decision in journal.decisions(self.project.run(self.id)):
             yield from decision.events
 
     def follow(self) -> "Iterator[Decision]":
@@ -117,7 +122,7 @@ def resume(id: str = "") -> RunHandle:
     handle = find(id, changes=True)
     seen = runs.look(handle.project, handle.id)
     if seen.pid:
-        path = handle.project.beside(handle.id, "lock")
+        path = handle.project.run(handle.id).journal
         raise RunBusy(f"process {seen.pid} drives {handle.id}", path=path, pid=seen.pid, hint="follow it, or stop it")
     if seen.run.final_status == "completed":
         raise UsageError(f"{handle.id} has ended: nothing to resume")

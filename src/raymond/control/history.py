@@ -33,5 +33,5 @@ def step(project: Project, id: str, decisions: Sequence[Decision], number: int) 
     if not ends:
         most = max((getattr(event, "step", 0) for event in events), default=0)
         raise UsageError(f"step {number} of {id} has not ended", hint=f"the last one is step {most}")
-    folder = project.path("transcripts", id)
+    folder = project.run(id).transcripts
     return [StepRecord(end, transcripts.read(folder, end.agent, end.offset) if end.offset >= 0 else []) for end in ends]

@@ -16,7 +16,9 @@ from raymond.machine.inputs import Begin
 from raymond.machine.run import Run, pool_of
 from raymond.machine.workspace import Workspace
 from raymond.steps import script_step, spool
+from raymond.store import home as homes
 from raymond.store import project as projects
+from raymond.store import workspaces
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.system.marks import MARK
@@ -61,11 +63,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     """What a run of `loaded` would start with here; nothing is written."""
-    project, start = projects.place(os.getcwd()), prepare(loaded, options)
+    project, start = projects.at(os.getcwd()), prepare(loaded, options)
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
-    workspace = Workspace(
-        loaded.workflow, project.path("work", start.source[:16]), project.path("tasks", start.workflow_id)
-    )
+    workspace = workspaces.workspace(project, run, loaded)
     return Plan(
         start=start,
         scope_dir=loaded.scope_dir,
@@ -89,9 +89,11 @@ def _step(project: Project, run: Run, workspace: Workspace, start: RunStarted, t
     if pool_of(run, start.entry) == SCRIPTS:
         command = [*script_step.interpreter(workspace, start.entry), f"{workspace.workflow_dir}/{start.entry}"]
         names = [script_step.variable(name).decode() for name in variables.values(run, workspace, agent)]
-        return FirstStep(command=command, gets=sorted([*names, "RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", MARK]))
+        return FirstStep(
+            command=command, gets=sorted([*names, "RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", homes.VARIABLE, MARK])
+        )
     apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
-    turn = spool.turn_of(run, workspace, agent, project.path("spool", start.workflow_id))
+    turn = spool.turn_of(run, workspace, agent, project.run(start.workflow_id).spool)
     return _turn(project, run, workspace, turn, tables)
 
 
@@ -104,7 +106,7 @@ def _turn(project: Project, run: Run, workspace: Workspace, turn: Turn, tables: 
         command=list(command.argv),
         backend=backend.name,
         stdin=f"{turn.spool}/prompt",
-        gets=sorted([*command.environment, MARK]),
+        gets=sorted([*command.environment, homes.VARIABLE, MARK]),
         without=list(command.without),
         prompt=turn.prompt,
     )

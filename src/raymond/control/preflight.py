@@ -13,8 +13,12 @@ from raymond.language import frontmatter, lint
 from raymond.language.workflow import State, Workflow, mark_of
 from raymond.machine import rights
 from raymond.machine.events import RunStarted
+from raymond.machine.run import Run
 from raymond.redaction import Secrets
+from raymond.store import project as projects
 from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.system import git
 
 
 class Proposal(Struct):
@@ -66,6 +70,42 @@ def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
         if found and found.named:
             message, hint = f"{name} contains {found.what}", "a step reads secrets from its environment"
             yield Diagnostic(id="secret-in-state", message=message, file=name, hint=hint)
+
+
+# --- a run that continues
+
+
+def check_site(run: Run, rules: config.SiteRules) -> None:
+    """Refuse to continue a run that the site rules would not let start today."""
+    start, rights, id = run.start, run.rights, run.start.workflow_id
+    if (rights.skip or rights.mode == "bypassPermissions") and not rules.allow_skip_permissions:
+        raise UsageError(f"{config.SITE_FILE} does not allow what {id} may do: skip permissions", hint="start it again")
+    if rules.max_budget and not 0 < (run.limits.budget or 0.0) <= rules.max_budget:
+        hint = f"raymond resume {id} --budget {rules.max_budget:g}"
+        raise UsageError(f"{config.SITE_FILE} allows a budget of at most ${rules.max_budget:.2f}", hint=hint)
+    used = {"backend": {start.backend, *start.backends.values()}, "model": {start.model} - {""}}
+    for what, allowed in (("backend", rules.backends), ("model", rules.models)):
+        refused = sorted(used[what] - set(allowed)) if allowed else []
+        if refused:
+            raise UsageError(
+                f"{config.SITE_FILE} allows no {what} `{refused[0]}`", hint=f"one of: {', '.join(allowed)}"
+            )
+
+
+def check_place(project: Project, run: Run) -> None:
+    """Refuse to continue a run whose directory is gone, has become another repository, or is not in its project."""
+    start = run.start
+    hint = f"if the project was moved: raymond resume {start.workflow_id} --cd DIR"
+    if not os.path.isdir(start.cwd):
+        raise UsageError(f"{start.cwd}, where {start.workflow_id} was started, is gone", hint=hint)
+    if projects.at(start.cwd).tree != project.tree:
+        what = f"{start.cwd}, where {start.workflow_id} was started, is not in {project.tree}, whose run it is"
+        raise UsageError(what, hint=f"say where it continues: raymond resume {start.workflow_id} --cd DIR")
+    if not start.commit or git.head(git.top(start.cwd)) == start.commit:
+        return
+    if not git.has_commit(start.cwd, start.commit):
+        what = f"{start.cwd} is not the repository that {start.workflow_id} was started in"
+        raise UsageError(f"{what}: it has no commit {start.commit[:12]}", hint=hint)
 
 
 # --- what the person asks for

@@ -1,8 +1,7 @@
 """Which runs there are, which one a name means, and how each looks from outside."""
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
@@ -10,9 +9,12 @@ from msgspec import Struct
 from raymond.errors import JournalError, RunNotFound, UsageError
 from raymond.faces import documents
 from raymond.machine.run import Run
-from raymond.store import journal, lock
+from raymond.store import exports, journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
+from raymond.system import git
+from raymond.system.files import contents
 from raymond.views.status import run_status
 
 INTERRUPTED = "interrupted"
@@ -49,20 +51,21 @@ class Seen(Struct, frozen=True):
 
 def here() -> Project:
     """The project of the current directory."""
-    found = projects.find(os.getcwd())
-    if found is None:
-        raise _nothing_here()
-    return found
+    return projects.at(os.getcwd())
 
 
 def named(given: str, *, changes: bool = False) -> tuple[Project, str]:
-    """The run `given` names. Without a name it is the latest one; to be changed it must be the only live one."""
+    """The run `given` names: one of this project, else of any. Without a name it is the latest of this project.
+
+    A whole id comes before the beginning of one. To be changed, a run of another project must be named in full, and one
+    without a name must be the only live one.
+    """
     home = here()
     if given:
-        return home, home.resolve(given)
+        return _named(home, given, changes)
     ids = home.ids()
     if not ids:
-        raise _nothing_here()
+        raise nothing_in(home)
     if changes and len(ids) > 1:
         live = [id for id in ids if _is_live(home, id)]
         if len(live) > 1:
@@ -71,15 +74,85 @@ def named(given: str, *, changes: bool = False) -> tuple[Project, str]:
     return home, ids[0]
 
 
-def _nothing_here() -> RunNotFound:
-    return RunNotFound("no run has been started here yet", hint="raymond run PATH starts one")
+def _named(home: Project, given: str, changes: bool) -> tuple[Project, str]:
+    projects.check_id(given)
+    if home.run(given).exists:
+        return home, given
+    others = [project for project in projects.known(home.home) if project.tree != home.tree]
+    found = [(project, given) for project in others if project.run(given).exists]
+    if len(found) > 1:
+        hint = f"raymond -C DIR ..., with one of: {_list(project.tree for project, _ in found)}"
+        raise UsageError(f"`{given}` is a run of {len(found)} other projects", hint=hint)
+    if found:
+        return found[0]
+    try:
+        return home, home.resolve(given)
+    except RunNotFound as unknown:
+        return _begins(home, others, given, changes, unknown)
+
+
+def _begins(
+    home: Project, others: list[Project], given: str, changes: bool, unknown: RunNotFound
+) -> tuple[Project, str]:
+    """The run of another project whose id begins like this."""
+    found = [(project, id) for project in others for id in project.ids() if id.startswith(given)]
+    in_full = f"in full: {_list(f'{id} ({project.tree})' for project, id in found)}"
+    if len(found) > 1:
+        raise UsageError(f"`{given}` matches {len(found)} runs of other projects", hint=in_full)
+    if found and changes:
+        raise UsageError(f"`{given}` is a run of another project, to be changed by its full id", hint=in_full)
+    if found:
+        return found[0]
+    if given in _waiting(home):
+        hint = f"raymond adopt {given} takes it over"
+        raise RunNotFound(f"`{given}` was kept in .raymond by an earlier release", hint=hint)
+    raise unknown
+
+
+def _list(texts: Iterable[str]) -> str:
+    some = list(texts)
+    return ", ".join(some[:5]) + (", ..." if len(some) > 5 else "")
+
+
+def _waiting(home: Project) -> list[str]:
+    """The runs that an earlier release left in the project, or here."""
+    from raymond.store import earlier
+
+    return [*earlier.ids(home.tree), *earlier.ids(os.getcwd())]
+
+
+def nothing_in(home: Project) -> RunNotFound:
+    """The error for a project without runs: why there are none, and where there may be some."""
+    waiting, before = _waiting(home), _moved_from(home)
+    if waiting:
+        hint = f"an earlier release kept runs in .raymond ({_list(waiting)}): raymond adopt takes them over"
+    elif before:
+        hint = f"this looks like {before}, moved: raymond resume ID --cd . continues a run of it here"
+    else:
+        hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
+    return RunNotFound("no run has been started here yet", hint=hint)
+
+
+def _moved_from(home: Project) -> str:
+    """The directory, now gone, that this repository seems to have had; empty when there is none."""
+    root = git.root_commit(home.tree)
+    for project in projects.known(home.home) if root else ():
+        about = project.about()
+        if about and about.root_commit == root and not os.path.exists(project.tree):
+            return project.tree
+    return ""
 
 
 def _is_live(project: Project, id: str) -> bool:
     try:
-        return not journal.read(project, id).run.final_status
+        return not journal.read(project.run(id)).run.final_status
     except JournalError:
         return False  # an unreadable run does not count; naming it shows what is wrong
+
+
+def may_have_earlier(home: Project) -> bool:
+    """Whether it is worth a look: an earlier release left something like a run in the project, or here."""
+    return exports.has_former_journals(home.tree) or exports.has_former_journals(".")
 
 
 # --- how it looks
@@ -92,8 +165,8 @@ def status_of(status: str, *, driven: bool) -> str:
 
 def look(project: Project, id: str) -> Seen:
     """Run `id` now: folded from its journal, and who drives it."""
-    run = journal.read(project, id).run
-    holder = lock.holder(project.beside(id, "lock"))
+    run = journal.read(project.run(id)).run
+    holder = lock.holder(project.run(id))
     return Seen(run, status_of(run_status(run), driven=holder is not None), holder.pid if holder else 0)
 
 
@@ -104,40 +177,58 @@ def left(run: Run) -> str:
 
 def rows(*, every: bool = False) -> list[RunRow]:
     """The runs of this project, or of `every` project of this person, the latest first."""
-    home = projects.find(os.getcwd())
-    homes = projects.known() if every else []
-    if home and home.root not in [one.root for one in homes]:
-        homes.insert(0, home)
-    found = [row(one, id) for one in homes for id in one.ids()]
-    return sorted(found, key=lambda one: one.started_at or "", reverse=True)
+    home = here()
+    found = projects.known(home.home) if every else []
+    if home not in found:
+        found.insert(0, home)
+    listed = [row(one, id) for one in found for id in one.ids()]
+    return sorted(listed, key=lambda one: one.started_at or "", reverse=True)
 
 
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
-    driven = lock.holder(project.beside(id, "lock")) is not None
-    folder = os.path.dirname(project.root)
+    folder = project.run(id)
+    driven = lock.holder(folder) is not None
     try:
-        found = _kept(project, id) or documents.document(journal.read(project, id).run)
+        found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
-        return RunRow(workflow_id=id, project=folder, status="unreadable", driven=driven, error=str(error))
+        return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
     return RunRow(
         workflow_id=id,
-        project=folder,
+        project=project.tree,
         driven=driven,
-        status=status_of(found["status"], driven=driven),
-        agents=1 + sum(found["fork_counters"].values()),
-        cost_usd=found.get("total_cost_usd", 0.0),
-        cost_is_estimated=found.get("cost_is_estimated", False),
-        started_at=found.get("started_at"),
-        updated_at=found.get("updated_at"),
+        status=status_of(found.status, driven=driven),
+        agents=1 + sum(found.fork_counters.values()),
+        cost_usd=found.total_cost_usd,
+        cost_is_estimated=found.cost_is_estimated,
+        started_at=found.started_at,
+        updated_at=found.updated_at,
     )
 
 
-def _kept(project: Project, id: str) -> dict[str, Any] | None:
+class _State(Struct):
+    """What a row needs of a state file."""
+
+    status: str
+    fork_counters: dict[str, int]
+    total_cost_usd: float
+    cost_is_estimated: bool
+    started_at: str | None
+    updated_at: str | None
+    journal_bytes: int = 0
+
+
+def _told(run: Run) -> _State:
+    return msgspec.convert(documents.document(run), _State)
+
+
+def _kept(folder: RunFolder) -> _State | None:
     try:
-        with open(project.beside(id, "json"), "rb") as file:
-            found = msgspec.json.decode(file.read(), type=dict[str, Any])
-        return found if found.get("journal_bytes") == os.stat(project.journal(id)).st_size else None
+        journal_now = os.lstat(folder.journal)
+        if journal_now.st_mtime_ns > os.lstat(folder.state).st_mtime_ns:
+            return None
+        found = msgspec.json.decode(contents(folder.state), type=_State)
+        return found if found.journal_bytes == journal_now.st_size else None
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -153,7 +244,7 @@ def resumable(project: Project) -> Iterator[str | JournalError]:
         except JournalError as error:
             yield error
             continue
-        if lock.holder(project.beside(id, "lock")) is None and (seen.status == INTERRUPTED or was_shut_down(seen.run)):
+        if lock.holder(project.run(id)) is None and (seen.status == INTERRUPTED or was_shut_down(seen.run)):
             yield id
 
 

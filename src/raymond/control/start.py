@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
@@ -14,16 +15,17 @@ from raymond.control import config, exposure, preflight
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
-from raymond.errors import UsageError
+from raymond.errors import RunExists, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
 from raymond.machine.events import Decision, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
-from raymond.store import journal, loader
+from raymond.store import exports, journal, loader, sources
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
-from raymond.store.project import ID_FORM, Project
-from raymond.store.sources import keep
+from raymond.store.project import Project
+from raymond.store.run_folder import ID_FORM
+from raymond.system import git
 
 
 class Options(Struct, kw_only=True):
@@ -97,7 +99,7 @@ def start(path: str, options: Options | None = None) -> RunHandle:
     options = _checked(options if options is not None else Options())
     loaded = load(path, options.overrides)
     said = {key: value for name, key in _CONFIGURED.items() if (value := getattr(options, name)) not in (None, "")}
-    settings = config.load(config.root_of(os.getcwd()), flags=said)
+    settings = config.load(config.tree_of(os.getcwd()), flags=said)
     return begin_here(loaded, configured(options, settings, config.site_rules()))
 
 
@@ -169,16 +171,20 @@ def prepare(loaded: Loaded, options: Choices) -> RunStarted:
 
 def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     """Write the first decision of a new run; its id."""
-    started = prepare(loaded, options)
-    keep(project, loaded)
+    started = replace(prepare(loaded, options), commit=git.head(project.tree))
+    path = exports.former_journal(project.tree, started.workflow_id)
+    if os.path.lexists(path):
+        hint = f"raymond adopt {started.workflow_id} takes it over; or choose another --id"
+        raise RunExists(f"an earlier release kept a run `{started.workflow_id}` in .raymond", path=path, hint=hint)
+    project.make()
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
-    journal.create(project, started.workflow_id, decision)
+    journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
     return started.workflow_id
 
 
 def begin_here(loaded: Loaded, options: Choices) -> RunHandle:
-    """Write the first decision of a new run in the project here, which is created when there is none."""
-    project = projects.make(os.getcwd())
+    """Write the first decision of a new run in the project here."""
+    project = projects.at(os.getcwd())
     return RunHandle(project, begin(project, loaded, options), loaded)
 
 
@@ -188,6 +194,10 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
     if not ID_FORM.fullmatch(id):
         raise UsageError(f"`{id}` is not a valid id", hint="use up to 100 letters, digits, _ and -")
+    try:
+        os.getcwd().encode()
+    except UnicodeEncodeError:
+        raise UsageError("the path of this directory is not UTF-8", hint="rename it, or use --cd") from None
     backend = options.backend or settings.defaults.get("backend") or registry.default(options.replies, loaded.files)
     parallel = options.max_parallel or settings.max_parallel
     return RunStarted(

@@ -68,7 +68,8 @@ def change_limits(
     face: Face | None = None,
 ) -> Delivery:
     """Replace the limits that are given, and allow these tools too."""
-    config.load(project.root, flags={"budget": budget})  # the site rules may forbid it
+    # The site rules may forbid the budget, and a tool may not be one.
+    config.load(project.tree, flags={"budget": budget, "allow_tools": list(allowed_tools) or None})
     request = Request(
         id=_new(),
         kind="limits",

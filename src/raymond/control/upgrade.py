@@ -8,28 +8,31 @@ from msgspec.structs import replace
 
 from raymond.control import config, preflight
 from raymond.control.preflight import Proposal
+from raymond.errors import JournalError
 from raymond.language.workflow import bare
 from raymond.machine import workflow_change
 from raymond.machine.events import Decision, RunStarted, WorkflowChanged
 from raymond.machine.run import Run
-from raymond.store import journal, loader, lock
+from raymond.store import journal, loader, lock, sources
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
-from raymond.store.sources import keep
 
 
 def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: bool = False) -> WorkflowChanged:
     """Journal that the run continues with today's files; refused when a state that is needed is gone."""
-    held = lock.take(project.beside(id, "lock"), run=id, force=force)
+    folder = project.run(id)
+    held = lock.take(folder, force=force)
     try:
-        folded = journal.read(project, id)
+        folded = journal.read(folder)
         start = folded.run.start
+        sources.settle(folder, start.source)
         loaded = loader.load(_path(project, start), overrides=start.overrides)
         changed = _change(project, folded.run, loaded, renamed)
-        keep(project, loaded)
-        book = journal.Journal(project, id, folded.size)
+        sources.prepare(folder, loaded)
+        book = journal.Journal(folder, folded.size, held)
         book.append(Decision(seq=folded.run.seq + 1, time=round(time(), 3), events=[changed]))
         book.close()
+        sources.change(folder, start.source)
         return changed
     finally:
         held.release()
@@ -38,7 +41,7 @@ def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: boo
 def _change(project: Project, run: Run, loaded: Loaded, renamed: Mapping[str, str]) -> WorkflowChanged:
     preflight.check_workflow(loaded.workflow)
     changed = workflow_change.change(run, loaded.workflow, loaded.digest, renamed)
-    tables, rules = config.load(project.root)["backends"], config.site_rules()
+    tables, rules = config.load(project.tree)["backends"], config.site_rules()
     today = replace(run.start, backends=changed.backends, allowed_tools=list(run.rights.allowed))
     today = preflight.check_start(Proposal(loaded, today, tables, rules.backends, rules.models))
     return replace(changed, in_place=today.in_place)
@@ -48,8 +51,8 @@ def _path(project: Project, start: RunStarted) -> str:
     """What was started: one file, when a folder with these states would begin elsewhere; else the folder or zip."""
     file = os.path.join(start.scope_dir, start.entry)
     try:
-        with open(project.source(start.source), "rb") as snapshot:
-            found = loader.from_source(snapshot.read(), name=start.name, entry=None, overrides=start.overrides).entry
-    except OSError:
+        files = sources.read(project.run(start.workflow_id), start.source)
+        found = loader.from_files(files, name=start.name, entry=None, overrides=start.overrides).entry
+    except JournalError:
         found = "" if start.name == bare(start.entry) else start.entry
     return file if found != start.entry and os.path.exists(file) else start.scope_dir
