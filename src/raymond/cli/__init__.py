@@ -31,6 +31,7 @@ GROUPS = {
         "demo": "watch a whole workflow run; no account needed",
         "doctor": "check this machine, or repair a damaged journal",
         "clean": "remove finished runs",
+        "adopt": "take over runs that an earlier release kept in .raymond",
         "config": "show settings and where they come from",
         "completion": "print the completion script for your shell",
     },
@@ -72,8 +73,9 @@ class Commands(click.Group):
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-C", "directory", metavar="DIR", help="Do everything as if started in DIR.")
 @click.version_option(package_name="raymond-orchestrator", prog_name="raymond")
-def group() -> None:
+def group(directory: str | None) -> None:
     """Run workflows of coding agents that can be killed at any moment and lose nothing."""
 
 
@@ -81,8 +83,6 @@ def main(args: list[str]) -> int:
     """Run one command; its exit code."""
     # Little here is cyclic garbage, and every collection walks over all agents of a large run.
     gc.set_threshold(50_000, 20, 100)
-    if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
-        args = ["run", *args]
     _open_streams()
     if COMPLETE in os.environ:
         from click.shell_completion import shell_complete
@@ -90,6 +90,10 @@ def main(args: list[str]) -> int:
         return shell_complete(group, {}, "raymond", COMPLETE, os.environ[COMPLETE])
     try:
         _check_text(args)
+        args = _go_to(args)
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
+            args = ["run", *args]
+        _check_directory(args)
         # Not `group.main`: it would make a broken pipe look like an agent that failed.
         with group.make_context("raymond", [*args] or ["--help"]) as ctx:
             done = group.invoke(ctx)
@@ -121,6 +125,30 @@ def main(args: list[str]) -> int:
         traceback.print_exc()
         what = "error: this is a bug in Raymond; what was journaled is safe and the run can be resumed"
         return _say(f"{what}\nhint: please report the lines above to {REPORT}", 70)
+
+
+def _go_to(args: list[str]) -> list[str]:
+    """Change to the directories of every -C at the beginning; what comes after them."""
+    while args and args[0] == "-C":
+        if len(args) < 2:
+            raise UsageError("-C needs a directory", hint="raymond -C DIR list")
+        where = args[1]
+        try:
+            os.chdir(where)
+        except OSError as error:
+            reason = (error.strerror or "").lower()
+            raise UsageError(f"-C {where}: {reason}", hint="name a directory that exists") from None
+        args = args[2:]
+    return args
+
+
+def _check_directory(args: list[str]) -> None:
+    """Every command looks for the project it is in."""
+    if args and args[0] in COMMANDS:
+        try:
+            os.getcwd()
+        except OSError:
+            raise UsageError("this directory was deleted", hint="cd elsewhere, or raymond -C DIR ...") from None
 
 
 def flush() -> None:

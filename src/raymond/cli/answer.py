@@ -4,9 +4,8 @@ import sys
 
 import click
 
-from raymond.cli import delivery
+from raymond.cli import choice, delivery
 from raymond.cli.texts import text
-from raymond.control import handle
 from raymond.errors import UsageError
 
 
@@ -17,7 +16,7 @@ def command(words: tuple[str, ...]) -> int:
     if len(words) > 3:
         raise UsageError("too many words", hint='raymond answer ID AGENT "TEXT"')
     *names, answer = words
-    found = handle.find(names[0] if names else "", changes=True)
+    found = choice.change(names[0] if names else "")
     agent = names[1] if len(names) > 1 else ""
     said = text(answer, "the answer")
     from raymond.control import steer

@@ -13,8 +13,7 @@ from raymond.faces import errors, lines
 
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
     """Drive the run in a new process; print its id once it is driven, or the error."""
-    handle.project.folder("logs")
-    log = handle.project.path("logs", f"{handle.id}.log")
+    log = handle.project.run(handle.id).log
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -57,7 +56,7 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
 
 
 def _redirect(log: str) -> None:
-    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     for target, source in ((0, null), (1, fd), (2, fd)):
         os.dup2(source, target)

@@ -7,6 +7,8 @@ import click
 from raymond import durations
 from raymond.cli import flags
 from raymond.control import clean, config, runs
+from raymond.errors import Error
+from raymond.faces import errors
 
 
 @click.command("clean")
@@ -16,16 +18,29 @@ from raymond.control import clean, config, runs
 def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
     """Remove finished runs: the ones you name, or all that ended long ago. Unfinished runs are never touched."""
     project = runs.here()
-    kept = config.load(project.root, flags={"keep": keep})["keep"]
-    old = clean.removable(project, ids, kept)
-    for id in old if dry_run else clean.remove(project, old):
-        print(id)
-    freed = 0 if dry_run else clean.remove_unused(project)
+    kept = config.load(project.tree, flags={"keep": keep})["keep"]
+    old = clean.removable(ids, kept)
+    worst, gone = 0, 0
+    for run in old:
+        try:
+            if not dry_run:
+                clean.remove(run)
+        except Error as error:
+            print(errors.error(error), file=sys.stderr)
+            worst = max(worst, error.exit_code)
+            continue
+        if run.project != project:
+            print(f"project: {run.project.tree}", file=sys.stderr)
+        print(run.id)
+        gone += 1
+    unused = clean.unused(project) if dry_run else clean.remove_unused(project)
+    for path in unused:
+        print(path)
     word = "would be removed" if dry_run else "removed"
-    more = f", and {_count(freed, 'unused snapshot')}" if freed else ""
+    more = f", and {_count(len(unused), 'thing')} that no run needs" if unused else ""
     rule = "" if ids else f" (keep: {durations.brief(kept)})"
-    print(f"{_count(len(old), 'run')} {word}{more}{rule}", file=sys.stderr)
-    return 0
+    print(f"{_count(gone, 'run')} {word}{more}{rule}", file=sys.stderr)
+    return worst
 
 
 def _count(number: int, noun: str) -> str:

@@ -23,7 +23,7 @@ def command(ctx: click.Context) -> int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def show(origin: bool, as_json: bool) -> int:
     """Show every key with the value in effect here."""
-    settings = config.load(config.root_of(os.getcwd())).settings
+    settings = config.load(config.tree_of(os.getcwd())).settings
     if as_json:
         values = {name: {"value": one.value, "origin": one.origin} for name, one in settings.items()}
         sys.stdout.write(msgspec.json.encode(values).decode() + "\n")

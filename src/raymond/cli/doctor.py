@@ -5,7 +5,8 @@ import sys
 import click
 import msgspec
 
-from raymond.control import doctor, handle
+from raymond.cli import choice
+from raymond.control import doctor
 from raymond.errors import UsageError
 
 
@@ -39,7 +40,7 @@ def _asking(name: str) -> None:
 
 
 def _repair(id_: str) -> int:
-    run = handle.find(id_, changes=True)
+    run = choice.change(id_)
     done = doctor.repair_journal(run.project, run.id)
     print(f"cut at line {done.line}; the whole journal is kept in {done.copy}", file=sys.stderr)
     print(f"{done.decisions} good decision(s) after it are lost", file=sys.stderr)

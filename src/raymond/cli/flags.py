@@ -85,6 +85,7 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
     retry: bool = False
     give_up: bool = False
     input_: str | None = None
+    cd: str | None = None
     force: bool = False
 
 
@@ -178,6 +179,7 @@ _RESUMING = (
     click.option("--retry", is_flag=True, help="- let it try again,"),
     click.option("--give-up", is_flag=True, help="- let it fail for good."),
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="With --goto: what the state gets as {{input}}."),
+    click.option("--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
     click.option("--force", is_flag=True, help="Take the lock even if another host still holds it."),
     *_LIMITS,
     *_SHOWING,
@@ -217,7 +219,7 @@ def _documented(
     return call
 
 
-def configuration(root: str, flags: StartFlags) -> Config:
+def configuration(tree: str, flags: StartFlags) -> Config:
     """The configuration with the flags that were given."""
     limits = flags.limits
     given = {
@@ -234,7 +236,7 @@ def configuration(root: str, flags: StartFlags) -> Config:
         "allow_tools": list(limits.allow_tools) or None,
         "notify": list(flags.show.notify) or None,
     }
-    return config.load(root, flags=given)
+    return config.load(tree, flags=given)
 
 
 def options(flags: StartFlags) -> "Options":

@@ -4,12 +4,12 @@ import sys
 
 import click
 
-from raymond.cli import background, flags, foreground, moves
+from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.resume_usage import check, pair
 from raymond.control import runs
 from raymond.control.drive import Resumption
-from raymond.control.handle import RunHandle, find
+from raymond.control.handle import RunHandle
 from raymond.errors import Error
 from raymond.faces import errors, words
 
@@ -20,15 +20,18 @@ from raymond.faces import errors, words
 def command(id_: str, given: ResumeFlags) -> int:
     """Continue run ID where it left off; failed and paused agents try again."""
     check(id_, given)
+    choice.mention_earlier()
     how = Resumption(restart=given.restart, at_once=given.at_once, fresh=given.fresh, force=given.force)
     if given.every:
         return _every(given, how)
-    run = find(id_, changes=True)
+    run = choice.change(id_)
     foreground.check(given.show)
     if (given.renew or given.show.detach or given.limits.given) and not given.agent:
         folded = run.read()
         if folded.final_status == "completed":
             return foreground.tell_ended(folded, given.show)
+    if given.cd:
+        run = _move(run, given)
     if given.renew:
         from raymond.control.upgrade import upgrade
 
@@ -41,9 +44,23 @@ def command(id_: str, given: ResumeFlags) -> int:
     return (background.start if given.show.detach else foreground.drive)(run, given.show, how)
 
 
+def _move(run: RunHandle, given: ResumeFlags) -> RunHandle:
+    """Continue in the directory that the project was moved to."""
+    from raymond.control import moving
+
+    before = run.read()
+    project, moved = moving.move(run.project, run.id, given.cd or "", force=given.force)
+    print(words.line(moved), file=sys.stderr)
+    for agent in moving.fresh(before, moved.lost):
+        print(f"{agent} continues without its conversation, which could not be brought along", file=sys.stderr)
+    return RunHandle(project, run.id)
+
+
 def _every(given: ResumeFlags, how: Resumption) -> int:
     """Resume what was driven when the machine or its driver died, in the background."""
     project, worst = runs.here(), 0
+    if not project.ids():
+        print(errors.error(runs.nothing_in(project)).removeprefix("error: "), file=sys.stderr)
     for found in runs.resumable(project):
         try:
             if isinstance(found, Error):

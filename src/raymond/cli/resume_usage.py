@@ -17,6 +17,8 @@ def check(id: str, given: ResumeFlags) -> None:
         raise UsageError("--all is for every run, not for one", hint="raymond resume --all")
     if given.dry_run and not given.every:
         raise UsageError("--dry-run goes with --all", hint="raymond resume --all --dry-run")
+    if given.cd and given.every:
+        raise UsageError("--cd is for one run, not for all", hint="raymond resume ID --cd DIR")
     if given.renamed and not given.renew:
         raise UsageError("--map goes with --latest", hint="raymond resume ID --latest --map OLD=NEW")
 

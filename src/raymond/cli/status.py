@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from raymond.cli import choice
 from raymond.control import handle, runs
 from raymond.faces import documents
 from raymond.faces.overview import SHOWN, overview
@@ -15,6 +16,7 @@ from raymond.faces.overview import SHOWN, overview
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next."""
+    choice.mention_earlier()
     found = handle.find(id_)
     seen = runs.look(found.project, found.id)
     if as_json:

@@ -4,8 +4,8 @@ import sys
 
 import click
 
-from raymond.cli import delivery
-from raymond.control import handle, steer
+from raymond.cli import choice, delivery
+from raymond.control import steer
 from raymond.faces.lines import Lines
 
 
@@ -15,7 +15,7 @@ from raymond.faces.lines import Lines
 @click.option("--agent", default="", metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
 def command(id_: str, now: bool, agent: str) -> int:
     """Let run ID finish its running steps and start nothing new."""
-    found = handle.find(id_, changes=True)
+    found = choice.change(id_)
     project, id, face = found.project, found.id, Lines()
     if agent:
         done = steer.pause(project, id, agent, now=now, face=face)

@@ -30,7 +30,7 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
-from raymond.store import transcripts
+from raymond.store import exports, transcripts
 from raymond.store.project import Project
 from raymond.system.files import make_private, private
 from raymond.views import times
@@ -39,8 +39,9 @@ from raymond.views import times
 class Folder(Quiet):
     """A face that writes files. It never overwrites one, and an error in it never ends the run."""
 
-    def __init__(self, path: str, transcript_folder: str) -> None:
+    def __init__(self, path: str, transcript_folder: str, tree: str = "") -> None:
         self.name = path
+        self._tree = tree
         self._transcripts = transcript_folder
         self._steps: dict[str, int] = {}
         self._states: dict[str, str] = {}
@@ -51,12 +52,12 @@ class Folder(Quiet):
     @staticmethod
     def beside(project: Project, id: str) -> "Folder":
         """A new folder for a run that is about to be driven."""
-        path = first = project.path("debug", f"{id}_{time.strftime('%Y%m%d_%H%M%S')}")
+        path = first = f"{exports.debug(project.tree)}/{id}_{time.strftime('%Y%m%d_%H%M%S')}"
         number = 1
         while os.path.lexists(path):
             number += 1
             path = f"{first}_{number}"
-        return Folder(path, project.path("transcripts", id))
+        return Folder(path, project.run(id).transcripts, project.tree)
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Write what these decisions say."""
@@ -125,7 +126,9 @@ class Folder(Quiet):
         self._write("transitions.log", ("\n".join(lines) + "\n\n").encode())
 
     def _write(self, name: str, data: bytes, *, new: bool = False) -> None:
-        make_private(os.path.abspath(self.name))
+        if self._tree:
+            return exports.append(f"{self.name}/{name}", self._tree, data, new=new)
+        make_private(os.path.realpath(self.name))
         with open(os.path.join(self.name, name), "xb" if new else "ab", opener=private) as file:
             file.write(data)
 
