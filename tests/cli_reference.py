@@ -19,9 +19,14 @@ HEAD = f"""\
 
 Made from the commands by `{MAKE}`; change the commands, not this page.
 
-`raymond PATH` is `raymond run PATH`. An id may be shortened to any unique beginning. No id means the latest run; a command
-that changes something needs one when more than one run is live. Standard output carries results only, everything said to
-a person goes to standard error. What `--json` prints stands in [json.md](json.md).
+`raymond PATH` is `raymond run PATH`. `raymond -C DIR COMMAND` does everything as if started in DIR, as in git.
+
+An id may be shortened to any unique beginning. It is looked up in this project first, then in all of them; to change a run
+of another project, give its full id. No id means the latest run of this project; a command that changes something needs one
+when more than one run is live. [runs.md](runs.md) says what a project is and where runs are kept.
+
+Standard output carries results only, everything said to a person goes to standard error. What `--json` prints stands in
+[json.md](json.md).
 
 A TIME is a number and `ms`, `s`, `m`, `h` or `d`: `90s`, `10m`, `8h`. `TEXT|@FILE|-` is a text, the content of a file, or standard
 input.
@@ -58,12 +63,14 @@ for against it is refused; a default, or the budget that a file says, is lowered
 
 ENVIRONMENT = (
     ("RAYMOND_BUDGET, ...", "any key of the settings above: `RAYMOND_` and its name in capitals"),
+    ("RAYMOND_HOME", "where [runs are kept](runs.md), instead of `~/.local/state/raymond`; an absolute path"),
     ("RAYMOND_PORTABLE", "set: do without pidfd, /proc and epoll, as on systems that have none"),
     ("RAYMOND_STEP", "set by Raymond for what it starts, and the mark by which that is found again"),
     ("NO_COLOR", "set: no colours on the terminal"),
     ("TERM", "`dumb`, or not set: lines instead of the live view"),
     ("XDG_CONFIG_HOME", "where your settings are, instead of `~/.config`"),
-    ("XDG_STATE_HOME", "where the list of projects for `list --all` is, instead of `~/.local/state`"),
+    ("SUDO_UID", "set by sudo: root also trusts what this user owns, as git does"),
+    ("XDG_STATE_HOME", "`raymond` in it is where runs are kept, when RAYMOND_HOME is not set"),
 )
 
 

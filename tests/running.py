@@ -22,6 +22,7 @@ from raymond.faces.lines import Lines
 from raymond.machine.events import Event, StepStarted
 from raymond.machine.run import Run
 from raymond.store import journal, loader, transcripts
+from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.views.status import exit_code, main_result
 
@@ -55,7 +56,7 @@ class Ran:
 
     @property
     def run(self) -> Run:
-        return journal.read(self.room.project, self.id).run
+        return journal.read(self.room.project.run(self.id)).run
 
     @property
     def result(self) -> str | None:
@@ -75,7 +76,7 @@ class Ran:
 
     def transcript(self, agent: str = "main") -> list[dict[str, Any]]:
         """One entry per step or turn of an agent: its lines put together."""
-        folder = self.room.project.path("transcripts", self.id)
+        folder = self.room.project.run(self.id).transcripts
         mine = [event for event in self.events if getattr(event, "agent", "") == agent]
         offsets = [offset for event in mine if (offset := getattr(event, "offset", -1)) >= 0]
         return [_together(transcripts.read(folder, agent, offset)) for offset in offsets]
@@ -134,8 +135,6 @@ class Room:
     def __init__(self, path: Path, **environment: str) -> None:
         self.path = path / "room"
         self.path.mkdir()
-        (self.path / ".raymond").mkdir()
-        self.project = Project(str(self.path / ".raymond"))
         self.commands = 0
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAYMOND")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -144,6 +143,8 @@ class Room:
         home.mkdir()
         kept = {name: value for name, value in kept.items() if not name.startswith("XDG_")}
         self.environment = {**kept, "HOME": str(home), "TEST_ROOM": str(self.path), **environment}
+        self.home = Path(self.environment.get("RAYMOND_HOME", f"{self.environment['HOME']}/.local/state/raymond"))
+        self.project = Project(Home(str(self.home)), str(self.path))
 
     def flow(self, files: Mapping[str, str], name: str = "flow") -> str:
         """Write a workflow beside the room."""
@@ -153,6 +154,10 @@ class Room:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(dedent(text), "utf-8")
         return str(folder)
+
+    def folder(self, id: str = "r") -> Path:
+        """Where a run is kept."""
+        return Path(self.project.run(id).path)
 
     def settings(self, text: str) -> None:
         """Add to what the person of this room has in their own config.toml."""
@@ -237,7 +242,7 @@ class Room:
         (self.path / "go").touch()
 
     def events(self, id: str = "r") -> list[Event]:
-        return [event for decision in journal.decisions(self.project, id) for event in decision.events]
+        return [event for decision in journal.decisions(self.project.run(id)) for event in decision.events]
 
     def steps(self, id: str = "r") -> list[StepStarted]:
         return [event for event in self.events(id) if isinstance(event, StepStarted)]

@@ -1,7 +1,6 @@
 """Nothing secret gets past the door: not into a journal, a transcript, a log, a prompt or onto the terminal."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,12 +28,11 @@ def leaks(room: Room, *needles: str) -> list[str]:
         form for one in needles for form in (one, json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1])
     }
     found = []
-    for folder, _, names in os.walk(room.project.root):
-        for name in names:
-            path = Path(folder, name)
-            if path.relative_to(room.project.root).parts[0] not in ("sources", "work", "sessions"):
-                text = path.read_bytes()
-                found += [f"{path.name}: {form}" for form in forms if form.encode() in text]
+    written = [path for top in (room.home, room.path / ".raymond") for path in top.rglob("*") if path.is_file()]
+    for path in written:
+        if not {"sources", "work", "sessions", "source.zip"} & set(path.parts):
+            text = path.read_bytes()
+            found += [f"{path.name}: {form}" for form in forms if form.encode() in text]
     return found
 
 
@@ -57,6 +55,8 @@ def test_what_a_script_says_is_cleaned_wherever_it_goes(room: Room) -> None:
     assert (ran.code, ran.result) == (0, "got: given [secret MY_API_TOKEN]")
     lines = [line for line in KEY.splitlines() if "PRIVATE" not in line]
     assert leaks(room, TOKEN, QUOTED, *lines) == []
+    written = {line.partition(":")[0] for line in leaks(room, "[secret MY_API_TOKEN]")}
+    assert {"journal.jsonl", "main.jsonl", "main_START_001.json"} <= written, "what is looked at is what was written"
     assert TOKEN not in ran.err + ran.out
     [first, _] = ran.transcript()
     assert "half a [secret MY_API_TOKEN] in pieces\nand [secret DB_PASSWORD]\n" in first["out"]

@@ -302,7 +302,7 @@ def test_the_version_is_told(room: Room) -> None:
 
 def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> None:
     done = room.raymond("run", room.flow(HELD), "--id", "r", "-d")
-    log = room.path / ".raymond" / "logs" / "r.log"
+    log = Path(room.project.run("r").log)
     assert told(done) == (0, "r\n", f"running in the background; log: {log}\n")
     held(room)
     status = json.loads(room.raymond("status", "r", "--json").stdout)
@@ -319,10 +319,10 @@ def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> 
 def test_a_run_in_the_background_has_left_the_terminal(room: Room) -> None:
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
-    pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
+    pid = json.loads(Path(room.project.run("r").driver).read_text())["pid"]
     assert os.getsid(pid) == pid
     assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
-    assert os.readlink(f"/proc/{pid}/fd/2").endswith("r.log")
+    assert os.readlink(f"/proc/{pid}/fd/2") == room.project.run("r").log
     os.kill(pid, signal.SIGTERM)
     room.nothing_runs()
 
@@ -337,13 +337,14 @@ def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room
         "",
         "error: run `r` already exists\nhint: `raymond status r` shows it; choose another --id\n",
     )
-    assert not (room.path / ".raymond" / "logs").exists()
+    assert room.project.ids() == ["r"]
+    assert not os.path.exists(room.project.run("r").log)
 
 
 def test_a_second_process_in_the_background_is_refused_at_the_terminal(room: Room) -> None:
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
-    pid = json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"]
+    pid = json.loads(Path(room.project.run("r").driver).read_text())["pid"]
     hint = "`raymond stop r` stops it; `raymond status r` shows what it does"
     assert told(room.raymond("resume", "r", "-d")) == (1, "", f"error: process {pid} drives this run\nhint: {hint}\n")
     room.go()
@@ -404,8 +405,8 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
 
 def test_the_state_file_says_what_status_says(room: Room) -> None:
     room.drive(ASKS)
-    kept = json.loads(Path(room.project.beside("r", "json")).read_text())
-    assert kept.pop("journal_bytes") == os.stat(room.project.journal("r")).st_size
+    kept = json.loads(Path(room.project.run("r").state).read_text())
+    assert kept.pop("journal_bytes") == os.stat(room.project.run("r").journal).st_size
     assert kept == json.loads(room.raymond("status", "--json").stdout)
 
 
@@ -493,13 +494,15 @@ def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None
 
 
 def test_list_where_nothing_was_started(room: Room) -> None:
-    assert told(room.raymond("list")) == (0, "", "no run has been started here yet: raymond run PATH\n")
+    hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
+    assert told(room.raymond("list")) == (0, "", f"no run has been started here yet\nhint: {hint}\n")
     assert told(room.raymond("list", "--json")) == (0, "[]\n", "")
 
 
 def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room: Room) -> None:
     room.drive(DONE)
-    Path(room.project.journal("broken")).write_text("no journal\n")
+    room.folder("broken").mkdir()
+    Path(room.project.run("broken").journal).write_text("no journal\n")
     rows = json.loads(room.raymond("list", "--json").stdout)
     assert {row["workflow_id"]: row["status"] for row in rows} == {"r": "completed", "broken": "unreadable"}
     assert rows[0].keys() == rows[1].keys()
@@ -510,8 +513,8 @@ def test_looking_writes_nothing(room: Room) -> None:
     room.drive(ASKS)
 
     def everything() -> dict[str, tuple[int, int]]:
-        files = [path for path in (room.path / ".raymond").rglob("*") if path.is_file()]
-        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+        found = [*(room.path / ".raymond").rglob("*"), *room.home.rglob("*")]
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in found}
 
     before = everything()
     for args in (("status",), ("status", "--json"), ("list",), ("list", "--json")):
@@ -544,7 +547,7 @@ def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
     assert told(room.raymond("status", "reviw-1f3a")) == (
         2,
         "",
-        f"error: there is no run `reviw-1f3a` in {room.path}/.raymond\nhint: did you mean `review-1f3a`?\n",
+        f"error: there is no run `reviw-1f3a` in {room.path}\nhint: did you mean `review-1f3a`?\n",
     )
 
 
@@ -552,21 +555,23 @@ def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
 def test_an_id_that_leads_elsewhere_is_refused(room: Room, command: str) -> None:
     room.drive(DONE)
     more = ("yes",) if command == "answer" else ()
-    assert told(room.raymond(command, "../workflows/r", *more)) == (
+    assert told(room.raymond(command, "../runs/r", *more)) == (
         2,
         "",
-        "error: `../workflows/r` is not a run id\nhint: an id has letters, digits, _ and - only\n",
+        "error: `../runs/r` is not a run id\nhint: an id has letters, digits, _ and - only\n",
     )
 
 
 @pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
-def test_without_a_project_there_is_no_run(room: Room, command: str) -> None:
+def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: str) -> None:
+    room.drive(ASKS)
     nowhere = room.path.parent / "nowhere"
-    (nowhere / ".git").mkdir(parents=True)
+    nowhere.mkdir()
     more = ("yes",) if command == "answer" else ()
     done = room.raymond(command, *more, cwd=nowhere)
-    assert told(done) == (2, "", "error: no run has been started here yet\nhint: raymond run PATH starts one\n")
-    assert os.listdir(nowhere) == [".git"]
+    hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
+    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n")
+    assert os.listdir(nowhere) == []
 
 
 def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> None:
@@ -687,7 +692,7 @@ def test_a_run_does_not_mind_streams_that_are_closed(room: Room, numbers: tuple[
         check=True,
     )
     assert json.loads(room.raymond("status", "--json").stdout)["results"] == {"main": "done"}
-    text = (room.path / ".raymond" / "transcripts" / "r" / "main.jsonl").read_text()
+    text = (Path(room.project.run("r").transcripts) / "main.jsonl").read_text()
     assert json.loads(text)["out"] == "out\n<result>done</result>\n"
     assert json.loads(text)["err"] == "err\n"
 
@@ -730,7 +735,7 @@ def test_an_answer_for_a_host_that_may_be_gone_is_left_and_says_how_to_go_on(roo
     room.command(
         {"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
     )
-    Path(room.project.beside("r", "lock")).write_bytes(msgspec.json.encode(Holder(7, "1", "elsewhere")))
+    Path(room.project.run("r").driver).write_bytes(msgspec.json.encode(Holder(7, "elsewhere", "1")))
     said = room.raymond("answer", "r", "yes")
     expected = "waiting for process 7 on elsewhere, which drives r; if elsewhere is gone: raymond resume r --force\n"
     assert (said.returncode, said.stderr) == (0, expected)

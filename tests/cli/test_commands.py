@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +15,8 @@ from typing import Any
 import pytest
 
 from raymond.machine.events import AgentRetried, LimitsChanged, RunStarted, StepFailed, StepStarted
+from raymond.store import loader
+from raymond.store.project import Project
 from running import GO, Room, until
 
 DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
@@ -62,17 +63,29 @@ def test_with_cd_agents_work_there_and_their_project_is_found_from_there(room: R
     flow = room.flow({"START.sh": 'echo "<result>$(pwd)</result>"'})
     there = room.path.parent / "elsewhere" / "deep"
     there.mkdir(parents=True)
-    (there.parent / ".raymond").mkdir()
+    subprocess.run(["git", "init", "-q", there.parent], check=True)
     done = room.raymond("run", os.path.relpath(flow, room.path), "--cd", os.path.relpath(there, room.path), "--id", "r")
     assert (done.returncode, done.stdout) == (0, f"{there}\n")
-    assert (there.parent / ".raymond" / "workflows" / "r.jsonl").exists()
+    assert Project(room.project.home, str(there.parent)).ids() == ["r"]
     assert room.project.ids() == []
+    assert os.listdir(there) == []
+
+
+def test_no_folder_above_the_working_directory_is_taken_for_its_project(room: Room) -> None:
+    (room.path / ".raymond").mkdir()
+    (room.path / ".raymond" / "config.toml").write_text("budget = 1")
+    deep = room.path / "deep"
+    deep.mkdir()
+    done = room.raymond("run", room.flow(DONE), "--id", "r", cwd=deep)
+    assert (done.returncode, Project(room.project.home, str(deep)).ids(), room.project.ids()) == (0, ["r"], [])
+    assert "budget $10.00 (default)" in done.stderr
 
 
 def test_with_cd_other_flags_name_files_where_the_command_was_typed(room: Room) -> None:
     flow = room.flow({"START.md": "{{input}}"})
     for name, text in (("in.txt", "the input"), ("replies.yaml", "START: <result>ok</result>")):
         (room.path / name).write_text(text)
+    subprocess.run(["git", "init", "-q", room.path], check=True)
     (room.path / "there").mkdir()
     (room.path / "roots").mkdir()
     names = ("--input", "@in.txt", "--replies", "replies.yaml", "--log-file", "log.txt", "--root", "roots")
@@ -156,8 +169,10 @@ def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) 
     done = room.raymond("run", flow, "--dry-run", "--id", "r", "--var", "k=v", "--max-parallel", "2", "--budget", "5")
     digest = re.search(r"\((2 files), ([0-9a-f]{16})\)", done.stdout)
     assert digest, done.stdout
+    sha = loader.load(flow).digest
+    assert sha.startswith(digest[2])
     names = (
-        "RAYMOND_AGENT_ID RAYMOND_ATTEMPT RAYMOND_INPUT RAYMOND_INPUT_FILE RAYMOND_RESULT RAYMOND_RUN_INPUT RAYMOND_STATE"
+        "RAYMOND_AGENT_ID RAYMOND_ATTEMPT RAYMOND_HOME RAYMOND_INPUT RAYMOND_INPUT_FILE RAYMOND_RESULT RAYMOND_RUN_INPUT RAYMOND_STATE"
         " RAYMOND_STEP RAYMOND_STEP_KEY RAYMOND_TASK_FOLDER RAYMOND_VAR_k RAYMOND_VISIT RAYMOND_WORKFLOW_DIR"
         " RAYMOND_WORKFLOW_ID"
     )
@@ -166,7 +181,7 @@ def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) 
         (
             f"run:      flow at START.sh, in {room.path}\n"
             f"workflow: {flow} (2 files, {digest[2]})\n"
-            f"command:  bash {room.project.path('work', digest[2], 'START.sh')}\n"
+            f"command:  bash {room.project.home.work}/{sha}/START.sh\n"
             f"gets:     {', '.join(names.split())}\n"
             "          and your environment, without other variables that begin with RAYMOND_\n"
             f"rights:   acceptEdits; directories: {room.path}\n"
@@ -180,7 +195,7 @@ def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) 
         ),
         "",
     )
-    assert files_in(room.path) == [".raymond"]
+    assert files_in(room.path) == files_in(room.home) == []
 
 
 def test_the_names_a_dry_run_shows_are_those_the_script_gets(room: Room) -> None:
@@ -193,7 +208,6 @@ def test_the_names_a_dry_run_shows_are_those_the_script_gets(room: Room) -> None
 def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
     flow = room.flow(PROMPT)
     flags = ("--input", "it", "--var", "colour=red", "--allow-tool", "Read", "--max-time", "2h", "--timeout", "90s")
-    shutil.rmtree(room.path / ".raymond")
     done = room.raymond("run", flow, "--dry-run", *flags)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.sub(r"[0-9a-f]{16}", "DIGEST", done.stdout) == (
@@ -211,7 +225,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
         "silence:  1m 30s\n"
         "nothing was started\n"
     )
-    assert files_in(room.path) == []
+    assert files_in(room.path) == files_in(room.home) == []
 
 
 def test_a_dry_run_says_when_agents_may_do_anything(room: Room) -> None:
@@ -221,7 +235,7 @@ def test_a_dry_run_says_when_agents_may_do_anything(room: Room) -> None:
 
 def test_a_dry_run_opens_no_log(room: Room) -> None:
     assert room.raymond("run", room.flow(DONE), "--dry-run", "--log-file", "log.txt", "--debug").returncode == 0
-    assert files_in(room.path) == [".raymond"]
+    assert files_in(room.path) == files_in(room.home) == []
 
 
 # --- --json and --quiet
@@ -340,6 +354,17 @@ def test_tools_that_are_allowed_later_stand_beside_those_of_the_start(room: Room
     assert again.all(LimitsChanged)[-1].allowed_tools == ["WebFetch", "Bash(make:*)"]
 
 
+def test_a_tool_with_an_open_bracket_is_refused_at_the_start_and_later(room: Room) -> None:
+    error = (
+        "error: --allow-tools: `allow_tools` must be tools; `Bash(` has brackets that do not match\n"
+        'hint: allow_tools = ["Bash(npm test)"]\n'
+    )
+    room.command(LOSES, "--allow-tool", "Read")
+    for args in (("run", room.flow(DONE)), ("resume", "r")):
+        done = room.raymond(*args, "--allow-tool", "Bash(")
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", error)
+
+
 # --- --log-file
 
 
@@ -379,11 +404,11 @@ def test_a_log_file_that_cannot_be_opened_is_refused_before_anything_starts(
     flags = ("--log-file", "nowhere/log.txt", *detached)
     error = (2, "", "error: --log-file nowhere/log.txt: no such file or directory\n")
     assert told(room.raymond("run", room.flow(DONE), *flags)) == error
-    assert files_in(room.path) == [".raymond"]
+    assert files_in(room.path) == files_in(room.home) == []
     room.drive(ASKS)
-    before = Path(room.project.journal("r")).read_bytes()
+    before = Path(room.project.run("r").journal).read_bytes()
     assert told(room.raymond("resume", "r", "--agent", "main", "--result", "x", *flags)) == error
-    assert Path(room.project.journal("r")).read_bytes() == before
+    assert Path(room.project.run("r").journal).read_bytes() == before
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -465,12 +490,23 @@ def test_a_second_driver_has_a_debug_folder_of_its_own_that_knows_where_the_agen
 
 
 def test_a_debug_folder_that_cannot_be_made_does_not_cost_the_run(room: Room) -> None:
+    (room.path / ".raymond").mkdir()
     (room.path / ".raymond" / "debug").write_text("in the way")
     ran = room.command(DONE, "--debug")
     assert (ran.code, ran.out) == (0, "done\n")
-    assert [line for line in ran.lines if "debug" in line] == [
-        f"{room.path}/.raymond/debug: file exists; nothing more is written there"
-    ]
+    [said] = [line for line in ran.lines if "debug" in line]
+    folder = re.escape(str(room.path / ".raymond" / "debug"))
+    assert re.fullmatch(folder + r"/r_\d{8}_\d{6}: not a directory; nothing more is written there", said)
+
+
+def test_a_debug_folder_that_is_a_link_is_not_written_to(room: Room) -> None:
+    outside = room.path.parent / "outside"
+    outside.mkdir()
+    (room.path / ".raymond").mkdir()
+    (room.path / ".raymond" / "debug").symlink_to(outside)
+    ran = room.command(DONE, "--debug")
+    assert (ran.code, ran.out, os.listdir(outside)) == (0, "done\n", [])
+    assert sum("; nothing more is written there" in line for line in ran.lines) == 1
 
 
 # --- --notify
@@ -607,9 +643,10 @@ def test_a_dry_run_of_a_program_shows_its_exact_command_line(room: Room) -> None
     [command] = re.findall(r"^command: +(.*)$", shown.stdout, re.MULTILINE)
     assert room.raymond("run", flow, "--backend", "scripted-program", "--id", "r", "--model", "small").returncode == 0
     started = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "SESSION", command)
-    spool = f"{room.path}/.raymond/spool/r/1.1"
+    folder = room.project.run("r")
+    spool = f"{folder.spool}/1.1"
     assert started == (
-        f"{sys.executable} -m raymond.testing.fake_claude --sessions {room.path}/.raymond/sessions/r --reply {spool}/reply.json "
+        f"{sys.executable} -m raymond.testing.fake_claude --sessions {folder.sessions} --reply {spool}/reply.json "
         f"-p --output-format stream-json --verbose --session-id SESSION --model small --max-budget-usd 10.0000 "
         f"< {spool}/prompt"
     )

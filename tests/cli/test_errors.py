@@ -32,9 +32,9 @@ FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .p
 def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     # A project as it is after the first start, so that whatever else appears in it is seen.
-    (room.path / ".raymond").chmod(0o700)
-    (room.path / ".raymond" / "workflows").mkdir(0o700)
-    (room.path / ".raymond" / ".gitignore").touch(0o600)
+    (room.path / ".raymond" / "workflows").mkdir(parents=True)
+    (room.path / ".raymond" / ".gitignore").touch()
+    room.project.make()
     yield room
     room.clear()
 
@@ -58,26 +58,28 @@ class Row:
         """The command has to be one that permissions hold for."""
 
 
-def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every path below with its kind, permissions and content; who holds a lock is no record."""
+def everything(room: Room) -> dict[str, tuple[int, bytes]]:
+    """Every path of the project and the home with its kind, permissions and content; a last use is no record."""
     found = {}
-    for path in folder.rglob("*"):
+    for path in (*room.path.rglob("*"), *room.home.rglob("*")):
         about = path.lstat()
         content = path.read_bytes() if stat.S_ISREG(about.st_mode) and os.access(path, os.R_OK) else b""
-        if path.suffix != ".lock":
+        if path.name != "project.json":
             found[str(path)] = (about.st_mode, content)
     return found
 
 
 def plainly(room: Room, text: str) -> str:
-    return text.replace(str(room.path), "PROJECT")
+    for path, name in ((room.project.runs, "RUNS"), (room.home, "HOME"), (room.path, "PROJECT")):
+        text = text.replace(str(path), name)
+    return text
 
 
 def check(room: Room, row: Row) -> None:
     if row.flow is not None:
         room.flow(row.flow, "room/flow")
     row.there(room)
-    before = everything(room.path)
+    before = everything(room)
     done = subprocess.run(
         [*(as_anyone() if row.obeys else ()), *RAYMOND, *row.typed.split()],
         cwd=room.path,
@@ -89,7 +91,7 @@ def check(room: Room, row: Row) -> None:
     )
     said = dedent(row.said).lstrip("\n")
     assert (done.returncode, done.stdout, plainly(room, done.stderr.decode())) == (row.code, b"", said)
-    assert everything(room.path) == before, "nothing was made, changed or lost"
+    assert everything(room) == before, "nothing was made, changed or lost"
 
 
 # Workflows that cannot be started
@@ -726,11 +728,12 @@ def begun(room: Room) -> None:
     room.drive(DONE, id="review-1f3a")
 
 
-def kept(name: str, data: bytes = b"") -> Callable[[Room], None]:
+def kept(data: bytes) -> Callable[[Room], None]:
+    """A run `r` whose journal has this content."""
+
     def put(room: Room) -> None:
-        path = Path(room.project.path(name))
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(data)
+        room.folder().mkdir()
+        Path(room.project.run("r").journal).write_bytes(data)
 
     return put
 
@@ -740,7 +743,7 @@ def harmed(line: int) -> Callable[[Room], None]:
 
     def harm(room: Room) -> None:
         begun(room)
-        path = Path(room.project.journal("review-1f3a"))
+        path = Path(room.project.run("review-1f3a").journal)
         lines = path.read_bytes().splitlines(keepends=True)
         lines[line - 1] = lines[line - 1].replace(b'"', b"'", 1)
         path.write_bytes(b"".join(lines))
@@ -749,43 +752,47 @@ def harmed(line: int) -> Callable[[Room], None]:
 
 
 def in_the_way(room: Room) -> None:
-    shutil.rmtree(room.path / ".raymond")
-    (room.path / ".raymond").write_text("in the way")
+    os.rmdir(room.project.home.sources)
+    Path(room.project.home.sources).write_text("in the way")
 
 
 def closed(room: Room) -> None:
     room.drive({"START.sh": "echo '<ask next=\"START\">well?</ask>'"}, id="review-1f3a")
-    Path(room.project.journal("review-1f3a")).chmod(0o400)
+    Path(room.project.run("review-1f3a").journal).chmod(0o400)
 
 
 def unmade(room: Room) -> None:
-    shutil.rmtree(room.path / ".raymond")
-    room.path.chmod(0o500)
+    shutil.rmtree(room.home)
+    room.home.parent.chmod(0o500)
+
+
+def unwritable(room: Room) -> None:
+    Path(room.project.runs).chmod(0o500)
 
 
 FOLDER_JOURNAL = """
-error: PROJECT/.raymond/workflows/r.jsonl: is a directory
+error: RUNS/r/journal.jsonl: is a directory
 hint: nothing already written is lost: fix this, then `raymond resume r`
 """
 EMPTY_JOURNAL = """
-error: PROJECT/.raymond/workflows/r.jsonl ends before its run begins
-hint: nothing was run: delete the file, then `r` can be an id again
+error: RUNS/r/journal.jsonl ends before its run begins
+hint: nothing was run: delete RUNS/r, then `r` can be an id again
 """
 LOST_BEGINNING = """
-error: line 2 of PROJECT/.raymond/workflows/review-1f3a.jsonl is damaged and good lines follow it
-hint: this cannot be repaired: restore a copy of the file, or move it away
+error: line 2 of RUNS/review-1f3a/journal.jsonl is damaged and good lines follow it
+hint: this cannot be repaired: restore a copy of the file, or move its folder away
 """
 
 
 def folder_journal(room: Room) -> None:
-    os.makedirs(room.project.journal("r"))
+    os.makedirs(room.project.run("r").journal)
 
 
 RUNS = {
     "an id that is almost there": Row(
         "status reviw-1f3a",
         """
-        error: there is no run `reviw-1f3a` in PROJECT/.raymond
+        error: there is no run `reviw-1f3a` in PROJECT
         hint: did you mean `review-1f3a`?
         """,
         code=2,
@@ -794,8 +801,8 @@ RUNS = {
     "an id that is not there": Row(
         "resume zzz",
         """
-        error: there is no run `zzz` in PROJECT/.raymond
-        hint: `raymond list` shows the runs there are
+        error: there is no run `zzz` in PROJECT
+        hint: `raymond list --all` shows the runs of all projects
         """,
         code=2,
         there=begun,
@@ -803,15 +810,15 @@ RUNS = {
     "an id where nothing was started": Row(
         "status zzz",
         """
-        error: there is no run `zzz` in PROJECT/.raymond
-        hint: no run has been started here yet: raymond run PATH
+        error: there is no run `zzz` in PROJECT
+        hint: `raymond list --all` shows the runs of all projects
         """,
         code=2,
     ),
     "an id that leads elsewhere": Row(
-        "resume ../workflows/review-1f3a",
+        "resume ../runs/review-1f3a",
         """
-        error: `../workflows/review-1f3a` is not a run id
+        error: `../runs/review-1f3a` is not a run id
         hint: an id has letters, digits, _ and - only
         """,
         code=2,
@@ -849,32 +856,32 @@ RUNS = {
     "resuming a journal that is a folder": Row("resume r", FOLDER_JOURNAL, code=1, there=folder_journal),
     "stopping a journal that is a folder": Row("stop r", FOLDER_JOURNAL, code=1, there=folder_journal),
     "repairing a journal that is a folder": Row("doctor --repair r", FOLDER_JOURNAL, code=1, there=folder_journal),
-    "the status of an empty journal": Row("status r", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
-    "resuming an empty journal": Row("resume r", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
-    "answering an empty journal": Row("answer r yes", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
-    "repairing an empty journal": Row("doctor --repair r", EMPTY_JOURNAL, code=1, there=kept("workflows/r.jsonl")),
+    "the status of an empty journal": Row("status r", EMPTY_JOURNAL, code=1, there=kept(b"")),
+    "resuming an empty journal": Row("resume r", EMPTY_JOURNAL, code=1, there=kept(b"")),
+    "answering an empty journal": Row("answer r yes", EMPTY_JOURNAL, code=1, there=kept(b"")),
+    "repairing an empty journal": Row("doctor --repair r", EMPTY_JOURNAL, code=1, there=kept(b"")),
     "a journal that is none": Row(
         "resume r",
         """
-        error: PROJECT/.raymond/workflows/r.jsonl is not a journal of Raymond, or its first line is damaged
-        hint: this cannot be repaired: restore a copy of the file, or move it away
+        error: RUNS/r/journal.jsonl is not a journal of Raymond, or its first line is damaged
+        hint: this cannot be repaired: restore a copy of the file, or move its folder away
         """,
         code=1,
-        there=kept("workflows/r.jsonl", b"no journal\n"),
+        there=kept(b"no journal\n"),
     ),
     "a journal with a first line from elsewhere": Row(
         "resume r",
         """
-        error: line 1 of PROJECT/.raymond/workflows/r.jsonl has something that this version does not know (Expected `int`, got `str` - at `$.format`)
+        error: line 1 of RUNS/r/journal.jsonl has something that this version does not know (Expected `int`, got `str` - at `$.format`)
         hint: it was written by a newer Raymond: use that one; nothing was changed
         """,
         code=1,
-        there=kept("workflows/r.jsonl", b'{"format":"two","sum":"%08x"}\n' % zlib.crc32(b'{"format":"two"')),
+        there=kept(b'{"format":"two","sum":"%08x"}\n' % zlib.crc32(b'{"format":"two"')),
     ),
     "a journal that is damaged": Row(
         "resume review-1f3a",
         """
-        error: line 3 of PROJECT/.raymond/workflows/review-1f3a.jsonl is damaged and good lines follow it
+        error: line 3 of RUNS/review-1f3a/journal.jsonl is damaged and good lines follow it
         hint: `raymond doctor --repair review-1f3a` keeps a copy, cuts the journal there and lists the lost steps
         """,
         code=1,
@@ -887,54 +894,44 @@ RUNS = {
     "a journal that may not be written": Row(
         "resume review-1f3a",
         """
-        error: PROJECT/.raymond/workflows/review-1f3a.jsonl: permission denied
+        error: RUNS/review-1f3a/journal.jsonl: permission denied
         hint: nothing already written is lost: fix this, then `raymond resume review-1f3a`
         """,
         code=1,
         there=closed,
         obeys=True,
     ),
-    "a project that may not be written": Row(
+    "a place for runs that may not be written": Row(
         "run flow --id r",
         """
-        error: PROJECT/.raymond/sources: permission denied
-        hint: nothing already written is lost: fix this, then try again
+        error: RUNS/r/journal.jsonl: permission denied
+        hint: no run was started: fix this, then start it again
         """,
         code=1,
         flow=DONE,
-        there=mode(".raymond", 0o500),
+        there=unwritable,
         obeys=True,
     ),
-    "a project that cannot be made": Row(
+    "a place for runs that cannot be made": Row(
         "run flow --id r",
         """
-        error: cannot create PROJECT/.raymond: permission denied
-        hint: Raymond keeps its runs there: make the folder writable, or start somewhere else
+        error: runs cannot be kept in HOME/projects (RAYMOND_HOME): it cannot be created: permission denied
+        hint: set RAYMOND_HOME to a folder of your own, outside of your projects
         """,
-        code=1,
+        code=2,
         flow=DONE,
         there=unmade,
         obeys=True,
     ),
-    "a project that is a file": Row(
+    "a place for runs that is a file": Row(
         "run flow --id r",
         """
-        error: PROJECT/.raymond is a file where a folder should be
-        hint: Raymond keeps its runs there: move the file away, or start somewhere else
+        error: runs cannot be kept in HOME/sources (RAYMOND_HOME): it is not a folder
+        hint: set RAYMOND_HOME to a folder of your own, outside of your projects
         """,
-        code=1,
+        code=2,
         flow=DONE,
         there=in_the_way,
-    ),
-    "a folder of the project that is a file": Row(
-        "run flow --id r",
-        """
-        error: PROJECT/.raymond/sources is a file where a folder should be
-        hint: Raymond keeps its runs there: move the file away, or start somewhere else
-        """,
-        code=1,
-        flow=DONE,
-        there=kept("sources"),
     ),
 }
 
@@ -1094,10 +1091,10 @@ def test_a_command_that_makes_no_sense_is_answered_with_what_is_wrong_and_starts
     room: Room, typed: str, said: str
 ) -> None:
     room.flow(DONE, "room/flow")
-    before = everything(room.path)
+    before = everything(room)
     done = run(room, *RAYMOND, *typed.split(), input=b"caf\xe9")
     assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"error: {said}\n")
-    assert everything(room.path) == before
+    assert everything(room) == before
 
 
 # Scripts that do not say where to go
@@ -1203,10 +1200,38 @@ def test_an_error_that_nobody_can_read_keeps_its_exit_code(room: Room) -> None:
 # Places that lack something
 
 
-@pytest.mark.parametrize("missing", ["HOME", "TERM", "PATH", "LANG", "USER"])
+@pytest.mark.parametrize("missing", ["TERM", "PATH", "LANG", "USER"])
 def test_a_run_needs_no_variable_of_the_environment(room: Room, missing: str) -> None:
     done = run(room, *RAYMOND, "run", room.flow(DONE), "--id", "r", environment={missing: None})
     assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr
+    finished(room, "r", "done")
+
+
+def test_without_a_home_there_is_no_place_for_runs_until_one_is_named(room: Room) -> None:
+    before = everything(room)
+    command = (*RAYMOND, "run", room.flow(DONE), "--id", "r")
+    done = run(room, *command, environment={"HOME": None})
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (
+        2,
+        b"",
+        (
+            "error: there is no place for runs: neither RAYMOND_HOME nor HOME is set\n"
+            "hint: set RAYMOND_HOME to a folder of your own, outside of your projects\n"
+        ),
+    )
+    assert everything(room) == before
+    done = run(room, *command, environment={"HOME": None, "RAYMOND_HOME": str(room.home)})
+    assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr
+    finished(room, "r", "done")
+
+
+def test_a_project_that_may_not_be_written_costs_the_run_nothing_but_its_state_file(room: Room) -> None:
+    (room.path / ".raymond" / "workflows").chmod(0o500)
+    done = run(room, *as_anyone(), *RAYMOND, "run", room.flow(DONE), "--id", "r")
+    assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr
+    file = room.path / ".raymond" / "workflows" / "r.json"
+    note = f"the state file in the project was not written: {file}: permission denied"
+    assert done.stderr.decode().count(note) == 1
     finished(room, "r", "done")
 
 
@@ -1322,7 +1347,7 @@ sys.exit(cli.main(["break"]))
 
 def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(room: Room) -> None:
     begun(room)
-    before = everything(room.path)
+    before = everything(room)
     done = run(room, sys.executable, "-c", BREAKS)
     lines = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout) == (70, b"")
@@ -1332,4 +1357,4 @@ def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(roo
         "error: this is a bug in Raymond; what was journaled is safe and the run can be resumed",
         "hint: please report the lines above to the issue tracker named in `pip show raymond-orchestrator`",
     ]
-    assert everything(room.path) == before
+    assert everything(room) == before

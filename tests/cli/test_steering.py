@@ -24,7 +24,7 @@ from raymond.machine.events import (
     WorkflowChanged,
 )
 from raymond.machine.limits import Limits
-from raymond.store import journal
+from raymond.store import journal, zips
 from running import GO, Ran, Room, alive, until
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -52,7 +52,7 @@ def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
 
 
 def pid_of(room: Room, id: str = "r") -> int:
-    return int(json.loads(Path(room.project.beside(id, "lock")).read_text())["pid"])
+    return int(json.loads(Path(room.project.run(id).driver).read_text())["pid"])
 
 
 def background(room: Room, files: dict[str, str], started: str, id: str = "r") -> int:
@@ -72,7 +72,7 @@ def ran(room: Room, id: str = "r") -> Ran:
 
 
 def bytes_of(room: Room, id: str = "r") -> bytes:
-    return Path(room.project.journal(id)).read_bytes()
+    return Path(room.project.run(id).journal).read_bytes()
 
 
 def ended(room: Room, id: str = "r") -> Ran:
@@ -101,7 +101,7 @@ def test_all_takes_up_what_was_interrupted_and_nothing_else(room: Room) -> None:
     assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "killed1\nkilled2\n", "")
     assert {id: bytes_of(room, id) for id in before} == before
     done = room.raymond("resume", "--all")
-    logs = "".join(f"running in the background; log: {room.path}/.raymond/logs/{id}.log\n" for id in before)
+    logs = "".join(f"running in the background; log: {room.project.run(id).log}\n" for id in before)
     assert told(done) == (0, "killed1\nkilled2\n", logs)
     assert pid_of(room, "driven") == driver
     room.go()
@@ -120,7 +120,7 @@ def test_all_leaves_alone_what_was_ended_by_a_signal_that_nobody_can_tell(room: 
     """Earlier releases wrote a sentence instead of the number: it may have been Ctrl-C, which a person means."""
     os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
     room.nothing_runs()
-    path = Path(room.project.journal("r"))
+    path = Path(room.project.run("r").journal)
     told_now, told_then = b'"kind":"signal","signal":15', b'"kind":"signal","reason":"stopped by SIGTERM"'
     written = [record.bare(line) for line in path.read_bytes().splitlines()]
     assert sum(told_now in line for line in written) == 1
@@ -134,13 +134,42 @@ def test_all_leaves_alone_what_was_ended_by_a_signal_that_nobody_can_tell(room: 
 def test_all_goes_on_after_a_run_that_cannot_be_read(room: Room) -> None:
     for id in ("bad", "good"):
         kill(background(room, HELD, f"started.{id}", id))
-    path = Path(room.project.journal("bad"))
+    path = Path(room.project.run("bad").journal)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], b"damage\n", *lines[2:]]))
     done = room.raymond("resume", "--all", "--dry-run")
     assert (done.returncode, done.stdout) == (0, "good\n")
-    assert "bad.jsonl" in done.stderr
+    assert str(path) in done.stderr
     assert "raymond doctor --repair bad" in done.stderr
+
+
+# --- resume --cd
+
+
+def test_a_run_is_not_moved_over_another_of_its_name(room: Room) -> None:
+    beside = room.path.parent / "beside"
+    beside.mkdir()
+    other = Room(beside, HOME=room.environment["HOME"])
+    for one in (room, other):
+        one.drive(ASKS)
+    before, kept = tree(room), (bytes_of(room), bytes_of(other))
+    assert told(room.raymond("resume", "r", "--cd", str(other.path))) == (
+        2,
+        "",
+        f"error: {other.path} has a run `r` of its own\nhint: remove one of them\n",
+    )
+    assert (tree(room), (bytes_of(room), bytes_of(other))) == (before, kept)
+
+
+def test_a_run_that_is_driven_is_not_moved(room: Room) -> None:
+    elsewhere = room.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    pid = background(room, HELD, "started.r")
+    done = room.raymond("resume", "r", "--cd", str(elsewhere))
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, f"error: process {pid} drives this run")
+    room.go()
+    assert ended(room).result == "done"
+    assert room.project.ids() == ["r"]
 
 
 # --- resume --latest
@@ -155,7 +184,8 @@ def test_latest_goes_on_with_todays_files_and_without_it_nothing_changes(room: R
     done = room.raymond("resume", "new", "--latest")
     assert (done.returncode, done.stdout) == (0, "new x\n")
     [changed] = ran(room, "new").all(WorkflowChanged)
-    assert Path(room.project.source(changed.source)).exists()
+    kept = zips.read_snapshot(Path(room.project.run("new").source).read_bytes(), file="")
+    assert (zips.digest(kept), kept["END.sh"][:18]) == (changed.source, b'echo "<result>new ')
 
 
 GONE = {**TWO, "HELD.sh": "echo '<result>held</result>'"}
@@ -170,7 +200,7 @@ def test_latest_is_refused_with_every_state_that_is_gone_and_nothing_is_written(
     (flow / "ASK.sh").write_text("echo '<ask next=\"AFTER\">Which?</ask>'")
     for name in ("AFTER.sh", "LAST.sh"):
         (flow / name).write_text('echo "<result>new $RAYMOND_INPUT</result>"')
-    before, sources = bytes_of(room), os.listdir(room.project.path("sources"))
+    before, kept = bytes_of(room), tree(room)
     assert told(room.raymond("resume", "r", "--latest")) == (
         2,
         "",
@@ -183,7 +213,7 @@ def test_latest_is_refused_with_every_state_that_is_gone_and_nothing_is_written(
         "error: today's files have no TOLD.sh, which main_ask2 needs\n"
         "hint: --map TOLD.sh=NEW for each, or `resume` without --latest\n"
     )
-    assert (bytes_of(room), os.listdir(room.project.path("sources"))) == (before, sources)
+    assert (bytes_of(room), tree(room)) == (before, kept)
     done = room.raymond("resume", "r", "--latest", "--map", "END=LAST", "--map", "TOLD.sh=AFTER.sh")
     assert done.returncode == 3
     [changed] = ran(room).all(WorkflowChanged)
@@ -266,7 +296,7 @@ def test_latest_of_a_run_that_is_driven_is_refused(room: Room) -> None:
     done = room.raymond("resume", "r", "--latest", "--agent", "main_ask2", "--goto", "TOLD")
     assert (done.returncode, bytes_of(room)) == (1, before)
     assert done.stderr.startswith(f"error: process {pid} drives this run\n")
-    assert list(Path(room.project.beside("r", "inbox")).glob("*")) == []
+    assert list(Path(room.project.run("r").inbox).glob("*")) == []
 
 
 # --- resume --agent
@@ -488,7 +518,7 @@ def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it
     os.kill(pid, signal.SIGSTOP)
     assert room.raymond("stop", "r", "--agent", "main").stderr == f"waiting for process {pid}, which drives r\n"
     kill(pid)
-    inbox = Path(room.project.beside("r", "inbox"))
+    inbox = Path(room.project.run("r").inbox)
     [left] = inbox.iterdir()
     assert json.loads(left.read_text())["kind"] == "pause"
     room.go()
@@ -540,8 +570,16 @@ def test_a_limit_is_not_waited_out_when_a_person_says_now(room: Room) -> None:
 
 
 def tree(room: Room) -> set[str]:
-    root = room.path / ".raymond"
-    return {str(path.relative_to(root)) for path in root.rglob("*")}
+    """Every path in the project and in the home."""
+    return {str(path) for top in (room.path, room.home) for path in top.rglob("*")}
+
+
+def hours_later(room: Room) -> dict[str, str]:
+    """The environment of a command whose clock is two hours ahead."""
+    folder = room.path.parent / "clock"
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text("import time\nnow = time.time\ntime.time = lambda: now() + 7200\n")
+    return {"PYTHONPATH": str(folder)}
 
 
 LONG = {"START.py": "print('<result>' + 'long ' * 5000 + '</result>')"}
@@ -549,33 +587,42 @@ LONG = {"START.py": "print('<result>' + 'long ' * 5000 + '</result>')"}
 
 def test_clean_removes_everything_of_a_run_that_ended_and_nothing_of_another(room: Room) -> None:
     room.raymond("run", room.flow(DONE, "kept"), "--id", "kept", "--input", "x" * 20_000)
-    before = tree(room)
     prompt = {"START.md": "{{task_folder}}", "replies.yaml": "START: <result>ok</result>"}
-    room.raymond("run", room.flow(prompt, "other"), "--id", "old", "--input", "y" * 20_000, "--debug")
-    room.raymond("run", room.flow(prompt, "other"), "--id", "old2", "-d")
+    flow = room.flow(prompt, "other")
+    room.raymond("run", flow, "--id", "first")
+    room.raymond("clean", "first")
+    before = tree(room)
+    room.raymond("run", flow, "--id", "old", "--input", "y" * 20_000, "--debug")
+    room.raymond("run", flow, "--id", "old2", "-d")
     room.nothing_runs()
-    grown = tree(room)
-    assert {"blobs", "debug", "logs", "sessions", "sources", "tasks", "transcripts", "work"} <= grown
-    assert told(room.raymond("clean", "old", "old2")) == (
-        0,
-        "old\nold2\n",
-        "2 runs removed, and 1 unused snapshot\n",
-    )
-    folders = {"debug", "logs", "sessions", "spool", "tasks"}
-    assert tree(room) - folders == before - folders
+    names = {Path(path).name for path in tree(room) - before}
+    assert {"blobs", "debug", "log", "old.json", "old2.json", "sessions", "source.zip", "transcripts"} <= names
+    assert told(room.raymond("clean", "old", "old2")) == (0, "old\nold2\n", "2 runs removed\n")
+    assert tree(room) - before == {str(room.path / ".raymond" / "debug")}
+    assert before <= tree(room)
     assert room.raymond("status", "kept").returncode == 0
 
 
 def test_what_another_run_still_needs_stays(room: Room) -> None:
     for id in ("one", "two"):
         room.raymond("run", room.flow(LONG), "--id", id, "--input", "x" * 20_000)
-    needed = {name for name in tree(room) if name.startswith(("sources/", "work/", "blobs/"))}
-    assert len(needed) >= 5
-    assert told(room.raymond("clean", "one")) == (0, "one\n", "1 run removed\n")
-    assert needed <= tree(room)
+    [source], [work] = (list(Path(folder).iterdir()) for folder in (room.project.home.sources, room.project.home.work))
+    later = hours_later(room)
+    assert told(room.raymond("clean", "one", environment=later)) == (0, "one\n", "1 run removed\n")
     assert room.raymond("resume", "two").stdout == "long " * 5000 + "\n"
-    assert room.raymond("clean", "--keep", "0s").stderr == "1 run removed, and 1 unused snapshot (keep: 0s)\n"
-    assert not needed & tree(room)
+    assert room.raymond("clean", "--keep", "0s").stderr == "1 run removed (keep: 0s)\n"
+    assert source.exists(), "a run that is just starting may be about to need it"
+    assert work.exists()
+    gone = f"{source}\n{work}\n"
+    said = "0 runs removed, and 2 things that no run needs (keep: 30d)\n"
+    assert told(room.raymond("clean", "--dry-run", environment=later)) == (
+        0,
+        gone,
+        said.replace("removed", "would be removed"),
+    )
+    assert told(room.raymond("clean", environment=later)) == (0, gone, said)
+    assert not source.exists()
+    assert not work.exists()
 
 
 def test_a_dry_run_of_clean_says_what_would_go_and_removes_nothing(room: Room) -> None:
@@ -602,7 +649,7 @@ def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
         assert told(room.raymond("clean", id)) == (
             2,
             "",
-            f"error: {id} is not finished\nhint: raymond stop {id}; unfinished runs are never removed\n",
+            f"error: {id} is not finished\nhint: unfinished runs are never removed: raymond resume {id} --agent main --give-up ends it\n",
         )
     assert sorted(room.project.ids()) == ["asking", "driven", "killed"]
     room.go()
@@ -611,11 +658,11 @@ def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
 
 def test_a_damaged_journal_is_left_alone_with_all_it_needs(room: Room) -> None:
     room.raymond("run", room.flow(LONG), "--id", "bad", "--input", "x" * 20_000)
-    path = Path(room.project.journal("bad"))
+    path = Path(room.project.run("bad").journal)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], b"damage\n", *lines[2:]]))
     with pytest.raises(Exception, match="damage"):
-        journal.read(room.project, "bad")
+        journal.read(room.project.run("bad"))
     before = tree(room)
     assert told(room.raymond("clean", "--keep", "0s")) == (0, "", "0 runs removed (keep: 0s)\n")
     assert room.raymond("clean", "bad").returncode == 1
@@ -632,7 +679,7 @@ def test_of_two_answers_at_once_the_second_is_told_that_it_came_too_late(room: R
         "HOLD.sh": "touch held; while [ ! -e go ]; do sleep 0.02; done; echo '<result></result>'",
         "END.sh": "echo '<result>done</result>'",
     }
-    inbox = room.path / ".raymond" / "workflows" / "r.inbox"
+    inbox = Path(room.project.run("r").inbox)
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("asks: which?")
         live.signal(signal.SIGSTOP)

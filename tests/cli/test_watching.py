@@ -50,7 +50,7 @@ def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
 
 
 def pid_of(room: Room) -> int:
-    return int(json.loads(Path(room.project.beside("r", "lock")).read_text())["pid"])
+    return int(json.loads(Path(room.project.run("r").driver).read_text())["pid"])
 
 
 def background(room: Room, files: dict[str, str], started: str = "started") -> int:
@@ -365,7 +365,7 @@ def test_list_says_which_runs_nobody_drives_any_more(room: Room) -> None:
 
 def test_a_stale_state_file_is_not_believed(room: Room) -> None:
     room.drive(ASKS)
-    path = Path(room.project.beside("r", "json"))
+    path = Path(room.project.run("r").state)
     stale = json.loads(path.read_text())
     for text in (json.dumps({**stale, "status": "failed", "journal_bytes": 1}), "[]", "{}", "not json", ""):
         path.write_text(text)

@@ -18,6 +18,7 @@ from raymond import __version__
 from raymond.machine.events import Decision, Event
 from raymond.machine.evolve import apply
 from raymond.machine.run import Run
+from raymond.store import home as homes
 from raymond.store import journal
 from raymond.views.status import run_status
 
@@ -81,13 +82,14 @@ def _fields(kind: type) -> dict[str, object]:
 def main() -> None:
     """Make the journal and the account of this version."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+        place = Path(folder, "project")
+        os.environ[homes.VARIABLE] = f"{folder}/home"
         project = runs.project_in(place)
         id = runs.begin(project, runs.RICH, id="rich", input="the world")
         runs.finish(project, id)
         os.chdir(JOURNALS)
-        data = Path(project.journal(id)).read_bytes()
-        told = account(journal.decisions(project, id))
+        data = Path(project.run(id).journal).read_bytes()
+        told = account(journal.decisions(project.run(id)))
     name = ".".join(__version__.split(".")[:2])
     neutral = [bare(one) for one in data.splitlines()]
     for real, shown in ((str(place), "/project"), (str(runs.RICH), "/project/rich")):

@@ -35,6 +35,8 @@ from raymond.machine.prompts import INTERRUPTED
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.store import inbox, journal, loader
+from raymond.store import project as projects
+from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.views.status import exit_code, run_status
 
@@ -57,12 +59,11 @@ class Silent(Quiet):
 
 
 def project_in(folder: Path) -> Project:
-    """A project of its own; `.git` keeps the search for `.raymond` from leaving the folder."""
-    (folder / ".git").mkdir(parents=True, exist_ok=True)
-    (folder / "sub").mkdir(exist_ok=True)
-    root = folder / ".raymond"
-    root.mkdir(exist_ok=True)
-    return Project(str(root))
+    """A project of its own, as commands in the folder find it."""
+    (folder / "sub").mkdir(parents=True, exist_ok=True)
+    project = projects.at(str(folder))
+    project.make()
+    return project
 
 
 def workflow(folder: Path, **states: str) -> Path:
@@ -75,8 +76,8 @@ def workflow(folder: Path, **states: str) -> Path:
 
 
 def begin(project: Project, path: Path, **options: Any) -> str:
-    """A new run in the folder that holds the project."""
-    os.chdir(os.path.dirname(project.root))
+    """A new run in the folder of the project."""
+    os.chdir(project.tree)
     return start.begin(project, loader.load(str(path)), Choices(**options))
 
 
@@ -116,12 +117,12 @@ def request(kind: str, **fields: object) -> Request:
 
 def leave(project: Project, id: str, asked: Request) -> None:
     """Put a request into the inbox, as a command does when another process drives the run."""
-    inbox.leave(project.beside(id, "inbox"), asked)
+    inbox.leave(project.run(id).inbox, asked)
 
 
 def asking(project: Project, id: str) -> list[str]:
     """The agents that ask something."""
-    return [agent.id for agent in requests.asking(journal.read(project, id).run)]
+    return [agent.id for agent in requests.asking(journal.read(project.run(id)).run)]
 
 
 # --- what a journal says
@@ -152,7 +153,7 @@ class Story(Struct):
 def story(project: Project, id: str, decisions: list[Decision] | None = None) -> Story:
     """Read a journal as a list of visits."""
     told = Story(Run(), Counter(), Counter(), Counter(), Counter(), Counter(), 0, {})
-    for decision in journal.decisions(project, id) if decisions is None else decisions:
+    for decision in journal.decisions(project.run(id)) if decisions is None else decisions:
         told.run.seq, told.run.now = decision.seq, decision.time
         for event in decision.events:
             _note(told, event)
@@ -211,7 +212,7 @@ def failed(run: Run) -> list[str]:
 
 def talk(project: Project, id: str, session: str) -> list[tuple[str, str]]:
     """A conversation: what was said and answered, without the line that tells of an interruption."""
-    turns = scripted.conversation(project.path("sessions", id), session)
+    turns = scripted.conversation(project.run(id).sessions, session)
     return [(turn.prompt.removeprefix(f"{INTERRUPTED}\n\n"), turn.reply) for turn in turns]
 
 
@@ -219,9 +220,12 @@ def talk(project: Project, id: str, session: str) -> list[tuple[str, str]]:
 
 
 def copy(project: Project, to: Path) -> Project:
-    """The same runs in another place; their directory stays where it was."""
-    shutil.copytree(project.root, to / ".raymond")
-    return Project(str(to / ".raymond"))
+    """The same runs in another home; their directory stays where it was."""
+    to.mkdir(exist_ok=True)
+    copied = Project(Home(f"{to}/home"), project.tree)
+    copied.home.make()
+    shutil.copytree(project.root, copied.root)
+    return copied
 
 
 def boundaries(data: bytes) -> list[int]:

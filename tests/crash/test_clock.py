@@ -127,10 +127,10 @@ def test_a_clock_set_back_goes_on_from_where_it_is(tmp_path: Path) -> None:
 
     run = runs.drive(project, id, runs.Silent(back), clock=going).run
     assert runs.ending(run) == ("completed", 0)
-    happened = [one for d in journal.decisions(project, id) for one in d.events]
+    happened = [one for d in journal.decisions(project.run(id)) for one in d.events]
     moved = next(one for one in happened if isinstance(one, AgentMoved))
     woke = next(one for one in happened if isinstance(one, AgentWoke))
-    (at,) = [d.time for d in journal.decisions(project, id) if woke in d.events]
+    (at,) = [d.time for d in journal.decisions(project.run(id)) if woke in d.events]
     assert min(seen) < T < moved.wake_at <= at < moved.wake_at + 1200
 
 
@@ -138,7 +138,7 @@ def test_a_clock_set_back_goes_on_from_where_it_is(tmp_path: Path) -> None:
 def test_a_timer_is_the_same_moment_after_a_restart(kind: str, tmp_path: Path) -> None:
     scene = Scene(tmp_path, TIMED[kind])
     crash(scene, lambda run: run.agents["main"].status in ("sleeping", "asking", "waiting"))
-    due = wake_at(journal.read(scene.project, scene.id).run)
+    due = wake_at(journal.read(scene.project.run(scene.id)).run)
     assert due == T + 600
 
     scene.clock.time = T + 599
@@ -185,7 +185,7 @@ def test_what_fell_due_while_nobody_drove_fires_at_once(later: float, tmp_path: 
     clock.time = T + later
     run = runs.drive(project, id, clock=clock).run
     assert runs.outcomes(run) == {"main": ("LATE.sh", "done", "late", "")}
-    (ended,) = [(d.time, e) for d in journal.decisions(project, id) for e in d.events if isinstance(e, AskEnded)]
+    (ended,) = [(d.time, e) for d in journal.decisions(project.run(id)) for e in d.events if isinstance(e, AskEnded)]
     assert (ended[0], ended[1].timed_out) == (T + later, True)
 
 
@@ -239,7 +239,7 @@ def test_timers_fire_in_the_order_of_their_times(tmp_path: Path) -> None:
         runs.drive(project, id, runs.Silent(asleep), clock=scene)
     scene.time = T + DAY
     assert runs.ending(runs.drive(project, id, clock=scene).run) == ("completed", 0)
-    woke = [e.agent for d in journal.decisions(project, id) for e in d.events if isinstance(e, AgentWoke)]
+    woke = [e.agent for d in journal.decisions(project.run(id)) for e in d.events if isinstance(e, AgentWoke)]
     assert woke == ["main_late2", "main_late3", "main_late1"]
 
 
@@ -267,8 +267,8 @@ def test_a_clock_that_jumps_does_not_make_a_step_silent(tmp_path: Path) -> None:
 def test_a_journal_whose_times_go_backward_folds_all_the_same(tmp_path: Path) -> None:
     scene = Scene(tmp_path, TIMED["sleep"])
     scene.drive({3: T - DAY, 6: T + DAY, 8: T - HOUR})
-    times = [decision.time for decision in journal.decisions(scene.project, scene.id)]
+    times = [decision.time for decision in journal.decisions(scene.project.run(scene.id))]
     assert times != sorted(times)
-    run = journal.read(scene.project, scene.id).run
+    run = journal.read(scene.project.run(scene.id)).run
     assert runs.ending(run) == ("completed", 0)
     assert runs.outcomes(run)["main"][2] == "late"

@@ -50,14 +50,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         project = runs.project_in(folder)
         id = runs.begin(project, RICH, id="rich", input="the world")
         runs.finish(project, id)
-        data = Path(project.journal(id)).read_bytes()
+        data = Path(project.run(id).journal).read_bytes()
         told = runs.story(project, id)
         yield Recorded(
             project,
             id,
             data,
             runs.boundaries(data),
-            journal.decisions(project, id),
+            journal.decisions(project.run(id)),
             told,
             ledger(told, (folder / "ledger").read_text().splitlines()),
         )
@@ -141,7 +141,7 @@ def take_up_cut(
     """Cut after `line` decisions, resume to the end, and compare with the unbroken run."""
     id, before = recorded.id, recorded.upto(line)
     project = runs.copy(recorded.project, folder)
-    Path(project.journal(id)).write_bytes(recorded.data[: recorded.ends[line]] + torn)
+    Path(project.run(id).journal).write_bytes(recorded.data[: recorded.ends[line]] + torn)
     found = lose(project, id, before, sessions)
     monkeypatch.setenv("LEDGER", str(folder / "ledger"))
     where = f"cut after decision {line} of {len(recorded.decisions)}, sessions {sessions}"
@@ -152,9 +152,10 @@ def take_up_cut(
     after = runs.story(project, id)
 
     assert face.told == (
-        [f"{len(torn)} bytes of an incomplete last line were dropped from the journal"] if torn else []
+        [f"{len(torn)} bytes of an incomplete last line were cut off the journal and kept beside it"] if torn else []
     )
-    assert Path(project.journal(id)).read_bytes().startswith(recorded.data[: recorded.ends[line]]), where
+    assert [path.read_bytes() for path in Path(project.run(id).path).glob("*.torn")] == ([torn] if torn else []), where
+    assert Path(project.run(id).journal).read_bytes().startswith(recorded.data[: recorded.ends[line]]), where
     assert runs.ending(after.run) == ("completed", 0), where
     assert runs.outcomes(after.run) == runs.outcomes(recorded.story.run), where
     assert after.finished == recorded.story.finished, where
@@ -185,7 +186,7 @@ def ended(told: Story) -> set[Visit]:
 
 def lose(project: Project, id: str, before: Story, sessions: str) -> set[Visit]:
     """Take conversations away as a crash might have; the visits in flight whose reply is still to be found."""
-    folder = project.path("sessions", id)
+    folder = project.run(id).sessions
     if sessions == "all lost":
         shutil.rmtree(folder)
         return set()
@@ -214,7 +215,7 @@ def test_every_byte_of_a_torn_line_folds_to_the_run_before_it(slice_: int, recor
         start, stop = recorded.ends[line], recorded.ends[line + 1]
         for cut in range(start, stop):
             path.write_bytes(recorded.data[:cut])
-            read = journal.read(project, recorded.id)
+            read = journal.read(project.run(recorded.id))
             assert runs.exactly(read.run) == run, f"cut at byte {cut}, line {line}"
             assert (read.size, read.torn) == (start, cut - start)
 
@@ -231,12 +232,13 @@ def test_a_torn_line_of_any_garbage_is_dropped(recorded: Recorded, tmp_path: Pat
         b"\n\n\n",
         b"{}\n",
         os.urandom(300),
-        line[:-30] + b'"}\n',
-        line[:-3] + b'0"}\n',
+        line[:-30] + b"\n",
+        line[40:-3] + b'0"}\n',
+        line[:100] + b"\0" * 50 + line[150:],
         line[:-1],
     ):
         path.write_bytes(good + rest)
-        read = journal.read(project, recorded.id)
+        read = journal.read(project.run(recorded.id))
         assert runs.exactly(read.run) == run, rest
         assert (read.size, read.torn) == (len(good), len(rest))
 
@@ -246,14 +248,15 @@ def test_a_journal_torn_before_its_first_decision_says_that_nothing_was_run(reco
     for cut in range(recorded.ends[1]):
         path.write_bytes(recorded.data[:cut])
         with pytest.raises(JournalError) as caught:
-            journal.read(project, recorded.id)
-        hint = f"nothing was run: delete the file, then `{recorded.id}` can be an id again"
+            journal.read(project.run(recorded.id))
+        folder = project.run(recorded.id).path
+        hint = f"nothing was run: delete {folder}, then `{recorded.id}` can be an id again"
         assert caught.value.hint == hint, f"cut at byte {cut}"
 
 
 def lone_journal(recorded: Recorded, folder: Path) -> tuple[Project, Path]:
     project = runs.project_in(folder)
-    path = Path(project.journal(recorded.id))
+    path = Path(project.run(recorded.id).journal)
     path.parent.mkdir()
     return project, path
 
@@ -262,13 +265,13 @@ def test_the_decisions_of_a_resumed_run_go_on_counting(recorded: Recorded, tmp_p
     """Several cuts in a row: what was written by each driver stays, numbers have no gap and no double."""
     id, folder = recorded.id, tmp_path
     project = runs.copy(recorded.project, folder)
-    path = Path(project.journal(id))
+    path = Path(project.run(id).journal)
     for line in (4, 9, 15, 22, 30):
         data = path.read_bytes()
         path.write_bytes(data[: runs.boundaries(data)[line]] + b'{"seq":')
         runs.drive(project, id)
     runs.finish(project, id)
     told = runs.story(project, id)
-    assert [one.seq for one in journal.decisions(project, id)] == list(range(1, told.run.seq + 1))
+    assert [one.seq for one in journal.decisions(project.run(id))] == list(range(1, told.run.seq + 1))
     assert runs.outcomes(told.run) == runs.outcomes(recorded.story.run)
     assert told.finished == recorded.story.finished

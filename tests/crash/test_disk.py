@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from bisect import bisect
@@ -15,8 +16,9 @@ import pytest
 from crash import runs, torture
 from crash.torture import Place, until
 from raymond import cli
-from raymond.store import journal
-from raymond.store.project import Project
+from raymond.store import exports, journal
+from raymond.store import home as homes
+from raymond.store import project as projects
 from running import as_anyone
 
 NOTE = 'echo "$RAYMOND_AGENT_ID $RAYMOND_STATE $RAYMOND_ATTEMPT" >> "$LEDGER"\n'
@@ -50,11 +52,11 @@ class Corner:
     ) -> None:
         self.folder = folder / f"{number:06d}"
         self.folder.mkdir()
-        (self.folder / ".git").mkdir()
         self.ledger = self.folder / "ledger"
         self.flow = runs.workflow(folder / "flow", **STATES)
-        self.project = Project(str(self.folder / ".raymond"))
-        self.journal = Path(self.project.journal("r"))
+        patch.setenv(homes.VARIABLE, str(folder / f"home-{number:06d}"))
+        self.project = projects.at(str(self.folder))
+        self.journal = Path(self.project.run("r").journal)
         self._patch = patch
         self._capsys = capsys
 
@@ -95,7 +97,7 @@ def goes_on(corner: Corner) -> None:
     """With room again the run ends as it should, and nothing that was finished is done again."""
     if corner.journal.exists():
         before = runs.story(corner.project, "r")
-        assert journal.read(corner.project, "r").torn == 0, "a line that did not fit was taken back"
+        assert journal.read(corner.project.run("r")).torn == 0, "a line that did not fit was taken back"
         done = corner.raymond("resume", "r")
     else:
         before = None
@@ -159,35 +161,52 @@ def test_a_disk_that_is_full_when_a_run_is_taken_up_stops_it_and_loses_nothing(
         goes_on(corner)
 
 
-@pytest.mark.parametrize("folder", ["sessions/r", "transcripts/r", "work", "tasks/r", "spool/r"])
+@pytest.mark.parametrize("folder", ["sessions", "transcripts", "work", "spool"])
 def test_a_file_where_a_folder_should_be_is_named(corner: Corner, folder: str) -> None:
     """Whatever cannot be written, the journal is whole and the run goes on when it can."""
     project = runs.project_in(corner.folder)
-    flow = runs.workflow(corner.folder / "flow", **STATES, X_md="{{task_folder}}")
-    runs.begin(project, flow, id="r", input=INPUT)
-    path = Path(project.path(folder))
-    path.parent.mkdir(exist_ok=True)
+    runs.begin(project, corner.flow, id="r", input=INPUT)
+    path = Path(project.home.work if folder == "work" else project.run("r").file(folder))
+    if path.exists():
+        path.rmdir()
     path.write_text("in the way")
     assert str(path) in said(corner.raymond("resume", "r"))
     path.unlink()
     goes_on(corner)
 
 
-def test_a_project_folder_that_is_a_file_is_named(corner: Corner) -> None:
-    (corner.folder / ".raymond").write_text("in the way")
-    assert said(corner.run()) == (
-        f"error: {corner.folder}/.raymond is a file where a folder should be\n"
-        "hint: Raymond keeps its runs there: move the file away, or start somewhere else\n"
+def test_a_file_where_the_task_folders_should_be_is_named_and_left_alone(corner: Corner) -> None:
+    """They are in the project, where anybody may write: nothing that Raymond needs is there."""
+    corner.flow = runs.workflow(corner.folder / "flow", **STATES, X_md="{{task_folder}}")
+    path = Path(exports.tasks(corner.project.tree, "r"))
+    path.parent.mkdir(parents=True)
+    path.write_text("in the way")
+    done = corner.run()
+    assert (done.code, done.out) == (0, "all is well\n")
+    assert f"main * has no task folder: {path}/main: not a directory\n" in done.err
+    assert path.read_text() == "in the way"
+
+
+@pytest.mark.parametrize("name", ["projects", "sources", "work"])
+def test_a_folder_of_the_home_that_is_no_folder_is_named(corner: Corner, name: str) -> None:
+    path = Path(corner.project.home.path, name)
+    path.parent.mkdir(mode=0o700)
+    os.mkfifo(path)
+    assert said(corner.run(), code=2) == (
+        f"error: runs cannot be kept in {path} (RAYMOND_HOME): it is not a folder\n"
+        "hint: set RAYMOND_HOME to a folder of your own, outside of your projects\n"
     )
-    (corner.folder / ".raymond").unlink()
+    path.unlink()
     goes_on(corner)
 
 
-@pytest.mark.parametrize("name", ["workflows", "sources"])
+@pytest.mark.parametrize("name", ["", "runs"])
 def test_a_folder_of_the_project_that_is_a_file_is_named(corner: Corner, name: str) -> None:
-    path = Path(runs.project_in(corner.folder).path(name))
+    corner.project.home.make()
+    path = Path(corner.project.root, name)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     path.write_text("in the way")
-    assert str(path) in said(corner.run())
+    assert said(corner.run()).startswith(f"error: {corner.project.runs}: ")
     path.unlink()
     goes_on(corner)
 
@@ -213,19 +232,23 @@ def test_a_journal_that_is_gone_is_named(corner: Corner) -> None:
     done = corner.raymond("resume", "r")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"error: there is no run `r` in {project.root}\nhint: no run has been started here yet: raymond run PATH\n"
+        f"error: there is no run `r` in {project.tree}\nhint: `raymond list --all` shows the runs of all projects\n"
     )
+    left = corner.journal.parent
+    assert said(corner.run(), code=2) == (
+        f"error: {left} is in the way\nhint: it is not a run: remove {left}, or choose another --id\n"
+    )
+    shutil.rmtree(corner.journal.parent)
     goes_on(corner)
 
 
-@pytest.mark.parametrize("name", ["workflows/r.jsonl", "workflows/r.lock", "transcripts", "sessions"])
+@pytest.mark.parametrize("name", ["journal.jsonl", ".", "transcripts", "sessions"])
 def test_what_may_not_be_written_is_named(corner: Corner, name: str) -> None:
     before = as_anyone()
     project = runs.project_in(corner.folder)
     runs.begin(project, corner.flow, id="r", input=INPUT)
-    Path(project.beside("r", "lock")).touch()
-    path = Path(project.path(name))
-    if not path.suffix:
+    path = Path(project.run("r").file(name))
+    if not path.exists():
         path.mkdir()
     mode = path.stat().st_mode
     path.chmod(0o500 if path.is_dir() else 0o400)
@@ -247,11 +270,24 @@ def test_what_may_not_be_written_is_named(corner: Corner, name: str) -> None:
 def test_a_state_file_that_cannot_be_written_does_not_stop_the_run(corner: Corner) -> None:
     project = runs.project_in(corner.folder)
     runs.begin(project, corner.flow, id="r", input=INPUT)
-    state = Path(project.beside("r", "json"))
+    state = Path(project.run("r").state)
     state.mkdir()
     done = corner.raymond("resume", "r")
     assert (done.code, done.out) == (0, "all is well\n")
     assert f"the state file was not written: {state}: is a directory\n" in done.err
+
+
+@pytest.mark.parametrize("name", [".raymond", ".raymond/workflows"])
+def test_a_project_that_takes_no_state_file_does_not_stop_the_run(corner: Corner, name: str) -> None:
+    """It is an export: what is in its way is left alone and mentioned once."""
+    path = corner.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("in the way")
+    done = corner.run()
+    assert (done.code, done.out) == (0, "all is well\n")
+    export = exports.state_file(corner.project.tree, "r")
+    assert done.err.count(f"the state file in the project was not written: {export}: not a directory\n") == 1
+    assert path.read_text() == "in the way"
 
 
 def test_a_request_that_cannot_be_left_says_so(corner: Corner) -> None:
@@ -264,7 +300,7 @@ def test_a_request_that_cannot_be_left_says_so(corner: Corner) -> None:
     corner.folder = place.room
     with full_at(0):
         assert "file too large" in said(corner.raymond("stop", "r"))
-    assert not [name for name in os.listdir(place.project.beside("r", "inbox")) if name.endswith(".json")]
+    assert not [name for name in os.listdir(place.project.run("r").inbox) if name.endswith(".json")]
     stopped = corner.raymond("stop", "r", "--now")
     assert stopped.err == f"received by process {driver.process.pid}, which drives r\n"
     assert driver.wait().code == 3

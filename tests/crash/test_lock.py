@@ -1,10 +1,7 @@
 """Only one process drives a run, and what others ask of it is taken once."""
 
-import fcntl
 import os
 import signal
-import socket
-import threading
 from pathlib import Path
 
 import msgspec
@@ -95,9 +92,9 @@ def test_the_lock_of_a_dead_driver_is_taken(tmp_path: Path) -> None:
     first = place.begin()
     until(place.marked, "the script")
     first.kill()
-    path = place.project.beside(ID, "lock")
-    assert msgspec.json.decode(Path(path).read_bytes(), type=Holder).pid == first.process.pid
-    assert lock.holder(path) is None
+    folder = place.project.run(ID)
+    assert msgspec.json.decode(Path(folder.driver).read_bytes(), type=Holder).pid == first.process.pid
+    assert lock.holder(folder) is None
     resumed = place.resume()
     place.open_gate(steps=2)
     assert resumed.wait().code == 0
@@ -106,9 +103,9 @@ def test_the_lock_of_a_dead_driver_is_taken(tmp_path: Path) -> None:
 def test_the_lock_of_another_host_is_refused_until_forced(tmp_path: Path) -> None:
     project = runs.project_in(tmp_path)
     id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="echo '<result>here</result>'"), id=ID)
-    path = Path(project.beside(id, "lock"))
-    path.write_bytes(msgspec.json.encode(Holder(4242, "1", "elsewhere")))
-    before = Path(project.journal(id)).read_bytes()
+    path = Path(project.run(id).driver)
+    path.write_bytes(msgspec.json.encode(Holder(4242, "elsewhere", "1")))
+    before = Path(project.run(id).journal).read_bytes()
 
     with pytest.raises(RunBusy) as caught:
         runs.drive(project, id)
@@ -116,45 +113,18 @@ def test_the_lock_of_another_host_is_refused_until_forced(tmp_path: Path) -> Non
     assert str(caught.value) == "process 4242 on elsewhere locked this run and did not release it"
     assert caught.value.hint == "make sure that it is gone from elsewhere, then use --force"
     assert (caught.value.pid, caught.value.host, caught.value.exit_code) == (4242, "elsewhere", 1)
-    assert Path(project.journal(id)).read_bytes() == before
+    assert Path(project.run(id).journal).read_bytes() == before
     assert msgspec.json.decode(path.read_bytes(), type=Holder).host == "elsewhere", "the refusal left it as it was"
 
     assert runs.ending(runs.drive(project, id, force=True).run) == ("completed", 0)
-    assert path.read_bytes() == b"", "given back"
-
-
-def test_whoever_only_looks_at_a_lock_stands_in_nobodys_way(tmp_path: Path) -> None:
-    path = str(tmp_path / "r.lock")
-    lock.take(path).release()
-    looking = os.open(path, os.O_RDWR)
-    fcntl.flock(looking, fcntl.LOCK_SH)
-    freed = threading.Timer(0.05, os.close, (looking,))
-    freed.start()
-    lock.take(path).release()
-    freed.join()
-
-
-def test_a_released_lock_is_free_although_a_child_has_a_copy_of_it(tmp_path: Path) -> None:
-    path = str(tmp_path / "r.lock")
-    held = lock.take(path)
-    copy = os.dup(held._fd)
-    held.release()
-    lock.take(path).release()
-    os.close(copy)
-
-
-def test_a_lock_that_cannot_be_created_names_the_run_to_resume(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError) as caught:
-        lock.take(str(tmp_path / "file" / "any.lock"), run="my-run")
-    assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume my-run`"
+    assert not path.exists(), "given back"
 
 
 def test_a_lock_of_this_host_that_nobody_holds_is_no_obstacle(tmp_path: Path) -> None:
     project = runs.project_in(tmp_path)
     id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="echo '<result>here</result>'"), id=ID)
-    for content in (msgspec.json.encode(Holder(1, "1", socket.gethostname())), b"", b"{torn", b"\0\0\0"):
-        Path(project.beside(id, "lock")).write_bytes(content)
+    for content in (msgspec.json.encode(Holder(1, os.uname().nodename, "1")), b"", b"{torn", b"\0\0\0"):
+        Path(project.run(id).driver).write_bytes(content)
         assert runs.ending(runs.drive(project, id).run) == ("completed", 0)
 
 
@@ -162,11 +132,14 @@ def test_a_lock_that_was_refused_is_not_left_held(tmp_path: Path) -> None:
     """What goes wrong after the lock was taken gives it back."""
     project = runs.project_in(tmp_path)
     id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="echo '<result>here</result>'"), id=ID)
-    source = Path(project.source(journal.read(project, id).run.start.source))
-    source.rename(source.with_suffix(".away"))
-    with pytest.raises(Exception, match="the snapshot of the workflow cannot be read"):
+    digest = journal.read(project.run(id)).run.start.source
+    kept = [Path(project.run(id).source), Path(project.home.sources, f"{digest}.zip")]
+    for path in kept:
+        path.rename(path.with_suffix(".away"))
+    with pytest.raises(JournalError, match="the snapshot of the workflow cannot be read"):
         drive.hold(project, id, runs.Silent())
-    source.with_suffix(".away").rename(source)
+    for path in kept:
+        path.with_suffix(".away").rename(path)
     assert runs.ending(runs.drive(project, id).run) == ("completed", 0)
 
 
@@ -174,12 +147,12 @@ def test_a_lock_that_was_refused_is_not_left_held(tmp_path: Path) -> None:
 
 
 def taken(project: Project, id: str) -> list[RequestTaken]:
-    return [e for d in journal.decisions(project, id) for e in d.events if isinstance(e, RequestTaken)]
+    return [e for d in journal.decisions(project.run(id)) for e in d.events if isinstance(e, RequestTaken)]
 
 
 def left(project: Project, id: str) -> list[str]:
     """What lies in the inbox."""
-    folder = project.beside(id, "inbox")
+    folder = project.run(id).inbox
     return sorted(os.listdir(folder)) if os.path.exists(folder) else []
 
 
@@ -219,7 +192,7 @@ def test_requests_are_taken_in_the_order_they_came(tmp_path: Path) -> None:
     project, id = question(tmp_path)
     for number, text in enumerate(("one", "two", "three")):
         runs.leave(project, id, Request(id=f"{9 - number}", kind="answer", text=text))
-        os.utime(Path(project.beside(id, "inbox"), f"{9 - number}.json"), (1000 + number, 1000 + number))
+        os.utime(Path(project.run(id).inbox, f"{9 - number}.json"), (1000 + number, 1000 + number))
     runs.drive(project, id)
     assert [(one.request, one.problem) for one in taken(project, id)] == [
         *(("9", ""), ("8", "no agent is waiting for an answer")),
@@ -250,11 +223,11 @@ def test_a_stop_that_was_journaled_before_the_driver_died_does_not_stop_the_next
     id = runs.begin(project, flow, id=ID)
     stop = runs.request("stop", now=now)
     deliver(project, id, stop)
-    assert runs.ending(journal.read(project, id).run)[0] == "stopped"
+    assert runs.ending(journal.read(project.run(id)).run)[0] == "stopped"
     runs.leave(project, id, stop)
 
     assert runs.ending(runs.drive(project, id).run) == ("completed", 0)
-    stops = [e for d in journal.decisions(project, id) for e in d.events if isinstance(e, RunStopped)]
+    stops = [e for d in journal.decisions(project.run(id)) for e in d.events if isinstance(e, RunStopped)]
     assert (len(stops), len(taken(project, id))) == (1, 1)
 
 
@@ -290,7 +263,7 @@ def test_an_answer_left_for_a_driver_that_is_killed_reaches_the_next_one(tmp_pat
     place.open_gate(steps=5)
     done = resumed.wait()
     assert (done.code, done.out) == (0, "well\n"), done.err
-    ends = [e for d in journal.decisions(place.project, ID) for e in d.events if isinstance(e, AskEnded)]
+    ends = [e for d in journal.decisions(place.project.run(ID)) for e in d.events if isinstance(e, AskEnded)]
     assert [one.answer for one in ends] == ["well"]
     assert left(place.project, ID) == []
 
@@ -299,7 +272,7 @@ def test_a_finished_run_says_so_to_every_request(tmp_path: Path) -> None:
     project = runs.project_in(tmp_path)
     id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="echo '<result>end</result>'"), id=ID)
     runs.drive(project, id)
-    before = Path(project.journal(id)).read_bytes()
+    before = Path(project.run(id).journal).read_bytes()
     for kind, message in (
         ("answer", "no agent is waiting for an answer"),
         ("stop", "r has ended"),
@@ -309,7 +282,7 @@ def test_a_finished_run_says_so_to_every_request(tmp_path: Path) -> None:
         delivery = deliver(project, id, runs.request(kind, agent="" if kind == "answer" else "main"))
         assert isinstance(delivery, Refusal)
         assert delivery.reason == message
-    assert Path(project.journal(id)).read_bytes() == before
+    assert Path(project.run(id).journal).read_bytes() == before
     assert left(project, id) == []
 
 
@@ -323,12 +296,12 @@ def test_a_request_left_on_a_finished_run_does_no_harm(tmp_path: Path, kind: str
     assert runs.ending(run) == ("completed", 0)
     assert runs.outcomes(run) == {"main": ("START.sh", "done", "end", "")}
     assert left(project, id) == []
-    assert runs.ending(journal.read(project, id).run) == ("completed", 0)
+    assert runs.ending(journal.read(project.run(id)).run) == ("completed", 0)
 
 
 def test_a_request_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
     project, id = question(tmp_path)
-    folder = Path(project.beside(id, "inbox"))
+    folder = Path(project.run(id).inbox)
     folder.mkdir()
     (folder / "x.json").write_bytes(b'{"id":"x","kind":"ans')
     (folder / ".y").write_bytes(b"being written")

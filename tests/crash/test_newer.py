@@ -1,6 +1,7 @@
 """Journals of other releases, and damaged ones: folded for ever, or refused with everything left as it was."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from crash import record, runs
 from crash.record import JOURNALS
 from raymond import cli
 from raymond.machine.events import Decision
-from raymond.store import journal
+from raymond.store import journal, lock
 from raymond.store.project import Project
 
 KEPT = sorted(JOURNALS.glob("*.jsonl"))
@@ -22,8 +23,8 @@ DOCTOR = "hint: `raymond doctor --repair rich` keeps a copy, cuts the journal th
 def place(folder: Path, data: bytes, id: str = "rich") -> tuple[Project, Path]:
     """A project with this journal."""
     project = runs.project_in(folder)
-    path = Path(project.journal(id))
-    path.parent.mkdir(exist_ok=True)
+    path = Path(project.run(id).journal)
+    path.parent.mkdir()
     path.write_bytes(data)
     return project, path
 
@@ -35,7 +36,7 @@ def lines() -> list[bytes]:
 
 def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
     """Every command that reads the journal refuses it in the same words and leaves it alone; what it says."""
-    _, path = place(folder, data)
+    project, path = place(folder, data)
     monkeypatch.chdir(folder)
     capsys.readouterr()
     said = set()
@@ -50,8 +51,8 @@ def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monke
     assert cli.main(["run", str(runs.RICH), "--id", "rich"]) == 2
     assert capsys.readouterr().err.startswith("error: run `rich` already exists\n")
     assert path.read_bytes() == data
-    left = {name.name for name in path.parent.iterdir()}
-    assert left <= {"rich.jsonl", "rich.lock"}
+    assert [name.name for name in path.parent.iterdir()] == [path.name]
+    assert os.listdir(project.runs) == ["rich"], "nothing of the second run is left"
     assert len(said) == 1, said
     return said.pop()
 
@@ -62,9 +63,9 @@ def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monke
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_a_kept_journal_folds_to_the_same_for_ever(path: Path, tmp_path: Path) -> None:
     project, _ = place(tmp_path, path.read_bytes())
-    told = record.account(journal.decisions(project, "rich"))
+    told = record.account(journal.decisions(project.run("rich")))
     assert json.loads(json.dumps(told)) == json.loads(path.with_suffix(".json").read_text("utf-8"))
-    read = journal.read(project, "rich")
+    read = journal.read(project.run("rich"))
     assert read.torn == 0
     assert read.run.begun
     assert read.run.begun.cwd == "/project"
@@ -73,9 +74,10 @@ def test_a_kept_journal_folds_to_the_same_for_ever(path: Path, tmp_path: Path) -
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_what_a_kept_journal_could_not_say_yet_has_its_default(path: Path, tmp_path: Path) -> None:
     project, _ = place(tmp_path, path.read_bytes())
-    run = journal.read(project, "rich").run
+    run = journal.read(project.run("rich")).run
     assert (run.limits.time, run.start.timeout, run.start.notify) == (0.0, 0.0, [])
     assert (run.start.permission_mode, run.start.allowed_tools, run.start.skip_permissions) == ("", [], False)
+    assert run.start.commit == ""
     assert run.driven_until == run.now, "also how long it was driven is known"
 
 
@@ -164,7 +166,7 @@ def test_fields_that_a_newer_release_added_are_ignored(tmp_path: Path) -> None:
     assert data.count(b'"mood"') > 100
     new, _ = place(tmp_path / "new", data)
     old, _ = place(tmp_path / "old", b"".join(lines()))
-    assert runs.exactly(journal.read(new, "rich").run) == runs.exactly(journal.read(old, "rich").run)
+    assert runs.exactly(journal.read(new.run("rich")).run) == runs.exactly(journal.read(old.run("rich")).run)
 
 
 def more(line: bytes) -> bytes:
@@ -228,16 +230,28 @@ def test_a_damaged_first_line_is_refused(
     said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
     assert said == (
         "error: JOURNAL is not a journal of Raymond, or its first line is damaged\n"
-        "hint: this cannot be repaired: restore a copy of the file, or move it away\n"
+        "hint: this cannot be repaired: restore a copy of the file, or move its folder away\n"
     )
 
 
-def test_a_bad_last_line_is_torn_and_no_damage(tmp_path: Path) -> None:
+def test_a_bad_last_line_with_both_ends_is_damage_and_not_torn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that a crash tore has no end: this one was written, and followed."""
     data = lines()[:-1]
     data[-1] = data[-1].replace(b"StepFinished", b"StepFinisheD")
-    project, _ = place(tmp_path, b"".join(data))
-    read = journal.read(project, "rich")
-    assert (read.torn, read.run.seq) == (len(data[-1]), len(data) - 2)
+    said = refused(tmp_path, b"".join(data), capsys, monkeypatch)
+    assert said == f"error: line {len(data)} of JOURNAL is complete and damaged\n{DOCTOR}"
+
+
+def test_a_line_that_cannot_follow_is_damage_in_every_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What two drivers at once would write: each line is good, and together they make no sense."""
+    data = lines()[:21]
+    event = b'{"seq":21,"time":"2026-11-15T08:00:00.000Z","events":[{"type":"AgentWoke","agent":"nobody"}]}'
+    said = refused(tmp_path, b"".join([*data, record.line(event)]), capsys, monkeypatch)
+    assert said == (f"error: line 22 of JOURNAL cannot follow from the lines before it (KeyError: 'nobody')\n{DOCTOR}")
 
 
 def test_a_run_that_cannot_be_read_does_not_stand_in_the_way_of_others(
@@ -250,25 +264,32 @@ def test_a_run_that_cannot_be_read_does_not_stand_in_the_way_of_others(
     monkeypatch.chdir(tmp_path)
     assert cli.main(["resume"]) == 0
     assert capsys.readouterr().out == "fine\n"
-    assert runs.ending(journal.read(project, id).run) == ("completed", 0)
+    assert runs.ending(journal.read(project.run(id)).run) == ("completed", 0)
 
 
 # --- the snapshot is a cache
 
 
+def snap(project: Project, read: journal.Folded) -> None:
+    """Write the snapshot of a run, as its driver does."""
+    held = lock.take(project.run("rich"))
+    book = journal.Journal(project.run("rich"), read.size, held)
+    book.snapshot(read.run, force=True)
+    book.close()
+    held.release()
+
+
 def test_a_run_read_from_a_snapshot_at_any_decision_is_the_same(tmp_path: Path) -> None:
     data = lines()
     whole, path = place(tmp_path, b"".join(data))
-    decisions = journal.decisions(whole, "rich")
-    full = runs.exactly(journal.read(whole, "rich").run)
+    decisions = journal.decisions(whole.run("rich"))
+    full = runs.exactly(journal.read(whole.run("rich")).run)
     for upto in range(1, len(decisions)):
         path.write_bytes(b"".join(data[: upto + 1]))
-        read = journal.read(whole, "rich")
-        book = journal.Journal(whole, "rich", read.size)
-        book.snapshot(read.run, force=True)
-        book.close()
+        read = journal.read(whole.run("rich"))
+        snap(whole, read)
         path.write_bytes(b"".join(data))
-        again = journal.read(whole, "rich")
+        again = journal.read(whole.run("rich"))
         assert again.folded_from == read.size, "it was read from the snapshot"
         assert runs.exactly(again.run) == full, f"snapshot after decision {upto}"
 
@@ -276,18 +297,16 @@ def test_a_run_read_from_a_snapshot_at_any_decision_is_the_same(tmp_path: Path) 
 def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path: Path) -> None:
     data = lines()
     project, path = place(tmp_path, b"".join(data))
-    read = journal.read(project, "rich")
-    book = journal.Journal(project, "rich", read.size)
-    book.snapshot(read.run, force=True)
-    book.close()
-    snap = Path(project.beside("rich", "snap"))
+    read = journal.read(project.run("rich"))
+    snap(project, read)
+    kept = Path(project.run("rich").snapshot)
     header = len(data[0])
 
     path.write_bytes(b"".join(data[:20]))
-    assert (journal.read(project, "rich").folded_from, journal.read(project, "rich").run.seq) == (header, 19)
+    assert (journal.read(project.run("rich")).folded_from, journal.read(project.run("rich")).run.seq) == (header, 19)
     path.write_bytes(b"".join(data))
-    good = snap.read_bytes()
+    good = kept.read_bytes()
     for bad in (b"", good[:100], b"\0" * len(good), good[:-1], good.replace(b"PART.sh", b"BART.sh")):
-        snap.write_bytes(bad)
-        assert journal.read(project, "rich").folded_from == header
-        assert runs.exactly(journal.read(project, "rich").run) == runs.exactly(read.run)
+        kept.write_bytes(bad)
+        assert journal.read(project.run("rich")).folded_from == header
+        assert runs.exactly(journal.read(project.run("rich")).run) == runs.exactly(read.run)

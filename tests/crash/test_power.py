@@ -50,7 +50,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
     def sync_file(fd: int) -> None:
         fdatasync(fd)
-        if name(fd).endswith("/r.jsonl"):
+        if name(fd).endswith("/r/journal.jsonl"):
             journals.append(name(fd))
             watched.synced = os.fstat(fd).st_size
 
@@ -72,9 +72,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 def ends_of(project: Project, kind: type[StepStarted] | type[StepFinished]) -> dict[str, int]:
     """Where the line of each event of this kind ends, by session."""
-    data = Path(project.journal("r")).read_bytes()
+    data = Path(project.run("r").journal).read_bytes()
     lines: list[tuple[int, Decision]] = list(
-        zip(runs.boundaries(data)[1:], journal.decisions(project, "r"), strict=True)
+        zip(runs.boundaries(data)[1:], journal.decisions(project.run("r")), strict=True)
     )
     found = [(end, event) for end, one in lines for event in one.events if isinstance(event, kind)]
     return {event.session: end for end, event in found if event.session}
@@ -84,9 +84,13 @@ def test_no_turn_starts_and_nothing_follows_from_one_before_the_disk_has_it(
     watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEDGER", str(tmp_path / "ledger"))
+    monkeypatch.setenv("RAYMOND_HOME", str(tmp_path / "new" / "home"))
     project = runs.project_in(tmp_path)
     id = runs.begin(project, torture.FLOW, id="r", input="it", backend="scripted-program")
-    assert {"sources", "workflows"} <= set(watched.folders), "the names of new files are safe too"
+    made = {tmp_path.name, "new", "home", "projects", os.path.basename(project.root)}
+    assert made <= set(watched.folders), "the names of new folders are safe"
+    [unfinished] = [one for one in watched.folders if one.startswith(".r.")]
+    assert watched.folders[-3:] == ["sources", unfinished, "runs"], "and those of new files, before the run has its own"
     run = runs.drive(project, id).run
 
     assert runs.ending(run) == ("completed", 0)
@@ -98,7 +102,7 @@ def test_no_turn_starts_and_nothing_follows_from_one_before_the_disk_has_it(
     for one in watched.spawned:
         followed = [end for end in finished.values() if end <= one.written]
         assert one.synced >= max(followed, default=0), f"{one.program} followed from a turn whose end was not safe"
-    assert watched.synced == os.path.getsize(project.journal(id)), "at the end everything is"
+    assert watched.synced == os.path.getsize(project.run(id).journal), "at the end everything is"
 
 
 def test_a_long_text_is_safe_before_the_line_that_refers_to_it(
@@ -111,9 +115,10 @@ def test_a_long_text_is_safe_before_the_line_that_refers_to_it(
         END_sh='echo "<result>$(wc -c < "$RAYMOND_INPUT_FILE")</result>"',
     )
     id = runs.begin(project, flow, id="r")
+    watched.folders.clear()
     runs.drive(project, id)
-    assert "blobs" in watched.folders
-    assert runs.outcomes(journal.read(project, id).run)["main"][2] == "40000"
+    assert [one for one in watched.folders if one in ("r", "blobs")] == ["r", "blobs"]
+    assert runs.outcomes(journal.read(project.run(id)).run)["main"][2] == "40000"
 
 
 def test_a_run_with_long_texts_is_cut_anywhere_and_ends_the_same(tmp_path: Path) -> None:
@@ -126,19 +131,21 @@ def test_a_run_with_long_texts_is_cut_anywhere_and_ends_the_same(tmp_path: Path)
     )
     id = runs.begin(project, flow, id="r")
     whole = runs.outcomes(runs.drive(project, id).run)
-    data = Path(project.journal(id)).read_bytes()
+    data = Path(project.run(id).journal).read_bytes()
     assert len(data) < 4000
     for line, end in enumerate(runs.boundaries(data)[1:]):
         copy = runs.copy(project, tmp_path / f"{line}")
-        Path(copy.journal(id)).write_bytes(data[:end])
+        Path(copy.run(id).journal).write_bytes(data[:end])
         assert runs.outcomes(runs.drive(copy, id).run) == whole
 
 
-def test_a_long_text_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_long_text_that_is_gone_is_damage_of_the_line_that_needs_it(tmp_path: Path) -> None:
     project = runs.project_in(tmp_path)
     id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="exit 1"), id="r", input="x" * 20_000)
-    (blob,) = Path(project.path("blobs")).iterdir()
+    (blob,) = Path(project.run(id).blobs).iterdir()
     blob.unlink()
     with pytest.raises(JournalError) as caught:
-        journal.read(project, id)
-    assert str(caught.value) == f"{blob}: no such file or directory"
+        journal.read(project.run(id))
+    path = project.run(id).journal
+    assert str(caught.value) == f"line 2 of {path} needs {blob}: no such file or directory"
+    assert caught.value.line == 2

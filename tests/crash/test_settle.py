@@ -60,7 +60,7 @@ class Scene(Place):
         return int(self.spool("pid").read_text().split()[0])
 
     def spool(self, name: str) -> Path:
-        return Path(self.project.path("spool", ID, "2.1", name))
+        return Path(self.project.run(ID).spool, "2.1", name)
 
     def open_gate(self) -> None:
         """Let the program go on, and take what it writes."""
@@ -71,12 +71,12 @@ class Scene(Place):
             os.close(fd)
 
     def events(self, *types: type) -> list[Any]:
-        found = [event for decision in journal.decisions(self.project, ID) for event in decision.events]
+        found = [event for decision in journal.decisions(self.project.run(ID)) for event in decision.events]
         return [event for event in found if isinstance(event, types)] if types else found
 
     def sent(self) -> list[str]:
         """What the turns were sent, as the transcript has it."""
-        folder = self.project.path("transcripts", ID)
+        folder = self.project.run(ID).transcripts
         turns = self.events(StepFinished, StepInterrupted, StepFailed)
         records = [transcripts.read(folder, "main", event.offset)[0] for event in turns if event.step > 1]
         return [str(record["sent"]) for record in records]
@@ -120,20 +120,20 @@ def test_a_result_in_the_spool_is_taken_and_paid_once(anywhere: Scene) -> None:
     pid = anywhere.kill_driver()
     anywhere.open_gate()
     until(lambda: not alive(pid), "the end of the program")
-    shutil.rmtree(anywhere.project.path("sessions", ID))
+    shutil.rmtree(anywhere.project.run(ID).sessions)
 
     done = anywhere.resume().wait()
 
     assert (done.code, done.out) == (0, "thought\n"), done.err
     finished_once(anywhere)
-    assert not os.path.exists(anywhere.project.path("sessions", ID)), "no program was started"
+    assert not os.path.exists(anywhere.project.run(ID).sessions), "no program was started"
 
 
 def test_a_last_line_without_its_end_is_taken_from_the_spool(scene: Scene) -> None:
     pid = scene.kill_driver()
     scene.open_gate()
     until(lambda: not alive(pid), "the end of the program")
-    shutil.rmtree(scene.project.path("sessions", ID))
+    shutil.rmtree(scene.project.run(ID).sessions)
     scene.spool("out").write_bytes(scene.spool("out").read_bytes().removesuffix(b"\n"))
 
     assert scene.resume().wait().code == 0
@@ -212,7 +212,7 @@ def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene)
     assert (first.step, first.attempt, second.step, second.attempt) == (2, 1, 3, 2)
     assert first.session != second.session, "a retry never meets its own leftover"
     assert (cut.step, cut.cost, cut.estimated) == (2, 0.5, True)
-    run = journal.read(scene.project, ID).run
+    run = journal.read(scene.project.run(ID)).run
     assert (run.cost, run.estimated) == (0.75, True)
     assert "cost:   ~$0.75 in 2 steps\n" in done.err
     assert scene.sent() == ["Think.", f"{INTERRUPTED}\n\nThink."]
@@ -251,7 +251,7 @@ def test_when_the_program_is_dead_the_step_runs_again(anywhere: Scene) -> None:
     anywhere.open_gate()
     assert resumed.wait().code == 0
     assert [event.step for event in anywhere.events(StepStarted)] == [1, 2, 3]
-    assert journal.read(anywhere.project, ID).run.cost == 0.75
+    assert journal.read(anywhere.project.run(ID)).run.cost == 0.75
 
 
 def test_resume_restart_ends_a_live_turn(scene: Scene) -> None:
@@ -265,7 +265,7 @@ def test_resume_restart_ends_a_live_turn(scene: Scene) -> None:
     assert (done.code, done.out) == (0, "thought\n"), done.err
     assert [event.step for event in scene.events(StepStarted)] == [1, 2, 3]
     assert [(event.step, event.cost) for event in scene.events(StepInterrupted)] == [(2, 0.5)]
-    assert journal.read(scene.project, ID).run.cost == 0.75
+    assert journal.read(scene.project.run(ID)).run.cost == 0.75
 
 
 def test_resume_restart_takes_a_result_that_is_there(scene: Scene) -> None:
@@ -290,7 +290,7 @@ def test_a_program_killed_under_its_driver_is_an_attempt_that_failed(scene: Scen
         *("crash", "the program ended with signal 9 without a result"),
         *(0.5, True),
     )
-    assert journal.read(scene.project, ID).run.cost == 0.75
+    assert journal.read(scene.project.run(ID)).run.cost == 0.75
 
 
 def test_a_script_whose_end_was_not_journaled_is_ended_and_runs_again_under_the_same_key(tmp_path: Path) -> None:

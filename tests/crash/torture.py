@@ -25,6 +25,7 @@ from crash import runs
 from crash.runs import Story
 from raymond.machine.events import StepEnded, StepStarted
 from raymond.machine.prices import UNKNOWN_TURN
+from raymond.store import home as homes
 from raymond.store import journal
 from raymond.store.project import Project
 
@@ -52,14 +53,14 @@ class Place:
         self.room = folder / "room"
         self.project: Project = runs.project_in(self.room)
         self.ledger = folder / "ledger"
-        self.journal = Path(self.project.journal(ID))
+        self.journal = Path(self.project.run(ID).journal)
         kept = {
             name: value
             for name, value in os.environ.items()
             if name == "RAYMOND_PORTABLE" or not name.startswith("RAYMOND")
         }
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
-        self.environment = {**kept, "LEDGER": str(self.ledger)}
+        self.environment = {**kept, homes.VARIABLE: self.project.home.path, "LEDGER": str(self.ledger)}
         self._files = folder
         self._commands: list[Command] = []
         PLACES.append(self)
@@ -95,7 +96,7 @@ class Place:
 
     def key(self) -> str:
         """What marks the processes of the run."""
-        return journal.read(self.project, ID).run.start.key
+        return journal.read(self.project.run(ID)).run.start.key
 
     def marked(self) -> list[int]:
         """The processes that carry the run's mark, and are no zombies."""
@@ -192,7 +193,7 @@ def torture(place: Place, seed: int) -> Round:
     while left and moment(place, command, chance):
         left -= 1
         killed.append(strike(place, command, chance.choice(MODES[:3]) if mode == "mixed" else mode, chance))
-        journal.read(place.project, ID)  # readable after every kill, or this raises
+        journal.read(place.project.run(ID))  # readable after every kill, or this raises
         if command.ended:
             command = place.resume()
     return Round(seed, killed, command.wait())
@@ -232,11 +233,11 @@ def check(place: Place, done: Round, unbroken: Story) -> None:
     assert runs.outcomes(told.run) == runs.outcomes(unbroken.run)
     assert told.finished == unbroken.finished, "every visit is finished once"
     assert not told.refused
-    assert [one.seq for one in journal.decisions(place.project, ID)] == list(range(1, told.run.seq + 1))
+    assert [one.seq for one in journal.decisions(place.project.run(ID))] == list(range(1, told.run.seq + 1))
     check_scripts(place, told)
     check_money(place, done, told, unbroken)
     assert place.marked() == [], "no process is left"
-    assert not os.path.exists(place.project.path("spool", ID)), "no file of a turn is left"
+    assert not os.path.exists(place.project.run(ID).spool), "no file of a turn is left"
     check_talks(place, told)
 
 
@@ -259,7 +260,7 @@ def check_money(place: Place, done: Round, told: Story, unbroken: Story) -> None
     """Every turn is paid once; only one that was itself killed may be paid again, and then both count."""
     spent = [
         event
-        for decision in journal.decisions(place.project, ID)
+        for decision in journal.decisions(place.project.run(ID))
         for event in decision.events
         if isinstance(event, StepEnded)
     ]
@@ -280,13 +281,13 @@ def check_money(place: Place, done: Round, told: Story, unbroken: Story) -> None
 
 def sessions(place: Place) -> set[str]:
     """The conversations that were written: each is one paid turn."""
-    folder = place.project.path("sessions", ID)
+    folder = place.project.run(ID).sessions
     return {name.removesuffix(".json") for name in os.listdir(folder) if not name.startswith(".")}
 
 
 def check_talks(place: Place, told: Story) -> None:
     """A callee saw its caller's conversation and nothing else."""
-    started = [e for d in journal.decisions(place.project, ID) for e in d.events if isinstance(e, StepStarted)]
+    started = [e for d in journal.decisions(place.project.run(ID)) for e in d.events if isinstance(e, StepStarted)]
     for event in started:
         visit = told.sessions.get(event.session)
         if visit and event.session in sessions(place):

@@ -27,7 +27,7 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.store import journal, loader
+from raymond.store import exports, journal, loader
 from running import PATIENCE, Ran, Room
 
 ROOT = Path(__file__).parents[2]
@@ -177,7 +177,7 @@ def test_the_index_names_every_example() -> None:
 def test_polling_really_sleeps(room: Room) -> None:
     ran = typed(room, commands("poll")[0])
     sleeps = [event for event in ran.all(AgentMoved) if event.wake_at]
-    times = [decision.time for decision in journal.decisions(room.project, ran.id)]
+    times = [decision.time for decision in journal.decisions(room.project.run(ran.id))]
     assert len(sleeps) == 2
     assert times[-1] - times[0] > 0.39
     assert "look 2: nothing yet" in ran.err
@@ -232,10 +232,10 @@ def test_workers_that_fail_are_reported_and_the_run_is_done(room: Room) -> None:
 def test_the_main_conversation_of_the_issue_holds_nothing_of_its_subtasks(room: Room) -> None:
     ran = typed(room, commands("issue")[0])
     [session] = ran.sessions("main", "COMMIT.md")
-    talk = scripted.conversation(room.project.path("sessions", ran.id), session)
+    talk = scripted.conversation(room.project.run(ran.id).sessions, session)
     assert [turn.prompt.splitlines()[0] for turn in talk] == [
         "We work on this issue: 201 the greeting has a typing error",
-        f"The plan is complete: {room.project.path('tasks', ran.id, 'main', 'plan.md')}",
+        f"The plan is complete: {exports.tasks(str(room.path), ran.id)}/main/plan.md",
         "Built as planned, and all tests pass.",
         "Commit the change. The first line of the message says what changed; the last one says which issue it closes.",
     ]
@@ -327,10 +327,10 @@ def test_an_unreadable_output_gets_the_reason_shown_in_the_page_for_authors(outp
 
 
 def test_what_a_run_leaves_can_be_read_by_nobody_else_as_the_page_on_security_says(room: Room) -> None:
-    typed(room, commands("fan-out")[0])
-    files = [path for path in Path(room.project.root).rglob("*") if path.is_file()]
-    assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o600"}
-    assert {oct(path.parent.stat().st_mode & 0o777) for path in files} == {"0o700"}
+    ran = typed(room, commands("fan-out")[0])
+    found = [room.home, *room.home.rglob("*"), room.path / ".raymond", *(room.path / ".raymond").rglob("*")]
+    assert {path.name for path in found} >= {"journal.jsonl", "transcripts", "work", "source.zip", f"{ran.id}.json"}
+    assert [path for path in found if path.stat().st_mode & 0o077] == []
 
 
 @pytest.mark.parametrize("page", ["authoring", "environments", "security"])

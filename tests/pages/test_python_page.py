@@ -15,7 +15,6 @@ def block(language: str, number: int = 0) -> str:
 
 
 def test_the_program_of_the_page_starts_follows_and_answers_a_run(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
     for line in block("text").splitlines():
         name, text = line.split(maxsplit=1)
         file = tmp_path / name

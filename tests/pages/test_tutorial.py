@@ -16,11 +16,14 @@ from typing import NamedTuple
 
 import pytest
 
+from raymond.store.home import Home
+from raymond.store.project import Project
 from running import PATIENCE, Room
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
 FENCE = re.compile(r"^(?:`(?P<file>[\w./-]+)`:\n\n)?```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-HOME = "/home/ada/tour"
+PROJECT = Project(Home("/home/ada/.local/state/raymond"), "/home/ada/tour")
+"""Where the reader of the page works."""
 READING = ("raymond status", "raymond list", "raymond logs", "raymond resume --all --dry-run")
 """Commands that change nothing: typed again until what was started in the background has come as far as on the page."""
 
@@ -84,10 +87,16 @@ class Reader:
         line = re.sub(r"\b\d{4}$", lambda found: self._pids.get(found[0], found[0]), typed.line)
         deadline = time.monotonic() + PATIENCE
         while True:
-            seen = self._sees(line, typed.shown).replace(str(self._room.path), HOME)
+            seen = self._placed(self._sees(line, typed.shown))
             if self._same(seen, typed.shown) or not line.startswith(READING) or time.monotonic() > deadline:
                 break
         assert alike(self._named(seen)) == alike(typed.shown), f"$ {line}\n{seen}"
+
+    def _placed(self, seen: str) -> str:
+        """With the paths of the page."""
+        for here, there in ((self._room.project.root, PROJECT.root), (str(self._room.path), PROJECT.tree)):
+            seen = seen.replace(here, there)
+        return seen
 
     def _sees(self, line: str, shown: str) -> str:
         before, interrupted, _ = shown.partition("^C\n")
@@ -126,8 +135,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m raymond "$@"\n', "utf-8")
     command.chmod(0o755)
-    room = Room(tmp_path, HOME=str(tmp_path), PATH=f"{command.parent}{os.pathsep}{os.environ['PATH']}")
-    (room.path / ".raymond").rmdir()
+    room = Room(tmp_path, PATH=f"{command.parent}{os.pathsep}{os.environ['PATH']}")
     yield room
     room.clear()
 

@@ -88,7 +88,7 @@ def test_cost_shows_the_ledger_of_a_run_with_what_failed(room: Room) -> None:
 def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room: Room) -> None:
     room.command(PAID, id="one")
     room.command(PAID, id="two")
-    journal = room.path / ".raymond" / "workflows" / "two.jsonl"
+    journal = Path(room.project.run("two").journal)
     journal.write_bytes(journal.read_bytes()[:10])
     done = room.raymond("cost", "--all", "--json")
     found = json.loads(done.stdout)
