@@ -17,8 +17,8 @@ class Desk(Room):
     def __init__(self, path: Path, server: Model, *, subscription: bool = False) -> None:
         super().__init__(path)
         self.server = server
-        self.home = path / "home"
-        own = claude_environment(self.home, server)
+        self.user = path / "home"
+        own = claude_environment(self.user, server)
         # Whoever skips permissions as root has to be told by Raymond that it is allowed.
         del own["IS_SANDBOX"]
         own["PATH"] = f"{os.path.dirname(program('claude') or '')}:{os.environ['PATH']}"
@@ -55,7 +55,7 @@ class Desk(Room):
 
     def leader(self, spool: str) -> int:
         """The process of a turn in flight, from its spool."""
-        path = Path(self.project.path("spool", "r", spool, "pid"))
+        path = Path(self.project.run("r").spool, spool, "pid")
         return int(until(lambda: path.read_text("ascii") if path.exists() else "", f"the pid in {path}").split()[0])
 
     def kill(self, live: Live) -> None:

@@ -241,3 +241,33 @@ def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(desk: Callable[
     ]
     assert room.conversation("NEXT", visit=2) == [*before, ("user", REMINDER)]
     assert room.conversation("NEXT", visit=3) == [*before, ("user", f"{INTERRUPTED}\n\n{REMINDER}")]
+
+
+def test_a_conversation_moves_along_with_its_project(desk: Callable[..., Desk]) -> None:
+    talk = Talk(desk, {"START": 'one <ask next="B">Which?</ask>', "B": "<result>two</result>"})
+    assert talk.desk.claude(talk.files).code == 3
+    moved = talk.desk.path.with_name("moved place.x")
+    talk.desk.path.rename(moved)
+    assert talk.desk.raymond("answer", "r", "this", cwd=moved).returncode == 0
+    done = talk.desk.raymond("resume", "r", "--cd", ".", cwd=moved)
+    assert (done.returncode, done.stdout) == (0, "two\n"), done.stderr
+    assert "without its conversation" not in done.stderr
+    assert [text for role, text in turns(talk.desk.server.requests[-1]) if role == "user"] == [
+        "prompt START.",
+        "prompt B.",
+    ]
+
+
+def test_an_agent_whose_conversation_is_gone_is_named_when_its_project_moved(desk: Callable[..., Desk]) -> None:
+    talk = Talk(desk, {"START": 'one <ask next="B">Which?</ask>', "B": "<result>two</result>"})
+    assert talk.desk.claude(talk.files).code == 3
+    moved = talk.desk.path.with_name("moved")
+    talk.desk.path.rename(moved)
+    for session in talk.desk.user.rglob("*.jsonl"):
+        if "raymond" not in session.parts:
+            session.unlink()
+    assert talk.desk.raymond("answer", "r", "this", cwd=moved).returncode == 0
+    done = talk.desk.raymond("resume", "r", "--cd", ".", cwd=moved)
+    assert (done.returncode, done.stdout) == (0, "two\n"), done.stderr
+    assert "main continues without its conversation" in done.stderr
+    assert [text for role, text in turns(talk.desk.server.requests[-1]) if role == "user"] == ["prompt B."]

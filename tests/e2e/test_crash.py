@@ -101,7 +101,7 @@ def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is
     with at_work(room) as live:
         room.kill(live)
         ended_alone(room)
-        shutil.rmtree(room.project.path("spool"))
+        shutil.rmtree(room.project.run("r").spool)
         ran = room.resume()
     assert (ran.code, ran.out) == (0, "done\n")
     assert asked(room) == ONCE

@@ -30,7 +30,9 @@ from e2e.model import (
 )
 from raymond.machine.events import AgentPaused, BackendClosed, BackendOpened, RunStopped, StepFailed, StepStarted
 from raymond.machine.prices import UNKNOWN_TURN
-from raymond.store import journal
+from raymond.store import exports, journal
+from raymond.store.home import Home
+from raymond.store.project import Project
 from raymond.views.times import instant
 from running import GO, Ran, until
 
@@ -85,7 +87,7 @@ def test_a_usage_limit_closes_the_backend_until_its_reset_and_scripts_go_on(desk
     assert len(room.server.requests) == 1
     with room.start("resume", "r") as again:
         again.sees("run resumed")
-        assert journal.read(room.project, "r").run.closed["claude"].until == reset, "a restart does not forget it"
+        assert journal.read(room.project.run("r")).run.closed["claude"].until == reset, "a restart does not forget it"
 
 
 def test_at_the_reset_one_turn_tries_and_the_run_goes_on(desk: Callable[..., Desk]) -> None:
@@ -148,9 +150,9 @@ def test_the_waits_of_an_overload_grow(impatient: Callable[..., Desk]) -> None:
 
 
 def _closings(room: Desk) -> list[float]:
-    if not os.path.exists(room.project.journal("r")):
+    if not os.path.exists(room.project.run("r").journal):
         return []
-    decisions = list(journal.decisions(room.project, "r"))
+    decisions = list(journal.decisions(room.project.run("r")))
     closed = [(one.time, event) for one in decisions for event in one.events if isinstance(event, BackendClosed)]
     return [round(event.until - at, 3) for at, event in closed]
 
@@ -230,7 +232,7 @@ def test_without_claude_on_the_path_nothing_is_started(desk: Callable[..., Desk]
         "error: there is no program `claude` on the PATH\n"
         "hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account\n"
     )
-    assert not os.path.exists(room.project.journal("r"))
+    assert not os.path.exists(room.project.run("r").journal)
 
 
 # --- silence and crashes
@@ -355,11 +357,21 @@ def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk: Callable
     assert f"main * was denied: Write {outside} (--allow-tool 'Write' would allow it)" in ran.lines
 
 
-@pytest.mark.parametrize("name", ["config.toml", "workflows/made.json", "transcripts/r/made"])
+KEPT: dict[str, Callable[[Project], Path]] = {
+    "settings": lambda project: Path(exports.fixed(project.tree)[0]),
+    "state file": lambda project: Path(exports.state_file(project.tree, "made")),
+    "transcripts": lambda project: Path(project.run("r").transcripts, "made"),
+    "another run": lambda project: Path(project.run("other").path, "made"),
+    "workflow": lambda project: Path(project.home.work, "made"),
+}
+
+
+@pytest.mark.parametrize("where", KEPT.values(), ids=KEPT)
 def test_no_agent_edits_the_files_of_raymond_even_with_permissions_skipped(
-    desk: Callable[..., Desk], tmp_path: Path, name: str
+    desk: Callable[..., Desk], tmp_path: Path, where: Callable[[Project], Path]
 ) -> None:
-    path = tmp_path / "room" / ".raymond" / name
+    home = Home(str(tmp_path / "home" / ".local" / "state" / "raymond"))
+    path = where(Project(home, str(tmp_path / "room")))
     room = desk([Tool("Write", {"file_path": str(path), "content": "x"}), FINE])
     ran = room.claude(PROMPT, "--dangerously-skip-permissions")
     assert ran.out == "fine\n"
@@ -396,7 +408,7 @@ def test_a_workflow_that_asks_for_wider_rights_is_refused_before_anything_starts
         "hint: --allow-tool 'Bash', if you mean it\n"
     )
     assert room.server.requests == []
-    assert not os.path.exists(room.project.journal("r"))
+    assert not os.path.exists(room.project.run("r").journal)
 
 
 def test_a_model_is_said_every_time_and_does_not_stick_to_the_conversation(desk: Callable[..., Desk]) -> None:

@@ -78,7 +78,7 @@ def test_a_kill_does_not_forget_the_limit_and_who_says_now_tries_at_once(desk: C
         until(lambda: "main_large1" in room.raymond("status", "r").stdout, "the agent that waits")
         live.signal(signal.SIGTERM)
         assert live.wait().code == 143
-    assert journal.read(room.project, "r").run.closed[CLOSED].until == weekly.reset
+    assert journal.read(room.project.run("r")).run.closed[CLOSED].until == weekly.reset
     assert len(room.server.requests) == before, "nothing was asked meanwhile"
     weekly.open = True
     ran = room.resume("--now")

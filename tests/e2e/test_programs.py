@@ -93,8 +93,8 @@ class Coder(Desk):
     def __init__(self, path: Path, server: Responses) -> None:
         Room.__init__(self, path)
         self.server = server
-        self.home = path / "home"
-        own = codex_environment(self.home, server)
+        self.user = path / "home"
+        own = codex_environment(self.user, server)
         own["PATH"] = f"{os.path.dirname(program('codex') or '')}:{os.environ['PATH']}"
         self.environment = own | {"TEST_ROOM": str(self.path)}
 
@@ -204,7 +204,7 @@ def test_a_turn_of_codex_outlives_its_driver_and_is_paid_once(coder: Callable[[S
             held.gate.open()
             until(lambda: not alive(leader), "the end of the turn")
             if how == "recalled":
-                shutil.rmtree(room.project.path("spool"))
+                shutil.rmtree(room.project.run("r").spool)
             ran = room.resume()
         room.nothing_runs()
     assert (ran.code, ran.out) == (0, "done\n")
@@ -219,7 +219,7 @@ def test_a_turn_of_codex_outlives_its_driver_and_is_paid_once(coder: Callable[[S
     assert not ran.all(StepInterrupted)
     first, second, third = [event.cost for event in ran.all(StepFinished)]
     assert first == second == third > 0
-    assert journal.read(room.project, "r").run.unpriced == 0
+    assert journal.read(room.project.run("r")).run.unpriced == 0
 
 
 @needs_codex
@@ -244,7 +244,7 @@ def test_the_doctor_lists_every_program_and_asks_each_a_short_question(
     room = desk(lambda request: Text("ready"))
     with Responses(lambda request: Text("ready")) as other:
         claude, codex = program("claude"), program("codex")
-        room.environment = codex_environment(room.home, other) | room.environment
+        room.environment = codex_environment(room.user, other) | room.environment
         room.environment["PATH"] = f"{os.path.dirname(codex or '')}:{room.environment['PATH']}"
         room.settings('[backends.mine]\ncommand = ["cat"]\n')
         found = room.raymond("doctor", "--json")

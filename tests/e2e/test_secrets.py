@@ -1,7 +1,6 @@
 """Secrets that pass through the real Claude Code and the scripts beside it: none is left in what Raymond writes."""
 
 import json
-import os
 import secrets
 import shlex
 import shutil
@@ -82,8 +81,8 @@ def room(desk: Callable[..., Desk], mute: Mute) -> Desk:
 
 def written(room: Desk) -> Iterator[tuple[Path, bytes]]:
     """Every file that Raymond wrote, but for the copies of workflows."""
-    for path in sorted(Path(room.project.root).rglob("*")):
-        if path.is_file() and "sources" not in path.relative_to(room.project.root).parts:
+    for path in sorted([*room.home.rglob("*"), *(room.path / ".raymond").rglob("*")]):
+        if path.is_file() and not {"sources", "source.zip"} & set(path.parts):
             yield path, path.read_bytes()
 
 
@@ -100,18 +99,18 @@ def forms() -> dict[str, bytes]:
 
 def nothing_is_left(room: Desk, told: dict[str, bytes]) -> None:
     """No secret stands in a file or in what was told, in any form."""
-    files = {str(path.relative_to(room.project.root)): content for path, content in written(room)}
+    files = {str(path): content for path, content in written(room)}
     assert len(files) > 2
     for place, content in {**files, **told}.items():
         for form, needle in forms().items():
             assert needle not in content, f"{form!r} stands in {place}"
-    assert not any(os.listdir(folder) for folder in Path(room.project.root, "spool").glob("*"))
+    assert [path for path in files if "/spool/" in path] == []
 
 
 def journaled(room: Desk, id: str) -> list[object]:
     """What was decided, without what differs from run to run."""
     apart = {"workflow_id", "key", "session", "base", "offset", "cost", "cap", "notify"}
-    events = [event for decision in decisions(room.project, id) for event in _events(decision)]
+    events = [event for decision in decisions(room.project.run(id)) for event in _events(decision)]
     return [{name: value for name, value in event.items() if name not in apart} for event in events]
 
 
@@ -172,10 +171,10 @@ def test_a_reply_that_is_recalled_from_the_conversation_is_cleaned_too(room: Des
         room.kill(live)
         mute.gate.open()
         until(lambda: not alive(leader), "the end of the turn")
-    shutil.rmtree(room.project.path("spool"))
+    shutil.rmtree(room.project.run("r").spool)
     ran = room.resume()
     assert ran.out == "the token is [secret API_TOKEN]\n"
     assert transcripts(ran)[0]["said"].startswith(CLEANED)
-    kept = "".join(path.read_text("utf-8") for path in room.home.glob("claude/projects/*/*.jsonl"))
+    kept = "".join(path.read_text("utf-8") for path in room.user.glob("claude/projects/*/*.jsonl"))
     assert TOKEN in kept, "else this proves nothing"
     nothing_is_left(room, {"the terminal": ran.err.encode()})

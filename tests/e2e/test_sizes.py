@@ -124,7 +124,7 @@ def test_fifty_agents_take_turns_four_at_a_time(desk: Callable[..., Desk]) -> No
     }
     with room.start(*room.begin(files, "--max-parallel", str(AT_ONCE))) as live:
         room.server.wait_for(AT_ONCE)
-        assert len(os.listdir(room.project.path("spool", "r"))) == AT_ONCE, "each turn has a folder while it runs"
+        assert len(os.listdir(room.project.run("r").spool)) == AT_ONCE, "each turn has a folder while it runs"
         crowd.first.open()
         for count in range(AT_ONCE, AGENTS, AT_ONCE):
             room.server.wait_for(count)
