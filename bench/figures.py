@@ -233,12 +233,12 @@ def resume(home: Path, size: Size) -> Readings:
     _tell(f"resume: forking {size.live:,} agents, then kill -9")
     _kill_after_forks(folder, size.live)
     (folder.path / "go").touch()
-    kept = home / "resume-kept"
-    (folder.path / ".raymond").rename(kept)
+    place, kept = folder.project.run(ID).path, home / "resume-kept"
+    shutil.move(place, kept)
     floors, walls = [], []
     for _ in _rounds("resume", size.resume_rounds):
-        shutil.rmtree(folder.path / ".raymond", ignore_errors=True)
-        shutil.copytree(kept, folder.path / ".raymond")
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(kept, place)
         floors.append(run([PYTHON, "-c", "pass"], home).wall)
         walls.append(_first_step(folder))
         _tell(f"  floor {1000 * floors[-1]:.0f} ms, ours {1000 * walls[-1]:.0f} ms")

@@ -5,6 +5,7 @@ Prints a table and one line of JSON. The exit code is 1 when a figure misses its
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,7 @@ def _note(options: argparse.Namespace) -> str:
 def _measure(groups: list[str], size: Size, cache: Path) -> list[Row]:
     cache.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(dir=cache))
+    os.environ["XDG_STATE_HOME"] = str(home / "state")
     try:
         problem = _try(lambda: _warm(home))[1]
         return [row for group in groups for row in _rows(group, home, size, problem)]

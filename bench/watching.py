@@ -76,10 +76,8 @@ def _finished(path: Path, runs: int) -> Folder:
     """A project with many finished runs: one of them real, the others copies of it."""
     folder = Folder(path, workflows.one_step())
     folder.run(result="done", steps=1)
-    place = folder.journal.parent
     for number in range(1, runs):
-        for ending in ("jsonl", "json", "lock"):
-            shutil.copyfile(place / f"{ID}.{ending}", place / f"copy-{number}.{ending}")
+        shutil.copytree(folder.project.run(ID).path, folder.project.run(f"copy-{number}").path)
     os.sync()
     return folder
 

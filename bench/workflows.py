@@ -1,12 +1,17 @@
 """The workflows that are run: their scripts are minimal, so that the cost measured is the runtime's."""
 
 import json
+import os
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from measure import Child, Cost, Failed, run
+
+from raymond.store.home import Home
+from raymond.store.project import Project
 
 PYTHON = sys.executable
 RAYMOND = str(Path(PYTHON).parent / "raymond")
@@ -25,15 +30,16 @@ class Folder:
 
     def __init__(self, path: Path, states: dict[str, str]) -> None:
         self.path = path
-        (path / ".git").mkdir(parents=True)
-        (path / "flow").mkdir()
+        self.project = Project(Home(f"{os.environ['XDG_STATE_HOME']}/raymond"), os.path.realpath(path))
+        (path / "flow").mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", "--template=", path], check=True)
         for name, text in states.items():
             (path / "flow" / name).write_text(text)
 
     @property
     def journal(self) -> Path:
         """The journal of the run."""
-        return self.path / ".raymond" / "workflows" / f"{ID}.jsonl"
+        return Path(self.project.run(ID).journal)
 
     def start(self, state: str = "") -> Child:
         """Start the run, at a state if one is named, and do not wait."""
@@ -58,7 +64,7 @@ class Folder:
     def state(self) -> dict[str, Any]:
         """The content of the state file; empty before it exists."""
         try:
-            document: dict[str, Any] = json.loads(self.journal.with_suffix(".json").read_bytes())
+            document: dict[str, Any] = json.loads(Path(self.project.run(ID).state).read_bytes())
         except FileNotFoundError:
             return {}
         return document
