@@ -40,7 +40,7 @@ e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked 
 	@bash tests/e2e/install
 	@$(BIN)/python -m pytest -m e2e -n 2 tests/e2e
 
-clean: ## remove the environment and all caches; runs under .raymond stay
+clean: ## remove the environment and all caches; runs stay
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 

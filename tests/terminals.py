@@ -20,7 +20,7 @@ from raymond.faces.live import Live
 from raymond.store import loader, project
 
 loaded = loader.load(sys.argv[1])
-home = project.make(os.getcwd())
+home = project.at(os.getcwd())
 face = Live(stdin=0)
 held = hold(home, begin(home, loaded, Choices(id="r")), face, loaded=loaded)
 try:
