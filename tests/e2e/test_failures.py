@@ -137,7 +137,9 @@ def test_an_overload_closes_the_backend_for_a_second_and_no_attempt_is_charged(
     assert failures(ran) == [("overload", False)]
     assert [(event.tries, round(event.until - event.since, 3)) for event in ran.all(BackendClosed)] == [(0, 1.0)]
     assert [event.probing for event in ran.all(BackendOpened)] == [True, False]
-    assert ran.run.cost == pytest.approx(0.0008)
+    # Of a stream that is cut off, the program may have read what its beginning cost, and says so.
+    begun = (0, 1, 2) if name in ("cut", "broken") else (0,)
+    assert any(ran.run.cost == pytest.approx(0.0008 + 0.00042 * streams) for streams in begun)
 
 
 def test_the_waits_of_an_overload_grow(impatient: Callable[..., Desk]) -> None:
