@@ -36,6 +36,10 @@ class Export:
         self._shows: object = None
         self._failed = False
 
+    def put_off(self) -> None:
+        """A run that was driven before has one: describing thousands of agents can wait until steps have started."""
+        self.next = time.monotonic() + EXPORT_EVERY
+
     def keep(self, run: Run, describe: Callable[[], bytes]) -> None:
         """Write it if it would show something new, but not too often."""
         now = time.monotonic()

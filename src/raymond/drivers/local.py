@@ -67,6 +67,8 @@ class Driver:
         folder = project.run(id)
         self._inbox = folder.inbox
         export = Export(lambda text: exports.put_state(project.tree, id, text), face)
+        if run.seq > 1:
+            export.put_off()
         self._upkeep = Upkeep(journal, folder.state, describe, face, export, strict=strict)
         self._endings: list[tuple[Step, Ending]] = []
         self._untold: list[Decision] = []
