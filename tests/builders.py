@@ -53,7 +53,7 @@ def start(workspace: Workspace, **given: Any) -> RunStarted:
         "scope_dir": "/scope",
         "source": "0" * 64,
         "entry": workspace.workflow.entry,
-        "cwd": "/work",
+        "cwd": "/tree",
         "backend": "claude",
         "backends": backends,
     }

@@ -84,9 +84,9 @@ def permissions(places: Places, **given: Any) -> dict[str, list[str]]:
 
 
 def test_hidden_folders_can_be_neither_read_nor_changed_and_the_others_only_not_changed() -> None:
-    assert permissions(Places(hidden=["/s/projects"], readable=["/s/work/1"], fixed=["/p/config.toml"])) == {
-        "deny": ["Read(//s/projects)", "Edit(//s/projects)", "Edit(//s/work/1)", "Edit(//p/config.toml)"],
-        "allow": ["Read(//s/work/1)"],
+    assert permissions(Places(hidden=["/s/projects"], readable=["/s/flows/1"], fixed=["/p/config.toml"])) == {
+        "deny": ["Read(//s/projects)", "Edit(//s/projects)", "Edit(//s/flows/1)", "Edit(//p/config.toml)"],
+        "allow": ["Read(//s/flows/1)"],
     }
 
 
@@ -133,13 +133,13 @@ def test_no_character_of_a_path_means_anything_in_a_rule(path: str, rule: str) -
         ("Write", {"file_path": "/s/hidden/x"}, False),
         ("Write", {"file_path": "/s/hidden"}, False),
         ("Bash", {"command": "rm -rf /s/fixed; make"}, False),
-        ("Write", {"file_path": "/s/work/CHECK.sh"}, False),
+        ("Write", {"file_path": "/s/flows/CHECK.sh"}, False),
         ("Write", {"file_path": "/s/hidden2/x"}, True),
         ("Bash", {"command": "make"}, True),
     ],
 )
 def test_no_flag_is_offered_for_a_place_that_none_opens(name: str, given: dict[str, str], hinted: bool) -> None:
-    places = Places(hidden=["/s/hidden"], readable=["/s/work"], fixed=["/s/fixed"])
+    places = Places(hidden=["/s/hidden"], readable=["/s/flows"], fixed=["/s/fixed"])
     denial = {"tool_name": name, "tool_use_id": "1", "tool_input": given}
     line = json.dumps({"type": "system", "subtype": "permission_denied", **denial}).encode()
     (seen,) = Claude(Setup(name="claude", places=places)).reader(turn()).feed(line)

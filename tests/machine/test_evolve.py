@@ -382,7 +382,7 @@ def test_an_agent_that_is_ready_waits_for_whoever_runs_its_state_now() -> None:
 
 
 def test_a_moved_run_is_in_the_new_directory_with_what_was_below_the_old_one() -> None:
-    play = Play(FILES, scope_dir="/work/flows", roots=["/work/lib", "/other"], commit="1" * 40)
+    play = Play(FILES, scope_dir="/tree/flows", roots=["/tree/lib", "/other"], commit="1" * 40)
     before = play.run.start
     play.commit([RunMoved(cwd="/new/place", commit="2" * 40)])
     start = play.run.start
@@ -391,13 +391,13 @@ def test_a_moved_run_is_in_the_new_directory_with_what_was_below_the_old_one() -
         ["/new/place/lib", "/other"],
     )
     assert start.commit == "2" * 40
-    assert (before.cwd, before.commit, before.roots) == ("/work", "1" * 40, ["/work/lib", "/other"]), "it was there"
+    assert (before.cwd, before.commit, before.roots) == ("/tree", "1" * 40, ["/tree/lib", "/other"]), "it was there"
 
 
 def test_every_agent_of_a_moved_run_goes_along_and_so_does_where_it_returns_to() -> None:
     play = Play(FILES)
     play.say('<fork>A</fork><fork cd="x">B</fork><goto>A</goto>', cds={"x": "/else"})
-    play.say('<reset cd="sub">N</reset>', cds={"sub": "/work/sub"})
+    play.say('<reset cd="sub">N</reset>', cds={"sub": "/tree/sub"})
     play.say('<call return="B">A</call>')
     play.commit([RunMoved(cwd="/new")])
     assert {agent.id: agent.cwd for agent in play.run.agents.values()} == {
@@ -440,15 +440,15 @@ def test_a_move_changes_nothing_but_places_and_conversations() -> None:
 @pytest.mark.parametrize(
     ("path", "old", "new", "found"),
     [
-        ("/work", "/work", "/new", "/new"),
-        ("/work/a/b", "/work", "/new", "/new/a/b"),
-        ("/work2", "/work", "/new", "/work2"),
-        ("/a/work", "/work", "/new", "/a/work"),
-        ("", "/work", "/new", ""),
+        ("/tree", "/tree", "/new", "/new"),
+        ("/tree/a/b", "/tree", "/new", "/new/a/b"),
+        ("/tree2", "/tree", "/new", "/tree2"),
+        ("/a/tree", "/tree", "/new", "/a/tree"),
+        ("", "/tree", "/new", ""),
         ("", "/", "/new", ""),
         ("/a", "/", "/new", "/new/a"),
-        ("/work/a", "/work", "/", "/a"),
-        ("/work/a", "/work", "/work/a", "/work/a/a"),
+        ("/tree/a", "/tree", "/", "/a"),
+        ("/tree/a", "/tree", "/tree/a", "/tree/a/a"),
     ],
 )
 def test_a_path_follows_the_directory_it_is_in_and_no_other(path: str, old: str, new: str, found: str) -> None:

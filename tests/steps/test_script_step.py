@@ -129,7 +129,7 @@ def test_a_script_is_given_everything_there_is_to_know(room: Room) -> None:
         "RAYMOND_ATTEMPT": "1",
         "RAYMOND_HOME": str(room.home),
         "RAYMOND_TASK_FOLDER": f"{room.path}/.raymond/tasks/r/main",
-        "RAYMOND_WORKFLOW_DIR": f"{room.home}/work/{ran.run.start.source}",
+        "RAYMOND_WORKFLOW_DIR": f"{room.project.home.work}/{ran.run.start.source}",
         "RAYMOND_INPUT": "hello",
         "RAYMOND_RESULT": "hello",
         "RAYMOND_VAR_colour": "red",

@@ -57,7 +57,7 @@ def test_code_that_another_user_plants_further_up_is_not_run(room: Place) -> Non
     """The other user waits for the workflow to be unpacked there, and replaces it while it runs."""
     root = planted(room.path.parent)
     swap = f"""
-        for d in {root}/work/*/; do
+        for d in {root / "work"}/*/; do
             test -d "$d" && echo "echo '<result>planted</result>'" > "$d/TWO.sh"
         done
         echo '<goto>TWO.sh</goto>'
