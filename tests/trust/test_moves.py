@@ -187,3 +187,14 @@ def test_a_directory_that_is_no_repository_any_more_is_refused(room: Place) -> N
     assert done.returncode == 2
     assert "--cd" in done.stderr
     assert room.raymond("resume", "r", "--cd", ".").returncode == 0
+
+
+def test_an_unfinished_run_that_another_host_may_drive_is_not_removed(room: Place) -> None:
+    """Its directory may be there and not here."""
+    room.ask()
+    room.part("driver.json").write_text('{"pid": 7, "host": "elsewhere", "started": "1"}')
+    clear_away(room.path)
+    done = room.raymond("clean", "r", cwd="/")
+    assert done.returncode == 1, done.stderr
+    assert "elsewhere" in done.stderr
+    assert room.folder().exists()

@@ -26,8 +26,8 @@ def removable(ids: Sequence[str], keep: float) -> list[RunHandle]:
 
 
 def remove(run: RunHandle) -> None:
-    """Remove a run."""
-    clean.remove_run(run.project, run.id)
+    """Remove a run; an unfinished one that another host may still drive is refused."""
+    clean.remove_run(run.project, run.id, finished=bool(run.read().final_status))
 
 
 def unused(project: Project) -> list[str]:

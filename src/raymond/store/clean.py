@@ -25,10 +25,10 @@ _ABOUT_ASIDE = re.compile(r"project\.json\.[0-9a-f]{8}\.tmp")
 _ASIDE = re.compile(r"[0-9a-f]{64}\.zip\.[0-9a-f]{8}\.tmp")
 
 
-def remove_run(project: Project, id: str) -> None:
+def remove_run(project: Project, id: str, *, finished: bool = True) -> None:
     """Remove a run: what it left in its project, then its folder, which is gone as soon as it has lost its name."""
-    # A host that died may have left its name; whoever holds the lock is still respected.
-    held = lock.take(project.run(id), force=True)
+    # Of a finished run, the name of a host that died does not count; whoever holds the lock is always respected.
+    held = lock.take(project.run(id), force=finished)
     try:
         exports.remove(project.tree, id)
         with folders.opened(project.runs) as runs:
