@@ -318,6 +318,18 @@ def test_a_turn_whose_prompt_does_not_fit_on_the_disk_is_started_again_later(cor
     goes_on(corner)
 
 
+def test_a_disk_that_fills_while_a_workflow_is_unpacked_leaves_nothing_half_unpacked(corner: Corner) -> None:
+    """The snapshot is small, for it is compressed; the script it holds does not fit."""
+    states = STATES | {"START_sh": STATES["START_sh"] + "\n" + "# and so on\n" * 20_000}
+    corner.flow = runs.workflow(corner.folder / "flow", **states)
+    work = Path(corner.project.home.work)
+    with full_at(100_000):
+        done = corner.raymond("run", str(corner.flow), "--id", "r", "--input", INPUT)
+    assert said(done).startswith(f"error: {work}/{runs.story(corner.project, 'r').run.start.source}: file too large\n")
+    assert list(work.iterdir()) == []
+    goes_on(corner)
+
+
 def test_the_real_command_on_a_full_disk_says_one_paragraph_and_ends_with_1(corner: Corner) -> None:
     """The same through the program itself, whose limit is set before it starts."""
     place = Place(corner.folder / "real")

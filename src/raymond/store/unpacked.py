@@ -34,7 +34,8 @@ class Unpacked:
         self._home = home
         self._name = digest
         self._files = files
-        self._known: dict[str, Facts] = {}
+        self._known: dict[str, tuple[str, Facts]] = {}
+        """The path and the facts of every file and folder that was compared."""
         self._folders: list[str] = []
         self._next = 0.0
         self._hold = -1
@@ -65,7 +66,19 @@ class Unpacked:
             names: Iterable[str] = self._known
         else:
             names = (name, *self._folders)
-        return False if all(self._known.get(one) == self._facts(one) for one in names) else self.make()
+        return False if self._stand(names) else self.make()
+
+    def _stand(self, names: Iterable[str]) -> bool:
+        """Whether all of these are as they were when they were compared; asked for every step, so it is kept short."""
+        try:
+            for name in names:
+                path, known = self._known[name]
+                found = os.lstat(path)
+                if (found.st_ino, found.st_size, found.st_ctime_ns, found.st_mode) != known:
+                    return False
+        except (KeyError, OSError):
+            return False
+        return True
 
     def close(self) -> None:
         """Nobody needs the folder here any more."""
@@ -75,7 +88,7 @@ class Unpacked:
 
     def _facts(self, name: str) -> Facts:
         try:
-            return _facts(os.lstat(f"{self.path}/{name}" if name else self.path))
+            return _facts(os.lstat(self._at(name)))
         except OSError:
             return _GONE
 
@@ -112,7 +125,8 @@ class Unpacked:
         unread = [name for name in files if written.get(name) != known[name]]
         if not all(_holds(self._at(name), files[name]) for name in unread):
             return False
-        self._known, self._folders = known, inside
+        self._known = {name: (self._at(name), facts) for name, facts in known.items()}
+        self._folders = inside
         return True
 
     def _at(self, name: str) -> str:
