@@ -166,7 +166,9 @@ def test_print_is_no_transition() -> None:
 
 def test_an_ask_sleeps_until_a_person_answers() -> None:
     play = played('<ask next="N" timeout="5m" timeout_next="LATE">which one?</ask>')
-    asked = AskStarted(agent="main", question="which one?", state="N.md", deadline=START + 300, timeout_state="LATE.md")
+    asked = AskStarted(
+        agent="main", question="which one?", state="N.md", deadline=START + 300, timeout_state="LATE.md", number=1
+    )
     assert play.last[1:] == [asked]
     assert (play.main.status, play.main.state, play.main.question) == ("asking", "START.md", "which one?")
     play.ask("answer", text="the first")

@@ -172,6 +172,8 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
         variable = TAGS[tag].variables and key not in _NOT_VARIABLES and VARIABLE.fullmatch(key)
         if known and known.kind == "duration" and fields[key]:
             _duration(document, (*path, key), fields[key])
+        elif known and known.choices and fields[key] not in known.choices:
+            _bad(document, (*path, key), f"`{key}` cannot be `{fields[key]}`", f"one of: {', '.join(known.choices)}")
         elif not known and not variable:
             hint = frontmatter.suggest(key, FIELDS[tag].keys()) or f"one of: {', '.join(FIELDS[tag])}"
             document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)

@@ -319,6 +319,9 @@ def _misvalued(tag: Tag) -> Refusal | None:
             continue
         if attribute.kind == "duration" and (wrong := _not_a_duration(name, attribute, value)):
             return wrong
+        if attribute.choices and value.strip() not in attribute.choices:
+            hint = " or ".join(f'{name}="{one}"' for one in attribute.choices)
+            return Refusal("value", f"`{name}` cannot be `{_cut(value)}`", hint)
         if attribute.needs and attribute.needs not in tag.attributes:
             lonely = lonely or _lonely(tag.name, name, attribute.needs)
     return lonely

@@ -32,6 +32,10 @@ RefusalKind: TypeAlias = Literal[
     "agent_status",  # this cannot be asked of an agent with that status
     "not_driven",  # only a process that drives the run could do it
     "too_late",  # another request came first
+    "other_question",  # the agent asks something else now
+    "from_step",  # a step may not ask for it
+    "needs_person",  # only a person at a terminal can answer this
+    "out_of_reach",  # the process that drives the run cannot be asked from here
 ]
 
 

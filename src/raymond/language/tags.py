@@ -77,6 +77,8 @@ class Ask(Struct, frozen=True, kw_only=True, tag="ask", omit_defaults=True):
     next: str
     timeout: float = 0.0
     timeout_next: str = ""
+    approve: str = ""
+    """Who may answer: anybody, or a `person` at a terminal."""
 
 
 class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True):
@@ -110,6 +112,8 @@ class Attribute(Struct, frozen=True, kw_only=True):
     """The attribute without which this one means nothing."""
     zero: bool = False
     """Whether a duration may be zero."""
+    choices: tuple[str, ...] = ()
+    """The values a name may have; any when there are none."""
 
 
 class TagForm(Struct, frozen=True, kw_only=True):
@@ -197,6 +201,7 @@ _FORMS = (
             "next": Attribute(kind="state", field="next", required=True),
             "timeout": _TIMEOUT,
             "timeout_next": _TIMEOUT_NEXT,
+            "approve": Attribute(kind="name", field="approve", choices=("person",)),
         },
     ),
     TagForm(name="result", makes=Result, body=Attribute(kind="text", field="text"), example="text"),

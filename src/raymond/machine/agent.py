@@ -50,6 +50,10 @@ class Rest(Struct, frozen=True, array_like=True, gc=False):
     question: str = ""
     input: str | None = None
     timeout_state: str = ""
+    number: int = 0
+    """Of the question: the how manyth of the run it is."""
+    approve: str = ""
+    """Who may answer it: anybody, or a `person` at a terminal."""
 
 
 class Stuck(Struct, frozen=True, array_like=True, gc=False):
@@ -158,6 +162,11 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     def question(self) -> str:
         """Its open question; empty when there is none."""
         return self.visit.rest.question if self.visit.rest else ""
+
+    @property
+    def asks(self) -> int:
+        """The number of its open question; 0 when there is none."""
+        return self.visit.rest.number if self.visit.rest else 0
 
     def remembers(self, backend: str) -> bool:
         """Whether its conversation belongs to `backend`."""

@@ -24,6 +24,7 @@ from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, 
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
+from raymond.machine.sender import Sender
 from raymond.machine.workspace import Workspace
 
 
@@ -88,9 +89,9 @@ class Conductor:
         self._taken.append(request.id)
         return self._commit(now, requests.take(self.run, self.workspace, request))
 
-    def answer(self, agent: str, text: str, now: float) -> None:
-        """A person typed an answer to the question of `agent`."""
-        self.take(Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=text), now)
+    def answer(self, agent: str, text: str, now: float, sender: Sender | None = None) -> None:
+        """Somebody typed an answer to the question of `agent` where the run is driven."""
+        self.take(Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=text, sender=sender), now)
 
     def pause(self, now: float) -> None:
         """Begin nothing new; the run pauses when the running steps have ended."""

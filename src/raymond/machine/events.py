@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from raymond.machine.failures import Kind
 from raymond.machine.prices import UNKNOWN_TURN, Price
+from raymond.machine.sender import Sender
 
 ZERO = 0.0
 """A single object, so that msgspec recognises a field that holds it as the default and leaves it out."""
@@ -78,6 +79,10 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     version: str = ""
     commit: str = ""
     """Where the repository of its directory was: the run belongs to a repository that has it."""
+    inside: list[str] = []
+    """The runs in whose steps it was started, by their keys, the innermost first."""
+    allow_start: bool = False
+    """Its steps may start runs that outlive it."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
@@ -141,6 +146,8 @@ class RequestTaken(Fact, frozen=True, kw_only=True):
     request: str
     kind: str
     problem: str = ""
+    sender: Sender | None = None
+    """Who asked; journals of earlier releases do not say it."""
 
 
 class LimitsChanged(Fact, frozen=True, kw_only=True):
@@ -318,6 +325,10 @@ class AskStarted(Fact, frozen=True, kw_only=True):
     state: str
     deadline: float = ZERO
     timeout_state: str = ""
+    approve: str = ""
+    """`person`: only an answer that a person gave at a terminal counts."""
+    number: int = 0
+    """Of all questions of the run; journals of earlier releases do not say it."""
 
 
 class AskEnded(Fact, frozen=True, kw_only=True):

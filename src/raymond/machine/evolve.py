@@ -385,7 +385,14 @@ def _wait_ended(run: Run, event: WaitEnded) -> None:
 
 def _ask_started(run: Run, event: AskStarted) -> None:
     agent = run.agents[event.agent]
-    agent.visit.rest = Rest(event.state, question=event.question, timeout_state=event.timeout_state)
+    run.questions = event.number or run.questions + 1
+    agent.visit.rest = Rest(
+        event.state,
+        question=event.question,
+        timeout_state=event.timeout_state,
+        number=run.questions,
+        approve=event.approve,
+    )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, ASKING)
     drop_timers(run)

@@ -24,6 +24,7 @@ from raymond.machine.events import (
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
 from raymond.machine.schedule import reached, too_long
+from raymond.machine.sender import Sender, barred
 from raymond.machine.workspace import Workspace
 
 
@@ -43,16 +44,19 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     allowed_tools: list[str] = []
     fresh: bool = False
     """Of a retry: without the conversation."""
+    question: int = 0
+    """Of an answer: the number of the question it is about; 0 for whichever is open."""
+    sender: Sender | None = None
 
 
 def take(run: Run, workspace: Workspace, request: Request) -> list[Event]:
     """The events of `request`; none when it was taken before."""
     if request.id in run.requests:
         return []
-    follow = _follow(run, workspace, request)
+    follow, sender = _follow(run, workspace, request), request.sender
     if isinstance(follow, Refusal):
-        return [RequestTaken(request=request.id, kind=request.kind, problem=follow.reason)]
-    return [RequestTaken(request=request.id, kind=request.kind), *follow]
+        return [RequestTaken(request=request.id, kind=request.kind, problem=follow.reason, sender=sender)]
+    return [RequestTaken(request=request.id, kind=request.kind, sender=sender), *follow]
 
 
 def problem(run: Run, workspace: Workspace, request: Request) -> Refusal | None:
@@ -101,6 +105,9 @@ def asking(run: Run) -> list[Agent]:
 
 
 def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
+    refused = barred(run.start.key, run.start.inside, request.kind, request.sender)
+    if refused:
+        return refused
     match request.kind:
         case "stop":
             if run.final_status:
@@ -135,7 +142,18 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
         return Refusal("several_asking", f"several agents are waiting for an answer: {names}")
-    return transitions.end_ask(run, workspace, open_ones[0], request.text)
+    agent = open_ones[0]
+    if request.question not in (0, agent.asks):
+        what = f"{agent.id} asks question {agent.asks} now, not {request.question}"
+        return Refusal("other_question", what)
+    if _needs_person(agent) and not (request.sender and request.sender.is_person):
+        what = f"{agent.id} asks for the approval of a person, which has to be typed on a terminal"
+        return Refusal("needs_person", what)
+    return transitions.end_ask(run, workspace, agent, request.text)
+
+
+def _needs_person(agent: Agent) -> bool:
+    return agent.visit.rest is not None and agent.visit.rest.approve == "person"
 
 
 def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:

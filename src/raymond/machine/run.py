@@ -39,6 +39,8 @@ class Run(Struct):
     fork_counters: dict[str, int] = field(default_factory=dict)
     requests: dict[str, None] = field(default_factory=dict)
     steps: int = 0
+    questions: int = 0
+    """Questions that were asked; an answer names the number of the one it is about."""
     iterations: int = 0
     cost: float = 0.0
     estimated: bool = False

@@ -273,6 +273,8 @@ def _ask(run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float) 
         state=_name(workspace, asked.next),
         deadline=time + asked.timeout if asked.timeout else ZERO,
         timeout_state=_name(workspace, asked.timeout_next),
+        approve=asked.approve,
+        number=run.questions + 1,
     )
     return [started]
 

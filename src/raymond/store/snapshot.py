@@ -8,7 +8,7 @@ from msgspec import Struct
 from raymond.machine.run import Run
 from raymond.system import files
 
-SCHEMA = 6
+SCHEMA = 7
 """Increased with every change of Run, Agent or Frame."""
 
 

@@ -1,0 +1,44 @@
+"""Who asks something of a run, as far as the system tells, and what a step may ask."""
+
+from collections.abc import Container
+from typing import Literal
+
+from msgspec import Struct
+
+from raymond.language.refusal import Refusal
+
+FOR_STEPS = ("stop", "pause")
+"""What a step may ask of its own run."""
+
+
+class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A process that asks something of a run; what is said here comes from the kernel, not from the process."""
+
+    way: Literal["face", "socket", "command", "inbox"]
+    """Typed where the run is driven, over the driver's socket, by a command while nobody drives the run, or left in its
+    inbox, which does not tell who did it."""
+    pid: int = 0
+    terminal: str = ""
+    """The terminal it was typed on; empty when it was not."""
+    command: str = ""
+    steps: list[str] = []
+    """The runs whose steps the process belongs to, by their keys."""
+
+    @property
+    def is_person(self) -> bool:
+        """Whether it was typed on a terminal, and not by anything that a step started."""
+        return self.way != "inbox" and bool(self.terminal) and not self.steps
+
+
+def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -> Refusal | None:
+    """Why this sender may not ask for `kind` of the run `key`, which was started in steps of the runs `inside`.
+
+    A step may do anything with the runs that were started in it, may stop its own run, and nothing else.
+    """
+    if sender is None or all(one in inside for one in sender.steps):
+        return None
+    its_own = key in sender.steps
+    if its_own and kind in FOR_STEPS:
+        return None
+    whose = "this run" if its_own else "another run"
+    return Refusal("from_step", f"`{kind}` was asked for by a step of {whose}", "it takes a person, in a terminal")
