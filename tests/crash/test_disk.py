@@ -290,7 +290,7 @@ def test_a_project_that_takes_no_state_file_does_not_stop_the_run(corner: Corner
     assert path.read_text() == "in the way"
 
 
-def test_a_request_that_cannot_be_left_says_so(corner: Corner) -> None:
+def test_a_request_needs_no_room_on_the_disk(corner: Corner) -> None:
     """The disk of the one who asks is full, while another process drives the run."""
     flow = runs.workflow(corner.folder / "flow", START_sh="cat gate", END_sh="echo '<result>x</result>'")
     place = Place(corner.folder / "other")
@@ -299,9 +299,7 @@ def test_a_request_that_cannot_be_left_says_so(corner: Corner) -> None:
     until(place.marked, "the script")
     corner.folder = place.room
     with full_at(0):
-        assert "file too large" in said(corner.raymond("stop", "r"))
-    assert not [name for name in os.listdir(place.project.run("r").inbox) if name.endswith(".json")]
-    stopped = corner.raymond("stop", "r", "--now")
+        stopped = corner.raymond("stop", "r", "--now")
     assert stopped.err == f"received by process {driver.process.pid}, which drives r\n"
     assert driver.wait().code == 3
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from raymond.drivers import door
 from raymond.machine.events import (
     AgentMoved,
     AgentStarted,
@@ -432,7 +433,10 @@ def test_scripts_and_turns_have_places_of_their_own(room: Room) -> None:
 
 
 def request(room: Room, request: Request) -> None:
-    inbox.leave(room.project.run("r").inbox, request)
+    """Ask the process that drives the run."""
+    socket = room.project.run("r").socket
+    until(lambda: os.path.exists(socket), "the socket of the driver")
+    door.ask(socket, request, 60)
 
 
 def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -> None:
@@ -492,7 +496,6 @@ def test_a_request_delivered_twice_counts_once(room: Room) -> None:
         live.sees("main asks: Again?")
         for _ in range(2):
             request(room, Request(id="one-and-the-same", kind="answer", text="yes"))
-            until(lambda: not os.listdir(room.project.run("r").inbox), "an empty inbox")
         live.signal(signal.SIGTERM)
         ran = live.wait()
     assert [event.request for event in ran.all(RequestTaken)] == ["one-and-the-same"]
@@ -522,15 +525,18 @@ def test_a_request_that_cannot_be_read_is_put_aside_and_told(room: Room) -> None
 
 
 def test_requests_left_when_nobody_drove_come_before_the_resume(room: Room) -> None:
-    """A stop that reached its driver too late must not stop the next one; an answer counts."""
+    """A stop that reached its driver too late must not stop the next one. An answer that nobody signed does not count."""
     room.command(
         {"START.sh": "echo '<ask next=\"TOLD\">Which?</ask>'", "TOLD.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
     )
-    request(room, Request(id="late-1", kind="stop", now=True))
-    request(room, Request(id="late-2", kind="answer", text="that one"))
+    folder = room.project.run("r").inbox
+    inbox.leave(folder, Request(id="late-1", kind="stop", now=True))
+    inbox.leave(folder, Request(id="late-2", kind="answer", text="that one"))
     ran = room.resume()
-    assert (ran.code, ran.out) == (0, "that one\n")
-    assert sorted(event.request for event in ran.all(RequestTaken)) == ["late-1", "late-2"]
+    assert (ran.code, ran.out) == (3, "")
+    aside = f"{folder}/late-2.json.refused"
+    assert f"a request that asks for `answer` and does not tell who it comes from was put aside: {aside}\n" in ran.err
+    assert [event.request for event in ran.all(RequestTaken)] == ["late-1"]
 
 
 def test_only_one_process_drives_a_run(room: Room) -> None:

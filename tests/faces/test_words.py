@@ -369,6 +369,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "error": None,
                 "wake_at": None,
                 "question": None,
+                "question_number": None,
                 "since": "1970-01-12T13:46:40Z",
             },
             {
@@ -384,6 +385,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "error": None,
                 "wake_at": None,
                 "question": None,
+                "question_number": None,
                 "since": "1970-01-12T13:46:40Z",
             },
         ],
@@ -414,6 +416,7 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "results": {"main_a1": "x"},
         "failed": {"main_b2": "boom"},
         "asks": {"main_n3": "why?"},
+        "questions": {"main_n3": 1},
         "cost_usd": 0.25,
         "cost_is_estimated": True,
         "denied": {},
@@ -432,7 +435,7 @@ def test_the_state_file_shows_who_sleeps_asks_failed_and_what_is_handed_on() -> 
     made.say("<ask next='A'>why?</ask>")
     document = documents.document(made.run)
     main, first, second = document["agents"]
-    assert (main["status"], main["question"]) == ("asking", "why?")
+    assert (main["status"], main["question"], main["question_number"]) == ("asking", "why?", 1)
     assert (first["wake_at"], first["pending_result"]) == (NOON, "x")
     assert (second["status"], second["error"]) == ("failed", "it broke")
     assert document["max_iterations"] == 50

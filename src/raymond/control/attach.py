@@ -1,16 +1,14 @@
 """Let a face watch a run that another process drives, and answer what it asks."""
 
 import select
-import uuid
 
-from raymond.control import exposure
+from raymond.control import steer
 from raymond.control.follow import EVERY, Follower
 from raymond.drivers.face import Face
 from raymond.errors import UsageError
-from raymond.faces.history import told
+from raymond.faces.history import told as said
+from raymond.language.refusal import Refusal
 from raymond.machine.events import Decision, StepEnded
-from raymond.machine.requests import Request
-from raymond.store import inbox
 from raymond.store.project import Project
 
 
@@ -27,7 +25,7 @@ def attach(project: Project, id: str, follower: Follower, face: Face, greeting: 
         if decisions or drawn >= face.refresh_every:
             face.refresh(run)
             drawn = 0.0
-        _listen(project, id, face)
+        _listen(project, id, follower, face)
 
 
 def _show(folder: str, follower: Follower, decisions: list[Decision], face: Face) -> None:
@@ -35,20 +33,20 @@ def _show(folder: str, follower: Follower, decisions: list[Decision], face: Face
     for decision in decisions:
         for event in decision.events:
             if isinstance(event, StepEnded):
-                for kind, text in told(folder, event):
+                for kind, text in said(folder, event):
                     face.on_output(event.agent, kind, text)
         face.on_decisions(follower.run, [decision])
 
 
-def _listen(project: Project, id: str, face: Face) -> None:
-    """Wait a moment; what is typed meanwhile is an answer."""
+def _listen(project: Project, id: str, follower: Follower, face: Face) -> None:
+    """Wait a moment; what is typed meanwhile is an answer to the question that was shown."""
     ready, _, _ = select.select([face.stdin] if face.stdin >= 0 else [], [], [], EVERY)
-    if ready:
-        for agent, answer in face.answers():
-            try:
-                exposure.check(answer, "the answer")
-            except UsageError as error:
-                face.on_note(f"{error}, so it was not taken")
-                continue
-            request = Request(id=str(uuid.uuid4()), kind="answer", agent=agent, text=answer)
-            inbox.leave(project.run(id).inbox, request)
+    for agent, answer in face.answers() if ready else ():
+        asking = follower.run.agents.get(agent)
+        try:
+            told = steer.answer(project, id, agent, answer, question=asking.asks if asking else 0)
+        except UsageError as error:
+            face.on_note(f"{error}, so it was not taken")
+            continue
+        if isinstance(told, Refusal):
+            face.on_note(f"the answer was not taken: {told.reason}")

@@ -6,9 +6,12 @@ from time import monotonic, sleep, time
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.control import runs
+from raymond.drivers import origin
 from raymond.drivers.face import Face
+from raymond.drivers.reception import IN_INBOX
 from raymond.errors import JournalError, RunBusy
 from raymond.faces import documents
 from raymond.language.refusal import Refusal
@@ -18,6 +21,7 @@ from raymond.machine.events import Decision, Event, RequestTaken
 from raymond.machine.evolve import apply
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
+from raymond.machine.sender import FOR_STEPS
 from raymond.machine.workspace import Workspace
 from raymond.store import exports, inbox, journal, lock, workspaces
 from raymond.store.journal import Folded
@@ -26,7 +30,11 @@ from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
 TAKEN_WITHIN = 3.0
-"""Seconds to wait for the process that drives a run; it looks once a second."""
+"""Seconds to wait for the process that drives a run."""
+
+
+_BY_SENDER = ("from_step", "needs_person")
+"""Refusals for the driver to give: it journals who tried."""
 
 
 class Taken(Struct, frozen=True):
@@ -66,27 +74,59 @@ def deliver(
     folder = project.run(id)
     folded = journal.read(folder)
     workspace = workspaces.workspace(project, folded.run)
+    request = replace(request, sender=origin.this())
     if lock.holder(folder) is not None:
         problem = requests.problem(folded.run, workspace, request)
-        if problem:
+        if problem and problem.kind not in _BY_SENDER:
             return problem
     try:
         held = lock.take(folder, force=force)
     except RunBusy as busy:
-        return _leave(folder, request, busy, within) or deliver(project, id, request, force=force, face=face)
+        sent = _send(folder, request, busy, within)
+        return sent or deliver(project, id, request, force=force, face=face)
     try:
         return _journal(project, held, journal.read(folder), workspace, request, face)
     finally:
         held.release()
 
 
+def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
+    """Ask the process that drives the run; None when it ended without having heard of it."""
+    if busy.host not in ("", os.uname().nodename):
+        return _leave_elsewhere(folder, request, busy)
+    from raymond.drivers import door  # most of what is asked here needs no socket
+
+    until = monotonic() + within
+    while holder := lock.holder(folder):
+        left = until - monotonic()
+        if holder.socket == IN_INBOX or (left < 0 and not holder.socket):
+            return _leave(folder, request, busy, within)
+        if left < 0:
+            what = f"process {holder.pid}, which drives {folder.id}, does not answer"
+            return Refusal("out_of_reach", what, "try again; or stop it with Ctrl-C where it runs")
+        if holder.socket:
+            with contextlib.suppress(OSError):
+                reply = door.ask(holder.socket, request, left)
+                return Left(busy.pid) if reply is None else reply.problem or Taken(busy.pid)
+        sleep(0.02)
+    return None
+
+
+def _leave_elsewhere(folder: RunFolder, request: Request, busy: RunBusy) -> Left | Refusal:
+    """A driver on another machine can only be reached by its inbox, which does not tell who asks."""
+    if lock.signed(folder).socket != IN_INBOX and request.kind not in FOR_STEPS:
+        what = f"process {busy.pid} on {busy.host} drives {folder.id}, and takes this only from processes there"
+        hint = f"do it on {busy.host}; if {busy.host} is gone: raymond resume {folder.id} --force"
+        return Refusal("out_of_reach", what, hint)
+    inbox.leave(folder.inbox, request)
+    return Left(busy.pid, busy.host)
+
+
 def _leave(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
-    """Leave it for the process that drives the run; None when that process ended without looking."""
+    """Leave it for a driver without a socket; None when that process ended without looking."""
     path = inbox.leave(folder.inbox, request)
     if _was_taken(path, folder, within):
         return _problem(folder, request) or Taken(busy.pid)
-    if busy.host not in ("", os.uname().nodename):
-        return Left(busy.pid, busy.host)
     if lock.holder(folder) is None:
         inbox.remove(path)
         return None

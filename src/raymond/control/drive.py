@@ -6,7 +6,7 @@ from time import time
 from msgspec import Struct
 
 from raymond.backends import registry
-from raymond.control import config, preflight
+from raymond.control import config, inside, preflight
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
@@ -54,6 +54,8 @@ def hold(
         if run.final_status != "completed":
             preflight.check_place(project, run)
         preflight.check_site(run, config.site_rules())
+        if loaded is None:
+            inside.check(run, "resume")  # whoever has just started it may drive it
         sources.settle(folder, run.start.source)
         if reading.torn:
             told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
@@ -66,7 +68,9 @@ def hold(
         backends = registry.make(project, run, workspace, settings["backends"])
         strict = settings["durability"] == "strict"
         describe = documents.state_file
-        driver = Driver(project, run, workspace, unpacked, book, backends, told, describe, strict=strict, clock=clock)
+        driver = Driver(
+            project, run, workspace, unpacked, book, backends, told, describe, held.sign, strict=strict, clock=clock
+        )
     except BaseException:
         held.release()
         raise

@@ -2,18 +2,30 @@
 
 from collections.abc import Sequence
 
-from raymond.control import config, exposure
+from raymond.control import config, exposure, inside
 from raymond.control.deliver import Delivery, deliver
 from raymond.drivers.face import Face
+from raymond.machine import requests
 from raymond.machine.requests import Request
+from raymond.store import journal
 from raymond.store.project import Project
 
 
-def answer(project: Project, id: str, agent: str, text: str, *, face: Face | None = None) -> Delivery:
-    """Answer `agent`; an empty name means the only one asking."""
+def answer(
+    project: Project, id: str, agent: str, text: str, *, question: int = 0, face: Face | None = None
+) -> Delivery:
+    """Answer `agent`, or the only one asking (""), if it still asks `question`; 0 stands for what it asks now."""
     exposure.check(text, "the answer")
     exposure.check(agent, "the name of the agent")
-    return deliver(project, id, Request(id=_new(), kind="answer", agent=agent, text=text), face=face)
+    request = Request(id=_new(), kind="answer", agent=agent, text=text, question=question or _asked(project, id, agent))
+    return deliver(project, id, request, face=face)
+
+
+def _asked(project: Project, id: str, agent: str) -> int:
+    """The question that is open as far as this process can see: a moment later it may be another one."""
+    asking = requests.asking(journal.read(project.run(id)).run)
+    found = [one.asks for one in asking if agent in ("", one.id)]
+    return found[0] if len(found) == 1 else 0
 
 
 def stop(project: Project, id: str, *, now: bool = False, face: Face | None = None) -> Delivery:
@@ -68,6 +80,7 @@ def change_limits(
     face: Face | None = None,
 ) -> Delivery:
     """Replace the limits that are given, and allow these tools too."""
+    inside.check_limits(budget, allowed_tools)
     # The site rules may forbid the budget, and a tool may not be one.
     config.load(project.tree, flags={"budget": budget, "allow_tools": list(allowed_tools) or None})
     request = Request(

@@ -32,6 +32,9 @@ class Face(Protocol):
     def answers(self) -> list[tuple[str, str]]:
         """What was typed into `stdin`: agents that asked, and their answers."""
 
+    def helpers(self) -> list[int]:
+        """Processes that it has started for a person: what they ask, no step asks."""
+
     def close(self) -> None:
         """Release terminals and files."""
 
@@ -59,6 +62,10 @@ class Quiet:
 
     def answers(self) -> list[tuple[str, str]]:
         """Nobody types here."""
+        return []
+
+    def helpers(self) -> list[int]:
+        """None."""
         return []
 
     def close(self) -> None:

@@ -5,36 +5,34 @@ journal with one write, and only then starts what follows. Steps report into a l
 middle of anything else.
 """
 
-import os
 import time
 from collections.abc import Callable, Mapping
 
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
 from raymond.drivers.housekeeping import Describe, Export, Upkeep
+from raymond.drivers.reception import Reception
 from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
 from raymond.machine.events import Decision, RunStopped
 from raymond.machine.inputs import Ending
-from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 from raymond.steps import spool
 from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
-from raymond.store import exports, inbox
+from raymond.store import exports
 from raymond.store.journal import Journal
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
+from raymond.system.ancestry import keep_orphans, reap_orphans
 from raymond.system.files import trouble
 from raymond.system.marks import Marks
 
-LOOK_EVERY = 1.0
-"""Seconds between two looks into the inbox."""
 LONGEST_SLEEP = 30.0
 
 
@@ -51,6 +49,7 @@ class Driver:
         backends: Mapping[str, Backend | Direct],
         face: Face,
         describe: Describe,
+        announce: Callable[[str], None],
         *,
         strict: bool = False,
         clock: Callable[[], float] = time.time,
@@ -65,7 +64,6 @@ class Driver:
         self._clock: Callable[[], float] = lambda: round(clock(), 3)
         id = run.start.workflow_id
         folder = project.run(id)
-        self._inbox = folder.inbox
         export = Export(lambda text: exports.put_state(project.tree, id, text), face)
         if run.seq > 1:
             export.put_off()
@@ -73,11 +71,8 @@ class Driver:
         self._endings: list[tuple[Step, Ending]] = []
         self._untold: list[Decision] = []
         self._steps: dict[str, Step] = {}
-        self._paths: dict[str, str] = {}
-        """The files of the requests that were seen in the inbox, by their ids."""
         self._woken = False
-        """Something came in that is neither an ending nor a signal."""
-        self._next_look = 0.0
+        """A turn was named."""
         self._marks = Marks(run.start.key, folder.pids)
         self._host = Host(
             marks=self._marks,
@@ -92,6 +87,7 @@ class Driver:
             show=self._show,
         )
         self._signals = Signals(self._host.poll, self._pause, self._stop)
+        self._reception = Reception(folder, self._conductor, face, self._host.poll, self._clock, announce)
 
     @property
     def signal(self) -> int:
@@ -100,6 +96,7 @@ class Driver:
 
     def drive(self, *, restart: bool = False, at_once: bool = False, fresh: bool = False) -> None:
         """Run until nothing is left that this process could do."""
+        keep_orphans(True)
         with self._signals.listening():
             if self._face.stdin >= 0:
                 self._host.poll.register(self._face.stdin, self._read_answers)
@@ -127,7 +124,7 @@ class Driver:
         from raymond.drivers import recovery  # a run that begins has nothing to recover
 
         # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
-        self._read_inbox(self._conductor.take)
+        self._reception.read_inbox(self._conductor.take)
         now = self._clock()
         self._conductor.resume(__version__, now, at_once=at_once, fresh=fresh)
         self._upkeep.must_sync = True
@@ -143,7 +140,9 @@ class Driver:
     def _round(self) -> None:
         """Everything that follows from what has come in so far."""
         self._signals.act()
-        self._look()
+        if self._reception.look():
+            self._carry_out([])
+            reap_orphans(self._host.watcher.pids)
         if self._conductor.stopping:
             self._stop_steps()
         while True:
@@ -181,10 +180,8 @@ class Driver:
         # Work that no process waits for comes last.
         for step in ended:
             step.close()
-        for request in orders.taken:
-            path = self._paths.pop(request, "")
-            if path:
-                inbox.remove(path)
+        if orders.taken:
+            self._reception.done(orders.taken, orders.decisions)
         self._tell()
 
     def _concerns_paid_turns(self, orders: Orders, ended: list[Step]) -> bool:
@@ -239,7 +236,7 @@ class Driver:
     def _wait(self) -> bool:
         """Wait until something happens or is due; whether there is something to decide."""
         now = time.monotonic()
-        until = min(self._host.soonest, self._next_look, self._upkeep.next_due(), now + LONGEST_SLEEP)
+        until = min(self._host.soonest, self._reception.next_look, self._upkeep.next_due(), now + LONGEST_SLEEP)
         if self._host.watcher.polls:
             until = min(until, now + 0.05)
         wakes_at = self._conductor.wakes_at()
@@ -250,7 +247,8 @@ class Driver:
         self._host.watcher.poll()
         if now >= self._host.soonest:
             self._check_steps(now)
-        woken, self._woken = self._woken, False
+        woken, self._woken = self._woken or self._reception.woken, False
+        self._reception.woken = False
         return bool(self._endings or self._signals.caught) or woken or now >= until
 
     def _check_steps(self, now: float) -> None:
@@ -261,33 +259,10 @@ class Driver:
 
     # --- what people ask
 
-    def _look(self) -> None:
-        now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + LOOK_EVERY
-            self._read_inbox(self._conductor.ask)
-
-    def _read_inbox(self, ask: Callable[[Request, float], object]) -> None:
-        """Hand over what is in the inbox; a request stays there until it is in the journal."""
-        for path, request in list(inbox.look(self._inbox)):
-            if request is None:
-                self._face.on_note(f"a request that cannot be read was put aside: {path}.broken")
-                os.rename(path, f"{path}.broken")
-                continue
-            self._paths[request.id] = path
-            ask(request, self._clock())
-        self._carry_out([])
-
     def _read_answers(self, fd: int) -> None:
-        for agent, answer in self._face.answers():
-            secret = self._host.secrets.find(answer)
-            if secret:
-                self._face.on_note(f"the answer to {agent} contains {secret}, so it was not taken")
-            else:
-                self._conductor.answer(agent, answer, self._clock())
+        self._reception.listen(self._host.secrets)
         if self._face.stdin < 0:
             self._host.poll.unregister(fd)  # nobody types any more
-        self._woken = True
 
     def _pause(self) -> None:
         self._conductor.pause(self._clock())
@@ -316,5 +291,7 @@ class Driver:
         self._face.refresh(self.run)
         for step in self._steps.values():
             step.abandon()
+        self._reception.close()
         self._host.transcripts.close()
         self._host.close()
+        keep_orphans(False)

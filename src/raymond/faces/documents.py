@@ -61,6 +61,7 @@ def _agent(run: Run, agent: Agent) -> dict[str, Any]:
         "error": stuck(agent) or None,
         "wake_at": instant(visit.wake_at),
         "question": agent.question or None,
+        "question_number": agent.asks or None,
         "since": instant(visit.since),
     }
 
@@ -82,6 +83,7 @@ def outcome(run: Run, status: str = "") -> dict[str, Any]:
         "results": {one.agent: one.result for one in run.outcomes.values() if one.status == "done"},
         "failed": {agent.id: stuck(agent) for agent in failed_agents(run)},
         "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
+        "questions": {agent.id: agent.asks for agent in run.agents.values() if agent.status == ASKING},
         "cost_usd": round(run.cost, 6),
         "cost_is_estimated": run.estimated,
         "denied": run.denied,

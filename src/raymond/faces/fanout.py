@@ -14,13 +14,15 @@ class Faces:
         self._faces = faces
         self.refresh_every = min(face.refresh_every for face in faces)
         self.stdin = faces[0].stdin
+        self._notifier: Face | None = None
 
     def notify(self, targets: list[str]) -> None:
         """Tell `targets` too."""
         if targets:
             from raymond.faces.notify import Notifier
 
-            self._faces.append(Notifier(targets))
+            self._notifier = Notifier(targets)
+            self._faces.append(self._notifier)
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell all of them."""
@@ -47,6 +49,10 @@ class Faces:
         answers = self._faces[0].answers()
         self.stdin = self._faces[0].stdin
         return answers
+
+    def helpers(self) -> list[int]:
+        """Those that tell somebody elsewhere."""
+        return self._notifier.helpers() if self._notifier else []
 
     def close(self) -> None:
         """Close all of them."""

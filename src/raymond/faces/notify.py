@@ -39,8 +39,12 @@ class Notifier(Quiet):
         for decision in decisions:
             for event in decision.events:
                 if isinstance(event, AskStarted):
-                    about = {"agent": event.agent, "question": event.question}
+                    about = {"agent": event.agent, "question": event.question, "question_number": event.number}
                     self._pids += send(self._targets, {"event": "asked", **about, **documents.outcome(run)})
+
+    def helpers(self) -> list[int]:
+        """The processes that are telling somebody."""
+        return self._pids
 
 
 def ended(run: Run, code: int, targets: list[str]) -> None:

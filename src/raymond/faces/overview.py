@@ -54,8 +54,8 @@ def _agent(id: str, agent: Agent, last: str) -> list[str]:
     if last:
         lines.append(f"      last:  {one_line(last)}")
     if agent.question:
-        lines.append(f"      asks:  {one_line(agent.question)}")
-        lines.append(f"      next:  raymond answer {id} {agent.id} TEXT")
+        lines.append(f"      asks:  {one_line(agent.question)} (question {agent.asks})")
+        lines.append(f"      next:  raymond answer {id} {agent.id} TEXT --question {agent.asks}")
     elif agent.visit.stuck:
         lines.append(f"      error: {one_line(words.stuck(agent))}")
         lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or --goto STATE, --give-up)")

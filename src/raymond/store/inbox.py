@@ -8,7 +8,7 @@ import msgspec
 from raymond.machine.requests import Request
 from raymond.system import files
 
-_MOST = 1 << 20
+MOST = 1 << 20
 """Bytes of a request; nobody asks for more."""
 
 
@@ -36,8 +36,8 @@ def look(folder: str) -> Iterator[tuple[str, Request | None]]:
 
 
 def _read(path: str) -> Request | None:
-    data = files.contents(path, _MOST + 1)
-    return msgspec.json.decode(data, type=Request) if len(data) <= _MOST else None
+    data = files.contents(path, MOST + 1)
+    return msgspec.json.decode(data, type=Request) if len(data) <= MOST else None
 
 
 def _age(path: str) -> tuple[int, str]:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import JournalError, NewerJournal, RunExists
-from raymond.machine.events import Decision, Event
+from raymond.machine.events import Decision, Event, RunStarted
 from raymond.machine.evolve import apply
 from raymond.machine.failures import KINDS
 from raymond.machine.run import Run
@@ -35,6 +35,8 @@ _TAIL = 18
 _CLASSES = (*KINDS, "visits", "given up")
 _IMPOSSIBLE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
+_BEGINNING = 8 << 20
+"""Bytes that hold the first decision of any run: its long texts are blobs."""
 _BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move its folder away"
 
 
@@ -222,6 +224,19 @@ def read(folder: RunFolder) -> Folded:
         message = f"{path} is the journal of another run, `{run.begun.workflow_id}`"
         raise JournalError(message, path=path, hint="a run must keep its folder: move it away")
     return Folded(run, end, torn=len(data) - end, folded_from=start)
+
+
+def first(folder: RunFolder) -> RunStarted:
+    """What a run was started with, without reading more of its journal."""
+    data = files.guard(folder.journal, lambda: files.contents(folder.journal, _BEGINNING), run=folder.id)
+    _check_header(folder, data)
+    found = data.split(b"\n", 2)
+    if len(found) < 3 or not _whole(found[1]):
+        raise _unbegun(folder)
+    events = _parse(folder, found[1]).events
+    if not events or not isinstance(events[0], RunStarted):
+        raise _unbegun(folder)
+    return events[0]
 
 
 def decisions(folder: RunFolder) -> list[Decision]:

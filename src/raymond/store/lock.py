@@ -25,6 +25,8 @@ class Holder(Struct):
     host: str = ""
     started: str = ""
     """Start time of the process, as the kernel gives it."""
+    socket: str = ""
+    """Where it takes requests: its socket, `inbox`, or nothing yet."""
 
 
 class Lock:
@@ -36,9 +38,9 @@ class Lock:
         self._folder = folder
         self.sign()
 
-    def sign(self) -> None:
-        """Record this process as the holder; call it again after a fork."""
-        holder = Holder(os.getpid(), os.uname().nodename, start_time(os.getpid()))
+    def sign(self, socket: str = "") -> None:
+        """Record this process as the holder, and where it takes requests; call it again after a fork."""
+        holder = Holder(os.getpid(), os.uname().nodename, start_time(os.getpid()), socket)
         try:
             files.replace(self._folder.driver, msgspec.json.encode(holder), run=self._folder.id)
         except JournalError:
@@ -141,6 +143,11 @@ def holder(folder: RunFolder) -> Holder | None:
         return None
     finally:
         os.close(fd)
+
+
+def signed(folder: RunFolder) -> Holder:
+    """Who signed as the holder, whether or not the lock is still held."""
+    return _read(folder)
 
 
 def _read(folder: RunFolder) -> Holder:

@@ -54,6 +54,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/inbox"
 
     @property
+    def socket(self) -> str:
+        """Where whoever drives it takes requests, and sees who sent them."""
+        return f"{self.path}/socket"
+
+    @property
     def spool(self) -> str:
         """What running turns print."""
         return f"{self.path}/spool"

@@ -61,6 +61,8 @@ class Watcher:
 
     def __init__(self, poll: Poll) -> None:
         self._poll = poll
+        self.pids: set[int] = set()
+        """The processes that are watched."""
         self._polled: dict[int, tuple[str, Callable[[int | None], None]]] = {}
 
     def watch(self, pid: int, ended: Callable[[int | None], None]) -> None:
@@ -71,15 +73,18 @@ class Watcher:
             except ProcessLookupError:
                 ended(_reap(pid))
                 return
+            self.pids.add(pid)
 
             def gone(_: int) -> None:
                 self._poll.unregister(fd)
                 os.close(fd)
+                self.pids.discard(pid)
                 ended(_reap(pid))
 
             self._poll.register(fd, gone)
         else:
             self._polled[pid] = (start_time(pid), ended)
+            self.pids.add(pid)
 
     def poll(self) -> None:
         """Check the processes that have no pidfd: after SIGCHLD, and regularly."""
@@ -87,6 +92,7 @@ class Watcher:
             done, code = try_reap(pid)
             if done or (code is None and not alive(pid, began)):
                 del self._polled[pid]
+                self.pids.discard(pid)
                 ended(code)
 
     @property

@@ -1,0 +1,158 @@
+"""The door of a driver: a socket at which others ask something of its run.
+
+A request is one line of JSON, and so is the reply. The kernel says which process is at the other end: what a request
+says of its sender does not count.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from socket import socket
+
+import msgspec
+from msgspec import Struct
+
+from raymond.language.refusal import Refusal
+from raymond.machine.requests import Request
+from raymond.store.inbox import MOST
+from raymond.system import sockets
+from raymond.system.polling import Poll
+
+_AT_ONCE = 32
+"""Connections; more have to wait until one is closed."""
+_PATIENCE = 10.0
+"""Seconds that a connection may stay open without a whole request."""
+
+
+class Reply(Struct, frozen=True, omit_defaults=True):
+    """What became of a request: the driver has it in its journal, or refused it."""
+
+    problem: Refusal | None = None
+
+
+class Door:
+    """Takes requests; whoever asked is answered when the request is in the journal."""
+
+    def __init__(self, path: str, poll: Poll, heard: Callable[[Request, int], None]) -> None:
+        self._path = path
+        self._poll = poll
+        self._heard = heard
+        self._server: socket | None = None
+        self._guests: dict[int, _Guest] = {}
+        """Open connections, by descriptor."""
+
+    def open(self) -> bool:
+        """Whether requests can be taken, and their senders known."""
+        if self._server is None:
+            try:
+                self._server = sockets.listen(self._path)
+                sockets.peer(self._server)
+            except OSError:
+                return False
+            self._poll.register(self._server.fileno(), self._greet)
+        return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody can come in."""
+        return self._server is not None
+
+    def reply(self, request: str, problem: Refusal | None) -> None:
+        """Tell whoever waits for `request` what became of it."""
+        for fd, guest in list(self._guests.items()):
+            if guest.waits_for == request:
+                with contextlib.suppress(OSError):
+                    guest.connection.sendall(msgspec.json.encode(Reply(problem)) + b"\n")
+                self._dismiss(fd)
+
+    def close(self) -> None:
+        """Take no more requests."""
+        for fd in list(self._guests):
+            self._dismiss(fd)
+        if self._server is not None:
+            self._poll.unregister(self._server.fileno())
+            self._server.close()
+            self._server = None
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+
+    def _greet(self, _: int) -> None:
+        assert self._server is not None
+        self._dismiss_idle()
+        try:
+            connection, _ = self._server.accept()
+        except OSError:
+            return  # it has left already, or we have too many files open
+        try:
+            pid, uid = sockets.peer(connection)
+        except OSError:
+            connection.close()
+            return
+        if uid not in (os.geteuid(), 0) or len(self._guests) >= _AT_ONCE:
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._guests[connection.fileno()] = _Guest(connection, pid)
+        self._poll.register(connection.fileno(), self._listen)
+
+    def _listen(self, fd: int) -> None:
+        guest = self._guests[fd]
+        try:
+            data = guest.connection.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        guest.said += data
+        if not data or guest.waits_for or len(guest.said) > MOST:
+            return self._dismiss(fd)
+        if not guest.said.endswith(b"\n"):
+            return
+        try:
+            request = msgspec.json.decode(guest.said, type=Request)
+        except msgspec.DecodeError:
+            return self._dismiss(fd)
+        guest.waits_for = request.id
+        self._heard(request, guest.pid)
+
+    def _dismiss_idle(self) -> None:
+        before = time.monotonic() - _PATIENCE
+        for fd, guest in list(self._guests.items()):
+            if guest.came < before and not guest.waits_for:
+                self._dismiss(fd)
+
+    def _dismiss(self, fd: int) -> None:
+        guest = self._guests.pop(fd)
+        self._poll.unregister(fd)
+        guest.connection.close()
+
+
+class _Guest:
+    """A process at the door."""
+
+    def __init__(self, connection: socket, pid: int) -> None:
+        self.connection = connection
+        self.pid = pid
+        self.came = time.monotonic()
+        self.said = b""
+        self.waits_for = ""
+        """The request it made; empty until it was heard."""
+
+
+def ask(path: str, request: Request, within: float) -> Reply | None:
+    """Ask the driver whose door is at `path`; None when it has the request and has not answered in time.
+
+    OSError: nobody is at the door.
+    """
+    with contextlib.closing(sockets.connect(path, within)) as connection:
+        connection.sendall(msgspec.json.encode(request) + b"\n")
+        said = b""
+        with contextlib.suppress(TimeoutError):
+            while not said.endswith(b"\n"):
+                data = connection.recv(1 << 16)
+                if not data:
+                    raise ConnectionResetError(f"{path} was closed")
+                said += data
+            return msgspec.json.decode(said, type=Reply)
+    return None

@@ -1,0 +1,66 @@
+"""Where a request comes from: the process that made it, its terminal, and the steps it belongs to."""
+
+import os
+from collections.abc import Collection, Iterator
+from typing import Literal
+
+from raymond.errors import JournalError
+from raymond.machine.sender import Sender
+from raymond.store import driven, journal
+from raymond.store.run_folder import RunFolder
+from raymond.system import ancestry
+from raymond.system.marks import MARK
+
+
+def this(way: Literal["face", "command"] = "command") -> Sender:
+    """This process itself."""
+    return of(os.getpid(), way)
+
+
+def of(pid: int, way: Literal["face", "socket", "command"], helpers: Collection[int] = ()) -> Sender:
+    """The sender that process `pid` is; whatever is below one of our own `helpers` is no step of the run we drive."""
+    line = list(ancestry.line(pid))
+    # What the kernel knows comes first; a mark is only what a process was started with.
+    keys = dict.fromkeys((*_driven(line, pid, helpers), *_marked(line, pid)))
+    return Sender(
+        way=way,
+        pid=pid,
+        terminal=ancestry.terminal(line[0]) if line else "",
+        command=ancestry.command(pid),
+        steps=list(keys),
+    )
+
+
+def outer(pid: int) -> list[RunFolder]:
+    """The runs whose drivers a process is below, the innermost first."""
+    found = (driven.by(process.pid) for process in ancestry.line(pid) if process.pid != pid)
+    return [folder for folder in found if folder]
+
+
+def _driven(line: list[ancestry.Process], pid: int, helpers: Collection[int]) -> Iterator[str]:
+    """The runs whose drivers are above."""
+    helped = False
+    for process in line:
+        helped = helped or process.pid in helpers
+        if process.pid == pid or (helped and process.pid == os.getpid()):
+            continue
+        folder = driven.by(process.pid)
+        if folder:
+            yield _key(folder)
+
+
+def _key(folder: RunFolder) -> str:
+    try:
+        return journal.first(folder).key
+    except JournalError:
+        return folder.path  # it is a run all the same, and nobody was started inside of a path
+
+
+def _marked(line: list[ancestry.Process], pid: int) -> Iterator[str]:
+    """The runs whose marks the process or one above it carries: a turn outlives the driver that started it."""
+    marks = next((mark for process in line if (mark := ancestry.variable(process.pid, MARK))), "")
+    if not line and pid == os.getpid():
+        marks = os.environ.get(MARK, "")  # a system without /proc
+    for mark in reversed(marks.split(":")):
+        if mark:
+            yield mark.partition("/")[0]

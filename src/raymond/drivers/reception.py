@@ -1,0 +1,148 @@
+"""Where a driver takes what others ask of its run: at its door, in its inbox, and from whoever types at its face.
+
+The door is opened a moment after the start: a short run does without. Where there is a door, the inbox takes only what
+any step may ask for, since a file does not tell who wrote it.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from raymond.drivers.face import Face
+from raymond.language.refusal import Refusal
+from raymond.machine import requests
+from raymond.machine.conductor import Conductor
+from raymond.machine.events import Decision, RequestTaken
+from raymond.machine.requests import Request
+from raymond.machine.sender import FOR_STEPS, Sender
+from raymond.redaction import Secrets
+from raymond.store import inbox
+from raymond.store.run_folder import RunFolder
+from raymond.system.polling import Poll
+
+if TYPE_CHECKING:
+    from raymond.drivers.door import Door
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks into the inbox."""
+OPEN_AFTER = 0.2
+"""Seconds after which the door is opened."""
+IN_INBOX = "inbox"
+"""What a driver without a door says of where it takes requests."""
+
+
+class Reception:
+    """Hands requests to the conductor, and tells those who asked what became of them."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        conductor: Conductor,
+        face: Face,
+        poll: Poll,
+        clock: Callable[[], float],
+        announce: Callable[[str], None],
+    ) -> None:
+        self.next_look = 0.0
+        """When, by the monotonic clock, something is to be looked at."""
+        self.woken = False
+        """Something was asked since this was last set to False."""
+        self._folder = folder
+        self._conductor = conductor
+        self._face = face
+        self._poll = poll
+        self._clock = clock
+        self._announce = announce
+        self._opens_at = time.monotonic() + OPEN_AFTER
+        self._door: Door | None = None
+        self._paths: dict[str, str] = {}
+        """The files of the requests that were seen in the inbox, by their ids."""
+        self._refused: dict[str, Refusal] = {}
+        """Why requests that came in by the door will be refused."""
+
+    def look(self) -> bool:
+        """See to the inbox and the door when it is time; whether it was."""
+        now = time.monotonic()
+        if now < self.next_look:
+            return False
+        if now >= self._opens_at:
+            self._open()
+        self.next_look = min(now + LOOK_EVERY, max(now, self._opens_at))
+        self.read_inbox(self._conductor.ask)
+        return True
+
+    def read_inbox(self, ask: Callable[[Request, float], object]) -> None:
+        """Hand over what is in the inbox; a request stays there until it is in the journal."""
+        for path, request in list(inbox.look(self._folder.inbox)):
+            if request is None:
+                self._put_aside(path, "broken", "cannot be read")
+            elif self._open() and request.kind not in FOR_STEPS:
+                self._put_aside(path, "refused", f"asks for `{request.kind}` and does not tell who it comes from")
+            else:
+                self._paths[request.id] = path
+                ask(replace(request, sender=Sender(way="inbox")), self._clock())
+
+    def _put_aside(self, path: str, why: str, what: str) -> None:
+        os.rename(path, f"{path}.{why}")
+        self._face.on_note(f"a request that {what} was put aside: {path}.{why}")
+
+    def _open(self) -> bool:
+        """Open the door, and tell where it is; whether there is one."""
+        if self._door is None:
+            from raymond.drivers.door import Door  # short runs do without
+
+            self._opens_at = float("inf")
+            self._door = Door(self._folder.socket, self._poll, self._hear)
+            self._announce(self._folder.socket if self._door.open() else IN_INBOX)
+        return self._door.is_open
+
+    def _hear(self, request: Request, pid: int) -> None:
+        """Somebody asks at the door."""
+        from raymond.drivers import origin
+
+        sender = origin.of(pid, "socket", self._face.helpers())
+        asked = replace(request, sender=sender)
+        problem = requests.problem(self._conductor.run, self._conductor.workspace, asked)
+        if problem:
+            self._refused[request.id] = problem
+        self._conductor.ask(asked, self._clock())
+        self.woken = True
+
+    def listen(self, secrets: Secrets) -> None:
+        """Take what was typed at the face."""
+        for agent, answer in self._face.answers():
+            secret = secrets.find(answer)
+            if secret:
+                self._face.on_note(f"the answer to {agent} contains {secret}, so it was not taken")
+            else:
+                self._conductor.answer(agent, answer, self._clock(), _typed())
+        self.woken = True
+
+    def done(self, taken: Iterable[str], decisions: Iterable[Decision]) -> None:
+        """These requests are in the journal now."""
+        problems = {event.request: event.problem for event in _taken(decisions)}
+        for request in taken:
+            path = self._paths.pop(request, "")
+            if path:
+                inbox.remove(path)
+            refused, problem = self._refused.pop(request, None), problems.get(request, "")
+            if self._door:
+                self._door.reply(request, (refused or Refusal("too_late", problem)) if problem else None)
+
+    def close(self) -> None:
+        """Take nothing more."""
+        if self._door:
+            self._door.close()
+
+
+def _taken(decisions: Iterable[Decision]) -> Iterator[RequestTaken]:
+    return (event for decision in decisions for event in decision.events if isinstance(event, RequestTaken))
+
+
+def _typed() -> Sender:
+    from raymond.drivers import origin
+
+    return origin.this("face")

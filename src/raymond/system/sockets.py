@@ -1,0 +1,63 @@
+"""Unix sockets in folders whose paths may be longer than the address of a socket."""
+
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Iterator
+
+LONGEST = 100
+"""Bytes of an address that every system takes."""
+_CREDENTIALS = struct.Struct("3i")
+
+
+def listen(path: str) -> socket.socket:
+    """A socket at `path` that takes connections of its owner; one that was left there is replaced."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _address(path) as address:
+            server.bind(address)
+        os.chmod(path, 0o600)
+        server.listen(16)
+        server.setblocking(False)
+    except OSError:
+        server.close()
+        raise
+    return server
+
+
+def connect(path: str, within: float) -> socket.socket:
+    """A connection to the socket at `path`, whose calls take at most `within` seconds."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        client.settimeout(within)
+        with _address(path) as address:
+            client.connect(address)
+    except OSError:
+        client.close()
+        raise
+    return client
+
+
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """The process at the other end and its user, from the kernel; OSError where the kernel does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        raise OSError("this system does not tell who is at the other end of a socket")
+    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return pid, uid
+
+
+@contextlib.contextmanager
+def _address(path: str) -> Iterator[str]:
+    """A name for `path` that is short enough: through the open folder when the path itself is too long."""
+    if len(os.fsencode(path)) <= LONGEST:
+        yield path
+        return
+    folder, name = os.path.split(path)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}/{name}"
+    finally:
+        os.close(fd)
