@@ -421,8 +421,8 @@ def test_status_shows_every_agent_and_the_command_that_leads_on(room: Room) -> N
         "  1 step, $0.00 of $10.00, T",
         "  main  START.sh  asking for T",
         '      last:  <ask next="END">Which one?</ask>',
-        "      asks:  Which one?",
-        "      next:  raymond answer r main TEXT",
+        "      asks:  Which one? (question 1)",
+        "      next:  raymond answer r main TEXT --question 1",
         "next: raymond answer r main TEXT, then raymond resume r",
     ]
 
@@ -731,13 +731,18 @@ def test_the_demo_runs_to_its_end(room: Room) -> None:
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
 
 
-def test_an_answer_for_a_host_that_may_be_gone_is_left_and_says_how_to_go_on(room: Room) -> None:
+def test_an_answer_for_a_host_that_may_be_gone_is_refused_and_says_how_to_go_on(room: Room) -> None:
     room.command(
         {"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
     )
     Path(room.project.run("r").driver).write_bytes(msgspec.json.encode(Holder(7, "elsewhere", "1")))
     said = room.raymond("answer", "r", "yes")
-    expected = "waiting for process 7 on elsewhere, which drives r; if elsewhere is gone: raymond resume r --force\n"
-    assert (said.returncode, said.stderr) == (0, expected)
-    forced = room.resume("--force")
-    assert (forced.code, forced.out) == (0, "yes\n")
+    where = "error: process 7 on elsewhere drives r, and takes this only from processes there\n"
+    what_then = "hint: do it on elsewhere; if elsewhere is gone: raymond resume r --force\n"
+    assert (said.returncode, said.stderr) == (2, where + what_then)
+    stopped = room.raymond("stop", "r")
+    left = "waiting for process 7 on elsewhere, which drives r; if elsewhere is gone: raymond resume r --force\n"
+    assert (stopped.returncode, stopped.stderr) == (0, left)
+    assert room.resume("--force").code == 3
+    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.resume().out == "yes\n"

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from raymond.control import adopt, runs
+from raymond.control import adopt, inside, runs
 from raymond.control.adopt import Candidate
 from raymond.errors import Error, UsageError
 from raymond.faces import adoption, errors
@@ -16,6 +16,7 @@ from raymond.faces import adoption, errors
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(ids: tuple[str, ...], every: bool, yes: bool) -> int:
     """Take over runs that an earlier release kept in .raymond: shows what each may do, checks its files, and asks."""
+    inside.check_person("adopt")
     project = runs.here()
     chosen = adopt.waiting(project) if every else adopt.choose(project, ids)
     if not chosen:

@@ -11,7 +11,8 @@ from raymond.errors import UsageError
 
 @click.command("answer")
 @click.argument("words", nargs=-1, metavar="[ID] [AGENT] TEXT|@FILE|-", required=True)
-def command(words: tuple[str, ...]) -> int:
+@click.option("--question", metavar="N", type=click.IntRange(1), help="The question you mean, if it is still open.")
+def command(words: tuple[str, ...], question: int | None) -> int:
     """Answer agent AGENT of run ID; leave AGENT out when only one is asking."""
     if len(words) > 3:
         raise UsageError("too many words", hint='raymond answer ID AGENT "TEXT"')
@@ -22,6 +23,7 @@ def command(words: tuple[str, ...]) -> int:
     from raymond.control import steer
     from raymond.faces.lines import Lines
 
-    left = delivery.words(steer.answer(found.project, found.id, agent, said, face=Lines()), found.id)
+    told = steer.answer(found.project, found.id, agent, said, question=question or 0, face=Lines())
+    left = delivery.words(told, found.id)
     print(left or f"answered; to continue: raymond resume {found.id}", file=sys.stderr)
     return 0

@@ -30,6 +30,10 @@ def _hint(refusal: Refusal, id: str, agent: str) -> str:
             return f"say which one: raymond answer {id} {agent} TEXT"
         case "agent_running":
             return f"stop it first: raymond stop {id} --agent {agent}"
+        case "other_question":
+            return f"raymond status {id} shows what is asked now"
+        case "needs_person":
+            return f"type it in a terminal: raymond answer {id} {agent} TEXT"
         case "not_driven":
             return f"raymond resume {id} runs it again"
         case _:

@@ -64,6 +64,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     permission_mode: str | None = None
     skip: bool = False
+    allow_start: bool = False
     dry_run: bool = False
 
 
@@ -162,6 +163,7 @@ _STARTING = (
     click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to."),
     click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
+    click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start -d."),
     click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
     *_SHOWING,
 )
@@ -251,6 +253,7 @@ def options(flags: StartFlags) -> "Options":
         replies=texts.read(flags.replies) if flags.replies else None,
         roots=list(flags.roots),
         skip_permissions=flags.skip,
+        allow_start=flags.allow_start,
     )
 
 

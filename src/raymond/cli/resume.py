@@ -7,7 +7,7 @@ import click
 from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.resume_usage import check, pair
-from raymond.control import runs
+from raymond.control import inside, runs
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error
@@ -25,6 +25,7 @@ def command(id_: str, given: ResumeFlags) -> int:
     if given.every:
         return _every(given, how)
     run = choice.change(id_)
+    inside.check(run.read(), "resume")
     foreground.check(given.show)
     if (given.renew or given.show.detach or given.limits.given) and not given.agent:
         folded = run.read()

@@ -7,13 +7,15 @@ import click
 
 from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
-from raymond.control import config, start
+from raymond.control import config, inside, start
 
 
 @click.command("run")
 @flags.starting
 def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""
+    if given.show.detach:
+        inside.leave()
     loaded = start.load(path, texts.overrides(given.settings))
     given = flags.go_to(given)
     settings = flags.configuration(config.tree_of(os.getcwd()), given)

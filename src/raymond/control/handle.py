@@ -90,11 +90,14 @@ class RunHandle:
         for decisions in Follower(self.project, self.id).watch():
             yield from decisions
 
-    def answer(self, agent: str, text: str) -> bool:
-        """Answer `agent`, or the only one asking (""); whether it was received already. Provisional."""
+    def answer(self, agent: str, text: str, *, question: int = 0) -> bool:
+        """Answer `agent`, or the only one asking (""), if it still asks `question`; 0 stands for what it asks now.
+
+        Whether it was received already. Provisional.
+        """
         from raymond.control import steer
 
-        return _is_taken(steer.answer(self.project, self.id, agent, text))
+        return _is_taken(steer.answer(self.project, self.id, agent, text, question=question))
 
     def stop(self, *, now: bool = False) -> bool:
         """Start nothing new, and with `now` stop what runs; whether that was received already."""

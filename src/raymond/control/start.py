@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, exposure, preflight
+from raymond.control import config, exposure, inside, preflight
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
@@ -57,6 +57,8 @@ class Options(Struct, kw_only=True):
     permission_mode: str = ""
     allowed_tools: list[str] | None = None
     skip_permissions: bool = False
+    allow_start: bool = False
+    """Whether its steps may start runs that outlive it."""
     notify: list[str] | None = None
 
 
@@ -131,6 +133,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         replies=options.replies,
         roots=options.roots,
         skip_permissions=options.skip_permissions,
+        allow_start=options.allow_start,
         backend=settings.said("backend") or "",
         model=settings["model"],
         effort=settings["effort"],
@@ -171,7 +174,8 @@ def prepare(loaded: Loaded, options: Choices) -> RunStarted:
 
 def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     """Write the first decision of a new run; its id."""
-    started = replace(prepare(loaded, options), commit=git.head(project.tree))
+    started = inside.narrowed(inside.starter(), prepare(loaded, options))
+    started = replace(started, commit=git.head(project.tree))
     path = exports.former_journal(project.tree, started.workflow_id)
     if os.path.lexists(path):
         hint = f"raymond adopt {started.workflow_id} takes it over; or choose another --id"
@@ -239,6 +243,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         permission_mode=options.permission_mode,
         allowed_tools=options.allowed_tools or [],
         skip_permissions=options.skip_permissions,
+        allow_start=options.allow_start,
         notify=options.notify or [],
         version=__version__,
     )

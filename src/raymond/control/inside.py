@@ -1,0 +1,115 @@
+"""Inside of a step: what it may do with other runs, and what a run that it starts may do."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raymond.drivers import origin
+from raymond.errors import JournalError, UsageError
+from raymond.machine import rights
+from raymond.machine.events import RunStarted
+from raymond.machine.rights import DEFAULT, RANKS, Rights
+from raymond.machine.run import Run
+from raymond.machine.sender import Sender, barred
+from raymond.store import journal
+from raymond.system.marks import MARK
+
+
+class Starter(Struct, frozen=True):
+    """Who starts a run: a person, or a step of another run."""
+
+    sender: Sender
+    run: Run | None = None
+    """The run whose step it is, as far as it can be found."""
+
+
+def starter() -> Starter:
+    """Who starts a run here and now."""
+    sender = origin.this()
+    if not sender.steps:
+        return Starter(sender)
+    for folder in origin.outer(os.getpid())[:1]:
+        try:
+            return Starter(sender, journal.read(folder).run)
+        except JournalError:
+            break
+    return Starter(sender)
+
+
+def check(run: Run, what: str) -> None:
+    """Refuse `what` when this process belongs to a step that may not do it with `run`."""
+    refused = barred(run.start.key, run.start.inside, what, origin.this())
+    if refused:
+        raise UsageError(refused.reason, hint=refused.hint)
+
+
+def check_person(what: str) -> None:
+    """Refuse `what` to every step."""
+    if origin.this().steps:
+        raise UsageError(f"`{what}` was asked for by a step of a run", hint="it takes a person, in a terminal")
+
+
+def check_limits(budget: float | None, tools: Sequence[str]) -> None:
+    """Refuse limits and tools for a run started in a step that the run of the step does not have itself."""
+    who = starter()
+    if not who.sender.steps or who.run is None:
+        return
+    most, given = who.run.limits.budget or 0.0, who.run.rights
+    if budget is not None and most and not 0 < budget <= most:
+        raise UsageError(f"a step cannot set a budget above ${most:.2f}", hint="that is what the outer run has")
+    more = [] if given.skip else [tool for tool in tools if tool not in given.allowed]
+    if more:
+        raise UsageError(f"a step cannot allow the tool `{more[0]}`", hint="the outer run does not have it")
+
+
+def leave() -> None:
+    """Let a run that is started here outlive the run whose step starts it; refused where that was not allowed."""
+    who = starter()
+    if not who.sender.steps:
+        return
+    if who.run is None or not who.run.start.allow_start:
+        raise UsageError(
+            "a step cannot start a run that outlives its own",
+            hint="start it without -d; or the person who starts the outer run adds --allow-start",
+        )
+    if MARK in os.environ:
+        # By its mark a process is found, and ended, with the run that started it; only a new program is without.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        kept = {name: value for name, value in os.environ.items() if name != MARK}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)
+
+
+def narrowed(who: Starter, started: RunStarted) -> RunStarted:
+    """A run that a step starts has no more rights, and no higher budget, than the one the step belongs to."""
+    if not who.sender.steps:
+        return started
+    given = who.run.rights if who.run else Rights()
+    wider = _wider(given, who.run.start if who.run else None, started)
+    if wider:
+        raise UsageError(f"a step cannot start a run with {wider}", hint="the outer run does not have it")
+    most = (who.run.limits.budget or 0.0) if who.run else 0.0
+    started = replace(started, inside=who.sender.steps)
+    if not most or 0 < started.budget <= most:
+        return started
+    return replace(started, budget=most, budget_from="the outer run")
+
+
+def _wider(given: Rights, outer: RunStarted | None, started: RunStarted) -> str:
+    asked = rights.rights_of(started)
+    if given.skip:
+        return ""
+    if asked.skip:
+        return "--dangerously-skip-permissions"
+    if RANKS[asked.mode or DEFAULT] > RANKS[given.mode or DEFAULT]:
+        return f"permission mode {asked.mode}"
+    others = [
+        *(f"--allow-tool '{tool}'" for tool in asked.allowed if tool not in given.allowed),
+        *(f"--root {root}" for root in started.roots if outer and root not in outer.roots),
+        *(f"--notify '{target}'" for target in started.notify if outer and target not in outer.notify),
+        *(["--allow-start"] if started.allow_start and not (outer and outer.allow_start) else []),
+    ]
+    return others[0] if others else ""
