@@ -19,6 +19,7 @@ from raymond import cli
 from raymond.control import config
 from raymond.machine import events, failures
 from raymond.machine.prices import Price
+from raymond.machine.sender import Sender
 from running import Room, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +86,10 @@ def table(heading: str, first: str = "key") -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", rows[1], re.MULTILINE))
 
 
+SOME = {"Record": "key of a record", "Sender": "key of a sender"}
+"""Documents that leave out keys, and what their tables are headed with."""
+
+
 class Check:
     """Compares documents with tables, and remembers which of the documented types were seen."""
 
@@ -112,7 +117,7 @@ class Check:
             name = linked[1].capitalize()
             items = list(value) if outer == "list" else value.values() if outer == "map" else [value]
             for item in items:
-                self.document(name, item, some="key of a record" if name == "Record" else "")
+                self.document(name, item, some=SOME.get(name, ""))
             return True
         if outer == "list":
             return isinstance(value, list) and all(PLAIN[inner](item) for item in value)
@@ -124,7 +129,7 @@ class Check:
         """What the tables allow and no document had."""
         missing = []
         for heading in headings:
-            for key, kind in table(heading, "key of a record" if heading == "Record" else "key").items():
+            for key, kind in table(heading, SOME.get(heading, "key")).items():
                 seen = self.seen.get(f"{heading}.{key}", set())
                 missing += [f"{heading}.{key}: {one}" for one in kind.split(" or ") if one not in seen]
         return missing
@@ -250,7 +255,7 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
     }
     words |= {list[str]: "list of text", dict[str, dict[str, object]]: "map of map"}
     words |= {str | None: "text", int | None: "integer", float | None: "number"}
-    words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map"}
+    words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map", Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}
     assert {name: "text" if choices(kind) else words[kind] for name, kind in found.items()} == documented
 

@@ -1,0 +1,293 @@
+"""Who may ask something of a run: a person may, and a step may not say yes to itself, however it is dressed up."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from attacks.steps import DISGUISES, RAYMOND, asking
+from raymond.machine.events import AskEnded, LimitsChanged, RequestTaken, RunStarted
+from raymond.machine.sender import Sender
+from running import until
+from trust.places import ASKS, Place, kill
+
+PERSON = {**ASKS, "START.sh": 'echo \'<ask next="END" approve="person">Deploy?</ask>\''}
+
+
+_E = TypeVar("_E")
+
+
+def kept(room: Place, kind: type[_E], id: str = "r") -> list[_E]:
+    return [event for event in room.events(id) if isinstance(event, kind)]
+
+
+def sender(room: Place) -> Sender:
+    """Who made the only request."""
+    [event] = kept(room, RequestTaken)
+    assert event.sender
+    return event.sender
+
+
+def typed(room: Place, *args: str) -> tuple[int, str]:
+    """A command that a person types into a terminal; its exit code and all it says."""
+    pid, screen = pty.fork()
+    if not pid:
+        os.chdir(room.path)
+        os.execve(sys.executable, [sys.executable, "-m", "raymond", *args], room.environment)
+    said = b""
+    while True:
+        try:
+            data = os.read(screen, 65536)
+        except OSError:
+            break  # the terminal is closed
+        if not data:
+            break
+        said += data
+    os.close(screen)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode().replace("\r\n", "\n")
+
+
+# A step that answers for the person
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_no_step_answers_a_question_of_its_own_run(room: Place, disguise: str) -> None:
+    out = room.path.parent / "out"
+    files = asking(DISGUISES[disguise], out=str(out), door=room.project.run("r").socket)
+    done = room.command(files)
+    assert done.code == 3, done.err
+    assert kept(room, AskEnded) == []
+    # What comes out of a terminal may be on the screen only.
+    assert disguise == "attach" or "a step of " in out.read_text(), out.read_text()
+    assert all(event.problem and event.sender and event.sender.steps for event in kept(room, RequestTaken))
+
+
+def test_who_tried_is_in_the_journal(room: Place) -> None:
+    out = room.path.parent / "out"
+    room.command(asking(DISGUISES["orphan"], out=str(out)))
+    assert [event.problem for event in kept(room, RequestTaken)] == ["`answer` was asked for by a step of this run"]
+    [start] = kept(room, RunStarted)
+    who = sender(room)
+    assert (who.way, who.steps, who.terminal) == ("socket", [start.key], "")
+    assert "raymond answer r main yes" in who.command
+
+
+@pytest.mark.parametrize("attempt", ["resume r --budget 0 --allow-tool Bash", "resume r --agent main --goto END"])
+def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
+    out = room.path.parent / "out"
+    done = room.command(asking(f"$R {attempt} >> $OUT 2>&1", out=str(out)))
+    assert done.code == 3, done.err
+    assert "`resume` was asked for by a step of this run" in out.read_text()
+    assert kept(room, LimitsChanged) == []
+
+
+@pytest.mark.parametrize("attempt", ["adopt --all --yes"])
+def test_no_step_takes_over_runs(room: Place, attempt: str) -> None:
+    out = room.path.parent / "out"
+    room.command(asking(f"$R {attempt} >> $OUT 2>&1", out=str(out)))
+    assert "was asked for by a step of a run" in out.read_text()
+
+
+def test_a_step_may_stop_its_own_run(room: Place) -> None:
+    out = room.path.parent / "out"
+    done = room.command(asking("$R stop r >> $OUT 2>&1", out=str(out)))
+    assert "stopped on request" in done.err, done.err
+
+
+def test_a_step_cannot_stop_another_run(room: Place) -> None:
+    room.ask("other")
+    out = room.path.parent / "out"
+    room.command(asking("$R stop other >> $OUT 2>&1", out=str(out)))
+    assert "`stop` was asked for by a step of another run" in out.read_text()
+
+
+def test_a_file_in_the_inbox_says_nothing_about_who_wrote_it(room: Place) -> None:
+    """Where there is a socket it is not believed: whoever reaches the folder could be a step."""
+    request = json.dumps({"id": "planted", "kind": "answer", "agent": "main", "text": "yes"})
+    inbox = room.project.run("r").inbox
+    plant = f"mkdir -p {inbox}; echo '{request}' > {inbox}/planted.json; until [ -e {inbox}/planted.json.refused ]; do :; done"
+    done = room.command(asking(plant, out=str(room.path.parent / "out")))
+    assert done.code == 3, done.err
+    assert kept(room, AskEnded) == []
+
+
+def test_a_turn_that_outlived_its_driver_is_still_a_step(room: Place) -> None:
+    """Nobody drives the run any more, and the process is an orphan: its mark tells."""
+    out = room.path.parent / "out"
+    attempt = (
+        f"echo $$ > $OUT.pid; until [ -e {out}.go ]; do :; done; $R answer r main yes >> $OUT 2>&1; echo over >> $OUT"
+    )
+    with room.start("run", room.flow(asking(attempt, out=str(out))), "--id", "r") as live:
+        until(lambda: Path(f"{out}.pid").exists(), "the step")
+        kill(live)
+        Path(f"{out}.go").touch()
+        until(lambda: "over" in out.read_text(), "the attempt")
+    assert "`answer` was asked for by a step of this run" in out.read_text()
+    assert kept(room, AskEnded) == []
+
+
+# Those who may
+
+
+def test_a_notify_command_answers(room: Place) -> None:
+    """It is the person's own, although the driver has started it."""
+    waits = "until [ -e told ]; do :; done; echo '<result></result>'\n"
+    files = {
+        "START.sh": "echo '<fork next=\"ASK\">WAIT</fork>'\n",
+        "WAIT.sh": waits,
+        "ASK.sh": "echo '<ask next=\"END\">Deploy?</ask>'\n",
+        "END.sh": 'touch told; echo "<result>told $RAYMOND_INPUT</result>"\n',
+    }
+    notify = f'grep -q \'"event":"asked"\' && {RAYMOND} answer r main yes'
+    done = room.command(files, "--notify", notify)
+    assert (done.code, done.out) == (0, "told yes\n"), done.err
+    assert (sender(room).way, sender(room).steps) == ("socket", [])
+
+
+def test_a_step_answers_and_resumes_the_runs_it_has_started(room: Place) -> None:
+    inner = room.flow(ASKS, "inner")
+    script = f"{RAYMOND} run {inner} --id inner -q; {RAYMOND} answer inner main this && {RAYMOND} resume inner -q"
+    done = room.command({"START.sh": f'said=$({script}); echo "<result>$said</result>"\n'})
+    assert (done.code, done.out) == (0, "told this\n"), done.err
+    [outer], [inner_run] = kept(room, RunStarted), kept(room, RunStarted, "inner")
+    assert inner_run.inside == [outer.key]
+
+
+def test_a_step_of_the_inner_run_does_not(room: Place) -> None:
+    """It belongs to both, and was not started in itself."""
+    out = room.path.parent / "out"
+    inner = room.flow(asking(DISGUISES["without its mark"].replace(" r ", " inner "), out=str(out)), "inner")
+    evil = Path(inner, "EVIL.sh")
+    evil.write_text(evil.read_text().replace("status r ", "status inner "))
+    done = room.command({"START.sh": f"{RAYMOND} run {inner} --id inner -q; echo '<result>over</result>'\n"})
+    assert done.code == 0, done.err
+    assert "`answer` was asked for by a step of this run" in out.read_text()
+    assert kept(room, AskEnded, "inner") == []
+
+
+# An answer names its question
+
+
+TWICE = {
+    "START.sh": "echo '<ask next=\"SECOND\">Show the plan?</ask>'",
+    "SECOND.sh": "echo '<ask next=\"END\">Drop the database?</ask>'",
+    "END.sh": 'echo "<result>told $RAYMOND_INPUT</result>"',
+}
+
+
+def test_an_answer_to_a_question_that_is_no_longer_open_is_refused(room: Place) -> None:
+    room.ask(files=TWICE)
+    assert room.status()["agents"][0]["question_number"] == 1
+    assert room.raymond("answer", "r", "main", "yes", "--question", "1").returncode == 0
+    assert room.resume().code == 3
+    late = room.raymond("answer", "r", "main", "yes", "--question", "1")
+    assert (late.returncode, late.stdout) == (2, "")
+    assert late.stderr.startswith("error: main asks question 2 now, not 1\n")
+    assert "asks:  Drop the database? (question 2)" in room.raymond("status", "r").stdout
+    assert room.raymond("answer", "r", "main", "no", "--question", "2").returncode == 0
+    assert room.resume().out == "told no\n"
+
+
+# What only a person may approve
+
+
+def test_approval_is_typed_on_a_terminal(room: Place) -> None:
+    room.ask(files=PERSON)
+    piped = room.raymond("answer", "r", "main", "yes")
+    assert piped.returncode == 2
+    assert "main asks for the approval of a person, which has to be typed on a terminal" in piped.stderr
+    code, said = typed(room, "answer", "r", "main", "yes")
+    assert code == 0, said
+    assert sender(room).way == "command"
+    assert sender(room).terminal.startswith("/dev/")
+    assert room.resume().out == "told yes\n"
+
+
+def test_a_person_who_types_where_the_run_is_driven_approves(room: Place) -> None:
+    flow = room.flow(PERSON)
+    pid, screen = pty.fork()
+    if not pid:
+        os.chdir(room.path)
+        os.execve(sys.executable, [sys.executable, "-m", "raymond", "run", flow, "--id", "r"], room.environment)
+    said = b""
+    while b"Deploy?" not in said:
+        said += os.read(screen, 65536)
+    os.write(screen, b"yes\n")
+    try:
+        while os.read(screen, 65536):
+            pass
+    except OSError:
+        pass
+    os.close(screen)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert sender(room).way == "face"
+
+
+@pytest.mark.parametrize("disguise", ["with a terminal", "at the door"])
+def test_no_step_approves(room: Place, disguise: str) -> None:
+    out = room.path.parent / "out"
+    tag = '<ask next="END" approve="person">Deploy?</ask>'
+    done = room.command(asking(DISGUISES[disguise], out=str(out), door=room.project.run("r").socket, tag=tag))
+    assert done.code == 3, done.err
+    assert kept(room, AskEnded) == []
+
+
+# Runs that outlive the one that started them
+
+
+def test_a_run_outlives_its_starter_only_where_a_person_allowed_it(room: Place) -> None:
+    inner = room.flow({"START.sh": "until [ -e go ]; do :; done; echo '<result>late</result>'\n"}, "inner")
+    start = {"START.sh": f"{RAYMOND} start {inner} -d --id inner -q 2>&1; echo '<result>started</result>'\n"}
+    refused = room.command({"START.sh": f'{RAYMOND} start {inner} -d 2> said; echo "<result>$(cat said)</result>"\n'})
+    assert refused.out.startswith("error: a step cannot start a run that outlives its own\n"), refused.err
+    done = room.command(start, "--allow-start", id="outer")
+    assert (done.code, done.out) == (0, "started\n"), done.err
+    assert room.status("inner")["status"] == "running"
+    room.go()
+    assert room.raymond("wait", "inner").returncode == 0
+    assert room.status("inner")["agents"] == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["--dangerously-skip-permissions", "--permission-mode bypassPermissions", "--allow-tool Bash", "--allow-start"],
+)
+def test_a_run_started_in_a_step_has_no_more_rights(room: Place, more: str) -> None:
+    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
+    script = f'{RAYMOND} run {inner} {more} 2> said; echo "<result>$(cat said)</result>"\n'
+    done = room.command({"START.sh": script})
+    assert done.out.startswith("error: a step cannot start a run with "), done.out
+
+
+def test_a_run_started_in_a_step_has_no_higher_budget(room: Place) -> None:
+    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
+    room.command(
+        {"START.sh": f"{RAYMOND} run {inner} --id inner --budget 50 -q; echo '<result></result>'\n"}, "--budget", "2"
+    )
+    [start] = kept(room, RunStarted, "inner")
+    assert (start.budget, start.budget_from) == (2.0, "the outer run")
+
+
+# Orphans
+
+
+def test_a_process_that_a_step_let_go_of_is_reaped(room: Place) -> None:
+    """The driver is its parent then, so that it can be told where a request comes from."""
+    orphan = "(setsid sh -c 'echo $$ > orphan; cat /proc/$$/stat > begun' &); until [ -s begun ]; do :; done\n"
+    wait = "while [ -e /proc/$(cat orphan) ]; do :; done; echo '<result>gone</result>'\n"
+    done = room.command({"START.sh": f"{orphan}echo '<goto>NEXT</goto>'\n", "NEXT.sh": wait})
+    assert (done.code, done.out) == (0, "gone\n"), done.err
+
+
+def test_children_of_a_program_that_drives_a_run_are_left_to_it(room: Place) -> None:
+    child = subprocess.Popen(["false"])
+    until(lambda: Path(f"/proc/{child.pid}/stat").read_text().split()[2] == "Z", "its end")
+    inbox = room.project.run("r").inbox
+    looked = f"mkdir {inbox}; echo > {inbox}/x.json; until [ -e {inbox}/x.json.broken ]; do :; done"
+    assert room.drive({"START.sh": f"{looked}; echo '<result>x</result>'\n"}).code == 0
+    assert child.wait() == 1
