@@ -10,7 +10,7 @@ STAMP := .venv/.ready
 # Without compiled files every start of the program takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow check bench torture e2e clean
+.PHONY: help demo test test-slow check bench torture e2e pins clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -40,15 +40,20 @@ e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked 
 	@bash tests/e2e/install
 	@$(BIN)/python -m pytest -m e2e -n 2 tests/e2e
 
+pins: ## resolve requirements*.txt again after a change of pyproject.toml (newer versions: tools/pins --upgrade)
+	@PYTHON=$(PYTHON) tools/pins
+
 clean: ## remove the environment and all caches; runs stay
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
-# One environment for everything, made again when the pins or the project's description change.
-$(STAMP): pyproject.toml constraints.txt
+# One environment for everything, made again when the pins or the project's description change. Every file that is
+# fetched must have a hash that stands in the pins, what builds the project among them: its own build fetches nothing.
+$(STAMP): pyproject.toml requirements-dev.txt
 	@echo "setting up .venv (once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11; try: make PYTHON=python3.11" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
 	@touch $@
