@@ -1,6 +1,7 @@
 # Everything a contributor runs. Needs Python 3.11 or later with venv, make, bash and git.
 PYTHON ?= python3
 TORTURE ?= 500
+SBOM ?= dist/raymond.cdx.json
 
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -10,7 +11,7 @@ STAMP := .venv/.ready
 # Without compiled files every start of the program takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow check bench torture e2e pins clean
+.PHONY: help demo test test-slow check bench torture e2e pins sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -42,6 +43,9 @@ e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked 
 
 pins: ## resolve requirements*.txt again after a change of pyproject.toml (newer versions: tools/pins --upgrade)
 	@PYTHON=$(PYTHON) tools/pins
+
+sbom: $(STAMP) ## write the bill of materials of the runtime (CycloneDX) to SBOM (dist/raymond.cdx.json)
+	@$(BIN)/python tools/sbom.py $(SBOM)
 
 clean: ## remove the environment and all caches; runs stay
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist

@@ -1,5 +1,6 @@
-"""What is fetched to build, test and run Raymond: known by hash and bounded."""
+"""What is fetched to build, test and run Raymond: known by hash, bounded, named in a bill of materials."""
 
+import json
 import re
 import subprocess
 import sys
@@ -167,3 +168,69 @@ def tracked() -> list[str]:
 
 def readable(name: str) -> str:
     return (ROOT / name).read_text("utf-8", errors="replace")
+
+
+# The bill of materials
+
+
+@pytest.fixture(scope="module")
+def bill(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `make sbom` writes, in the environment of these tests."""
+    target = tmp_path_factory.mktemp("sbom") / "new" / "sbom.json"
+    settings = [f"BIN={Path(sys.executable).parent}", f"SBOM={target}"]
+    subprocess.run(["make", "-s", "-o", ".venv/.ready", "sbom", *settings], cwd=ROOT, check=True)
+    return dict[str, Any](json.loads(target.read_text("utf-8")))
+
+
+@pytest.mark.slow
+def test_the_bill_of_materials_names_all_that_runs_and_nothing_else(bill: dict[str, Any]) -> None:
+    pinned = [pin for pin in pins("requirements.txt").values() if pin.marker is None or pin.marker.evaluate()]
+    listed = {part["purl"] for part in bill["components"]}
+    assert {canonicalize_name(one.name) for one in runtime()} <= {part["name"] for part in bill["components"]}
+    assert listed == {f"pkg:pypi/{canonicalize_name(pin.name)}@{version(pin)}" for pin in pinned}
+
+
+@pytest.mark.slow
+def test_every_part_in_the_bill_has_a_licence_and_the_hashes_of_its_pin(bill: dict[str, Any]) -> None:
+    for part in bill["components"]:
+        (line,) = [line for line in logical_lines("requirements.txt") if line.startswith(f"{part['name']}==")]
+        (reference,) = part["externalReferences"]
+        assert [f"sha256:{one['content']}" for one in reference["hashes"]] == re.findall(r"--hash=(\S+)", line)
+        assert part["licenses"] != []
+
+
+@pytest.mark.slow
+def test_the_bill_tells_what_needs_what(bill: dict[str, Any]) -> None:
+    needs = {entry["ref"]: entry["dependsOn"] for entry in bill["dependencies"]}
+    refs = {part["bom-ref"] for part in bill["components"]}
+    own = bill["metadata"]["component"]["bom-ref"]
+    assert needs.keys() == refs | {own}
+    assert {name.partition("@")[0] for name in needs[own]} == {
+        f"pkg:pypi/{canonicalize_name(one.name)}" for one in runtime()
+    }
+    assert {ref for wanted in needs.values() for ref in wanted} == refs
+
+
+@pytest.mark.slow
+def test_the_bill_has_every_field_its_format_requires(bill: dict[str, Any]) -> None:
+    """The required fields, enumerations and patterns of CycloneDX 1.6 for what the bill uses."""
+    assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
+    assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", bill["serialNumber"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", bill["metadata"]["timestamp"])
+    parts = [bill["metadata"]["component"], *bill["components"]]
+    assert [part["type"] for part in parts] == ["application"] + ["library"] * len(bill["components"])
+    assert all(part["name"] and part["version"] and part["purl"] for part in parts)
+    assert len({part["bom-ref"] for part in parts}) == len(parts)
+    for part in parts:
+        assert well_licensed(part["licenses"])
+        for reference in part.get("externalReferences", []):
+            assert (reference["type"], reference["url"]) == ("distribution", part["purl"])
+            assert all(one["alg"] == "SHA-256" for one in reference["hashes"])
+            assert all(re.fullmatch(r"[0-9a-f]{64}", one["content"]) for one in reference["hashes"])
+
+
+def well_licensed(licences: list[dict[str, Any]]) -> bool:
+    """One expression, or any number of named licences; never both."""
+    if "expression" in licences[0]:
+        return len(licences) == 1
+    return all(one.keys() == {"license"} and one["license"].keys() == {"name"} for one in licences)
