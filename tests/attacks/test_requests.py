@@ -77,6 +77,7 @@ def test_who_tried_is_in_the_journal(room: Place) -> None:
     assert "raymond answer r main yes" in who.command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", ["resume r --budget 0 --allow-tool Bash", "resume r --agent main --goto END"])
 def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
     out = room.path.parent / "out"
@@ -86,6 +87,7 @@ def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
     assert kept(room, LimitsChanged) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", ["adopt --all --yes"])
 def test_no_step_takes_over_runs(room: Place, attempt: str) -> None:
     out = room.path.parent / "out"
@@ -93,12 +95,14 @@ def test_no_step_takes_over_runs(room: Place, attempt: str) -> None:
     assert "was asked for by a step of a run" in out.read_text()
 
 
+@pytest.mark.slow
 def test_a_step_may_stop_its_own_run(room: Place) -> None:
     out = room.path.parent / "out"
     done = room.command(asking("$R stop r >> $OUT 2>&1", out=str(out)))
     assert "stopped on request" in done.err, done.err
 
 
+@pytest.mark.slow
 def test_a_step_cannot_stop_another_run(room: Place) -> None:
     room.ask("other")
     out = room.path.parent / "out"
@@ -106,6 +110,7 @@ def test_a_step_cannot_stop_another_run(room: Place) -> None:
     assert "`stop` was asked for by a step of another run" in out.read_text()
 
 
+@pytest.mark.slow
 def test_a_file_in_the_inbox_says_nothing_about_who_wrote_it(room: Place) -> None:
     """Where there is a socket it is not believed: whoever reaches the folder could be a step."""
     request = json.dumps({"id": "planted", "kind": "answer", "agent": "main", "text": "yes"})
@@ -116,6 +121,7 @@ def test_a_file_in_the_inbox_says_nothing_about_who_wrote_it(room: Place) -> Non
     assert kept(room, AskEnded) == []
 
 
+@pytest.mark.slow
 def test_a_turn_that_outlived_its_driver_is_still_a_step(room: Place) -> None:
     """Nobody drives the run any more, and the process is an orphan: its mark tells."""
     out = room.path.parent / "out"
@@ -158,6 +164,7 @@ def test_a_step_answers_and_resumes_the_runs_it_has_started(room: Place) -> None
     assert inner_run.inside == [outer.key]
 
 
+@pytest.mark.slow
 def test_a_step_of_the_inner_run_does_not(room: Place) -> None:
     """It belongs to both, and was not started in itself."""
     out = room.path.parent / "out"
@@ -180,6 +187,7 @@ TWICE = {
 }
 
 
+@pytest.mark.slow
 def test_an_answer_to_a_question_that_is_no_longer_open_is_refused(room: Place) -> None:
     room.ask(files=TWICE)
     assert room.status()["agents"][0]["question_number"] == 1
@@ -208,6 +216,7 @@ def test_approval_is_typed_on_a_terminal(room: Place) -> None:
     assert room.resume().out == "told yes\n"
 
 
+@pytest.mark.slow
 def test_a_person_who_types_where_the_run_is_driven_approves(room: Place) -> None:
     flow = room.flow(PERSON)
     pid, screen = pty.fork()
@@ -228,6 +237,7 @@ def test_a_person_who_types_where_the_run_is_driven_approves(room: Place) -> Non
     assert sender(room).way == "face"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disguise", ["with a terminal", "at the door"])
 def test_no_step_approves(room: Place, disguise: str) -> None:
     out = room.path.parent / "out"
@@ -253,6 +263,7 @@ def test_a_run_outlives_its_starter_only_where_a_person_allowed_it(room: Place) 
     assert room.status("inner")["agents"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     ["--dangerously-skip-permissions", "--permission-mode bypassPermissions", "--allow-tool Bash", "--allow-start"],
@@ -264,6 +275,7 @@ def test_a_run_started_in_a_step_has_no_more_rights(room: Place, more: str) -> N
     assert done.out.startswith("error: a step cannot start a run with "), done.out
 
 
+@pytest.mark.slow
 def test_a_run_started_in_a_step_has_no_higher_budget(room: Place) -> None:
     inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
     room.command(
@@ -276,6 +288,7 @@ def test_a_run_started_in_a_step_has_no_higher_budget(room: Place) -> None:
 # Orphans
 
 
+@pytest.mark.slow
 def test_a_process_that_a_step_let_go_of_is_reaped(room: Place) -> None:
     """The driver is its parent then, so that it can be told where a request comes from."""
     orphan = "(setsid sh -c 'echo $$ > orphan; cat /proc/$$/stat > begun' &); until [ -s begun ]; do :; done\n"
