@@ -1,0 +1,72 @@
+"""Which processes a process comes from, and what is seen of them."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from raymond.system import ancestry
+from running import until
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc")
+
+
+def test_a_process_comes_from_its_parents_up_to_the_first() -> None:
+    line = list(ancestry.line(os.getpid()))
+    assert [line[0].pid, line[1].pid] == [os.getpid(), os.getppid()]
+    assert line[-1].parent == 0
+
+
+def test_a_process_that_is_gone_comes_from_nowhere() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    assert list(ancestry.line(gone.pid)) == []
+    assert (ancestry.command(gone.pid), ancestry.variable(gone.pid, "PATH"), ancestry.open_files(gone.pid)) == (
+        "",
+        "",
+        [],
+    )
+
+
+def test_what_a_process_was_started_with_is_seen() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"MARK": "a=b", "OTHER": "c"}) as child:
+        until(lambda: ancestry.command(child.pid) == "cat", "the program")
+        assert (ancestry.variable(child.pid, "MARK"), ancestry.variable(child.pid, "MAR")) == ("a=b", "")
+
+
+def seen(argv: list[str], *, stdin: int | None = None) -> str:
+    """The terminal of a command that is started in a new one, as it is seen from here."""
+    pid, screen = pty.fork()
+    if not pid:
+        if stdin is not None:
+            os.dup2(stdin, 0)
+        os.execv(sys.executable, [sys.executable, "-c", *argv])
+    assert os.read(screen, 100)
+    found = ancestry.look(pid)
+    assert found
+    terminal = ancestry.terminal(found)
+    os.close(screen)
+    os.waitpid(pid, 0)
+    return terminal
+
+
+_SAYS = "print('x', flush=True); import time; time.sleep(60)"
+
+
+def test_a_command_that_reads_its_terminal_in_the_foreground_is_typed() -> None:
+    assert seen([_SAYS]).startswith("/dev/")
+
+
+def test_one_that_reads_something_else_is_not() -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    assert seen([_SAYS], stdin=null) == ""
+    os.close(null)
+
+
+def test_one_in_the_background_is_not() -> None:
+    """A child makes itself the foreground, so that its parent is in the background."""
+    leave = "import os, signal; signal.signal(signal.SIGTTOU, signal.SIG_IGN); ready = os.pipe(); child = os.fork()\n"
+    child = "if not child: os.setpgid(0, 0); os.tcsetpgrp(1, os.getpid()); os.write(ready[1], b'x'); signal.pause()\n"
+    assert seen([f"{leave}{child}os.read(ready[0], 1); {_SAYS}"]) == ""
