@@ -109,7 +109,7 @@ def test_a_directory_outside_is_refused(tmp_path: Path, cd: str) -> None:
     (home / "a").mkdir(parents=True)
     assert resolved(home, cd) == Refusal(
         "directory",
-        f'cd="{cd}": {os.path.realpath(home / cd)} is outside {home}, the repository\'s worktrees and `roots`',
+        f'cd="{cd}": {os.path.realpath(home / cd)} is outside {home}, the repository\'s worktrees and every `--root`',
     )
 
 
@@ -237,7 +237,7 @@ def test_a_script_that_asks_for_a_directory_outside_fails_with_the_reason(room: 
     (room.path / "out").symlink_to(room.path.parent)
     ran = room.drive({"START.sh": "echo '<reset cd=\"out\">START</reset>'"})
     assert refusal(ran) == (
-        f'cd="out": {room.path.parent} is outside {room.path}, the repository\'s worktrees and `roots`'
+        f'cd="out": {room.path.parent} is outside {room.path}, the repository\'s worktrees and every `--root`'
     )
 
 
@@ -264,17 +264,17 @@ def test_a_prompt_that_asks_for_a_wrong_directory_is_reminded(room: Room) -> Non
     )
 
 
-def test_roots_come_from_the_workflow_and_from_the_command(room: Room) -> None:
+def test_the_person_opens_directories_and_the_workflow_may_name_what_it_needs_of_them(room: Room) -> None:
     for name in ("one", "two"):
         (room.path.parent / name).mkdir()
+    (room.path.parent / "two" / "deep").mkdir()
     ran = room.command(
         {
             "START.sh": 'echo \'<fork cd="../one">WORK</fork><fork cd="../two">WORK</fork><goto>WORK</goto>\'',
             "WORK.sh": PWD,
-            "workflow.yaml": "roots: [../one]",
+            "workflow.yaml": "roots: [../one, ../two/deep, sub]",
         },
-        "--root",
-        "../two",
+        *("--root", "../one", "--root", "../two"),
     )
     assert ran.code == 0, ran.err
     assert ran.run.outcomes["main_work2"].result == f"{room.path.parent}/two"

@@ -10,6 +10,8 @@ from raymond.backends import Abilities, registry
 from raymond.control import config
 from raymond.errors import Diagnostic, UsageError, WorkflowError
 from raymond.language import frontmatter, lint
+from raymond.language.frontmatter import Mark
+from raymond.language.settings import SETTINGS_FILE
 from raymond.language.workflow import State, Workflow, mark_of
 from raymond.machine import rights
 from raymond.machine.events import RunStarted
@@ -33,6 +35,8 @@ class Proposal(Struct):
     models: list[str]
     able: Mapping[str, Abilities] = {}
     """What each backend can do; known once the backends were checked."""
+    roots: list[str] | None = None
+    """The directories that the person opened; None when that is not asked again."""
 
     @property
     def prompts(self) -> dict[str, State]:
@@ -179,6 +183,22 @@ def _wider_tools(workflow: Workflow, state: State, asked: str) -> Diagnostic:
     return frontmatter.diagnose(mark, "wider-permission", message, f"--allow-tool '{asked}', if you mean it")
 
 
+def wider_roots(proposal: Proposal) -> Iterator[Diagnostic]:
+    """Every directory that the workflow wants to enter and that the person did not open."""
+    start, workflow = proposal.start, proposal.loaded.workflow
+    if proposal.roots is None or not workflow.settings.roots:
+        return
+    from raymond.steps import working_directory
+
+    opened = working_directory.allowed(start.cwd, tuple(proposal.roots))
+    for index, asked in enumerate(workflow.settings.roots):
+        path = os.path.realpath(os.path.join(start.cwd, asked))
+        if not working_directory.is_inside(path, opened):
+            mark = workflow.marks.get(("roots", index)) or workflow.marks.get(("roots",)) or Mark(SETTINGS_FILE)
+            message = f"the workflow wants to enter {path}, which was not opened to it"
+            yield frontmatter.diagnose(mark, "wider-permission", message, f"--root {path}, if you mean it")
+
+
 def unheeded(proposal: Proposal) -> Iterator[Diagnostic]:
     """Every state that narrows rights which its backend ignores."""
     for state in proposal.prompts.values():
@@ -204,5 +224,5 @@ def polluting(proposal: Proposal) -> Iterator[Diagnostic]:
     return lint.polluting(proposal.loaded.workflow, in_place)
 
 
-CHECKS: tuple[Callable[[Proposal], Iterator[Diagnostic]], ...] = (wider, unheeded, polluting)
+CHECKS: tuple[Callable[[Proposal], Iterator[Diagnostic]], ...] = (wider, wider_roots, unheeded, polluting)
 """The checks made once the backends are known; all findings are reported together."""

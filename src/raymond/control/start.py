@@ -169,7 +169,8 @@ def prepare(loaded: Loaded, options: Choices) -> RunStarted:
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     started = _start(workflow, loaded, options)
-    return preflight.check_start(Proposal(loaded, started, options.tables, options.backends, options.models))
+    asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
+    return preflight.check_start(asked)
 
 
 def begin(project: Project, loaded: Loaded, options: Choices) -> str:
@@ -237,7 +238,8 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
         max_wait=_first(options.max_wait, config.KEYS["max_wait"].default),
         patience=_first(options.patience, config.KEYS["patience"].default),
-        roots=[os.path.abspath(root) for root in (*settings.roots, *options.roots)],
+        # What a workflow asks for in addition is refused, or lies in one of these: it opens nothing.
+        roots=[os.path.realpath(root) for root in options.roots],
         overrides=options.overrides,
         replies=options.replies or "",
         permission_mode=options.permission_mode,

@@ -8,8 +8,6 @@ from raymond.machine.events import RunStarted
 DEFAULT = "acceptEdits"
 RANKS = {"plan": 0, "dontAsk": 1, "default": 1, DEFAULT: 2, "bypassPermissions": 3}
 """Every permission mode; a higher rank allows more."""
-_SYNTAX = frozenset("(),")
-"""Characters that end a pattern of tools: a gate that contains one must not be used as a pattern."""
 
 
 class Rights(Struct, frozen=True):
@@ -33,16 +31,9 @@ def narrow(given: Rights, policy: Policy) -> Rights:
     allowed = given.allowed
     if policy.allowed_tools:
         allowed = tuple(tool for tool in allowed if tool in policy.allowed_tools)
-    # An agent may run the command that checks its work.
-    gates = tuple(f"Bash({command}:*)" for command in policy.gate if not _SYNTAX & set(command))
     narrowed = bool(policy.permission_mode or policy.allowed_tools)
     given_mode = given.mode or DEFAULT
     mode = policy.permission_mode or given_mode
     if RANKS[mode] > RANKS[given_mode] and not given.skip:
         mode = given_mode  # refused at the start; files that changed since then widen nothing either
-    return Rights(
-        mode,
-        (*allowed, *(tool for tool in gates if tool not in allowed)),
-        policy.disallowed_tools,
-        given.skip and not narrowed,
-    )
+    return Rights(mode, allowed, policy.disallowed_tools, given.skip and not narrowed)

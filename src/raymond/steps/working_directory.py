@@ -22,10 +22,15 @@ def _resolve(job: Job, given: str) -> str | Refusal:
     if not os.path.isdir(path):
         return Refusal("directory", f'cd="{given}": there is no directory {path}')
     roots = allowed(job.home, job.roots)
-    if any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots):
+    if is_inside(path, roots):
         return path
-    outside = f'cd="{given}": {path} is outside {roots[0]}, the repository\'s worktrees and `roots`'
+    outside = f'cd="{given}": {path} is outside {roots[0]}, the repository\'s worktrees and every `--root`'
     return Refusal("directory", outside)
+
+
+def is_inside(path: str, folders: Iterable[str]) -> bool:
+    """Whether a real path is one of these folders, or below one."""
+    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
 @lru_cache(maxsize=8)
