@@ -1,16 +1,20 @@
 """Nobody but the person widens what a run may do: not a gate, not a workflow's settings, not a tag, not a checkout."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from builders import head, place, start
-from raymond.control import preflight
+from builders import Play, head, place, start
+from raymond.control import config, preflight
+from raymond.control.config import SiteRules
 from raymond.control.preflight import Proposal
-from raymond.errors import Diagnostic
+from raymond.errors import Diagnostic, UsageError
 from raymond.language import policy
 from raymond.machine import rights
+from raymond.machine.events import StepRefused
 from raymond.store.loader import Loaded
 from trust.places import Place
 
@@ -70,3 +74,90 @@ def test_a_root_that_is_replaced_by_a_link_later_leads_nowhere_new(room: Place) 
     )
     assert ran.code == 1
     assert f"{room.path.parent}/secret is outside {room.path}" in ran.err
+
+
+# --- models
+
+FLOW = {"START.md": "", "SUB.md": "", "END.md": ""}
+
+
+def refusals(play: Play) -> list[StepRefused]:
+    return [event for event in play.events if isinstance(event, StepRefused)]
+
+
+def test_a_tag_cannot_name_a_model_that_the_site_does_not_allow() -> None:
+    play = Play(FLOW, model="haiku")
+    play.workspace = replace(play.workspace, models=("haiku", "sonnet"))
+    play.say('<function return="END" model="opus">SUB</function>')
+    [refused] = refusals(play)
+    assert (refused.reason, refused.hint) == (
+        "the model `opus` is not allowed here",
+        "leave it out, or use: haiku, sonnet",
+    )
+    play.say('<function return="END" model="sonnet">SUB</function>')
+    assert (play.main.state, play.main.model) == ("SUB.md", "sonnet")
+
+
+def test_the_rules_of_today_hold_for_a_model_that_was_chosen_before() -> None:
+    play = Play(FLOW, model="haiku")
+    play.say('<function return="END" model="opus">SUB</function>')
+    workflow = play.workspace.workflow
+    with pytest.raises(UsageError, match="allows no model `opus`"):
+        preflight.check_site(play.run, SiteRules(models=["haiku"]), workflow)
+    preflight.check_site(play.run, SiteRules(models=["haiku", "opus"]), workflow)
+
+
+@pytest.mark.parametrize("said", ["model: opus", "evaluator: {prompt: SUB.md, model: opus, verdicts: {'yes': keep}}"])
+def test_the_rules_of_today_hold_for_a_model_that_a_state_names(said: str) -> None:
+    play = Play({**FLOW, "END.md": head(said)}, model="haiku")
+    with pytest.raises(UsageError, match="allows no model `opus`"):
+        preflight.check_site(play.run, SiteRules(models=["haiku"]), play.workspace.workflow)
+
+
+def test_a_state_fixes_the_model_of_a_transition() -> None:
+    fixed = "allowed_transitions: [{tag: function, target: SUB.md, return: END.md, model: haiku}]"
+    play = Play({**FLOW, "START.md": head(fixed)})
+    play.say('<function return="END" model="opus">SUB</function>')
+    play.say('<function return="END">SUB</function>')
+    assert [one.reason.partition("` is ")[2].partition(";")[0] for one in refusals(play)] == ["not allowed here"] * 2
+    play.say('<function return="END" model="haiku">SUB</function>')
+    assert (play.main.state, play.main.model) == ("SUB.md", "haiku")
+
+
+# --- names that become arguments of a program
+
+REAL = [
+    "opus",
+    "claude-opus-4-1[1m]",
+    "us.anthropic.claude-sonnet-4-20250514-v1:0",
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-3-7:0",
+    "claude-sonnet-4@20250514",
+    "openai/gpt-5.2-codex",
+    "llama3:8b-instruct-q4_K_M",
+]
+FLAGS = ["--dangerously-skip-permissions", "-c", "a b", "a\tb", "$(id)", "a;id", "a\u202eb", "x" * 201]
+
+
+@pytest.mark.parametrize("model", FLAGS)
+def test_a_model_that_looks_like_a_flag_is_refused_wherever_it_is_said(model: str, tmp_path: Path) -> None:
+    written = json.dumps(model)
+    assert [one.id for one in policy.parse(head(f"model: {written}"), file="A.md", script=False).diagnostics] == [
+        "bad-value"
+    ]
+    fixed = f"allowed_transitions: [{{tag: function, target: A.md, return: A.md, effort: {written}}}]"
+    assert [one.id for one in policy.parse(head(fixed), file="A.md", script=False).diagnostics] == ["bad-value"]
+    with pytest.raises(UsageError, match="must be a name"):
+        config.load("", flags={"model": model}, environment={}, policy_file=str(tmp_path / "none"))
+    play = Play(FLOW)
+    play.say(f'<function return="END" model="{model}">SUB</function>')
+    assert [one.reason for one in refusals(play)] == ["`model` and `effort` of `<function>` must be plain names"]
+
+
+@pytest.mark.parametrize("model", REAL)
+def test_the_names_that_models_really_have_are_taken(model: str, tmp_path: Path) -> None:
+    assert policy.parse(head(f'model: "{model}"'), file="A.md", script=False).diagnostics == []
+    none = str(tmp_path / "none")
+    assert config.load("", flags={"model": model}, environment={}, policy_file=none)["model"] == model
+    play = Play(FLOW)
+    play.say(f'<function return="END" model="{model}">SUB</function>')
+    assert play.main.model == model

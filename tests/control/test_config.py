@@ -126,7 +126,10 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
             "max_parallel = true",
             "error: PATH: `max_parallel` must be a whole number, 1 or more\nhint: max_parallel = 4",
         ),
-        ("model = 3", 'error: PATH: `model` must be text\nhint: model = "sonnet"'),
+        (
+            "model = 3",
+            'error: PATH: `model` must be a name, of letters, digits and _.:/@+[]-, beginning with a letter or a digit\nhint: model = "sonnet"',
+        ),
         ("durability = 1", 'error: PATH: `durability` must be one of: normal, strict\nhint: durability = "strict"'),
         (
             "tool_timeout = 5",

@@ -77,13 +77,14 @@ def test_a_right_that_the_backend_honours_is_no_finding() -> None:
     ],
 )
 def test_a_run_that_could_not_start_today_does_not_continue(said: dict[str, Any], rules: SiteRules, words: str) -> None:
-    run = Play({"START.md": ""}, **said).run
+    play = Play({"START.md": ""}, **said)
     with pytest.raises(UsageError, match=re.escape(words)):
-        preflight.check_site(run, rules)
-    preflight.check_site(run, SiteRules())
+        preflight.check_site(play.run, rules, play.workspace.workflow)
+    preflight.check_site(play.run, SiteRules(), play.workspace.workflow)
 
 
 def test_a_run_within_the_rules_continues() -> None:
     rules = SiteRules(max_budget=10.0, allow_skip_permissions=False, backends=["claude"], models=["haiku"])
-    preflight.check_site(Play({"START.md": ""}, budget=10.0, model="haiku").run, rules)
-    preflight.check_site(Play({"START.md": ""}, budget=1.0).run, rules)
+    for said in ({"budget": 10.0, "model": "haiku"}, {"budget": 1.0}):
+        play = Play({"START.md": head("model: haiku")}, **said)
+        preflight.check_site(play.run, rules, play.workspace.workflow)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from raymond import durations
 from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES, closed
+from raymond.language.tags import NAME
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.store import settings_file
 from raymond.system import files, git
@@ -66,6 +67,12 @@ def _text(value: Any) -> str:
     if isinstance(value, str) and value.strip():
         return value
     raise ValueError("text")
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, str) and NAME.fullmatch(value):
+        return value
+    raise ValueError("a name, of letters, digits and _.:/@+[]-, beginning with a letter or a digit")
 
 
 def _texts(value: Any) -> list[str]:
@@ -159,8 +166,8 @@ def _choice(*choices: str) -> Reader:
 
 KEYS: dict[str, Key] = {
     "backend": Key(_text, "", "the program that answers prompts (claude, or the workflow's own replies)", '"claude"'),
-    "model": Key(_text, "", "the model, by the name its backend uses", '"sonnet"'),
-    "effort": Key(_text, "", "how hard the model thinks, where that can be set", '"high"'),
+    "model": Key(_name, "", "the model, by the name its backend uses", '"sonnet"'),
+    "effort": Key(_name, "", "how hard the model thinks, where that can be set", '"high"'),
     "budget": Key(_dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00"),
     "max_iterations": Key(_count, 0, "steps a run may take", "200"),
     "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"'),

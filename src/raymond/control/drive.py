@@ -4,6 +4,7 @@ from collections.abc import Callable
 from time import time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.backends import registry
 from raymond.control import config, inside, preflight
@@ -53,7 +54,6 @@ def hold(
         run = reading.run
         if run.final_status != "completed":
             preflight.check_place(project, run)
-        preflight.check_site(run, config.site_rules())
         if loaded is None:
             inside.check(run, "resume")  # whoever has just started it may drive it
         sources.settle(folder, run.start.source)
@@ -61,6 +61,9 @@ def hold(
             told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
         workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
+        rules = config.site_rules()
+        preflight.check_site(run, rules, workspace.workflow)
+        workspace = replace(workspace, models=tuple(rules.models))
         if unpacked.make():
             told.on_note(unpacked.note)
         book = journal.Journal(folder, reading.size, held)

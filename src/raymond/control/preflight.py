@@ -79,7 +79,7 @@ def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
 # --- a run that continues
 
 
-def check_site(run: Run, rules: config.SiteRules) -> None:
+def check_site(run: Run, rules: config.SiteRules, workflow: Workflow) -> None:
     """Refuse to continue a run that the site rules would not let start today."""
     start, rights, id = run.start, run.rights, run.start.workflow_id
     if (rights.skip or rights.mode == "bypassPermissions") and not rules.allow_skip_permissions:
@@ -87,13 +87,29 @@ def check_site(run: Run, rules: config.SiteRules) -> None:
     if rules.max_budget and not 0 < (run.limits.budget or 0.0) <= rules.max_budget:
         hint = f"raymond resume {id} --budget {rules.max_budget:g}"
         raise UsageError(f"{config.SITE_FILE} allows a budget of at most ${rules.max_budget:.2f}", hint=hint)
-    used = {"backend": {start.backend, *start.backends.values()}, "model": {start.model} - {""}}
-    for what, allowed in (("backend", rules.backends), ("model", rules.models)):
-        refused = sorted(used[what] - set(allowed)) if allowed else []
+    backends = {start.backend, *start.backends.values()}
+    models = _models(run, workflow) if rules.models else set()
+    for what, used, allowed in (("backend", backends, rules.backends), ("model", models, rules.models)):
+        refused = sorted(used - set(allowed)) if allowed else []
         if refused:
             raise UsageError(
                 f"{config.SITE_FILE} allows no {what} `{refused[0]}`", hint=f"one of: {', '.join(allowed)}"
             )
+
+
+def _models(run: Run, workflow: Workflow) -> set[str]:
+    """Every model that a run names: its start, its states, and what its agents chose so far."""
+    named = {run.start.model, *(model for state in workflow.states.values() for model in _named(state))}
+    for agent in run.agents.values():
+        named |= {agent.model, *(frame.model for frame in agent.stack or ())}
+    return named - {""}
+
+
+def _named(state: State) -> Iterator[str]:
+    """The models that a state names."""
+    yield state.policy.model
+    if state.policy.evaluator:
+        yield state.policy.evaluator.model
 
 
 def check_place(project: Project, run: Run) -> None:
@@ -142,7 +158,7 @@ def _check_rules(proposal: Proposal) -> None:
     for state in proposal.loaded.workflow.states.values():
         for what, named, allowed in (
             ("backend", state.policy.backend, proposal.backends),
-            ("model", state.policy.model, proposal.models),
+            *(("model", model, proposal.models) for model in _named(state)),
         ):
             if allowed and named and named not in allowed:
                 raise UsageError(

@@ -12,12 +12,13 @@ from raymond.language import frontmatter, reading
 from raymond.language.allowed_transitions import FIELDS, Allowed
 from raymond.language.frontmatter import Document, Path
 from raymond.language.refusal import Refusal
-from raymond.language.tags import BUILT_IN, TAGS, VARIABLE
+from raymond.language.tags import BUILT_IN, NAME, TAGS, VARIABLE
 
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_DENIED = ("count", "pause")
 _BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is part of the command"
 _BRACKET = re.compile(r"\\.|[()]", re.DOTALL)
+_NAMES = "begin with a letter or a digit; then letters, digits and _.:/@+[]- may follow"
 _VERDICTS = 'verdicts: {"yes": keep, "no": <goto>FIX.md</goto>}'
 # The names of what other tags have are mistakes here rather than variables.
 _NOT_VARIABLES = frozenset({"return", "payload", *BUILT_IN})
@@ -71,6 +72,15 @@ def text(document: Document, path: Path, value: Any) -> str | None:
     if isinstance(value, bool | int | float):
         hint = f'put it in quotes: "{str(value).lower()}"'
     _bad(document, path, f"`{_label(path)}` must be text", hint)
+    return None
+
+
+def _name(document: Document, path: Path, value: Any) -> str | None:
+    """The name of a model or of an effort."""
+    found = text(document, path, value)
+    if found is None or NAME.fullmatch(found):
+        return found
+    _bad(document, path, f"`{_label(path)}` is not a name that a program takes", _NAMES)
     return None
 
 
@@ -174,6 +184,8 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
             _duration(document, (*path, key), fields[key])
         elif known and known.choices and fields[key] not in known.choices:
             _bad(document, (*path, key), f"`{key}` cannot be `{fields[key]}`", f"one of: {', '.join(known.choices)}")
+        elif known and known.kind == "name" and fields[key]:
+            _name(document, (*path, key), fields[key])
         elif not known and not variable:
             hint = frontmatter.suggest(key, FIELDS[tag].keys()) or f"one of: {', '.join(FIELDS[tag])}"
             document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)
@@ -190,7 +202,9 @@ def _evaluator(document: Document, path: Path, value: Any) -> Evaluator | None:
     before = len(document.diagnostics)
     found: dict[str, Any] = {}
     for key, item in value.items():
-        if key in ("pattern", "prompt", "model", "default"):
+        if key == "model":
+            found[key] = _name(document, (*path, key), item)
+        elif key in ("pattern", "prompt", "default"):
             found[key] = text(document, (*path, key), item)
         elif key != "verdicts":
             hint = frontmatter.suggest(key, Evaluator.__struct_fields__)
@@ -233,8 +247,8 @@ def _regex(document: Document, path: Path, value: str) -> None:
 KEYS: dict[str, Reader] = {
     "allowed_transitions": _allowed,
     "backend": text,
-    "model": text,
-    "effort": text,
+    "model": _name,
+    "effort": _name,
     "permission_mode": _choice(*PERMISSION_MODES),
     "allowed_tools": _tools,
     "disallowed_tools": _tools,

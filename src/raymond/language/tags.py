@@ -12,6 +12,8 @@ BUILT_IN = frozenset(
 """Names that a fork may not give to a variable."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """What the name of a variable looks like."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+\[\]-]{0,199}")
+"""What a model or an effort is called: it becomes an argument of a program, and must not look like a flag."""
 
 
 class Goto(Struct, frozen=True, kw_only=True, tag="goto", omit_defaults=True):

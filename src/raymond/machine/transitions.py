@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.language.refusal import Refusal
-from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait, targets
+from raymond.language.tags import NAME, Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait, targets
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
 from raymond.machine.agent import FAILED, WAITING, Agent, backend_of
@@ -54,7 +54,8 @@ def follow(
     places = _places(asked, directories)
     if isinstance(places, Refusal):
         return places
-    refusal = _crowded(run, len(forks)) or _polluting(run, workspace, agent, asked) or _unnamable(asked)
+    refusal = _crowded(run, len(forks)) or _polluting(run, workspace, agent, asked)
+    refusal = refusal or _unnamable(asked) or _barred(workspace, asked)
     if refusal:
         return refusal
     last, tag = asked[-1], ""
@@ -78,9 +79,19 @@ def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Tra
 def _unnamable(asked: Sequence[Transition]) -> Refusal | None:
     """Refuse a model or an effort that cannot be passed to a program."""
     for one in asked:
-        if isinstance(one, Function) and not f"{one.model or ''}{one.effort or ''}".isprintable():
+        names = (one.model, one.effort) if isinstance(one, Function) else ()
+        if not all(NAME.fullmatch(name) for name in names if name):
             reason = "`model` and `effort` of `<function>` must be plain names"
             return Refusal("value", reason, "leave them out, or name a model")
+    return None
+
+
+def _barred(workspace: Workspace, asked: Sequence[Transition]) -> Refusal | None:
+    """Refuse a model that the site rules do not allow, whoever names it."""
+    for one in asked if workspace.models else ():
+        if isinstance(one, Function) and one.model and one.model not in workspace.models:
+            allowed = ", ".join(workspace.models)
+            return Refusal("value", f"the model `{one.model}` is not allowed here", f"leave it out, or use: {allowed}")
     return None
 
 

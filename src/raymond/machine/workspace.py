@@ -1,4 +1,4 @@
-"""A workflow with its folders on this machine."""
+"""A workflow with its folders on this machine, and what this machine allows it."""
 
 from msgspec import Struct
 
@@ -14,6 +14,8 @@ class Workspace(Struct, frozen=True):
     tasks_dir: str
     uses_task_folder: bool = True
     """Whether the workflow mentions the task folder, which then has to exist."""
+    models: tuple[str, ...] = ()
+    """The only models that the site rules of this machine allow; empty for any."""
 
     def task_folder(self, agent: str) -> str:
         """Where the agent may keep its own files."""
