@@ -40,10 +40,13 @@ What you do not want to say each time stands in a file. The first that says some
 1. the policy file `{policy_file}`
 2. a flag
 3. the environment: `RAYMOND_` and the key in capitals, such as `RAYMOND_BUDGET=5`; lists with commas
-4. the project: `.raymond/config.toml`
-5. you: `~/.config/raymond/config.toml`, or `raymond/config.toml` in `XDG_CONFIG_HOME`
-6. for `budget`, `max_iterations`, `max_parallel` and `backend`: the workflow's own `workflow.yaml`
-7. the default
+4. you: `~/.config/raymond/config.toml`, or `raymond/config.toml` in `XDG_CONFIG_HOME`
+5. for `budget`, `max_iterations`, `max_parallel` and `backend`: the workflow's own `workflow.yaml`
+6. the default
+
+A project narrows that, and nothing else: what its `.raymond/config.toml` says counts instead of 4 to 6 where it goes no further
+than your file, or else the default. A lower limit does, a longer `keep`, and `durability = "strict"`. What goes further is not
+used, and `raymond config show` says so. A flag and the environment are your own word and come before it.
 
 A state's own `model`, `effort`, `timeout` or `backend` comes before all but the policy file. Files are TOML. A key that does
 not exist is an error, wherever it stands. `raymond config show --origin` shows what counts here and where it was set.
@@ -51,14 +54,16 @@ not exist is an error, wherever it stands. `raymond config show --origin` shows 
 
 PERSONAL = """\
 Keys marked * are for a person to set, by file, environment or flag. In the file of a project they are refused: whoever
-checks out a foreign project would run or allow what it says.
+checks out a foreign project would run, allow or pay for what it says. A `retryable` pattern is tried on the first 500
+characters of an error; one that repeats a group with a repetition or a choice in it, like `(a+)+`, is refused.
 """
 
 POLICY = """\
 ## Policy file
 
 `{policy_file}` is for whoever answers for many users. Nobody can put another in its place. What a flag asks
-for against it is refused; a default, or the budget that a file says, is lowered.
+for against it is refused; a default, or the budget that a file says, is lowered. It holds for what states name, for a model
+that an agent names in a tag, and, as it is then, whenever a run is resumed.
 """
 
 ENVIRONMENT = (

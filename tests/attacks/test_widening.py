@@ -161,3 +161,121 @@ def test_the_names_that_models_really_have_are_taken(model: str, tmp_path: Path)
     play = Play(FLOW)
     play.say(f'<function return="END" model="{model}">SUB</function>')
     assert play.main.model == model
+
+
+# --- settings of a checkout
+
+OWN = """
+budget = 5
+max_iterations = 50
+max_time = "1h"
+max_turns = 50
+max_parallel = 2
+timeout = "5m"
+tool_timeout = "5m"
+max_wait = "1h"
+patience = "1h"
+keep = "7d"
+durability = "strict"
+"""
+WIDE = """
+budget = 0
+max_iterations = 1000000
+max_time = "300d"
+max_turns = 1000000
+max_parallel = 1000
+timeout = "300d"
+tool_timeout = "300d"
+max_wait = "300d"
+patience = "300d"
+keep = "0s"
+durability = "normal"
+"""
+NARROW = """
+budget = 1
+max_iterations = 5
+max_time = "1m"
+max_turns = 5
+max_parallel = 1
+timeout = "1m"
+tool_timeout = "1m"
+max_wait = "0s"
+patience = "0s"
+keep = "300d"
+durability = "strict"
+"""
+
+
+class Desk:
+    """The files of a person and of a checkout, and what follows from them."""
+
+    def __init__(self, path: Path, own: str, project: str) -> None:
+        self.user, self.project = path / "xdg/raymond/config.toml", path / "checkout/.raymond/config.toml"
+        self.none = str(path / "none")
+        for file, text in ((self.user, own), (self.project, project)):
+            file.parent.mkdir(parents=True)
+            file.write_text(text, "utf-8")
+
+    def load(self, **environment: str) -> config.Config:
+        tree, place = str(self.project.parent.parent), {"XDG_CONFIG_HOME": str(self.user.parent.parent)}
+        return config.load(tree, environment={**place, **environment}, policy_file=self.none)
+
+
+@pytest.mark.parametrize("own", [OWN, ""], ids=["set by the person", "default"])
+def test_a_checkout_lifts_no_limit(tmp_path: Path, own: str) -> None:
+    desk = Desk(tmp_path, own, WIDE)
+    found, origin = desk.load(), str(desk.user) if own else "default"
+    wide = [name for name in config.KEYS if name in WIDE]
+    # Without a limit of the person's, any limit is lower than none; strictness has no more than two values.
+    free = [] if own else ["max_iterations", "max_time", "max_turns", "durability"]
+    assert {name: one.origin for name, one in found.settings.items() if name in wide} == {
+        name: str(desk.project) if name in free else origin for name in wide
+    }
+    assert list(found.unused) == [
+        line.split(" ")[0] for line in WIDE.split("\n") if line and line.split(" ")[0] not in free
+    ]
+
+
+def test_a_checkout_may_ask_for_less(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, OWN, NARROW)
+    found = desk.load()
+    narrow = {name: one for name, one in found.settings.items() if name in NARROW}
+    assert len(narrow) == 11
+    assert {one.origin for one in narrow.values()} == {str(desk.project)}
+    assert (found["budget"], found["max_wait"], found["keep"], found.unused) == (1.0, 0.0, 300 * 86400.0, {})
+
+
+def test_the_persons_own_word_comes_before_the_checkout(tmp_path: Path) -> None:
+    found = Desk(tmp_path, OWN, NARROW).load(RAYMOND_BUDGET="20", RAYMOND_PATIENCE="2d")
+    assert (found["budget"], found["patience"]) == (20.0, 2 * 86400.0)
+
+
+def test_config_show_says_what_a_checkout_does_not_get(room: Place) -> None:
+    room.settings("budget = 5\n")
+    path = room.path / ".raymond" / "config.toml"
+    path.parent.mkdir()
+    path.write_text('budget = 0\nmax_time = "300d"\ntimeout = "1m"\n')
+    said = room.raymond("config", "show")
+    assert "budget            = 5.0\n" in said.stdout
+    assert said.stderr == f"{path}: budget = 0.0 is not used: it goes further\n"
+    values = json.loads(room.raymond("config", "show", "--json").stdout)
+    assert values["budget"]["unused"] == {"value": 0.0, "origin": str(path)}
+    assert values["timeout"]["unused"] is None
+
+
+# --- patterns
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "(a*)*b", "((a+))+", "(a|aa)+$", "(a?){50}", "(?:x|y)*z", r"(\d+\s?)+", "(?:(?:a{2,})b)*"]
+)
+def test_a_pattern_that_may_take_for_ever_is_refused(pattern: str) -> None:
+    with pytest.raises(UsageError, match="repeats a group that varies"):
+        config.load("", flags={"retryable": [pattern]}, environment={}, policy_file="")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["upstream .* reset", "5[0-9]{2}", r"(ab)+\(x+\)+", "([(+])?", "(?:502|503) bad", "(?i)reset+"]
+)
+def test_an_ordinary_pattern_is_taken(pattern: str) -> None:
+    assert config.load("", flags={"retryable": [pattern]}, environment={}, policy_file="")["retryable"] == [pattern]

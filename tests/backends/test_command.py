@@ -377,10 +377,9 @@ def test_a_state_that_names_a_backend_nobody_has_is_refused(room: Room) -> None:
     )
 
 
-def test_the_project_can_name_its_usual_backend(room: Room) -> None:
+def test_a_person_can_name_their_usual_backend(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
-    (room.path / ".raymond").mkdir()
-    (room.path / ".raymond" / "config.toml").write_text('backend = "mine"\n', "utf-8")
+    room.settings('backend = "mine"\n')
     table(room)
     ran = room.command({"START.md": ""})
     assert (ran.code, ran.run.start.backend) == (0, "mine")

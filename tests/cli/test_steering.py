@@ -635,7 +635,7 @@ def test_a_dry_run_of_clean_says_what_would_go_and_removes_nothing(room: Room) -
 def test_clean_keeps_what_ended_lately_and_the_time_can_be_set(room: Room) -> None:
     room.drive(DONE, id="a")
     assert told(room.raymond("clean")) == (0, "", "0 runs removed (keep: 30d)\n")
-    (room.path / ".raymond" / "config.toml").write_text('keep = "1h"')
+    room.settings('keep = "1h"')
     assert told(room.raymond("clean")) == (0, "", "0 runs removed (keep: 1h)\n")
     assert room.raymond("clean", environment={"RAYMOND_KEEP": "0s"}).stdout == "a\n"
 

@@ -45,9 +45,9 @@ def of_user(room: Room, text: str) -> Path:
     return write(Path(room.environment["HOME"]) / ".config" / "raymond" / "config.toml", text)
 
 
-def test_a_flag_comes_before_the_environment_that_before_the_project_and_that_before_the_person(room: Room) -> None:
-    of_user(room, 'budget = 1\nmodel = "user"\neffort = "user"\nkeep = "7d"\n')
-    of_project(room, 'budget = 2\nmodel = "project"\neffort = "project"\n')
+def test_a_flag_comes_before_the_environment_and_that_before_the_files(room: Room) -> None:
+    of_user(room, 'budget = 2\nmodel = "user"\neffort = "user"\nkeep = "7d"\n')
+    of_project(room, "budget = 1\n")
     room.raymond(
         "run",
         room.flow(DONE),
@@ -58,11 +58,11 @@ def test_a_flag_comes_before_the_environment_that_before_the_project_and_that_be
         environment={"RAYMOND_BUDGET": "3", "RAYMOND_MODEL": "env"},
     )
     start = next(event for event in room.events() if isinstance(event, RunStarted))
-    assert (start.budget, start.model, start.effort) == (4.0, "env", "project")
+    assert (start.budget, start.model, start.effort) == (4.0, "env", "user")
 
 
 def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
-    user = of_user(room, 'notify = ["tell me"]\nkeep = "7d"\nbudget = 1\n[backends.mine]\ncommand = ["my-agent"]\n')
+    user = of_user(room, 'notify = ["tell me"]\nkeep = "7d"\nbudget = 4\n[backends.mine]\ncommand = ["my-agent"]\n')
     project = of_project(room, "budget = 2.5\n")
     environment = {"RAYMOND_TIMEOUT": "90s", "RAYMOND_ALLOW_TOOLS": "Read, Bash(make)"}
     done = room.raymond("config", "show", "--origin", environment=environment)
@@ -98,12 +98,21 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
     assert room.raymond("config", environment=environment).stdout == plain
     found = json.loads(room.raymond("config", "show", "--json", environment=environment).stdout)
     assert list(found) == list(config.KEYS)
-    assert found["budget"] == {"value": 2.5, "origin": str(project)}
-    assert found["timeout"] == {"value": 90.0, "origin": "RAYMOND_TIMEOUT"}
+    assert found["budget"] == {"value": 2.5, "origin": str(project), "unused": None}
+    assert found["timeout"] == {"value": 90.0, "origin": "RAYMOND_TIMEOUT", "unused": None}
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("notify", '["rm -rf x"]'), ("permission_mode", '"plan"'), ("allow_tools", "[]")]
+    ("name", "value"),
+    [
+        ("notify", '["rm -rf x"]'),
+        ("permission_mode", '"plan"'),
+        ("allow_tools", "[]"),
+        ("model", '"opus"'),
+        ("effort", '"high"'),
+        ("backend", '"claude"'),
+        ("retryable", "[]"),
+    ],
 )
 def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: str, value: str) -> None:
     path = of_project(room, f"{name} = {value}\n")
@@ -286,11 +295,11 @@ def test_a_wrong_value_in_the_environment_names_the_variable(room: Room) -> None
 
 def test_a_person_without_a_home_has_no_settings_of_their_own(room: Room) -> None:
     of_user(room, "budget = 1")
-    of_project(room, "effort = 'high'")
+    of_project(room, "max_turns = 7")
     del room.environment["HOME"]
     room.environment["RAYMOND_HOME"] = str(room.home)
     found = json.loads(room.raymond("config", "show", "--json").stdout)
-    assert (found["budget"]["value"], found["effort"]["value"]) == (10.0, "high")
+    assert (found["budget"]["value"], found["max_turns"]["value"]) == (10.0, 7)
     assert room.raymond("run", room.flow(DONE)).returncode == 0
     path = of_project(room, "notify = []")
     assert told(room.raymond("config", "show")) == (

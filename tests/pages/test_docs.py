@@ -214,6 +214,7 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     room.settings('[backends.mine]\ncommand = ["python3"]\n')
     for finding in json.loads(room.raymond("doctor", "--json").stdout):
         check.document("Finding", finding)
+    (room.path / ".raymond" / "config.toml").write_text("budget = 0\n", "utf-8")
     for setting in json.loads(room.raymond("config", "show", "--json").stdout).values():
         check.document("Setting", setting)
     check.document("Ledger", json.loads(room.raymond("cost", "r", "--json").stdout))

@@ -23,9 +23,12 @@ def command(ctx: click.Context) -> int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def show(origin: bool, as_json: bool) -> int:
     """Show every key with the value in effect here."""
-    settings = config.load(config.tree_of(os.getcwd())).settings
+    found = config.load(config.tree_of(os.getcwd()))
+    settings, unused = found.settings, found.unused
     if as_json:
-        values = {name: {"value": one.value, "origin": one.origin} for name, one in settings.items()}
+        values = {name: {**_plain(one), "unused": None} for name, one in settings.items()}
+        for name, one in unused.items():
+            values[name]["unused"] = _plain(one)
         sys.stdout.write(msgspec.json.encode(values).decode() + "\n")
         return 0
     width = max(len(name) for name in settings)
@@ -33,7 +36,13 @@ def show(origin: bool, as_json: bool) -> int:
         where = f"  # {one.origin}" if origin else ""
         value = _written(name, one.value) if one.value or one.origin != "default" else "not set"
         print(f"{name:<{width}} = {value}{where}")
+    for name, one in unused.items():
+        print(f"{one.origin}: {name} = {_written(name, one.value)} is not used: it goes further", file=sys.stderr)
     return 0
+
+
+def _plain(setting: config.Setting) -> dict[str, Any]:
+    return {"value": setting.value, "origin": setting.origin}
 
 
 def _written(name: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What people set once: policy file over flags over environment over project over user.
+"""What people set once: policy file over flags over environment over the person's file, which a project may narrow.
 
 Every value remembers where it came from. An unknown key is an error in any of them.
 """
@@ -21,6 +21,10 @@ from raymond.system import files, git
 SITE_FILE = "/etc/raymond/policy.toml"
 """For administrators; users cannot choose another file."""
 PREFIX = "RAYMOND_"
+PARALLEL = 4
+"""Turns at once when nobody says how many."""
+_ATOM = re.compile(r"\\.|\[\^?\]?(?:\\.|[^]\\])*\]", re.DOTALL)
+"""An escaped character, or a set of them."""
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -32,14 +36,21 @@ class Key(Struct, frozen=True):
     says: str
     example: str
     """As it is written in TOML."""
-    personal: bool = False
-    """A project may not set it: a checkout of somebody else's would run or allow what it says."""
+    reach: "Reach | None" = None
+    """How far a value lets a run go: a project may only set less. Without it a project may not set the key at all,
+    since a checkout of somebody else's would run, allow or buy what it says."""
     table: bool = False
     """A table of tables: an environment variable cannot hold it."""
+
+    @property
+    def personal(self) -> bool:
+        """Whether a project may not set it."""
+        return self.reach is None
 
 
 Reader: TypeAlias = Callable[[Any], Any]
 """The value, or ValueError with what it must be."""
+Reach: TypeAlias = Callable[[Any], float]
 
 
 class Setting(Struct, frozen=True):
@@ -53,6 +64,8 @@ class Config(Struct, frozen=True):
     """Every key with its setting."""
 
     settings: dict[str, Setting]
+    unused: dict[str, Setting] = {}
+    """What the project says and does not get, because less is set."""
 
     def __getitem__(self, key: str) -> Any:
         """The value of `key`."""
@@ -108,8 +121,26 @@ def duration(value: Any) -> float:
     return seconds
 
 
+def _is_slow(pattern: str) -> bool:
+    """Whether a group is repeated that matches in several ways: on some texts that takes for ever."""
+    varies, plain = [False], _ATOM.sub("a", pattern)
+    for at, sign in enumerate(plain):
+        if sign == "(":
+            varies.append(False)
+        elif sign == ")" and len(varies) > 1:
+            inside = varies.pop()
+            if inside and plain[at + 1 : at + 2] in ("*", "+", "{"):
+                return True
+            varies[-1] |= inside
+        elif sign in "*+{|" or (sign == "?" and plain[at - 1] != "("):
+            varies[-1] = True
+    return False
+
+
 def _patterns(value: Any) -> list[str]:
     for pattern in (found := _texts(value)):
+        if _is_slow(pattern):
+            raise ValueError(f"regular expressions that are quick to match; `{pattern}` repeats a group that varies")
         try:
             re.compile(pattern)
         except re.error as error:
@@ -164,28 +195,46 @@ def _choice(*choices: str) -> Reader:
     return read
 
 
+def _limit(otherwise: float = float("inf")) -> Reach:
+    """The reach of a limit that 0 turns off, or sets to what it is `otherwise`."""
+    return lambda value: float(value or otherwise)
+
+
+def _longer(value: float) -> float:
+    """A project may have runs kept for longer, never removed earlier."""
+    return -value
+
+
 KEYS: dict[str, Key] = {
     "backend": Key(_text, "", "the program that answers prompts (claude, or the workflow's own replies)", '"claude"'),
     "model": Key(_name, "", "the model, by the name its backend uses", '"sonnet"'),
     "effort": Key(_name, "", "how hard the model thinks, where that can be set", '"high"'),
-    "budget": Key(_dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00"),
-    "max_iterations": Key(_count, 0, "steps a run may take", "200"),
-    "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"'),
-    "max_parallel": Key(_count, 0, "steps at once, per backend and for scripts", "4"),
-    "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"'),
-    "max_wait": Key(duration, 86400.0, "how long to wait for a usage limit to end; 0s for not at all", '"24h"'),
-    "tool_timeout": Key(duration, 1800.0, "how long a tool may show no sign of life", '"30m"'),
-    "max_turns": Key(_count, 0, "backend turns a run may take", "500"),
-    "unknown_turn_cost": Key(_dollars, UNKNOWN_TURN, "dollars counted for a turn of unknown cost", "0.50", True),
+    "budget": Key(_dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00", reach=_limit()),
+    "max_iterations": Key(_count, 0, "steps a run may take", "200", reach=_limit()),
+    "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"', reach=_limit()),
+    "max_parallel": Key(_count, 0, "steps at once, per backend and for scripts", "4", reach=_limit(PARALLEL)),
+    "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"', reach=_limit(600.0)),
+    "max_wait": Key(
+        duration, 86400.0, "how long to wait for a usage limit to end; 0s for not at all", '"24h"', reach=float
+    ),
+    "tool_timeout": Key(duration, 1800.0, "how long a tool may show no sign of life", '"30m"', reach=_limit(1800.0)),
+    "max_turns": Key(_count, 0, "backend turns a run may take", "500", reach=_limit()),
+    "unknown_turn_cost": Key(_dollars, UNKNOWN_TURN, "dollars counted for a turn of unknown cost", "0.50"),
     "retryable": Key(_patterns, [], "program errors that count as an overload", '["upstream .* reset"]'),
-    "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"'),
-    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"', True),
-    "allow_tools": Key(_tools, [], "more tools that agents may use", '["Bash(npm test)"]', True),
-    "notify": Key(_texts, [], "commands and URLs to notify when a run ends", '["notify-send raymond"]', True),
-    "durability": Key(_choice("normal", "strict"), "normal", "strict: sync every decision to disk at once", '"strict"'),
-    "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"'),
-    "backends": Key(_backends, {}, "backends of your own", '{mine = {command = ["my-agent"]}}', True, True),
-    "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", True, True),
+    "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"', reach=float),
+    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"'),
+    "allow_tools": Key(_tools, [], "more tools that agents may use", '["Bash(npm test)"]'),
+    "notify": Key(_texts, [], "commands and URLs to notify when a run ends", '["notify-send raymond"]'),
+    "durability": Key(
+        _choice("normal", "strict"),
+        "normal",
+        "strict: sync every decision to disk at once",
+        '"strict"',
+        reach="strict normal".split().index,
+    ),
+    "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"', reach=_longer),
+    "backends": Key(_backends, {}, "backends of your own", '{mine = {command = ["my-agent"]}}', table=True),
+    "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", table=True),
 }
 SITE_KEYS: dict[str, Key] = {
     "max_budget": Key(_dollars, 0.0, "the highest budget a run may have", "50.00"),
@@ -212,16 +261,12 @@ def load(
     policy_file: str = SITE_FILE,
 ) -> Config:
     """The configuration in the project at `tree`, if there is one; a flag that is None was not given."""
-    settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
     user, project = user_file(environment), f"{tree}/{settings_file.NAME}" if tree else ""
-    for path, data in ((user, _content(user)), (project, settings_file.read(tree) if tree else b"")):
-        for name, value in _table(path, data, KEYS).items():
-            if KEYS[name].personal and path == project:
-                raise UsageError(
-                    f"{path}: `{name}` is for a person to set, not for a project",
-                    hint=f"set it in {user or '~/.config/raymond/config.toml'}",
-                )
-            settings[name] = Setting(value, path)
+    config = Config({name: Setting(key.default, "default") for name, key in KEYS.items()})
+    settings = config.settings
+    settings |= {name: Setting(value, user) for name, value in _table(user, _content(user), KEYS).items()}
+    if tree:
+        _narrow(config, project, _table(project, settings_file.read(tree), KEYS), user)
     for variable, value in environment.items():
         name = variable.removeprefix(PREFIX).lower()
         if variable.startswith(PREFIX) and name in KEYS and value and not KEYS[name].table:
@@ -230,8 +275,20 @@ def load(
         if value is not None:
             flag = f"--{name.replace('_', '-')}"
             settings[name] = Setting(_given(KEYS[name], name, value, flag), flag)
-    config = Config(settings)
     return _obey(config, site_rules(policy_file), policy_file)
+
+
+def _narrow(config: Config, path: str, table: Mapping[str, Any], user: str) -> None:
+    """Let a project set what goes no further than what is set already."""
+    for name, value in table.items():
+        reach = KEYS[name].reach
+        if reach is None:
+            raise UsageError(
+                f"{path}: `{name}` is for a person to set, not for a project",
+                hint=f"set it in {user or '~/.config/raymond/config.toml'}",
+            )
+        narrower = reach(value) <= reach(config.settings[name].value)
+        (config.settings if narrower else config.unused)[name] = Setting(value, path)
 
 
 def tree_of(cwd: str) -> str:

@@ -234,7 +234,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         prices=options.prices,
         unknown_turn_cost=options.unknown_turn_cost,
         max_agents=settings.max_agents or 10_000,
-        max_turns_at_once=parallel or 4,
+        max_turns_at_once=parallel or config.PARALLEL,
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
         max_wait=_first(options.max_wait, config.KEYS["max_wait"].default),
         patience=_first(options.patience, config.KEYS["patience"].default),

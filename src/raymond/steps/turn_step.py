@@ -27,6 +27,8 @@ READ_EVERY = 0.1
 LINGER = 2.0
 """Seconds a program may keep running after it has given its result."""
 _CHUNK = 1 << 20
+_MATCHED = 500
+"""Characters of an error that patterns are tried on: a slow one must not hold up the run."""
 
 
 class TurnStep(Step):
@@ -99,7 +101,7 @@ class TurnStep(Step):
 
     def _give_up(self, trouble: Trouble) -> None:
         kind, error = trouble.kind, self.host.secrets.clean(trouble.error)
-        if kind == "crash" and any(re.search(pattern, trouble.error) for pattern in self.job.retryable):
+        if kind == "crash" and any(re.search(pattern, trouble.error[:_MATCHED]) for pattern in self.job.retryable):
             kind = "overload"
         offset = self._record.end(failed=kind, error=error)
         failure = Failure(
