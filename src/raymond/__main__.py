@@ -19,5 +19,16 @@ def main() -> None:
     os._exit(code)
 
 
+def _leave_out_cwd() -> None:
+    """`python -m` lets Python import from the directory that one is in: whatever a checkout or an agent put there."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        return  # it is gone, and Python has left it out
+    if not sys.flags.safe_path and sys.path[0] in ("", here) and not __file__.startswith(f"{here}/raymond/"):
+        del sys.path[0]
+
+
 if __name__ == "__main__":
+    _leave_out_cwd()
     main()

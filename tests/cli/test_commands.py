@@ -17,6 +17,7 @@ import pytest
 from raymond.machine.events import AgentRetried, LimitsChanged, RunStarted, StepFailed, StepStarted
 from raymond.store import loader
 from raymond.store.project import Project
+from raymond.testing import fake_claude
 from running import GO, Room, until
 
 DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
@@ -108,7 +109,9 @@ def test_model_and_effort_reach_the_program_that_answers(room: Room) -> None:
     files = {"START.md": "", "OTHER.md": "---\nmodel: haiku\n---\n", "replies.yaml": "START: {silent: true}"}
     flags = ("--backend", "scripted-program", "--model", "opus", "--effort", "high")
     with room.start("run", room.flow(files), "--id", "r", *flags):
-        typed = until(lambda: [one for one in room.processes().values() if "testing.fake_claude" in one], "the program")
+        typed = until(
+            lambda: [one for one in room.processes().values() if "testing/fake_claude.py" in one], "the program"
+        )
         assert " --model opus --effort high " in typed[0]
     assert (begun(room).model, begun(room).effort) == ("opus", "high")
 
@@ -647,7 +650,7 @@ def test_a_dry_run_of_a_program_shows_its_exact_command_line(room: Room) -> None
     folder = room.project.run("r")
     spool = f"{folder.spool}/1.1"
     assert started == (
-        f"{sys.executable} -m raymond.testing.fake_claude --sessions {folder.sessions} --reply {spool}/reply.json "
+        f"{sys.executable} -I {fake_claude.__file__} --sessions {folder.sessions} --reply {spool}/reply.json "
         f"-p --output-format stream-json --verbose --session-id SESSION --model small --max-budget-usd 10.0000 "
         f"< {spool}/prompt"
     )

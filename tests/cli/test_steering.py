@@ -463,7 +463,7 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
 def test_the_turn_of_an_agent_that_is_stopped_is_ended(room: Room) -> None:
     files = {"START.md": "", "replies.yaml": "START: {silent: true}"}
     with room.start("run", room.flow(files), "--id", "r", "--backend", "scripted-program") as live:
-        until(lambda: any("testing.fake_claude" in one for one in room.processes().values()), "the turn")
+        until(lambda: any("testing/fake_claude.py" in one for one in room.processes().values()), "the turn")
         assert room.raymond("stop", "r", "--agent", "main").returncode == 0
         after = live.wait()
         room.nothing_runs()

@@ -107,7 +107,7 @@ class Place:
 
     def programs(self) -> list[int]:
         """The agent programs among them."""
-        return [pid for pid in self.marked() if b"raymond.testing.fake_claude" in told(pid, "cmdline")]
+        return [pid for pid in self.marked() if b"testing/fake_claude.py" in told(pid, "cmdline")]
 
 
 class Command:

@@ -1,6 +1,6 @@
 """The scripted backend: answers prompts from `replies.yaml`, with no account and no model.
 
-`scripted` answers in this process, for speed; `scripted-program` starts `python -m raymond.testing.fake_claude` for
+`scripted` answers in this process, for speed; `scripted-program` starts `raymond.testing.fake_claude` for
 every turn, which speaks Claude's stream-json, so that everything that can happen to a real program really happens.
 """
 
@@ -17,6 +17,7 @@ from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
 from raymond.system.files import make_private, private
 
+_PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "testing", "fake_claude.py")
 _CAN = Abilities(branches=True, continues=True, takes_session_ids=True, caps_cost=True, recalls=True)
 
 
@@ -81,7 +82,7 @@ class ScriptedProgram:
         if reply is None:
             reply = Scripted(fail="setup", error=_missing(turn, self._replies is None))
         path = os.path.join(turn.spool, "reply.json")
-        argv = [sys.executable, "-m", "raymond.testing.fake_claude", "--sessions", self._sessions, "--reply", path]
+        argv = [sys.executable, "-I", _PROGRAM, "--sessions", self._sessions, "--reply", path]
         argv += ["-p", "--output-format", "stream-json", "--verbose", "--session-id", turn.session]
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []

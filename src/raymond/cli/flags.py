@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.cli import texts
-from raymond.control import config, exposure
+from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
 from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES
@@ -209,6 +209,7 @@ def resuming(command: Callable[[str, ResumeFlags], int]) -> Callable[..., int]:
 def _read(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
     limits = LimitFlags(**{name: given.pop(name) for name in LimitFlags.__struct_fields__})
     show = ShowFlags(**{name: given.pop(name) for name in ShowFlags.__struct_fields__})
+    show = replace(show, notify=tuple(map(notifying.settled, show.notify)))
     return kind(limits=limits, show=show, **given)
 
 

@@ -17,6 +17,7 @@ from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
 from raymond.store.unpacked import Unpacked
+from raymond.system.processes import withhold_descriptors
 
 
 class Resumption(Struct, frozen=True, kw_only=True):
@@ -101,6 +102,7 @@ class HeldRun:
 
     def drive(self, how: Resumption = AS_IT_IS) -> None:
         """Drive it until nothing is left that this process could do."""
+        withhold_descriptors()
         self.driver.drive(restart=how.restart, at_once=how.at_once, fresh=how.fresh)
 
     def close(self) -> None:

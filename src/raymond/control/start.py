@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, exposure, inside, preflight
+from raymond.control import config, exposure, inside, notifying, preflight
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
@@ -246,7 +246,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         allowed_tools=options.allowed_tools or [],
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
-        notify=options.notify or [],
+        notify=[notifying.settled(target) for target in options.notify or []],
         version=__version__,
     )
 

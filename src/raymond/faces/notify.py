@@ -15,8 +15,7 @@ from raymond.machine import budget
 from raymond.machine.events import AskStarted, Decision
 from raymond.machine.run import Run
 
-PATIENCE = 10.0
-"""Seconds a target may take."""
+_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "notification.py")
 _MOST = 60 << 10
 _BEGINNING = 2000
 
@@ -35,12 +34,15 @@ class Notifier(Quiet):
         self._pids = [pid for pid in self._pids if not _is_over(pid)]
         near = budget.warned(run, run.cost - words.cost_of(decisions))
         if near:
-            self._pids += send(self._targets, {"event": "budget", "message": near, **documents.outcome(run)})
+            self._send(run, {"event": "budget", "message": near})
         for decision in decisions:
             for event in decision.events:
                 if isinstance(event, AskStarted):
                     about = {"agent": event.agent, "question": event.question, "question_number": event.number}
-                    self._pids += send(self._targets, {"event": "asked", **about, **documents.outcome(run)})
+                    self._send(run, {"event": "asked", **about})
+
+    def _send(self, run: Run, about: dict[str, Any]) -> None:
+        self._pids += send(self._targets, run, about)
 
     def helpers(self) -> list[int]:
         """The processes that are telling somebody."""
@@ -50,7 +52,7 @@ class Notifier(Quiet):
 def ended(run: Run, code: int, targets: list[str]) -> None:
     """Tell how a run ended, and wait until it was told; an error here does not change how it ended."""
     try:
-        for pid in send(targets, {"event": "ended", "exit_code": code, **documents.outcome(run)}):
+        for pid in send(targets, run, {"event": "ended", "exit_code": code}):
             _, status = os.waitpid(pid, 0)
             if status:
                 code = os.waitstatus_to_exitcode(status)
@@ -68,14 +70,15 @@ def _is_over(pid: int) -> bool:
         return True
 
 
-def send(targets: list[str], document: dict[str, Any]) -> list[int]:
+def send(targets: list[str], run: Run, about: dict[str, Any]) -> list[int]:
     """Start a process for each target; their pids."""
-    return [_start(target, msgspec.json.encode(document)) for target in targets]
+    data = msgspec.json.encode({**about, **documents.outcome(run)})
+    return [_start(target, run.start.cwd, data) for target in targets]
 
 
-def _start(target: str, data: bytes) -> int:
+def _start(target: str, directory: str, data: bytes) -> int:
     reader, writer = os.pipe()
-    argv = [sys.executable, "-m", "raymond.faces.notify", target]
+    argv = [sys.executable, "-I", _PROGRAM, target, directory]
     actions = [(os.POSIX_SPAWN_DUP2, reader, 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
     try:
         os.set_blocking(writer, False)
@@ -97,43 +100,3 @@ def _short(data: bytes) -> bytes:
         if not isinstance(value, dict)
     }
     return msgspec.json.encode(brief | {"shortened": True})
-
-
-def _deliver(target: str, data: bytes) -> int:
-    if target.startswith(("http://", "https://")):
-        from urllib.request import Request, urlopen
-
-        request = Request(target, data, {"Content-Type": "application/json", "User-Agent": "raymond"})
-        with urlopen(request, timeout=PATIENCE) as answer:
-            return 0 if answer.status < 400 else 1
-    import signal
-    import subprocess
-
-    # In its own session, so that killing it also kills what it started.
-    process = subprocess.Popen(["/bin/sh", "-c", target], stdin=subprocess.PIPE, start_new_session=True)
-    try:
-        process.communicate(data, PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
-    return process.returncode
-
-
-def main() -> int:
-    """Deliver stdin to the target named on the command line."""
-    from http.client import HTTPException
-    from subprocess import TimeoutExpired
-
-    target = sys.argv[1]
-    try:
-        return _deliver(target, sys.stdin.buffer.read())
-    except TimeoutExpired:
-        print(f"--notify {target}: not finished after {PATIENCE:g} s", file=sys.stderr)
-    except (OSError, ValueError, HTTPException) as error:
-        print(f"--notify {target}: {error}", file=sys.stderr)
-    return 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -88,4 +88,7 @@ def _say(event: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    # Started by its path with -I: what Python looks through then need not include a checkout of Raymond.
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path += [os.path.dirname(package)]
     sys.exit(main(sys.argv[1:]))
