@@ -8,6 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from builders import Play, head, place, start
+from raymond.backends import Reply, Setup, Spending, Trouble
+from raymond.backends.codex import Codex
+from raymond.backends.codex_events import CodexReader
+from raymond.backends.guard import Guarded, sound
 from raymond.control import config, preflight
 from raymond.control.config import SiteRules
 from raymond.control.preflight import Proposal
@@ -15,6 +19,7 @@ from raymond.errors import Diagnostic, UsageError
 from raymond.language import policy
 from raymond.machine import rights
 from raymond.machine.events import StepRefused
+from raymond.steps import probe
 from raymond.store.loader import Loaded
 from trust.places import Place
 
@@ -279,3 +284,31 @@ def test_a_pattern_that_may_take_for_ever_is_refused(pattern: str) -> None:
 )
 def test_an_ordinary_pattern_is_taken(pattern: str) -> None:
     assert config.load("", flags={"retryable": [pattern]}, environment={}, policy_file="")["retryable"] == [pattern]
+
+
+# --- ids of conversations
+
+FORGED = ["--dangerously-bypass-approvals-and-sandbox", "-c", "a b", "../../x", "a\nb", "$(id)", "x" * 201]
+
+
+@pytest.mark.parametrize("session", FORGED)
+def test_a_conversation_that_looks_like_a_flag_is_trouble_of_its_turn_and_no_argument_of_the_next(session: str) -> None:
+    spent = Spending(cost=1.5)
+    ended = sound(Reply(text="done", session=session, spent=spent))
+    assert isinstance(ended, Trouble)
+    assert (ended.kind, ended.session, ended.spent) == ("crash", "", spent), "what it cost counts all the same"
+    assert sound(Trouble(kind="cap", error="", session=session)).session == ""
+    reader = CodexReader(turn := probe.turn("hi", cwd="/", session="s"))
+    line = json.dumps({"type": "thread.started", "thread_id": session}).encode()
+    assert [one.text for one in reader.feed(line) if one.kind == "session"] == [session], "the program's own word"
+    guarded = Guarded(Codex(Setup(name="codex")), turn)
+    assert [one for one in guarded.feed(line) if one.kind == "session"] == []
+
+
+@pytest.mark.parametrize("given", [{"base": FORGED[0]}, {"session": "-c"}, {"model": "--yolo"}, {"effort": "a b"}])
+def test_a_journal_that_holds_a_flag_starts_no_program_with_it(given: dict[str, str]) -> None:
+    turn = replace(probe.turn("hi", cwd="/", session="s"), **given)
+    refused = Guarded(Codex(Setup(name="codex")), turn).command()
+    assert isinstance(refused, Trouble)
+    assert refused.kind == "setup"
+    assert refused.error.endswith(" cannot be passed to a program")

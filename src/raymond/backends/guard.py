@@ -1,9 +1,11 @@
 """The guard around backends that others wrote: whatever they raise or return becomes a failure of that turn.
 
 What a backend reports is journaled. A value of the wrong type would make a journal that nobody can read again, so every
-ending, cost and observation is checked here.
+ending, cost and observation is checked here. So is the form of what becomes an argument of a program: the id of a
+conversation comes from the output of the turn before, and a model perhaps from an agent.
 """
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -11,8 +13,11 @@ from msgspec.structs import replace
 
 from raymond.backends import Backend, Command, Delayed, Direct, Found, Observation, Reader, Reply, Trouble, Turn
 from raymond.errors import Error
+from raymond.language.tags import NAME
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
+
+_SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
 
 class Guarded:
@@ -31,6 +36,8 @@ class Guarded:
 
     def command(self) -> Command | Trouble:
         """What to start; a backend that cannot say is not set up."""
+        if unfit := _unfit(self._turn):
+            return Trouble(kind="setup", error=f"{unfit} cannot be passed to a program")
         command = self._ask(lambda: self._backend.command(self._turn))
         if isinstance(command, Command) and command.argv and _is_sound(command):
             return command
@@ -146,6 +153,9 @@ def sound(ending: object) -> Reply | Trouble:
         return Trouble(kind="crash", error=error, spent=spent)
     if not _is_sound(ending):
         return Trouble(kind="crash", error="its backend is broken: it ends a turn with values that cannot be stored")
+    if ending.session and not _SESSION.fullmatch(ending.session):
+        error = f"it names a conversation that cannot be continued: {ending.session[:80]!a}"
+        return Trouble(kind="crash", error=error, spent=ending.spent)
     return ending
 
 
@@ -158,12 +168,29 @@ def _is_sound(value: msgspec.Struct) -> bool:
 
 
 def _recalled(reply: object) -> Reply | None:
-    return reply if isinstance(reply, Reply) and _is_sound(reply) else None
+    return reply if isinstance(reply, Reply) and sound(reply) is reply else None
 
 
 def _seen(seen: object) -> list[Observation]:
     found = seen if isinstance(seen, list) else []
-    return [one for one in found if isinstance(one, Observation) and _is_sound(one)]
+    return [one for one in found if isinstance(one, Observation) and _is_sound(one) and _is_fit(one)]
+
+
+def _is_fit(seen: Observation) -> bool:
+    return seen.kind != "session" or bool(_SESSION.fullmatch(seen.text))
+
+
+def _unfit(turn: Turn) -> str:
+    """What a program could take for something else than it is; an earlier release may have journaled anything."""
+    for what, form, value in (
+        ("the model", NAME, turn.model),
+        ("the effort", NAME, turn.effort),
+        ("the conversation", _SESSION, turn.session),
+        ("the conversation", _SESSION, turn.base),
+    ):
+        if value and not form.fullmatch(value):
+            return f"{what} {value[:80]!a}"
+    return ""
 
 
 def _broken(error: Exception) -> str:
