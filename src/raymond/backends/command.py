@@ -22,6 +22,9 @@ _EXAMPLES = {
     "resume": '["my-agent", "--resume", "{session}"]',
     "branch": '["my-agent", "--branch", "{session}", "--id", "{new}"]',
 }
+_MOST = 64 << 20
+"""Bytes of an answer, which is held whole."""
+_TOO_LONG = "the program answered with more than 64 MiB"
 _WITH_ITS_END = '"$@"; code=$?; printf "\\n%s %s\\n" "$0" "$code"; exit "$code"'
 """Writes the exit code to the spool, so that a whole answer can be told from half of one after a restart."""
 
@@ -84,19 +87,25 @@ class TextReader:
         self._session = session
         self._spent = spent
         self._lines: list[bytes] = []
+        self._room = _MOST
 
     def feed(self, line: bytes) -> list[Observation]:
         """Take one line of the answer, or its end."""
         if line.startswith(self._mark) and line[len(self._mark) :].isdigit():
             self._end(int(line[len(self._mark) :]))
         else:
-            self._lines.append(line)
+            self._room -= len(line) + 1
+            if self._room < 0:
+                self._lines.clear()
+                self.ending = self.ending or Trouble(kind="crash", error=_TOO_LONG, spent=self.spent())
+            else:
+                self._lines.append(line)
         return [Observation("life")]
 
     def _end(self, code: int) -> None:
         text = b"\n".join(self._lines).decode("utf-8", "replace").strip()
         # Why it failed is on its stderr, which is complete when the process has ended.
-        if code == 0 and text:
+        if code == 0 and text and not self.ending:
             self.ending = Reply(text=text, session=self._session, spent=self._spent)
 
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:

@@ -27,6 +27,7 @@ class Guarded:
         self._backend = backend
         self._turn = turn
         self._fault = ""
+        self._overflow: Trouble | None = None
         self._ended: tuple[object, Reply | Trouble] | None = None
         """What the reader gave as its ending, and what is made of it: it is asked for often, and may be long."""
         try:
@@ -55,13 +56,17 @@ class Guarded:
             self._fault = self._fault or _broken(error)
             return None
 
+    def overflow(self, what: str) -> None:
+        """End the turn, unless it has ended: the program has written more than can be held."""
+        self._overflow = Trouble(kind="crash", error=what, spent=self.spent())
+
     @property
     def ending(self) -> Reply | Trouble | None:
         """As the reader says."""
         reader = self._reader
         ending = self._ask(lambda: reader.ending) if reader else None
         if ending is None:
-            return None
+            return self._overflow
         if self._ended is None or self._ended[0] is not ending:
             self._ended = (ending, sound(ending))
         return self._ended[1]

@@ -13,6 +13,9 @@ from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 from raymond.system import folders
 
+MOST_LINE = 64 << 20
+"""Bytes in one line of a program's output: it has to be held whole."""
+
 
 def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
     """The turn that `agent` takes; its folder is inside `spool`."""
@@ -45,7 +48,8 @@ def spent(backend: Backend, turn: Turn) -> Spending:
     """What a turn has cost, as far as its spool tells."""
     reader = Guarded(backend, turn)
     with contextlib.suppress(OSError), open(os.path.join(turn.spool, "out"), "rb") as file:
-        for line in file:
+        # A line that is too long ended the turn; what comes after it counts no more than it did then.
+        while (line := file.readline(MOST_LINE + 1)) and len(line) <= MOST_LINE:
             reader.feed(line.rstrip(b"\n"))
     return reader.spent()
 

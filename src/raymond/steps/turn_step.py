@@ -14,7 +14,7 @@ from raymond.language.reading import read
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.steps.job import TurnJob
-from raymond.steps.spool import remove
+from raymond.steps.spool import MOST_LINE, remove
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.system import folders
@@ -198,6 +198,8 @@ class ProgramTurn(TurnStep):
         self.reader = Guarded(backend, self.turn)
         self._parts: list[bytes] = []
         """The line that is not complete yet."""
+        self._held = 0
+        """How long it is; no longer kept once it is too long."""
         self._read_to = 0
         self._last_read = 0.0
         self._out = -1
@@ -334,11 +336,18 @@ class ProgramTurn(TurnStep):
 
     def _lines(self, data: bytes) -> list[bytes]:
         """The lines that are complete now; one may come in very many pieces."""
+        if self._held > MOST_LINE:
+            return []
         if b"\n" not in data:
+            self._held += len(data)
             self._parts.append(data)
+            if self._held > MOST_LINE:
+                self._parts.clear()
+                self.reader.overflow(f"the program wrote a line of more than {MOST_LINE >> 20} MiB")
             return []
         *lines, rest = b"".join([*self._parts, data]).split(b"\n")
         self._parts = [rest] if rest else []
+        self._held = len(rest)
         return lines
 
     def _quiet(self) -> str:

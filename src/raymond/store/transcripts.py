@@ -15,6 +15,9 @@ from raymond.system.files import make_private, trouble, write_all
 
 ROLL_AT = 64 << 20
 PIECE = 64 << 10
+MOST = 64 << 20
+"""Characters recorded of the output of a step."""
+_CUT = f"more than {MOST >> 20} MiB of output: the rest is not recorded\n"
 _OPEN = 32
 """How many files stay open; beyond that the least recently used one is closed."""
 
@@ -101,10 +104,17 @@ class Record:
         self._fields = fields
         self._pieces: dict[str, list[str]] = {}
         self._held = 0
+        self._room = MOST
         self.offset = -1
 
     def add(self, name: str, text: str) -> None:
-        """Add output: `out`, `err` or another name."""
+        """Add output: `out`, `err` or another name. What is more than `MOST` is left out, and that is noted."""
+        if self._room <= 0:
+            return
+        self._room -= len(text)
+        if self._room <= 0:
+            text = text[: len(text) + self._room]
+            self._pieces.setdefault("note", []).append(_CUT)
         self._pieces.setdefault(name, []).append(text)
         self._held += len(text)
         if self._held > PIECE:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
 MOST_FILES = 1000
+MOST_ENTRIES = 10 * MOST_FILES
+"""Folders and hidden files count here too: whatever a zip lists has to be read before it is known."""
 MOST_BYTES = 64 * 1024 * 1024
 MOST_RATIO = 100
 FOLDERS = ("lib", "tests")
@@ -26,6 +28,8 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _ABOUT = Struct("<HHHHHIIIHH")
 _INDEXED = Struct("<4sH26sHHHII")
 _END = Struct("<4sHHHHIIH")
+_ENTRY = b"PK\x01\x02"
+"""What every entry in the list of a zip begins with."""
 _VERSION = 20
 _UNIX = 3 << 8
 _UTF8 = 1 << 11
@@ -61,7 +65,7 @@ def write(files: Mapping[str, bytes]) -> bytes:
         path, content = name.encode(), files[name]
         method, packed = _pack(content)
         about = _ABOUT.pack(_VERSION, _UTF8, method, 0, _DATE, crc32(content), len(packed), len(content), len(path), 0)
-        index.append(_INDEXED.pack(b"PK\x01\x02", _UNIX | _VERSION, about, 0, 0, 0, _MODE << 16, at) + path)
+        index.append(_INDEXED.pack(_ENTRY, _UNIX | _VERSION, about, 0, 0, 0, _MODE << 16, at) + path)
         body += (b"PK\x03\x04", about, path, packed)
         at += 4 + len(about) + len(path) + len(packed)
     listed = b"".join(index)
@@ -110,6 +114,8 @@ def unsafe(name: str) -> str:
 def _open(data: bytes, file: str) -> "ZipFile":
     from zipfile import BadZipFile, ZipFile
 
+    if data.count(_ENTRY) > MOST_ENTRIES:
+        raise too_large(f"there are more than {MOST_ENTRIES:,} entries in this zip", file)
     try:
         return ZipFile(BytesIO(data))
     except (BadZipFile, ValueError, OSError, NotImplementedError):

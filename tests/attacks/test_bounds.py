@@ -1,0 +1,87 @@
+"""What others send is bounded before it is held in memory or on disk."""
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raymond.backends import Setup, Trouble
+from raymond.backends.command import CommandBackend
+from raymond.errors import WorkflowError
+from raymond.steps import probe
+from raymond.store import transcripts, zips
+from raymond.store.transcripts import Transcripts
+from trust.places import Place
+
+MIB = 1 << 20
+CUT = "more than 64 MiB of output: the rest is not recorded\n"
+
+
+def folders(count: int) -> bytes:
+    """A zip that lists this many folders, and nothing else."""
+    body, index = bytearray(), bytearray()
+    for number in range(count):
+        name = b"%d/" % number
+        about = struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, len(name), 0)
+        index += b"PK\x01\x02\x14\0" + about + struct.pack("<HHHII", 0, 0, 0, 0, len(body)) + name
+        body += b"PK\x03\x04" + about + name
+    return bytes(body + index + struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, count, count, len(index), len(body), 0))
+
+
+def test_a_zip_is_refused_for_what_it_lists_before_any_of_it_is_read() -> None:
+    with pytest.raises(WorkflowError, match="more than 10,000 entries"):
+        zips.read(folders(10_001), file="many.zip")
+    with pytest.raises(WorkflowError, match="there is nothing in this zip"):
+        zips.read(folders(100), file="some.zip")
+
+
+@pytest.mark.slow
+def test_a_line_without_end_is_trouble_of_its_turn(room: Place) -> None:
+    program = room.path.parent / "my-agent"
+    program.write_text("#!/bin/sh\nhead -c 70000000 /dev/zero | tr '\\0' x\nexec sleep 600\n")
+    program.chmod(0o755)
+    room.settings(f'[backends.mine]\ncommand = ["{program}"]\n')
+    ran = room.command({"START.md": "---\nretries: 0\n---\nBegin."}, "--backend", "mine")
+    assert ran.code == 1
+    assert ran.run.agents["main"].error == "the program wrote a line of more than 64 MiB"
+    room.nothing_runs()
+
+
+@pytest.mark.slow
+def test_a_long_answer_is_trouble_of_its_turn() -> None:
+    backend = CommandBackend(Setup(name="mine", options={"command": ["mine"]}))
+    reader = backend.reader(probe.turn("hi", cwd="/", session="s"))
+    line = b"x" * MIB
+    for _ in range(63):
+        reader.feed(line)
+    assert not reader.ending
+    reader.feed(line)
+    reader.feed(b"raymond-s 0")
+    ending = reader.close(0, "")
+    assert isinstance(ending, Trouble)
+    assert ending.error == "the program answered with more than 64 MiB"
+
+
+@pytest.mark.slow
+def test_a_transcript_ends_where_it_is_long_enough_and_says_so(tmp_path: Path) -> None:
+    kept = Transcripts(str(tmp_path))
+    record = kept.step("main", step=1, state="START.sh")
+    for _ in range(70):
+        record.add("out", "x" * MIB)
+    offset = record.end(exit=0)
+    kept.close()
+    lines: list[dict[str, Any]] = transcripts.read(str(tmp_path), "main", offset)
+    assert sum(len(line.get("out", "")) for line in lines) == 64 * MIB
+    assert [line["note"] for line in lines if "note" in line] == [CUT]
+    assert lines[-1]["exit"] == 0
+
+
+@pytest.mark.slow
+def test_the_tag_after_what_is_not_recorded_counts(room: Place) -> None:
+    ran = room.command(
+        {"START.sh": "yes '                    .' | head -c 67200000; echo '<result>at the end</result>'"}
+    )
+    assert (ran.code, ran.result) == (0, "at the end"), ran.err
+    lines = transcripts.read(room.project.run(ran.id).transcripts, "main", 0)
+    assert [line["note"] for line in lines if "note" in line] == [CUT]
