@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,33 @@ def test_a_state_fixes_the_model_of_a_transition() -> None:
     assert [one.reason.partition("` is ")[2].partition(";")[0] for one in refusals(play)] == ["not allowed here"] * 2
     play.say('<function return="END" model="haiku">SUB</function>')
     assert (play.main.state, play.main.model) == ("SUB.md", "haiku")
+
+
+def under_rules(room: Place, rules: str, *args: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command where an administrator has written these rules: in a mount namespace with another /etc."""
+    etc = room.path.parent / "etc"
+    (etc / "raymond").mkdir(parents=True, exist_ok=True)
+    (etc / "raymond" / "policy.toml").write_text(rules)
+    enter = 'mount --bind "$0" /etc && exec "$@"'
+    argv = ["unshare", "-m", "sh", "-c", enter, str(etc), sys.executable, "-m", "raymond", *args]
+    done = subprocess.run(argv, cwd=room.path, env=room.environment, text=True, check=False, capture_output=True)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip("only root can have a mount namespace here")
+    return done
+
+
+@pytest.mark.slow
+def test_the_policy_file_of_a_machine_reaches_tags_and_what_is_resumed(room: Place) -> None:
+    chosen = """START: <function return="END" model="opus">SUB</function>\nSUB: <ask next="END">?</ask>"""
+    flow = room.flow({**FLOW, "replies.yaml": chosen})
+    refused = under_rules(room, 'models = ["haiku"]', "run", flow)
+    assert (refused.returncode, "the model `opus` is not allowed here" in refused.stderr) == (1, True), refused.stderr
+    assert under_rules(room, 'models = ["haiku", "opus"]', "run", flow, "--id", "r").returncode == 3
+    again = under_rules(room, 'models = ["haiku"]', "resume", "r")
+    assert (again.returncode, again.stderr.partition("\n")[0]) == (
+        2,
+        "error: /etc/raymond/policy.toml allows no model `opus`",
+    )
 
 
 # --- names that become arguments of a program
@@ -255,6 +284,7 @@ def test_the_persons_own_word_comes_before_the_checkout(tmp_path: Path) -> None:
     assert (found["budget"], found["patience"]) == (20.0, 2 * 86400.0)
 
 
+@pytest.mark.slow
 def test_config_show_says_what_a_checkout_does_not_get(room: Place) -> None:
     room.settings("budget = 5\n")
     path = room.path / ".raymond" / "config.toml"
