@@ -31,6 +31,7 @@ GROUPS = {
         "demo": "watch a whole workflow run; no account needed",
         "doctor": "check this machine, or repair a damaged journal",
         "clean": "remove finished runs",
+        "trust": "let agents' programs use the settings of a project",
         "adopt": "take over runs that an earlier release kept in .raymond",
         "config": "show settings and where they come from",
         "completion": "print the completion script for your shell",

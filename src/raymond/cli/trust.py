@@ -1,0 +1,52 @@
+"""`raymond trust`: let agents' programs use the settings that come with a project."""
+
+import sys
+
+import click
+
+from raymond.control import trust
+from raymond.control.trust import Offer
+from raymond.errors import UsageError
+from raymond.faces import trusting
+from raymond.text import visible
+
+
+@click.command("trust")
+@click.argument("folder", metavar="[DIR]", required=False, default=".")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--list", "listing", is_flag=True, help="List the projects that you trust.")
+@click.option("--forget", is_flag=True, help="Trust the project no longer.")
+def command(folder: str, yes: bool, listing: bool, forget: bool) -> int:
+    """Let agents' programs use the settings in .claude, .mcp.json and .codex of the project in DIR, as they are now."""
+    if listing:
+        return _list()
+    if forget:
+        print(f"{visible(trust.forget(folder))} is no longer trusted", file=sys.stderr)
+        return 0
+    return _ask(trust.offer(folder), yes)
+
+
+def _list() -> int:
+    for tree in trust.trusted():
+        print(visible(tree))
+    return 0
+
+
+def _ask(offer: Offer, yes: bool) -> int:
+    actions = [(one.file, one.kind, one.text) for one in offer.runs]
+    print("\n".join(trusting.lines(offer.tree, offer.files, actions)), file=sys.stderr)
+    if offer.is_trusted:
+        print("you trust it already", file=sys.stderr)
+        return 0
+    if not yes and not _agreed():
+        print("not trusted", file=sys.stderr)
+        return 1
+    trust.accept(offer)
+    print("trusted, until one of these files changes", file=sys.stderr)
+    return 0
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody is here to be asked whether to trust it", hint="add --yes if you agree with the above")
+    return click.confirm("trust it?", err=True)

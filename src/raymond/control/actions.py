@@ -1,0 +1,81 @@
+"""What settings of a project would have an agent's program do: shown to whoever is asked to trust them."""
+
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from raymond.system import files
+
+_MOST = 1 << 20
+
+
+class Action(Struct, frozen=True):
+    """Something a program would do, and the file that says so."""
+
+    file: str
+    kind: str
+    text: str
+
+
+def of(tree: str, paths: Iterable[str]) -> list[Action]:
+    """Every action that the files at `paths` name; what a program reads in other ways is not among them."""
+    return [Action(path, kind, text) for path in paths for kind, text in _actions(path, _read(tree, path))]
+
+
+def _read(tree: str, path: str) -> dict[str, Any]:
+    try:
+        data = files.contents(os.path.join(tree, path), _MOST)
+        said = tomllib.loads(data.decode()) if path.endswith(".toml") else msgspec.json.decode(data)
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _actions(path: str, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    match os.path.basename(path):
+        case ".mcp.json":
+            yield from _servers(said.get("mcpServers"))
+        case "settings.json" | "settings.local.json":
+            yield from _hooks(said.get("hooks"))
+            yield from (("variable", f"{name}={value}") for name, value in _table(said.get("env")).items())
+            yield from (("command", f"{name}: {_command(said[name])}") for name in _COMMANDS if name in said)
+            yield from (("plug-in", name) for name in _table(said.get("enabledPlugins")))
+        case "config.toml":
+            yield from _servers(said.get("mcp_servers"))
+            yield from _hooks(said.get("hooks"))
+            yield from (("command", f"notify: {said['notify']}") for _ in range("notify" in said))
+        case "hooks.json":
+            yield from _hooks(said.get("hooks"))
+        case _:
+            pass
+
+
+_COMMANDS = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "otelHeadersHelper", "statusLine")
+
+
+def _servers(servers: object) -> Iterator[tuple[str, str]]:
+    for name, one in _table(servers).items():
+        about = _table(one)
+        given = about.get("args")
+        words = [about.get("command") or about.get("url") or "?", *(given if isinstance(given, list) else ())]
+        yield "server", f"{name}: {' '.join(map(str, words))}"
+
+
+def _hooks(hooks: object) -> Iterator[tuple[str, str]]:
+    for event, groups in _table(hooks).items():
+        for group in groups if isinstance(groups, list) else ():
+            inner = _table(group).get("hooks")
+            for hook in inner if isinstance(inner, list) else ():
+                yield "hook", f"{event}: {_command(hook)}"
+
+
+def _command(said: object) -> str:
+    return str(_table(said).get("command") or _table(said).get("url") or said)
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

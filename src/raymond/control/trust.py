@@ -1,0 +1,164 @@
+"""Trust a project: let the agents' programs use the settings that come with it."""
+
+import os
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from raymond.control import actions
+from raymond.control.actions import Action
+from raymond.errors import UsageError
+from raymond.language.workflow import Workflow
+from raymond.machine.events import RunStarted
+from raymond.store import home as homes
+from raymond.store import trust as trusting
+from raymond.store.project import Project
+from raymond.store.trust import Trust, Unclear
+from raymond.text import visible
+
+USES = {"claude": (".claude", ".mcp.json"), "codex": (".codex",)}
+"""The backends whose programs use settings of a project, and where those are."""
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What a project would give the agents' programs."""
+
+    tree: str
+    files: dict[str, str]
+    is_trusted: bool
+    """A person has trusted these very files."""
+    runs: list[Action] = []
+    """What a program would do because of them."""
+
+
+# --- for a run
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How far the settings of a run's project are used, for each backend that would."""
+
+    trusts: dict[str, Trust] = {}
+    note: str = ""
+    """What is to be told of settings that are not used; empty when there are none."""
+
+
+NOTHING = Standing()
+"""No settings of a project are used."""
+
+
+def standing(project: Project, start: RunStarted, workflow: Workflow, *, trusts_now: bool = False) -> Standing:
+    """Decide it for as long as the run is driven: what agents write meanwhile changes nothing.
+
+    `trusts_now` trusts the project as it is now, for this time. Refused where settings cannot be left out.
+    """
+    needed = [name for name in USES if name in _backends(start, workflow)]
+    if not needed:
+        return NOTHING
+    tree, cwd = project.tree, start.cwd
+    records = {path: one.files for path, one in trusting.recorded(project.home).items()}
+    trusts = {name: _trust(name, tree, cwd, records, trusts_now) for name in needed}
+    unused = [name for name in needed if not trusts[name].trees]
+    left = {name: _there(tree, cwd, USES[name]) for name in unused}
+    if left.get("codex"):
+        why = _why(tree, records) or "you have not trusted them"
+        raise UsageError(
+            f"{visible(tree)} has settings for Codex in .codex: {why}",
+            hint=f"{_command(tree)} shows what they do, and asks; --trust-project trusts them this time",
+        )
+    return Standing(trusts=trusts, note=_note(tree, left["claude"], records) if left.get("claude") else "")
+
+
+def _backends(start: RunStarted, workflow: Workflow) -> set[str]:
+    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    return {start.backends.get(state, start.backend) for state in prompts}
+
+
+def _trust(name: str, tree: str, cwd: str, records: dict[str, dict[str, str]], trusts_now: bool) -> Trust:
+    known: dict[str, dict[str, str] | None] = {**records}
+    if trusts_now:
+        known[tree] = _offered(tree, cwd)
+    elif name == "claude":
+        from raymond.backends import claude_trust
+
+        # Codex writes into its own record by itself, so that says nothing about a person.
+        known |= dict.fromkeys(claude_trust.accepted())
+    return trusting.decide(tree, cwd, known)
+
+
+def _there(tree: str, cwd: str, names: Collection[str]) -> list[str]:
+    """Which of `names` there are; all that may be when it cannot be told."""
+    try:
+        parts = {part for path in trusting.brought(tree, cwd) for part in path.split("/")}
+    except Unclear:
+        return [name for name in names if os.path.lexists(os.path.join(tree, name))] or list(names)
+    return [name for name in names if name in parts]
+
+
+def _note(tree: str, names: list[str], records: Collection[str]) -> str:
+    verb = "is" if len(names) == 1 else "are"
+    why = _why(tree, records) or "you have not trusted the project"
+    return f"{' and '.join(names)} here {verb} not used: {why} ({_command(tree)} shows what they do, and asks)"
+
+
+def _why(tree: str, records: Collection[str]) -> str:
+    return "they have changed since you trusted them" if tree in records else ""
+
+
+def _command(tree: str) -> str:
+    import shlex
+
+    return f"raymond trust {shlex.quote(visible(tree))}"
+
+
+# --- for a person
+
+
+def offer(folder: str) -> Offer:
+    """What the project of `folder` would give; refused when that cannot be told."""
+    tree = _tree(folder)
+    found = _offered(tree, folder)
+    record = trusting.recorded(homes.find()).get(tree)
+    known = record is not None and record.files == found
+    return Offer(tree=tree, files=found, is_trusted=known, runs=actions.of(tree, found))
+
+
+def accept(offered: Offer) -> None:
+    """Trust a project with what was shown."""
+    _check_sender()
+    trusting.remember(homes.find(), offered.tree, offered.files)
+
+
+def forget(folder: str) -> str:
+    """Trust the project of `folder` no longer; its top level."""
+    _check_sender()
+    tree = _tree(folder, must_exist=False)
+    if not trusting.forget(homes.find(), tree):
+        raise UsageError(f"{tree} is not trusted", hint="`raymond trust --list` shows the projects that are")
+    return tree
+
+
+def trusted() -> dict[str, float]:
+    """The projects a person trusts, and since when."""
+    return {tree: one.time for tree, one in sorted(trusting.recorded(homes.find()).items())}
+
+
+def _check_sender() -> None:
+    """Refuse whoever is not the person: a step of a run must not make its own project a trusted one."""
+
+
+def _tree(folder: str, *, must_exist: bool = True) -> str:
+    if must_exist and not os.path.isdir(folder):
+        raise UsageError(f"{folder} is not a folder", hint="name the project: raymond trust DIR")
+    tree = trusting.top_of(folder)
+    try:
+        tree.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the path {tree!a} is not UTF-8", hint="rename the folder") from None
+    return tree
+
+
+def _offered(tree: str, cwd: str) -> dict[str, str]:
+    try:
+        return trusting.brought(tree, cwd)
+    except Unclear as error:
+        raise UsageError(f"{tree} cannot be trusted: {error}", hint="remove it, or make it a file of its own") from None

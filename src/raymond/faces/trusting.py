@@ -1,0 +1,27 @@
+"""What a person should know of a project before they trust it. Whoever wrote its settings may want to mislead them."""
+
+import re
+from collections.abc import Iterable
+
+from raymond.text import visible
+
+_LONGEST = 300
+_MOST_FILES = 20
+
+
+def lines(tree: str, files: Iterable[str], actions: Iterable[tuple[str, str, str]]) -> list[str]:
+    """The project, the files, and what they would have a program do: (file, kind, text)."""
+    told = [("project", tree), *(("file", path) for path in _some(sorted(files)))]
+    told += [(kind, f"{text}  ({file})") for file, kind, text in actions]
+    return [f"{name + ':':<11}{_shown(text)}" for name, text in told]
+
+
+def _some(paths: list[str]) -> list[str]:
+    more = len(paths) - _MOST_FILES
+    return paths if more <= 0 else [*paths[:_MOST_FILES], f"[and {more} more]"]
+
+
+def _shown(text: str) -> str:
+    """On one line, with nothing hidden by blanks or by length."""
+    text = re.sub(r" {3,}", lambda blanks: f" [{len(blanks[0])} spaces] ", visible(text))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [and {len(text) - _LONGEST} characters more]"
