@@ -21,7 +21,9 @@ RECORDINGS = Path(__file__).parents[1] / "e2e" / "recordings"
 SESSION = "11111111-1111-5111-8111-111111111111"
 BASE = "22222222-2222-5222-8222-222222222222"
 FIXED = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
-DENIED = "AskUserQuestion,EnterPlanMode,ExitPlanMode"
+FIXED += ["--setting-sources", "user", "--strict-mcp-config"]
+DENIED = "AskUserQuestion,EnterPlanMode,ExitPlanMode,CronCreate,CronDelete,CronList,ScheduleWakeup,RemoteTrigger"
+DENIED += ",Monitor,ListAgents,ListPeers,SendMessage,PushNotification"
 USUAL = ["--permission-mode", "acceptEdits", "--disallowedTools", DENIED]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.backends import Abilities, Command, Found, Places, Reply, Setup, Trouble, Turn, claude_rules
+from raymond.backends import Abilities, Command, Found, Places, Reply, Setup, Trouble, Turn, claude_rules, instructions
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import decode
 from raymond.system import programs
@@ -23,6 +23,15 @@ _INSTALL = "install Claude Code, then start it once to log in; `--backend script
 _LOG_IN = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
 _ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 """Tools that wait for a person, who is not there."""
+_ACTS_LATER = (
+    *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger"),
+    *("Monitor", "ListAgents", "ListPeers", "SendMessage", "PushNotification"),
+)
+"""Tools with which a session acts by itself after its turn, elsewhere, or on other sessions: a turn has an end."""
+_INSTRUCTIONS = "CLAUDE.md"
+_MOST_INSTRUCTIONS = 100_000
+_IN_SPOOL = "instructions"
+"""The file in the spool that has the project's instructions."""
 _LONGEST_NAME = 200
 """Letters in the name of a project's folder; a longer one is shortened in a way that is not documented."""
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
@@ -46,6 +55,7 @@ class Claude:
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "claude"))
         self._places = setup.places
+        self._trust = setup.trust
 
     def look(self) -> Found:
         """Look for the program, its version and who is logged in."""
@@ -60,17 +70,29 @@ class Claude:
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before, under an id we choose."""
-        argv = [self._program, *_FIXED, "--session-id", turn.session]
+        sources, files = self._sources(turn)
+        argv = [self._program, *_FIXED, *sources, "--session-id", turn.session]
         if turn.base:
             argv += ["--resume", turn.base, "--fork-session"]
         # A session keeps neither reliably: pass both every time.
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []
         argv += ["--max-budget-usd", f"{turn.cap:.4f}"] if turn.cap else []
-        return Command([*argv, *self._rights(turn)], _environment(turn), OUTER)
+        return Command([*argv, *self._rights(turn)], _environment(turn), OUTER, files)
+
+    def _sources(self, turn: Turn) -> tuple[list[str], dict[str, bytes]]:
+        """Which settings it uses. Those of a project nobody trusts are left out, and its instructions handed on."""
+        if self._trust.covers(turn.cwd):
+            return [], {}
+        flags = ["--setting-sources", "user", "--strict-mcp-config"]
+        said = instructions.read(turn.cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)
+        if not said:
+            return flags, {}
+        flags += ["--append-system-prompt-file", os.path.join(turn.spool, _IN_SPOOL)]
+        return flags, {_IN_SPOOL: said.encode()}
 
     def _rights(self, turn: Turn) -> list[str]:
-        rights = _each("--disallowedTools", (",".join(_ASKS), *turn.disallowed_tools))
+        rights = _each("--disallowedTools", (",".join((*_ASKS, *_ACTS_LATER)), *turn.disallowed_tools))
         rights += _each("--allowedTools", turn.allowed_tools)
         settings = claude_rules.settings(self._places, turn.task_folder)
         rights += ["--settings", settings] if settings else []

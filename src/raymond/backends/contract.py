@@ -11,6 +11,7 @@ from msgspec import Struct
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Prices, Tokens
+from raymond.store.trust import Trust
 
 
 class Abilities(Struct, frozen=True, kw_only=True):
@@ -50,6 +51,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
     """Its table in config.toml, `[backends.NAME]`."""
     places: Places = Places()
+    trust: Trust = Trust()
+    """Where the program may use settings that come with a project: nowhere, unless a person said so."""
 
 
 class Found(Struct, frozen=True, kw_only=True):

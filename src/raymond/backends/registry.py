@@ -14,6 +14,7 @@ from raymond.machine.workspace import Workspace
 from raymond.store import exports
 from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
+from raymond.store.trust import Trust
 
 if TYPE_CHECKING:
     from raymond.backends.replies import Replies
@@ -23,6 +24,7 @@ PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backen
 GROUP = "raymond.backends"
 """The entry points by which other packages add backends: NAME -> something that takes a Setup and returns a Backend."""
 _NOWHERE = Places()
+_NOBODY = Trust()
 
 Tables = Mapping[str, dict[str, Any]]
 """The tables `[backends.NAME]` of the configuration."""
@@ -34,14 +36,14 @@ def names(tables: Tables) -> list[str]:
     return [*own, *(name for name in {**tables, **_entry_points()} if name not in own)]
 
 
-def backend(name: str, tables: Tables, places: Places = _NOWHERE) -> Backend:
+def backend(name: str, tables: Tables, places: Places = _NOWHERE, trust: Trust = _NOBODY) -> Backend:
     """The backend that is called `name`, which keeps agents from `places` as far as it can."""
     options = dict(tables.get(name, {}))
     if name in PROGRAMS and not set(options) <= {"program"}:
         raise UsageError(
             f"[backends.{name}] accepts only `program`", hint="to define a backend of your own, give it another name"
         )
-    made: Backend = _factory(name, tables)(Setup(name=name, options=options, places=places))
+    made: Backend = _factory(name, tables)(Setup(name=name, options=options, places=places, trust=trust))
     return made
 
 
@@ -120,8 +122,10 @@ def _check_program(program: Backend) -> None:
         raise BackendError(found.problem, backend=program.name, hint=found.hint)
 
 
-def make(project: Project, run: Run, workspace: Workspace, tables: Tables) -> Mapping[str, Backend | Direct]:
-    """The backends the run's prompts need."""
+def make(
+    project: Project, run: Run, workspace: Workspace, tables: Tables, trusts: Mapping[str, Trust] = {}
+) -> Mapping[str, Backend | Direct]:
+    """The backends the run's prompts need; `trusts` says where each may use settings of a project."""
     if not any(state.kind == "prompt" for state in workspace.workflow.states.values()):
         return {}
     needed = {run.start.backend, *run.start.backends.values()}
@@ -132,7 +136,9 @@ def make(project: Project, run: Run, workspace: Workspace, tables: Tables) -> Ma
         readable=[workspace.workflow_dir],
         fixed=[home.path, *exports.fixed(project.tree)],
     )
-    return made | {name: backend(name, tables, places) for name in sorted(needed - set(SCRIPTED))}
+    return made | {
+        name: backend(name, tables, places, trusts.get(name, _NOBODY)) for name in sorted(needed - set(SCRIPTED))
+    }
 
 
 def _scripted(project: Project, run: Run, workspace: Workspace) -> Iterable[tuple[str, Backend | Direct]]:

@@ -36,7 +36,14 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     try:
         os.setsid()
         faces = foreground.faces_of(handle, show, lines.Lines())
-        held = hold(handle.project, handle.id, faces, loaded=handle.loaded, force=how.force)
+        held = hold(
+            handle.project,
+            handle.id,
+            faces,
+            loaded=handle.loaded,
+            force=how.force,
+            trusts_now=handle.trusts_now,
+        )
         faces.notify(foreground.targets(held.run, show))
         _redirect(log)
         os.write(writer, b"0\n")

@@ -65,6 +65,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     permission_mode: str | None = None
     skip: bool = False
     allow_start: bool = False
+    trust_project: bool = False
     dry_run: bool = False
 
 
@@ -87,6 +88,7 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
     give_up: bool = False
     input_: str | None = None
     cd: str | None = None
+    trust_project: bool = False
     force: bool = False
 
 
@@ -122,6 +124,9 @@ class Dollars(click.ParamType[float]):
         return amount
 
 
+_TRUSTING = click.option(
+    "--trust-project", is_flag=True, help="Let agents' programs use the project's own settings this time."
+)
 _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
     click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="Stop after this many steps."),
@@ -164,6 +169,7 @@ _STARTING = (
     click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
     click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start -d."),
+    _TRUSTING,
     click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
     *_SHOWING,
 )
@@ -182,6 +188,7 @@ _RESUMING = (
     click.option("--give-up", is_flag=True, help="- let it fail for good."),
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="With --goto: what the state gets as {{input}}."),
     click.option("--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
+    _TRUSTING,
     click.option("--force", is_flag=True, help="Take the lock even if another host still holds it."),
     *_LIMITS,
     *_SHOWING,
@@ -255,6 +262,7 @@ def options(flags: StartFlags) -> "Options":
         roots=list(flags.roots),
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
+        trust_project=flags.trust_project,
     )
 
 

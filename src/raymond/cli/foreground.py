@@ -28,7 +28,14 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     """Drive a run until nothing is left to do; the exit code."""
     faces = faces_of(handle, show, terminals.face(quiet=show.quiet, plain=show.as_json))
     try:
-        held = hold(handle.project, handle.id, faces, loaded=handle.loaded, force=how.force)
+        held = hold(
+            handle.project,
+            handle.id,
+            faces,
+            loaded=handle.loaded,
+            force=how.force,
+            trusts_now=handle.trusts_now,
+        )
         faces.notify(targets(held.run, show))
     except BaseException:
         faces.close()

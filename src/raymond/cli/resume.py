@@ -26,6 +26,7 @@ def command(id_: str, given: ResumeFlags) -> int:
         return _every(given, how)
     run = choice.change(id_)
     inside.check(run.read(), "resume")
+    run.trusts_now = given.trust_project
     foreground.check(given.show)
     if (given.renew or given.show.detach or given.limits.given) and not given.agent:
         folded = run.read()
@@ -54,7 +55,7 @@ def _move(run: RunHandle, given: ResumeFlags) -> RunHandle:
     print(words.line(moved), file=sys.stderr)
     for agent in moving.fresh(before, moved.lost):
         print(f"{agent} continues without its conversation, which could not be brought along", file=sys.stderr)
-    return RunHandle(project, run.id)
+    return RunHandle(project, run.id, trusts_now=run.trusts_now)
 
 
 def _every(given: ResumeFlags, how: Resumption) -> int:
@@ -69,7 +70,8 @@ def _every(given: ResumeFlags, how: Resumption) -> int:
             elif given.dry_run:
                 print(found)
             else:
-                worst = max(worst, background.start(RunHandle(project, found), given.show, how))
+                run = RunHandle(project, found, trusts_now=given.trust_project)
+                worst = max(worst, background.start(run, given.show, how))
         except Error as error:
             print(errors.error(error), file=sys.stderr)
             worst = max(worst, error.exit_code)

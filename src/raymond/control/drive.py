@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, inside, preflight
+from raymond.control import config, inside, preflight, trust
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
@@ -44,9 +44,13 @@ def hold(
     *,
     loaded: Loaded | None = None,
     force: bool = False,
+    trusts_now: bool = False,
     clock: Callable[[], float] = time,
 ) -> "HeldRun":
-    """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has."""
+    """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has.
+
+    `trusts_now` lets agents' programs use the project's own settings this time, trusted or not.
+    """
     told = face or Quiet()
     folder = project.run(id)
     held = lock.take(folder, force=force)
@@ -67,9 +71,14 @@ def hold(
         workspace = replace(workspace, models=tuple(rules.models))
         if unpacked.make():
             told.on_note(unpacked.note)
+        standing = trust.NOTHING
+        if run.final_status != "completed":
+            standing = trust.standing(project, run.start, workspace.workflow, trusts_now=trusts_now)
+        if standing.note:
+            told.on_note(standing.note)
         book = journal.Journal(folder, reading.size, held)
         settings = config.load(project.tree)
-        backends = registry.make(project, run, workspace, settings["backends"])
+        backends = registry.make(project, run, workspace, settings["backends"], standing.trusts)
         strict = settings["durability"] == "strict"
         describe = documents.state_file
         driver = Driver(

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 class RunHandle:
     """A run, by its project and id. Nothing is kept open: every call looks at the journal again."""
 
-    def __init__(self, project: "Project", id: str, loaded: "Loaded | None" = None) -> None:
+    def __init__(
+        self, project: "Project", id: str, loaded: "Loaded | None" = None, *, trusts_now: bool = False
+    ) -> None:
         self.project = project
         self.id = id
         self.loaded = loaded
         """The workflow, when this process has just started the run: the first driver need not read it again."""
+        self.trusts_now = trusts_now
+        """Agents' programs may use the project's own settings this time, trusted or not."""
 
     def __repr__(self) -> str:
         return f"RunHandle({self.id!r})"
@@ -46,7 +50,7 @@ class RunHandle:
             raise UsageError("a run is driven in the main thread", hint="start another process for another run")
         faces = Faces([face or Quiet()])
         here = os.getcwd()
-        with drive.hold(self.project, self.id, faces, loaded=self.loaded) as held:
+        with drive.hold(self.project, self.id, faces, loaded=self.loaded, trusts_now=self.trusts_now) as held:
             run, targets = held.run, held.run.start.notify
             if run.final_status == "completed":
                 return runs.left(run)

@@ -1,10 +1,12 @@
 """A dry run: what a run would start with, as values."""
 
 import os
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from raymond.backends import Direct, Turn, registry
+from raymond.backends import Backend, Direct, Turn, registry
+from raymond.control import trust
 from raymond.control.config import Config
 from raymond.control.start import Choices, prepare
 from raymond.machine import variables
@@ -66,12 +68,14 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     project, start = projects.at(os.getcwd()), prepare(loaded, options)
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
     workspace = workspaces.workspace(project, run, loaded)
+    trusts = trust.standing(project, start, loaded.workflow, trusts_now=options.trust_project).trusts
+    backends = registry.make(project, run, workspace, settings["backends"], trusts)
     return Plan(
         start=start,
         scope_dir=loaded.scope_dir,
         files=len(loaded.files),
         digest=loaded.digest,
-        step=_step(project, run, workspace, start, settings["backends"]),
+        step=_step(project, run, workspace, start, backends),
         iterations=_limit(settings, "max_iterations", start.max_iterations),
         time=_limit(settings, "max_time", start.max_time),
         turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
@@ -84,7 +88,9 @@ def _limit(settings: Config, key: str, value: float) -> Limit:
     return Limit(value, setting.origin if setting.value == value else "the workflow")
 
 
-def _step(project: Project, run: Run, workspace: Workspace, start: RunStarted, tables: registry.Tables) -> FirstStep:
+def _step(
+    project: Project, run: Run, workspace: Workspace, start: RunStarted, backends: Mapping[str, Backend | Direct]
+) -> FirstStep:
     agent = run.agents["main"]
     if pool_of(run, start.entry) == SCRIPTS:
         command = [*script_step.interpreter(workspace, start.entry), f"{workspace.workflow_dir}/{start.entry}"]
@@ -94,11 +100,10 @@ def _step(project: Project, run: Run, workspace: Workspace, start: RunStarted, t
         )
     apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
     turn = spool.turn_of(run, workspace, agent, project.run(start.workflow_id).spool)
-    return _turn(project, run, workspace, turn, tables)
+    return _turn(backends[agent.pool], turn)
 
 
-def _turn(project: Project, run: Run, workspace: Workspace, turn: Turn, tables: registry.Tables) -> FirstStep:
-    backend = registry.make(project, run, workspace, tables)[run.agents["main"].pool]
+def _turn(backend: Backend | Direct, turn: Turn) -> FirstStep:
     if isinstance(backend, Direct):
         return FirstStep(backend=backend.name, prompt=turn.prompt)
     command = backend.command(turn)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, exposure, inside, notifying, preflight
+from raymond.control import config, exposure, inside, notifying, preflight, trust
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
@@ -60,6 +60,8 @@ class Options(Struct, kw_only=True):
     allow_start: bool = False
     """Whether its steps may start runs that outlive it."""
     notify: list[str] | None = None
+    trust_project: bool = False
+    """Let agents' programs use the settings that come with the project, this time."""
 
 
 class Choices(Options, kw_only=True):
@@ -134,6 +136,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         roots=options.roots,
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
+        trust_project=options.trust_project,
         backend=settings.said("backend") or "",
         model=settings["model"],
         effort=settings["effort"],
@@ -181,6 +184,7 @@ def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     if os.path.lexists(path):
         hint = f"raymond adopt {started.workflow_id} takes it over; or choose another --id"
         raise RunExists(f"an earlier release kept a run `{started.workflow_id}` in .raymond", path=path, hint=hint)
+    trust.standing(project, started, loaded.workflow, trusts_now=options.trust_project)
     project.make()
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
     journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
@@ -190,7 +194,7 @@ def begin(project: Project, loaded: Loaded, options: Choices) -> str:
 def begin_here(loaded: Loaded, options: Choices) -> RunHandle:
     """Write the first decision of a new run in the project here."""
     project = projects.at(os.getcwd())
-    return RunHandle(project, begin(project, loaded, options), loaded)
+    return RunHandle(project, begin(project, loaded, options), loaded, trusts_now=options.trust_project)
 
 
 def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
