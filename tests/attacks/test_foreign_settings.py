@@ -13,6 +13,7 @@ import pytest
 
 from raymond.backends import Setup, Turn
 from raymond.backends.claude import Claude
+from raymond.backends.codex import Codex
 from raymond.control import trust as control
 from raymond.errors import UsageError
 from raymond.store import trust as trusting
@@ -348,3 +349,62 @@ def test_a_damaged_list_of_trusted_projects_is_an_error_and_trusts_nobody(room: 
     (room.home / "trusted.json").write_text('{"/": {}}')
     with pytest.raises(UsageError, match=r"trusted\.json cannot be read: it is damaged"):
         trusting.recorded(Home(str(room.home)))
+
+
+# --- Codex
+
+
+@pytest.mark.slow
+def test_codex_is_not_started_in_a_checkout_with_settings_for_it(room: Checkout) -> None:
+    room.prepare("codex").put(".codex/config.toml", '[mcp_servers.evil]\ncommand = "touch"\n')
+    flow = room.flow(FLOW)
+    done = room.raymond("run", flow, "--id", "r", "--backend", "codex")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f"error: {room.path} has settings for Codex in .codex: you have not trusted them",
+        f"hint: raymond trust {room.path} shows what they do, and asks; --trust-project trusts them this time",
+    ]
+    assert room.started() == []
+    assert not room.home.exists() or not list(room.home.glob("projects/*/runs/*")), "nothing was begun"
+
+
+@pytest.mark.slow
+def test_codex_is_refused_again_at_resume(room: Checkout) -> None:
+    room.prepare("codex")
+    states = {
+        "START.sh": "echo '<ask next=\"ONE\">Which?</ask>'",
+        "ONE.md": "go",
+        "TWO.sh": "echo '<result>x</result>'",
+    }
+    assert room.command(states, "--backend", "codex").code == 3
+    room.put(".codex/hooks.json", HOOK)
+    ran = room.resume()
+    assert (ran.code, room.started()) == (2, [])
+    assert "has settings for Codex in .codex: you have not trusted them" in ran.err
+
+
+def codex_flags(cwd: Path, trust: Trust) -> list[str]:
+    argv = Codex(Setup(name="codex", trust=trust)).command(turn(cwd, cwd)).argv
+    return [one for one in argv if one.startswith(("projects=", "developer_instructions="))]
+
+
+def test_codex_is_told_for_each_turn_whom_to_trust_so_it_decides_nothing_itself(room: Checkout) -> None:
+    room.clone().put("sub/code", "")
+    room.put("AGENTS.md", 'say "hi"')
+    told = codex_flags(room.path / "sub", Trust())
+    level = '={trust_level="untrusted"}'
+    assert told[0] == f'projects={{"{room.path}/sub"{level},"{room.path}"{level}}}'
+    assert told[1].endswith('say \\"hi\\""')
+    trusted = codex_flags(room.path / "sub", Trust({str(room.path): None}))
+    assert trusted == [f'projects={{"{room.path}"={{trust_level="trusted"}}}}']
+
+
+def test_what_claude_code_trusts_is_not_trusted_for_codex(room: Checkout) -> None:
+    """Claude Code has shown nothing of what is in .codex."""
+    room.prepare().put(".codex/config.toml", "")
+    record = {"projects": {str(room.path): {"hasTrustDialogAccepted": True}}}
+    Path(room.environment["HOME"], ".claude.json").write_text(json.dumps(record))
+    with pytest.raises(UsageError, match="you have not trusted them"):
+        decided(room, "codex")
+    room.trusts()
+    assert decided(room, "codex").trusts["codex"].covers(str(room.path))

@@ -26,6 +26,7 @@ BASE = "22222222-2222-7222-8222-222222222222"
 FIXED = ["codex", "exec", "--json", "--skip-git-repo-check"]
 OFF = ["analytics.enabled", "features.apps", "features.plugins", "features.remote_plugin"]
 FIXED += [part for name in [*OFF, "features.unbounded_connection_retries"] for part in ("-c", f"{name}=false")]
+FIXED += ["-c", 'projects={"/"={trust_level="untrusted"}}']
 USUAL = ["--sandbox", "workspace-write"]
 UNKNOWN = Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True)
 

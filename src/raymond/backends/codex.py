@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox
+from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox, codex_trust
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, as_table, home, priced, read
 from raymond.backends.json_lines import decode
@@ -60,6 +60,7 @@ class Codex:
     def __init__(self, setup: Setup) -> None:
         self._program = str(setup.options.get("program", "codex"))
         self._places = setup.places
+        self._trust = setup.trust
 
     def look(self) -> Found:
         """Look for the program, its version and who is logged in."""
@@ -76,6 +77,7 @@ class Codex:
         argv = [self._program, *_FIXED]
         for name in _OFF:
             argv += ["-c", f"{name}=false"]
+        argv += codex_trust.flags(turn.cwd, _settings(home()), is_trusted=self._trust.covers(turn.cwd))
         # A branch inherits none of the three from its conversation: pass all of them every time.
         argv += ["-m", turn.model] if turn.model else []
         argv += ["-c", f"model_reasoning_effort={turn.effort}"] if turn.effort else []
