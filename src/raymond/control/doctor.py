@@ -82,8 +82,9 @@ def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) 
         return _wrong("probe", f"{name}: {found.problem}", found.hint)
     asking(name)
     began = time.monotonic()
-    one = turn("Reply with the single word: ready", cwd=os.getcwd(), session=str(uuid.uuid4()))
-    ending = take(backend, one)
+    # In a folder of its own: nothing that lies here is to be used.
+    with tempfile.TemporaryDirectory(prefix="raymond-") as empty:
+        ending = take(backend, turn("Reply with the single word: ready", cwd=empty, session=str(uuid.uuid4())))
     clean = Secrets.of(os.environ).clean
     took = f"after {time.monotonic() - began:.1f} s for {'~' if ending.spent.estimated else ''}${ending.spent.cost:.4f}"
     if isinstance(ending, Trouble):
