@@ -18,6 +18,7 @@ from raymond.control import trust as control
 from raymond.errors import UsageError
 from raymond.store import trust as trusting
 from raymond.store.home import Home
+from raymond.store.project import Project
 from raymond.store.trust import Trust, Unclear
 from running import Ran
 from trust.places import Place
@@ -217,6 +218,21 @@ def test_a_worktree_is_trusted_with_its_repository_as_far_as_it_brings_the_same(
     assert trust.covers(str(tree)), "it brings the same"
     (tree / ".mcp.json").write_text(json.dumps(SERVER))
     assert not trust.covers(str(tree)), "it brings more"
+
+
+def test_a_worktree_also_takes_the_local_settings_of_the_main_checkout(room: Checkout) -> None:
+    room.prepare()
+    tree = worktree(room)
+    room.trusts(tree)
+    room.path = tree
+    room.project = Project(room.project.home, str(tree))
+    assert decided(room).trusts["claude"].trees
+    main = room.path.parent / "room"
+    (main / ".claude").mkdir()
+    (main / ".claude" / "settings.local.json").write_text(json.dumps(HOOK))
+    assert not decided(room).trusts["claude"].trees
+    room.trusts(main)
+    assert decided(room).trusts["claude"].trees, "it is trusted there"
 
 
 def test_a_folder_that_only_claims_to_be_a_worktree_is_not_trusted(room: Checkout) -> None:

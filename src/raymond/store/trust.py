@@ -24,6 +24,8 @@ _ABOVE = ".mcp.json"
 """What is also looked for in every folder above."""
 _SETTINGS = (".claude", ".codex", ".mcp.json", "settings.json", "settings.local.json", "config.toml", "hooks.json")
 """What must not be a link: its content could change unseen."""
+_LOCAL = ".claude/settings.local.json"
+"""Claude Code also takes the one of the main checkout in every other worktree."""
 _WORKTREES = ".claude/worktrees"
 """Whole checkouts, which the program makes itself and which are no settings."""
 MOST_FILES = 2000
@@ -69,7 +71,7 @@ def decide(tree: str, cwd: str, trusted: Mapping[str, dict[str, str] | None]) ->
             return Trust({tree: trusted[tree]})
         others = [one for one in git.worktrees(cwd) if one != tree and one in trusted] if trusted else []
         for one in others:
-            if _covers(one, trusted[one], tree, cwd):
+            if matches(one, brought(one, one), trusted[one]) and _covers(one, trusted[one], tree, cwd):
                 return Trust({one: trusted[one], tree: dict(found)})
     except Unclear:
         if tree in trusted and trusted[tree] is None:
@@ -99,16 +101,26 @@ def top_of(cwd: str) -> str:
 
 def brought(top: str, cwd: str, *, below: bool = False) -> dict[str, str]:
     """What programs started in `cwd` would use; with `below`, without what is at the top level and above."""
-    found: dict[str, str] = {}
+    found: dict[str, str] = _of_main(top) if not below else {}
     size = 0
     for path in _paths(top, os.path.realpath(cwd), below):
         for file in _files(path):
-            name = os.path.relpath(file, top)
-            found[_text(name)], read = _hash(file)
+            name = _text(os.path.relpath(file, top))
+            hash, read = _hash(file)
+            found[name] = f"{found[name]} {hash}" if name in found else hash
             size += read
             if len(found) > MOST_FILES or size > MOST_BYTES:
                 raise Unclear(f"{path} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB")
     return found
+
+
+def _of_main(top: str) -> dict[str, str]:
+    """What a worktree takes from the main checkout."""
+    if not os.path.isfile(os.path.join(top, ".git")):
+        return {}
+    main = git.worktrees(top)[:1]
+    path = os.path.join(*main, _LOCAL)
+    return {_LOCAL: _hash(path)[0]} if main and main != [top] and os.path.lexists(path) else {}
 
 
 def _paths(top: str, cwd: str, below: bool) -> Iterator[str]:
