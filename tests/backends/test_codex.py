@@ -103,6 +103,8 @@ def test_model_and_effort_are_said_in_every_turn() -> None:
     [
         ("", ["--sandbox", "workspace-write"]),
         ("acceptEdits", ["--sandbox", "workspace-write"]),
+        ("auto", ["--sandbox", "workspace-write"]),
+        ("manual", ["--sandbox", "read-only"]),
         ("plan", ["--sandbox", "read-only"]),
         ("default", ["--sandbox", "read-only"]),
         ("dontAsk", ["--sandbox", "read-only"]),

@@ -16,6 +16,7 @@ from e2e.responses import MISSING as NO_CODEX
 from e2e.responses import Responses, codex_environment
 from raymond.backends import Setup, Turn
 from raymond.backends.claude import Claude
+from raymond.language.policy_keys import PERMISSION_MODES
 from raymond.store.trust import Trust
 from running import Room
 
@@ -148,19 +149,24 @@ def test_doctor_asks_a_program_in_a_folder_of_its_own(desk: Callable[..., Desk],
 # --- what the program is given
 
 
-def began(cwd: Path, home: Path, *more: str, **given: Any) -> dict[str, Any]:
+def began(cwd: Path, home: Path, **given: Any) -> dict[str, Any]:
     """How the real program says that it began a turn."""
     turn = Turn(
-        agent="a", state="S.md", visit=1, tries=0, prompt="go", session=str(uuid.uuid4()), cwd=str(cwd), spool=str(home)
+        agent="a",
+        state="S.md",
+        visit=1,
+        tries=0,
+        prompt="go",
+        session=str(uuid.uuid4()),
+        cwd=str(cwd),
+        spool=str(home),
+        **given,
     )
-    backend = Claude(
-        Setup(name="claude", options={"program": program("claude"), **given}, trust=Trust({str(cwd): None}))
-    )
+    backend = Claude(Setup(name="claude", options={"program": program("claude")}, trust=Trust({str(cwd): None})))
     with Model(lambda request: FINE) as server:
         command = backend.command(turn)
         env = claude_environment(home, server) | command.environment
-        argv = [*command.argv, *more]
-        done = subprocess.run(argv, cwd=cwd, env=env, input="go", capture_output=True, text=True, check=False)
+        done = subprocess.run(command.argv, cwd=cwd, env=env, input="go", capture_output=True, text=True, check=False)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     return next(event for event in events if event.get("subtype") == "init")
 
@@ -173,6 +179,15 @@ def test_no_tool_lets_a_session_act_after_its_turn_or_on_others(tmp_path: Path) 
     assert {"Bash", "Edit", "Read", "Write"} <= tools
     acting = ("Cron", "Schedule", "Wakeup", "Trigger", "Remote", "Message", "Monitor", "Notif", "ListAgents", "Peers")
     assert [tool for tool in tools if any(word in tool for word in acting)] == []
+
+
+@needs_claude
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
+def test_the_program_knows_every_permission_mode(tmp_path: Path, mode: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    said = began(tmp_path, home, permission_mode=mode)["permissionMode"]
+    assert said == ("default" if mode == "manual" else mode)
 
 
 # --- Codex

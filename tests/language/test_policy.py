@@ -209,7 +209,7 @@ BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is
         (
             "permission_mode: yolo",
             "`permission_mode` cannot be `yolo`",
-            "one of: default, acceptEdits, plan, dontAsk, bypassPermissions",
+            "one of: default, manual, acceptEdits, auto, plan, dontAsk, bypassPermissions",
         ),
         ("on_denied: stop", "`on_denied` cannot be `stop`", "one of: count, pause"),
         ("allowed_tools: Read, Edit", "several tools in `allowed_tools` must be a list", "allowed_tools: [Read, Edit]"),

@@ -46,7 +46,7 @@ _OFF = (
 )
 """Features that would contact anybody but the model."""
 _SKIP = "--dangerously-bypass-approvals-and-sandbox"
-_EDITING = ("", "acceptEdits")
+_EDITING = ("", "acceptEdits", "auto")
 """The permission modes that let commands write; all others only let them read."""
 
 

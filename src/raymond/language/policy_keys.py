@@ -14,7 +14,7 @@ from raymond.language.frontmatter import Document, Path
 from raymond.language.refusal import Refusal
 from raymond.language.tags import BUILT_IN, NAME, TAGS, VARIABLE
 
-PERMISSION_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+PERMISSION_MODES = ("default", "manual", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions")
 ON_DENIED = ("count", "pause")
 _BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is part of the command"
 _BRACKET = re.compile(r"\\.|[()]", re.DOTALL)

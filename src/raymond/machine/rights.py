@@ -6,8 +6,8 @@ from raymond.language.policy import Policy
 from raymond.machine.events import RunStarted
 
 DEFAULT = "acceptEdits"
-RANKS = {"plan": 0, "dontAsk": 1, "default": 1, DEFAULT: 2, "bypassPermissions": 3}
-"""Every permission mode; a higher rank allows more."""
+RANKS = {"plan": 0, "dontAsk": 1, "default": 1, "manual": 1, DEFAULT: 2, "auto": 3, "bypassPermissions": 4}
+"""Every permission mode; a higher rank allows more. In `auto` a model decides, which may allow any tool."""
 
 
 class Rights(Struct, frozen=True):
