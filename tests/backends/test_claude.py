@@ -138,6 +138,12 @@ def test_no_character_of_a_path_means_anything_in_a_rule(path: str, rule: str) -
         ("Write", {"file_path": "/s/flows/CHECK.sh"}, False),
         ("Write", {"file_path": "/s/hidden2/x"}, True),
         ("Bash", {"command": "make"}, True),
+        ("Write", {"file_path": "/p/.mcp.json"}, False),
+        ("Edit", {"file_path": "/p/.claude/settings.json"}, False),
+        ("Write", {"file_path": "/p/.git/hooks/pre-commit"}, False),
+        ("Write", {"file_path": "/home/ada/.bashrc"}, False),
+        ("Write", {"file_path": "/p/.github/workflows/ci.yml"}, True),
+        ("Read", {"file_path": "/p/.git/config"}, True),
     ],
 )
 def test_no_flag_is_offered_for_a_place_that_none_opens(name: str, given: dict[str, str], hinted: bool) -> None:
@@ -400,6 +406,13 @@ def test_a_program_that_says_nothing_although_its_conversation_is_there_has_cras
     assert ending == Trouble(kind="crash", error="the program ended with exit code 1 without a result: boom")
     fresh = Claude(Setup(name="claude")).reader(turn()).close(1, "boom")
     assert fresh == ending
+
+
+def test_a_program_that_does_not_know_a_permission_mode_is_said_to_be_too_old() -> None:
+    said = "error: option '--permission-mode <mode>' argument 'auto' is invalid. Allowed choices are plan."
+    ending = Claude(Setup(name="claude")).reader(turn(permission_mode="auto")).close(1, said)
+    error = "this Claude Code has no permission mode `auto`; update it: claude update"
+    assert ending == Trouble(kind="setup", error=error)
 
 
 def test_a_program_that_spoke_had_found_its_conversation(written: Callable[..., None]) -> None:

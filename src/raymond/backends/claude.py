@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from raymond.backends import Abilities, Command, Found, Places, Reply, Setup, Trouble, Turn, claude_rules, instructions
+from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import decode
 from raymond.system import programs
@@ -32,8 +33,11 @@ _INSTRUCTIONS = "CLAUDE.md"
 _MOST_INSTRUCTIONS = 100_000
 _IN_SPOOL = "instructions"
 """The file in the spool that has the project's instructions."""
+_EDITS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 _LONGEST_NAME = 200
 """Letters in the name of a project's folder; a longer one is shortened in a way that is not documented."""
+_NO_MODE = "option '--permission-mode <mode>' argument"
+"""How the program begins to say, before anything else, that it does not know a mode."""
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 
 
@@ -138,7 +142,8 @@ class ClaudeReader(StreamReader):
         self._closed = (*places.hidden, *places.readable, *places.fixed)
 
     def _patterns(self, tool: ToolUse) -> tuple[str, ...]:
-        return () if any(_touches(tool, place) for place in self._closed) else super()._patterns(tool)
+        closed = any(_touches(tool, place) for place in self._closed) or (tool.name in _EDITS and guards(tool.subject))
+        return () if closed else super()._patterns(tool)
 
     def _end(self, event: dict[str, Any]) -> Reply | Trouble:
         ending = super()._end(event)
@@ -150,7 +155,13 @@ class ClaudeReader(StreamReader):
     def close(self, exit_code: int | None, errors: str) -> Reply | Trouble:
         """Without a result: tell a missing conversation from a crash."""
         ending = super().close(exit_code, errors)
-        return ending if self.ending or self._spoke else self._gone(ending)
+        if self.ending or self._spoke:
+            return ending
+        mode = self._turn.permission_mode
+        if _NO_MODE in errors and mode:
+            error = f"this Claude Code has no permission mode `{mode}`; update it: claude update"
+            return Trouble(kind="setup", error=error)
+        return self._gone(ending)
 
     def _gone(self, ending: Reply | Trouble) -> Reply | Trouble:
         base = self._turn.base
