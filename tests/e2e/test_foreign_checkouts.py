@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,7 @@ def test_doctor_asks_a_program_in_a_folder_of_its_own(desk: Callable[..., Desk],
 # --- what the program is given
 
 
-def began(cwd: Path, home: Path, **given: Any) -> dict[str, Any]:
+def began(cwd: Path, home: Path, options: Mapping[str, Any] = {}, **given: Any) -> dict[str, Any]:
     """How the real program says that it began a turn."""
     turn = Turn(
         agent="a",
@@ -162,7 +162,9 @@ def began(cwd: Path, home: Path, **given: Any) -> dict[str, Any]:
         spool=str(home),
         **given,
     )
-    backend = Claude(Setup(name="claude", options={"program": program("claude")}, trust=Trust({str(cwd): None})))
+    backend = Claude(
+        Setup(name="claude", options={"program": program("claude"), **options}, trust=Trust({str(cwd): None}))
+    )
     with Model(lambda request: FINE) as server:
         command = backend.command(turn)
         env = claude_environment(home, server) | command.environment
@@ -179,6 +181,17 @@ def test_no_tool_lets_a_session_act_after_its_turn_or_on_others(tmp_path: Path) 
     assert {"Bash", "Edit", "Read", "Write"} <= tools
     acting = ("Cron", "Schedule", "Wakeup", "Trigger", "Remote", "Message", "Monitor", "Notif", "ListAgents", "Peers")
     assert [tool for tool in tools if any(word in tool for word in acting)] == []
+
+
+@needs_claude
+@pytest.mark.parametrize("sources", [None, [], ["user", "project", "local"]])
+def test_arguments_of_the_person_reach_the_program(tmp_path: Path, sources: list[str] | None) -> None:
+    home, servers = tmp_path / "home", tmp_path / "servers.json"
+    home.mkdir()
+    servers.write_text(json.dumps({"mcpServers": {"mine": {"command": "true"}}}), "utf-8")
+    args = ["--mcp-config", str(servers), "--strict-mcp-config", "--add-dir", str(home), "--fallback-model", "haiku"]
+    options = {"args": args} if sources is None else {"args": args, "setting_sources": sources}
+    assert [server["name"] for server in began(tmp_path, home, options)["mcp_servers"]] == ["mine"]
 
 
 @needs_claude

@@ -115,10 +115,24 @@ def test_a_person_can_say_where_the_program_is(room: Room) -> None:
 def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> None:
     claude(room)
     of_a_person(room, '[backends.claude]\ncommand = ["my-claude"]\n')
-    error, hint = "[backends.claude] accepts only `program`", "to define a backend of your own, give it another name"
+    error = "[backends.claude] accepts only `program`, `args`, `setting_sources`, not `command`"
+    hint = "to define a backend of your own, give it another name"
     assert finding(room) == {"what": "claude", "found": error, "ok": False, "hint": hint, "backend": None}
     ran = room.command({"START.md": ""})
     assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
+
+
+def test_hooks_and_plug_ins_of_the_person_are_pointed_out_unless_they_are_left_out(room: Room) -> None:
+    claude(room)
+    settings = Path(room.environment["HOME"], ".claude", "settings.json")
+    settings.parent.mkdir()
+    settings.write_text(
+        json.dumps({"hooks": {"Stop": [], "PreToolUse": []}, "enabledPlugins": {"tidy@here": True, "off@here": False}})
+    )
+    (line,) = [line for line in room.raymond("doctor").stdout.splitlines() if "act in every turn" in line]
+    assert line == "note claude: your hooks (Stop, PreToolUse) and plug-ins (tidy@here) act in every turn"
+    of_a_person(room, '[backends.claude]\nsetting_sources = ["project"]\n')
+    assert "act in every turn" not in room.raymond("doctor").stdout
 
 
 # --- the version

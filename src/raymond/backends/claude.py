@@ -9,7 +9,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.backends import Abilities, Command, Found, Places, Reply, Setup, Trouble, Turn, claude_rules, instructions
+from raymond.backends import (
+    Abilities,
+    Command,
+    Found,
+    Places,
+    Reply,
+    Setup,
+    Trouble,
+    Turn,
+    claude_rules,
+    instructions,
+    program_options,
+)
 from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import decode
@@ -57,7 +69,8 @@ class Claude:
     )
 
     def __init__(self, setup: Setup) -> None:
-        self._program = str(setup.options.get("program", "claude"))
+        self._options = program_options.read("claude", setup.options)
+        self._program = self._options.program
         self._places = setup.places
         self._trust = setup.trust
 
@@ -70,12 +83,15 @@ class Claude:
         folder = os.path.dirname(sessions())
         payer = _payer(os.environ, folder)
         hint = "claude update" if problem else "" if payer else _LOG_IN
-        return Found(program=path, problem=problem, version=version, payer=payer, keeps_days=_keeps(folder), hint=hint)
+        named = self._options.setting_sources
+        acts = _acts(_own_settings(folder)) if named is None or "user" in named else ()
+        days = _keeps(_own_settings(folder))
+        return Found(program=path, problem=problem, version=version, payer=payer, keeps_days=days, acts=acts, hint=hint)
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before, under an id we choose."""
         sources, files = self._sources(turn)
-        argv = [self._program, *_FIXED, *sources, "--session-id", turn.session]
+        argv = [self._program, *_FIXED, *self._options.args, *sources, "--session-id", turn.session]
         if turn.base:
             argv += ["--resume", turn.base, "--fork-session"]
         # A session keeps neither reliably: pass both every time.
@@ -86,9 +102,11 @@ class Claude:
 
     def _sources(self, turn: Turn) -> tuple[list[str], dict[str, bytes]]:
         """Which settings it uses. Those of a project nobody trusts are left out, and its instructions handed on."""
+        named = self._options.setting_sources
         if self._trust.covers(turn.cwd):
-            return [], {}
-        flags = ["--setting-sources", "user", "--strict-mcp-config"]
+            return [] if named is None else ["--setting-sources", ",".join(named)], {}
+        own = "user" if named is None or "user" in named else ""
+        flags = ["--setting-sources", own, "--strict-mcp-config"]
         said = instructions.read(turn.cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)
         if not said:
             return flags, {}
@@ -191,13 +209,26 @@ def _payer(environment: Mapping[str, str], folder: str) -> str:
     return f"the subscription logged in at {credentials}" if os.path.exists(credentials) else ""
 
 
-def _keeps(folder: str) -> int:
+def _own_settings(folder: str) -> dict[str, Any]:
+    """The user's settings; none when they cannot be read."""
     try:
         with open(os.path.join(folder, "settings.json"), "rb") as file:
-            days = decode(file.read()).get("cleanupPeriodDays", 30)
+            return decode(file.read())
     except OSError:
-        return 30
+        return {}
+
+
+def _keeps(settings: Mapping[str, Any]) -> int:
+    days = settings.get("cleanupPeriodDays", 30)
     return days if isinstance(days, int) else 30
+
+
+def _acts(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """What in the user's settings acts in every turn."""
+    hooks, plugins = settings.get("hooks"), settings.get("enabledPlugins")
+    named = [f"hooks ({', '.join(hooks)})"] if isinstance(hooks, dict) and hooks else []
+    on = [name for name, is_on in plugins.items() if is_on] if isinstance(plugins, dict) else []
+    return (*named, *([f"plug-ins ({', '.join(on)})"] if on else []))
 
 
 def sessions(environment: Mapping[str, str] = os.environ) -> str:

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox, codex_trust
+from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox, codex_trust, program_options
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, as_table, home, priced, read
 from raymond.backends.json_lines import decode
@@ -58,7 +58,8 @@ class Codex:
     can = Abilities(branches=True, continues=True, recalls=True, permission_modes=True)
 
     def __init__(self, setup: Setup) -> None:
-        self._program = str(setup.options.get("program", "codex"))
+        self._options = program_options.read("codex", setup.options)
+        self._program = self._options.program
         self._places = setup.places
         self._trust = setup.trust
 
@@ -74,7 +75,7 @@ class Codex:
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before; the program chooses its id."""
-        argv = [self._program, *_FIXED]
+        argv = [self._program, *_FIXED, *self._options.args]
         for name in _OFF:
             argv += ["-c", f"{name}=false"]
         argv += codex_trust.flags(turn.cwd, _settings(home()), is_trusted=self._trust.covers(turn.cwd))

@@ -67,6 +67,8 @@ class Found(Struct, frozen=True, kw_only=True):
     """Who pays for its turns; empty when nobody seems to be logged in."""
     keeps_days: int = 0
     """Days after which it deletes conversations: a run that rests longer loses its memory. 0 when it does not."""
+    acts: tuple[str, ...] = ()
+    """What the user has set up to act in every turn, such as hooks: each in a few words."""
     hint: str = ""
     """What to do when it is missing, or when nobody is logged in."""
 

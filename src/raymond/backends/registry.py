@@ -39,10 +39,6 @@ def names(tables: Tables) -> list[str]:
 def backend(name: str, tables: Tables, places: Places = _NOWHERE, trust: Trust = _NOBODY) -> Backend:
     """The backend that is called `name`, which keeps agents from `places` as far as it can."""
     options = dict(tables.get(name, {}))
-    if name in PROGRAMS and not set(options) <= {"program"}:
-        raise UsageError(
-            f"[backends.{name}] accepts only `program`", hint="to define a backend of your own, give it another name"
-        )
     made: Backend = _factory(name, tables)(Setup(name=name, options=options, places=places, trust=trust))
     return made
 

@@ -28,7 +28,7 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
         sys.stdout.write(msgspec.json.encode(findings).decode() + "\n")
     else:
         for one in findings:
-            mark = "–   " if one.is_absent else "ok  " if one.ok else "BAD "
+            mark = "–   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "
             print(f"{mark} {one.what}: {one.found}")
             if one.hint:
                 print(f"     hint: {one.hint}")

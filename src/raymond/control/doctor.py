@@ -45,7 +45,7 @@ class Finding(Struct, frozen=True):
     found: str
     ok: bool = True
     hint: str = ""
-    """What to do, when it is not ok."""
+    """What to do, when it is not ok or may not be meant."""
     backend: About | None = None
 
     @property
@@ -176,23 +176,23 @@ def _backends() -> list[Finding]:
     found = [Finding("scripted", "built in; free; conversations branch")]
     for name in registry.names(tables):
         if name not in registry.SCRIPTED:
-            found.append(_backend(name, tables, is_wanted=name == wanted))
+            found += _backend(name, tables, is_wanted=name == wanted)
     return found
 
 
-def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> Finding:
+def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> list[Finding]:
     """One backend; a problem is a fault when the configuration names it, or when it is installed."""
     from raymond.backends import guard, registry
 
     try:
         backend = registry.backend(name, tables)
     except Error as error:
-        return _wrong(name, str(error), error.hint)
+        return [_wrong(name, str(error), error.hint)]
     found = guard.look(backend)
     if found.problem:
         if is_wanted or found.program:
-            return _wrong(name, found.problem, found.hint)
-        return Finding(name, _NOT_INSTALLED if name in registry.PROGRAMS else f"{_UNAVAILABLE}{found.problem}")
+            return [_wrong(name, found.problem, found.hint)]
+        return [Finding(name, _NOT_INSTALLED if name in registry.PROGRAMS else f"{_UNAVAILABLE}{found.problem}")]
     lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
     kinds = {(True, True): "branch", (False, True): "continue in place"}
     how = kinds.get((backend.can.branches, backend.can.continues), "are not kept")
@@ -206,7 +206,13 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> Findin
         keeps_days=found.keeps_days or None,
     )
     ok = bool(found.payer) or not is_wanted
-    return Finding(name, told, ok, "" if ok else found.hint, about)
+    return [Finding(name, told, ok, "" if ok else found.hint, about), *_acts(name, found.acts)]
+
+
+def _acts(name: str, acts: tuple[str, ...]) -> list[Finding]:
+    """What a person has set up for themselves works inside of turns too, where nobody looks."""
+    hint = f'to leave them out: setting_sources = ["project", "local"] in [backends.{name}]'
+    return [Finding(name, f"your {' and '.join(acts)} act in every turn", hint=hint)] if acts else []
 
 
 def _settings() -> config.Config | None:
