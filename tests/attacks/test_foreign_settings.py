@@ -148,7 +148,7 @@ def test_trust_lapses_when_a_file_changes_is_added_or_is_removed(room: Checkout)
         change()
         standing = decided(room)
         assert not standing.trusts["claude"].trees, what
-        assert "changed since you trusted them" in standing.note, what
+        assert "changed since you trusted the project" in standing.note, what
 
 
 def decided(room: Checkout, backend: str = "claude", **given: Any) -> control.Standing:
@@ -177,6 +177,13 @@ def test_what_claude_code_was_told_to_trust_is_trusted(room: Checkout) -> None:
     Path(room.environment["HOME"], ".claude.json").write_text(json.dumps(record))
     assert decided(room).trusts["claude"] == Trust({str(room.path): None})
     room.environment["CLAUDE_CONFIG_DIR"] = str(room.path.parent / "other")
+    assert decided(room).trusts["claude"] == Trust()
+
+
+def test_what_claude_code_asked_about_without_a_yes_is_not_trusted(room: Checkout) -> None:
+    room.prepare().put(".claude/settings.json", HOOK)
+    record = {"projects": {str(room.path): {"hasTrustDialogAccepted": False}}}
+    Path(room.environment["HOME"], ".claude.json").write_text(json.dumps(record))
     assert decided(room).trusts["claude"] == Trust()
 
 
@@ -254,6 +261,17 @@ def test_a_folder_below_a_trusted_project_may_not_bring_settings_of_its_own(room
     room.put("sub/.claude/settings.json", HOOK)
     assert not trust.covers(str(room.path / "sub"))
     assert trust.covers(str(room.path))
+
+
+def test_servers_named_in_a_folder_above_are_part_of_what_a_project_brings(room: Checkout) -> None:
+    """Claude Code starts them too."""
+    room.prepare().trusts()
+    (room.path.parent / ".mcp.json").write_text(json.dumps(SERVER))
+    standing = decided(room)
+    assert not standing.trusts["claude"].trees
+    assert standing.note.startswith(".mcp.json here is not used: settings have changed")
+    room.trusts()
+    assert decided(room).trusts["claude"].trees
 
 
 def test_another_project_is_not_trusted_with_this_one(room: Checkout) -> None:
@@ -377,7 +395,7 @@ def test_codex_is_not_started_in_a_checkout_with_settings_for_it(room: Checkout)
     done = room.raymond("run", flow, "--id", "r", "--backend", "codex")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        f"error: {room.path} has settings for Codex in .codex: you have not trusted them",
+        f"error: {room.path} has settings for Codex in .codex: you have not trusted the project",
         f"hint: raymond trust {room.path} shows what they do, and asks; --trust-project trusts them this time",
     ]
     assert room.started() == []
@@ -396,7 +414,7 @@ def test_codex_is_refused_again_at_resume(room: Checkout) -> None:
     room.put(".codex/hooks.json", HOOK)
     ran = room.resume()
     assert (ran.code, room.started()) == (2, [])
-    assert "has settings for Codex in .codex: you have not trusted them" in ran.err
+    assert "has settings for Codex in .codex: you have not trusted the project" in ran.err
 
 
 def codex_flags(cwd: Path, trust: Trust) -> list[str]:
@@ -420,7 +438,7 @@ def test_what_claude_code_trusts_is_not_trusted_for_codex(room: Checkout) -> Non
     room.prepare().put(".codex/config.toml", "")
     record = {"projects": {str(room.path): {"hasTrustDialogAccepted": True}}}
     Path(room.environment["HOME"], ".claude.json").write_text(json.dumps(record))
-    with pytest.raises(UsageError, match="you have not trusted them"):
+    with pytest.raises(UsageError, match="you have not trusted the project"):
         decided(room, "codex")
     room.trusts()
     assert decided(room, "codex").trusts["codex"].covers(str(room.path))

@@ -119,7 +119,7 @@ def test_a_person_who_trusts_the_clone_gets_its_settings_until_they_change(
     clone.write(".claude/settings.local.json", {})
     ran = room.claude(FLOW)
     assert (ran.out, clone.done) == ("fine\n", set())
-    assert "changed since you trusted them" in ran.err
+    assert "changed since you trusted the project" in ran.err
 
 
 @needs_claude

@@ -60,9 +60,8 @@ def standing(project: Project, start: RunStarted, workflow: Workflow, *, trusts_
     unused = [name for name in needed if not trusts[name].trees]
     left = {name: _there(tree, cwd, USES[name]) for name in unused}
     if left.get("codex"):
-        why = _why(tree, records) or "you have not trusted them"
         raise UsageError(
-            f"{visible(tree)} has settings for Codex in .codex: {why}",
+            f"{visible(tree)} has settings for Codex in .codex: {_why(tree, records)}",
             hint=f"{_command(tree)} shows what they do, and asks; --trust-project trusts them this time",
         )
     return Standing(trusts=trusts, note=_note(tree, left["claude"], records) if left.get("claude") else "")
@@ -96,12 +95,13 @@ def _there(tree: str, cwd: str, names: Collection[str]) -> list[str]:
 
 def _note(tree: str, names: list[str], records: Collection[str]) -> str:
     verb = "is" if len(names) == 1 else "are"
-    why = _why(tree, records) or "you have not trusted the project"
-    return f"{' and '.join(names)} here {verb} not used: {why} ({_command(tree)} shows what they do, and asks)"
+    what = f"{' and '.join(names)} here {verb} not used: {_why(tree, records)}"
+    return f"{what} ({_command(tree)} shows what they do, and asks)"
 
 
 def _why(tree: str, records: Collection[str]) -> str:
-    return "they have changed since you trusted them" if tree in records else ""
+    has_changed = tree in records
+    return "settings have changed since you trusted the project" if has_changed else "you have not trusted the project"
 
 
 def _command(tree: str) -> str:
