@@ -2,11 +2,10 @@
 
 import os
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from raymond.control import actions
-from raymond.control.actions import Action
 from raymond.errors import UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
@@ -15,6 +14,9 @@ from raymond.store import trust as trusting
 from raymond.store.project import Project
 from raymond.store.trust import Trust, Unclear
 from raymond.text import visible
+
+if TYPE_CHECKING:
+    from raymond.control.actions import Action
 
 USES = {"claude": (".claude", ".mcp.json"), "codex": (".codex",)}
 """The backends whose programs use settings of a project, and where those are."""
@@ -27,7 +29,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     files: dict[str, str]
     is_trusted: bool
     """A person has trusted these very files."""
-    runs: list[Action] = []
+    runs: "list[Action]" = []
     """What a program would do because of them."""
 
 
@@ -115,6 +117,8 @@ def _command(tree: str) -> str:
 
 def offer(folder: str) -> Offer:
     """What the project of `folder` would give; refused when that cannot be told."""
+    from raymond.control import actions  # every run decides about trust, and none needs these
+
     tree = _tree(folder)
     found = _offered(tree, folder)
     record = trusting.recorded(homes.find()).get(tree)
