@@ -88,10 +88,11 @@ def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", ["adopt --all --yes"])
-def test_no_step_takes_over_runs(room: Place, attempt: str) -> None:
+@pytest.mark.parametrize("attempt", ["adopt --all --yes", "trust --yes .", "run $OUT.d --trust-project"])
+def test_no_step_takes_over_runs_or_trusts_a_project(room: Place, attempt: str) -> None:
     out = room.path.parent / "out"
-    room.command(asking(f"$R {attempt} >> $OUT 2>&1", out=str(out)))
+    made = "mkdir $OUT.d; echo \"echo '<result></result>'\" > $OUT.d/START.sh; "
+    room.command(asking(f"{made}$R {attempt} >> $OUT 2>&1", out=str(out)))
     assert "was asked for by a step of a run" in out.read_text()
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from raymond.control import inside
 from raymond.errors import UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
@@ -53,6 +54,8 @@ def standing(project: Project, start: RunStarted, workflow: Workflow, *, trusts_
 
     `trusts_now` trusts the project as it is now, for this time. Refused where settings cannot be left out.
     """
+    if trusts_now:
+        inside.check_person("--trust-project")
     needed = [name for name in USES if name in _backends(start, workflow)]
     if not needed:
         return NOTHING
@@ -128,13 +131,13 @@ def offer(folder: str) -> Offer:
 
 def accept(offered: Offer) -> None:
     """Trust a project with what was shown."""
-    _check_sender()
+    inside.check_person("trust")
     trusting.remember(homes.find(), offered.tree, offered.files)
 
 
 def forget(folder: str) -> str:
     """Trust the project of `folder` no longer; its top level."""
-    _check_sender()
+    inside.check_person("trust")
     tree = _tree(folder, must_exist=False)
     if not trusting.forget(homes.find(), tree):
         raise UsageError(f"{tree} is not trusted", hint="`raymond trust --list` shows the projects that are")
@@ -144,10 +147,6 @@ def forget(folder: str) -> str:
 def trusted() -> dict[str, float]:
     """The projects a person trusts, and since when."""
     return {tree: one.time for tree, one in sorted(trusting.recorded(homes.find()).items())}
-
-
-def _check_sender() -> None:
-    """Refuse whoever is not the person: a step of a run must not make its own project a trusted one."""
 
 
 def _tree(folder: str, *, must_exist: bool = True) -> str:
