@@ -128,6 +128,7 @@ def test_sigterm_and_sighup_stop_at_once(room: Room, number: signal.Signals, cod
     assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
 
 
+@pytest.mark.slow
 def test_without_pidfds_and_proc_a_signal_stops_at_once_too(tmp_path: Path) -> None:
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:

@@ -197,6 +197,7 @@ def test_a_no_publishes_nothing(room: Room) -> None:
     assert not (room.path / "published").exists()
 
 
+@pytest.mark.slow
 def test_a_yes_publishes_and_a_wish_reaches_the_agent_as_it_was_said(room: Room) -> None:
     typed(room, "raymond run examples/approval --id notes --input 2.1 --var publish='touch published'")
     typed(room, """raymond answer notes 'Say "hello" & <b>less</b>'""")

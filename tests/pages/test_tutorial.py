@@ -140,6 +140,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     room.clear()
 
 
+@pytest.mark.slow
 def test_everything_in_the_tutorial_happens_as_it_says(room: Room) -> None:
     reader = Reader(room)
     for block in blocks():

@@ -614,6 +614,7 @@ def test_a_result_of_two_mib_arrives_whole(room: Room) -> None:
     assert (ran.code, ran.out) == (0, "a" * 2097152 + "\n")
 
 
+@pytest.mark.slow
 def test_a_payload_over_8_mib_is_refused(room: Room) -> None:
     ran = room.drive({"START.sh": "printf '<result>'; head -c 9000000 /dev/zero | tr '\\0' a; echo '</result>'"})
     assert failure(ran) == "script: the text of <result> is longer than 8 MiB"
@@ -628,6 +629,7 @@ def peak(room: Room, script: str) -> int:
     return usage.ru_maxrss * 1024
 
 
+@pytest.mark.slow
 def test_50_mb_of_output_need_no_memory(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(room.path)
     long = "yes 'one more line of output' | head -c 50000000; echo; echo '<result></result>'"
@@ -795,7 +797,7 @@ def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(roo
     inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
     outer = f"""
     mkdir nested; cd nested
-    {sys.executable} -m raymond run {inner} --id inner -d
+    (setsid {sys.executable} -m raymond run {inner} --id inner >&2 &)
     while [ ! -s inner ]; do sleep 0.02; done
     echo "<result></result>"
     """
