@@ -260,8 +260,11 @@ def test_a_recorded_reply_and_its_cost(name: str, text: str, spent: Spending) ->
     [
         ((130, 30, 20), priced(0.00118, 260, 5, (390, 90, 25))),
         ((), priced(0.002295, 390, 25, (390, 90, 25))),
-        # A counter that ran backwards costs nothing, and earns nothing.
-        ((9999, 9999, 9999), priced(0.0, 0, 0, (390, 90, 25))),
+        # A counter that ran backwards tells nothing.
+        (
+            (9999, 9999, 9999),
+            Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True, meter=(390, 90, 25)),
+        ),
     ],
 )
 def test_a_branch_costs_what_it_took_beyond_the_conversation_it_came_from(

@@ -6,13 +6,15 @@ import shlex
 import time
 from typing import Any
 
+from msgspec.structs import replace
+
 from raymond.backends import Observation, Reply, Trouble, Turn
 from raymond.backends.claude_stream import tool_line
 from raymond.backends.codex_record import Record, as_table, meter_of, priced
 from raymond.backends.json_lines import decode
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Spending
-from raymond.machine.prices import Tokens
+from raymond.machine.prices import Tokens, show
 
 LOG_IN = "run `codex login`, or set CODEX_API_KEY"
 _BY_NAME: dict[str, Kind] = {
@@ -69,6 +71,7 @@ class CodexReader:
         self._begun = False
         self._said = ""
         self._error = ""
+        self._meter = (0, 0, 0)
         self._shown: dict[str, str] = {}
         """What each tool use is shown as."""
         self._running: dict[str, None] = {}
@@ -95,8 +98,8 @@ class CodexReader:
                 return []
             case "turn.completed":
                 self._running.clear()
-                self.ending = self._reply(as_table(event.get("usage")))
-            case "turn.failed":
+                return self._complete(as_table(event.get("usage")))
+            case "turn.failed" if not isinstance(self.ending, Reply):
                 self._running.clear()
                 self.ending = self._fail(str(as_table(event.get("error")).get("message") or self._error))
             case _:
@@ -118,15 +121,30 @@ class CodexReader:
             self._running[id] = None
         return _LIFE if before == line else [Observation("tool", line)]
 
-    def _reply(self, usage: dict[str, Any]) -> Reply:
-        meter = meter_of(usage)
-        # It covers the whole conversation, and the one it branched from.
+    def _complete(self, usage: dict[str, Any]) -> list[Observation]:
+        """The turn is over. What it says once more about its tokens lowers nothing, and the first reply counts."""
+        read, cached, written = (max(pair) for pair in zip(self._meter, meter_of(usage), strict=True))
+        self._meter = (read, cached, written)
+        spent, note = self._spent()
+        if not isinstance(self.ending, Reply):
+            self.ending = Reply(text=self._said, session=self._id, spent=spent)
+        else:
+            self.ending = replace(self.ending, spent=replace(spent, unknown=True))
+            note = f"reported a result again: the first reply counts, and the most tokens, ~{show(spent.cost)}"
+        return [Observation("note", note)] if note else _LIFE
+
+    def _spent(self) -> tuple[Spending, str]:
+        """What the turn cost, and what people should know about it."""
+        # The meter covers the whole conversation, and the one it branched from.
         fresh, cached, out = (
-            max(0, now - then) for now, then in zip(meter, (*self._turn.meter, 0, 0, 0), strict=False)
+            max(0, now - then) for now, then in zip(self._meter, (*self._turn.meter, 0, 0, 0), strict=False)
         )
-        model = self._turn.model or Record(self._id).model
-        spent = self._turn.priced(Tokens(input=fresh, cached=cached, output=out), model=model, meter=meter)
-        return Reply(text=self._said, session=self._id, spent=spent)
+        record = Record(self._id)
+        if not fresh and not out and (self._said or self._shown):
+            spent = priced(self._turn, record) or self._turn.unpriced()
+            return replace(spent, meter=self._meter), f"reported no tokens: ~{show(spent.cost)} is counted"
+        model = self._turn.model or record.model
+        return self._turn.priced(Tokens(input=fresh, cached=cached, output=out), model=model, meter=self._meter), ""
 
     def _fail(self, message: str) -> Trouble:
         record = Record(self._id)

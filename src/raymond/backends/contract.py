@@ -134,7 +134,7 @@ class Command(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True):
-    """Something seen while a turn runs; `kind` is text, tool, denied, session or life."""
+    """Something seen while a turn runs; `kind` is text, tool, denied, session, note (for people) or life."""
 
     kind: str
     text: str = ""

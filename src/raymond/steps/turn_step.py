@@ -73,6 +73,9 @@ class TurnStep(Step):
                 self._record.add("denied", seen.text + "\n")
                 # Only what a flag would allow is worth asking a person for.
                 self._denied += seen.allow
+            if seen.kind == "note":
+                self.host.show(self.agent, "note", seen.text)
+                self._record.add("note", seen.text + "\n")
             if seen.kind == "session" and seen.text != self.turn.session:
                 self.host.named(self.agent, seen.text)
 
