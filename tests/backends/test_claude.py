@@ -268,7 +268,8 @@ def test_tools_are_seen_as_they_are_used_and_as_they_are_refused() -> None:
 def test_a_refusal_that_only_the_result_tells_is_seen_too() -> None:
     reader = StreamReader(turn())
     denials = [{"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "ls"}}, "?"]
-    seen = reader.feed(json.dumps({"type": "result", "is_error": False, "permission_denials": denials}).encode())
+    result = {"type": "result", "is_error": False, "total_cost_usd": 0.1, "permission_denials": denials}
+    seen = reader.feed(json.dumps(result).encode())
     assert seen == [Observation("denied", "Bash ls", ("Bash(ls:*)",))]
 
 
@@ -303,14 +304,16 @@ def test_a_refused_tool_is_said_with_the_pattern_that_would_allow_it(
     tool: str, given: dict[str, str], allow: str
 ) -> None:
     refused = {"tool_name": tool, "tool_use_id": "1", "tool_input": given}
-    [seen] = StreamReader(turn()).feed(json.dumps({"type": "result", "permission_denials": [refused]}).encode())
+    result = {"type": "result", "total_cost_usd": 0.1, "permission_denials": [refused]}
+    [seen] = StreamReader(turn()).feed(json.dumps(result).encode())
     assert (seen.kind, " ".join(seen.allow)) == ("denied", allow)
 
 
 def test_where_the_pattern_is_allowed_already_only_the_whole_tool_is_left_to_allow() -> None:
     refused = {"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "make > /etc/x"}}
     given = turn(allowed_tools=("Bash(make:*)",))
-    [seen] = StreamReader(given).feed(json.dumps({"type": "result", "permission_denials": [refused]}).encode())
+    result = {"type": "result", "total_cost_usd": 0.1, "permission_denials": [refused]}
+    [seen] = StreamReader(given).feed(json.dumps(result).encode())
     assert seen.allow == ("Bash",)
 
 

@@ -1,7 +1,8 @@
 """What Claude Code really prints, kept in recordings/: from the folder tests, `python -m e2e.record` makes them again.
 
 Ids, paths, ports, times and durations are replaced by constants, and the long lists of system/init are emptied.
-The moment of a reset stays, since it also stands in words in the same recording.
+The moment of a reset stays, since it also stands in words in the same recording. `forked_2.1.197` was made once, with
+that release.
 """
 
 import json

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
+from raymond.backends.claude_bill import Bill
 from raymond.backends.json_lines import decode, number
 from raymond.machine.failures import KINDS, Kind
 from raymond.machine.inputs import Spending
@@ -24,11 +25,6 @@ _BY_NAME: dict[str, Kind] = {
 _BY_STATUS: dict[int, Kind] = {401: "auth", 403: "auth", 402: "billing", 404: "setup", 413: "context", 429: "overload"}
 _LIFE = [Observation("life")]
 _PIECE = b'{"type":"stream_event"'
-_READ = (
-    *("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"),
-    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-)
-"""Tokens that were read, as the program calls them for each model, and for all of them."""
 _READS = frozenset("cat cd echo grep head ls pwd sort tail true wc".split())
 _OF_A_MODEL = ("seven_day_opus", "seven_day_sonnet")
 """Usage limits that do not affect the other models."""
@@ -61,6 +57,7 @@ class StreamReader:
     def __init__(self, turn: Turn) -> None:
         self.ending: Reply | Trouble | None = None
         self._turn = turn
+        self._bill = Bill(turn)
         self._spoke = False
         self._tools: dict[str, ToolUse] = {}
         """What each tool use is shown as."""
@@ -98,22 +95,33 @@ class StreamReader:
             case "rate_limit_event":
                 self._note_limit(event)
             case "result":
-                self.ending = _both(self.ending, self._end(event))
-                self._open.clear()
-                denials = event.get("permission_denials")
-                uses = denials if isinstance(denials, list) else ()
-                return [seen for use in uses if isinstance(use, dict) for seen in self._deny(use)] or _LIFE
+                return self._finish(event)
             case _:
                 pass
         return _LIFE
 
+    def _finish(self, event: dict[str, Any]) -> list[Observation]:
+        notes = [Observation("note", note) for note in self._bill.add(event)]
+        now = self._end(event)
+        # The first reply counts, with the costs of both.
+        self.ending = replace(self.ending, spent=now.spent) if isinstance(self.ending, Reply) else now
+        self._open.clear()
+        denials = event.get("permission_denials")
+        uses = denials if isinstance(denials, list) else ()
+        denied = [seen for use in uses if isinstance(use, dict) for seen in self._deny(use)]
+        return denied + notes or _LIFE
+
     def _observe(self, event: dict[str, Any]) -> list[Observation]:
         message = event.get("message")
-        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(message, dict):
+            return []
+        content = message.get("content")
         seen: list[Observation] = []
+        written = 0
         for block in content if isinstance(content, list) else ():
             if not isinstance(block, dict):
                 continue
+            written += _length(block)
             if block.get("type") == "text":
                 seen.append(Observation("text", str(block.get("text", ""))))
             elif block.get("type") == "tool_use":
@@ -121,6 +129,7 @@ class StreamReader:
                 self._tools[str(block.get("id"))] = use
                 self._open[str(block.get("id"))] = None
                 seen.append(Observation("tool", use.line))
+        self._bill.see(message, written)
         return seen
 
     def _note_results(self, event: dict[str, Any]) -> None:
@@ -170,10 +179,10 @@ class StreamReader:
         """Until the result reports the cost, a turn that said anything counts as an estimate."""
         if self.ending:
             return self.ending.spent
-        return self._turn.unpriced() if self._spoke else Spending()
+        return self._bill.so_far() if self._spoke else Spending()
 
     def _end(self, event: dict[str, Any]) -> Reply | Trouble:
-        spent = self._spent(event)
+        spent = self._bill.spent()
         if not event.get("is_error"):
             text = event.get("result")
             return Reply(text=text if isinstance(text, str) else "", session=self._turn.session, spent=spent)
@@ -186,17 +195,6 @@ class StreamReader:
             only_model=is_limit and self._only_model,
             session=self._turn.session if kind == "cap" else "",
             spent=spent,
-        )
-
-    def _spent(self, event: dict[str, Any]) -> Spending:
-        cost = _of_this_turn(event, is_branch=bool(self._turn.base))
-        known = isinstance(cost, int | float)
-        return Spending(
-            cost=number(cost) if known else self._turn.prices.unknown_turn,
-            estimated=not known,
-            unknown=not known,
-            tokens_in=_tokens(event, *_READ),
-            tokens_out=_tokens(event, "outputTokens", "output_tokens"),
         )
 
     def _kind(self, event: dict[str, Any]) -> Kind:
@@ -220,20 +218,12 @@ class StreamReader:
         return "crash"
 
 
-def _both(before: Reply | Trouble | None, now: Reply | Trouble) -> Reply | Trouble:
-    """A program that waited for a background task reports twice: the first reply counts, and both costs."""
-    if before is None:
-        return now
-    one, two = before.spent, now.spent
-    spent = replace(
-        two,
-        cost=one.cost + two.cost,
-        estimated=one.estimated or two.estimated,
-        unknown=one.unknown or two.unknown,
-        tokens_in=one.tokens_in + two.tokens_in,
-        tokens_out=one.tokens_out + two.tokens_out,
+def _length(block: dict[str, Any]) -> int:
+    """Characters that the model wrote."""
+    given = block.get("input")
+    return sum(len(text) for text in (block.get("text"), block.get("thinking")) if isinstance(text, str)) + (
+        len(str(given)) if isinstance(given, dict) else 0
     )
-    return replace(before if isinstance(before, Reply) else now, spent=spent)
 
 
 def tool_line(name: str, given: object) -> str:
@@ -260,21 +250,6 @@ def _error(event: dict[str, Any]) -> str:
     if isinstance(errors, list) and errors:
         return "; ".join(str(error) for error in errors)[:2000]
     return str(event.get("result") or event.get("subtype") or "the program reported an error")[:2000]
-
-
-def _of_this_turn(event: dict[str, Any], *, is_branch: bool) -> object:
-    """Dollars; a session's total includes earlier turns and those it branched from, so it does not help."""
-    models = event.get("model_usage_since_last_result")
-    if not isinstance(models, dict):
-        return None if is_branch else event.get("total_cost_usd")
-    return sum(number(one.get("costUSD")) for one in models.values() if isinstance(one, dict))
-
-
-def _tokens(event: dict[str, Any], *names: str) -> int:
-    """Tokens of this turn, cached ones too; `usage` is empty for a turn that reached its cap."""
-    models = event.get("model_usage_since_last_result")
-    used = list(models.values()) if isinstance(models, dict) else [event.get("usage")]
-    return int(sum(number(one.get(name)) for one in used if isinstance(one, dict) for name in names))
 
 
 def _code(code: int) -> str:

@@ -1,0 +1,194 @@
+"""What a turn of Claude Code costs: what the program claims, but never nothing for what it is seen to use."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from raymond.backends import Turn
+from raymond.backends.json_lines import number
+from raymond.machine.inputs import Spending
+from raymond.machine.prices import UNKNOWN_TURN, Prices, Tokens, show
+
+LOW = 10
+"""A claim below the price of the tokens by more than this factor is not believed."""
+HIGH = 100
+"""A claim above the price of the tokens by more than this factor is counted, and people are told."""
+_LETTERS = 4
+"""Characters of a token, roughly; a message is sent before its output tokens are known."""
+_WEIGHTS = (1.0, 0.1, 1.25, 5.0)
+"""What tokens cost relative to each other, whatever the model: read, read from a cache, written to it, output."""
+
+
+class Used(Struct):
+    """Tokens of one model."""
+
+    model: str = ""
+    fresh: int = 0
+    cached: int = 0
+    kept: int = 0
+    """Read, and written to a cache."""
+    output: int = 0
+
+    @classmethod
+    def of(cls, model: str, table: object) -> "Used":
+        """As a message or result counts them, or as a result counts them for each model."""
+        usage = table if isinstance(table, dict) else {}
+
+        def count(*names: str) -> int:
+            return int(sum(number(usage.get(name)) for name in names))
+
+        return cls(
+            model=model.partition("[")[0],
+            fresh=count("input_tokens", "inputTokens"),
+            cached=count("cache_read_input_tokens", "cacheReadInputTokens"),
+            kept=count("cache_creation_input_tokens", "cacheCreationInputTokens"),
+            output=count("output_tokens", "outputTokens"),
+        )
+
+    @property
+    def weight(self) -> float:
+        """Its cost in units of a token that was read."""
+        counts = (self.fresh, self.cached, self.kept, self.output)
+        return sum(count * weight for count, weight in zip(counts, _WEIGHTS, strict=True))
+
+    def price(self, prices: Prices, *, with_cached: bool = True) -> float | None:
+        """Dollars by the table; a price that a person set may not tell what cached tokens cost."""
+        cached = self.cached if with_cached else 0
+        return prices.cost(self.model, Tokens(input=self.fresh + cached + self.kept, cached=cached, output=self.output))
+
+
+class Claim(Struct, frozen=True):
+    """What a result says about its turn."""
+
+    cost: float | None
+    estimated: bool
+    used: list[Used]
+    spoke: bool
+    """Whether it says that the model was asked, and answered."""
+
+
+class Bill:
+    """Adds up one turn: the results of the program, and the messages that were seen on the way."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._claims: list[Claim] = []
+        self._seen: dict[str, Used] = {}
+        """By message: one with several parts is sent once for each of them."""
+
+    def see(self, message: dict[str, Any], written: int) -> None:
+        """A message of the model, whose part that is sent now has `written` characters."""
+        used = Used.of(str(message.get("model") or ""), message.get("usage"))
+        if not used.weight:
+            return  # the program's own words, e.g. for an error
+        used.output = max(used.output, written // _LETTERS)
+        before = self._seen.setdefault(str(message.get("id")), used)
+        if before is not used:
+            before.output += written // _LETTERS
+
+    def add(self, event: dict[str, Any]) -> list[str]:
+        """A result; returns what people should know about its cost."""
+        self._claims.append(self._claim(event))
+        cost, claimed, seen = self.spent().cost, self._claimed(), self._seen_cost()
+        notes = []
+        if len(self._claims) > 1:
+            notes.append(f"reported a result again: the first reply counts, and all costs, ~{show(cost)}")
+        if cost > claimed:
+            what = f"only {show(claimed)}" if claimed else "no cost"
+            notes.append(f"reported {what}: ~{show(cost)} is counted")
+        elif claimed > HIGH * max(seen, UNKNOWN_TURN):
+            notes.append(f"reported {show(claimed)}, and the tokens that were seen cost ~{show(seen)}: it is counted")
+        return notes
+
+    def spent(self) -> Spending:
+        """What the turn costs, after at least one result."""
+        claims, cost = self._claims, self._claimed()
+        unknown = len(claims) > 1
+        estimated = unknown or any(claim.estimated for claim in claims)
+        if self._is_too_low(cost):
+            by_tokens = self._by_tokens()
+            unknown, estimated = unknown or by_tokens is None, True
+            cost = max(cost, self._unknown() if by_tokens is None else by_tokens)
+        used = [one for claim in claims for one in claim.used]
+        return Spending(
+            cost=cost,
+            estimated=estimated,
+            unknown=unknown,
+            tokens_in=sum(one.fresh + one.cached + one.kept for one in used),
+            tokens_out=sum(one.output for one in used),
+        )
+
+    def so_far(self) -> Spending:
+        """What a turn without a result counts: the tokens that were seen are not all that were paid for."""
+        return Spending(cost=self._unknown(), estimated=True, unknown=True)
+
+    def _unknown(self) -> float:
+        return max(self._turn.prices.unknown_turn, self._seen_cost())
+
+    def _claimed(self) -> float:
+        return sum(claim.cost or 0.0 for claim in self._claims)
+
+    def _seen_cost(self, *, with_cached: bool = True) -> float:
+        """What the messages cost, those of models that the table knows."""
+        prices = (one.price(self._turn.prices, with_cached=with_cached) for one in self._seen.values())
+        return sum(price or 0.0 for price in prices)
+
+    def _is_too_low(self, claimed: float) -> bool:
+        if any(claim.cost is None for claim in self._claims):
+            return True
+        if not claimed:
+            return bool(self._seen) or any(claim.spoke for claim in self._claims)
+        return claimed * LOW < self._seen_cost(with_cached=False)
+
+    def _by_tokens(self) -> float | None:
+        """The price of the tokens that were claimed or seen, the higher one; None when the table does not tell."""
+        claimed = [one for claim in self._claims for one in claim.used if one.weight]
+        both = (self._price(claimed), self._price(list(self._seen.values())))
+        return max((price for price in both if price is not None), default=None)
+
+    def _price(self, used: list[Used]) -> float | None:
+        prices = [one.price(self._turn.prices) for one in used]
+        known = [price for price in prices if price is not None]
+        return sum(known) if known and len(known) == len(prices) else None
+
+    def _claim(self, event: dict[str, Any]) -> Claim:
+        this, all_models = event.get("model_usage_since_last_result"), event.get("modelUsage")
+        spoke = not event.get("is_error") and number(event.get("num_turns")) > 0
+        if isinstance(this, dict):
+            return Claim(_dollars(this), False, _models(this), spoke)
+        total = event.get("total_cost_usd")
+        cost = number(total) if isinstance(total, int | float) else None
+        used = [Used.of(self._model(), event.get("usage"))]
+        if not self._turn.base:
+            whole = [] if used[0].weight or not isinstance(all_models, dict) else _models(all_models)
+            return Claim(cost, False, whole or used, spoke)
+        share = self._share(used[0], all_models)
+        if cost is None or share is None:
+            return Claim(None, True, used, spoke)
+        return Claim(cost * share, share < 1, used, spoke)
+
+    def _share(self, used: Used, all_models: object) -> float | None:
+        """This turn's part of what is reported for all models.
+
+        Some releases count a branch alone, others the conversation that it came from too. The tokens of the turn tell
+        which; those of the agents below it are only seen in their messages.
+        """
+        if not isinstance(all_models, dict):
+            return None
+        whole = sum(one.weight for one in _models(all_models))
+        mine = max(used.weight, sum(one.weight for one in self._seen.values()))
+        if not whole or not mine:
+            return None
+        return 1.0 if mine > 0.999 * whole else mine / whole
+
+    def _model(self) -> str:
+        seen = next(reversed(self._seen.values())).model if self._seen else ""
+        return seen or self._turn.model
+
+
+def _dollars(models: dict[str, Any]) -> float:
+    return sum(number(one.get("costUSD")) for one in models.values() if isinstance(one, dict))
+
+
+def _models(models: dict[str, Any]) -> list[Used]:
+    return [Used.of(name, one) for name, one in models.items()]
