@@ -170,7 +170,7 @@ def test_the_scan_goes_on_after_what_never_closes() -> None:
     ("a backtick in a result", "<result>a ` b</result> `", Result(text="a ` b")),
     ("a comment in a result", "<result><!--</result> -->", Result(text="<!--")),
     ("its own closing tag is the first", "<result><result>x</result>", Result(text="<result>x")),
-    ("a print's payload does not count", "<print><result>x</result></print><goto>A.md</goto>", A),
+    ("a print's payload does not count", "<print><result>x</print><goto>A.md</goto>", A),
 )
 def test_what_stands_inside_a_tag_is_its_payload(text: str, expected: Transition) -> None:
     assert said(text) == [expected]

@@ -27,6 +27,7 @@ MOST_FORKS = 10_000
 
 # Most scripts write one transition and nothing else: this spares them the scanner.
 _PLAINEST = re.compile(r"<(goto|reset|result)>([A-Za-z0-9_./-]+)</\1>\n?")
+_TRANSITION = re.compile(rf"<(?:{'|'.join(name for name in TAGS if name != 'print')})[\s>]")
 _ONE = "end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>"
 _COUNTS = {2: "two", 3: "three"}
 _BESIDE_FORKS: tuple[list[str], ...] = ([], *([name] for name in TAGS["fork"].attributes["next"].unless))
@@ -124,7 +125,7 @@ class _FullReader:
         if tag.name != "print":
             (self._quoted if tag.quoted else self._plain).add(tag)
         elif not tag.quoted:
-            wrong = _misattributed(tag)
+            wrong = _misattributed(tag) or _swallowed(tag)
             if wrong:
                 self._wrong = self._wrong or wrong
             else:
@@ -260,6 +261,17 @@ def _several(kept: _Kept) -> Refusal:
 
 def _long(what: str) -> Refusal:
     return Refusal("too_long", f"{what} is longer than 8 MiB", "write it to a file and pass on the name of the file")
+
+
+def _swallowed(printed: Tag) -> Refusal | None:
+    """A transition inside a <print> is probably meant: the <print> may come from a text that was only passed on."""
+    if not _TRANSITION.search(printed.body):
+        return None
+    inside = next((tag for tag in scan(printed.body) if tag.name != "print"), None)
+    if inside is None:
+        return None
+    reason = f"a <print> holds the transition {_show(inside)}, so which one is meant is unclear"
+    return Refusal("several", reason, "close each <print> before the transition, and print no tags")
 
 
 def _misattributed(tag: Tag) -> Refusal | None:
