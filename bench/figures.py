@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import redacting
 import turns
 import watching
 import workflows
@@ -38,6 +39,7 @@ class Size:
     read_rounds: int = 5
     watched: int = 1000
     watch_rounds: int = 3
+    redaction_rounds: int = 5
     turns: int = 10
     turn_rounds: int = 3
 
@@ -56,6 +58,7 @@ QUICK = Size(
     read_rounds=2,
     watched=200,
     watch_rounds=1,
+    redaction_rounds=1,
     turns=3,
     turn_rounds=1,
 )
@@ -97,6 +100,9 @@ def goals(size: Size) -> dict[str, list[Goal]]:
                 1.02,
                 times,
             ),
+        ],
+        "redaction": [
+            Goal("redaction", "removing secrets from 1 MB of the worst beginnings of tokens, CPU", 6.0, 3.0, times),
         ],
         "turns": [
             Goal("turns", f"own CPU per turn of Claude Code, of {size.turns} in a row", 0.05, 0.02, "{:.0%}"),
@@ -349,6 +355,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "start": start,
     "reading": lambda home, size: watching.reading(home, size.runs, size.live, size.read_rounds),
     "watching": lambda home, size: watching.watching(home, size.watched, size.watch_rounds),
+    "redaction": lambda _, size: redacting.redaction(size.redaction_rounds),
     "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }
 

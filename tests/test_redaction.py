@@ -1,8 +1,11 @@
 """What is a secret, and that no part of one gets through."""
 
+import base64
 import json
 import string
+import sys
 from itertools import pairwise
+from urllib.parse import quote
 
 import pytest
 from hypothesis import example, given, settings
@@ -46,6 +49,7 @@ TOKENS = {
     "a Hugging Face token": [f"hf_{RANDOM[:34]}"],
     "a JWT": [JWT],
 }
+WEBHOOK = f"hooks.slack.com/services/T0123456789/B0123456789/{RANDOM[:24]}"
 EVERY_TOKEN = [(what, token) for what, tokens in TOKENS.items() for token in tokens]
 
 
@@ -53,12 +57,33 @@ def test_a_value_is_replaced_by_the_name_of_its_variable() -> None:
     assert SECRETS.clean("it is tok-5f2b9Qx71Lz0.") == "it is [secret GITHUB_TOKEN]."
 
 
-@pytest.mark.parametrize("name", ["MY_KEY", "token", "ApiSecrets", "PGPASSWORD", "KEYBOARD", "xTOKENx"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "MY_KEY",
+            "token",
+            "ApiSecrets",
+            "PGPASSWORD",
+            "KEYBOARD",
+            "xTOKENx",
+            "GH_PAT",
+            "PAT",
+            "MYSQL_PWD",
+            "DB_PASS",
+        ),
+        *("SERVICE_CREDENTIALS", "AUTH_COOKIE", "SIGNING_PASSPHRASE", "SENTRY_DSN", "SLACK_WEBHOOK", "BASIC_AUTH"),
+        *("AUTHORIZATION", "PASSWD"),
+    ],
+)
 def test_a_variable_is_known_by_its_name_in_any_case_and_place(name: str) -> None:
     assert Secrets.of({name: "a1b2c3d4e5f6"}).clean("a1b2c3d4e5f6") == f"[secret {name}]"
 
 
-@pytest.mark.parametrize("name", ["PATH", "KE_Y", "PASSWD", ""])
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "KE_Y", "PWD", "OLDPWD", "PASSENGERS", "AUTHOR", "GIT_AUTHOR_NAME", "XAUTHORITY", "PATTERN", "REPAT", ""],
+)
 def test_a_variable_with_another_name_is_no_secret(name: str) -> None:
     assert Secrets.of({name: "a1b2c3d4e5f6"}).clean("a1b2c3d4e5f6") == "a1b2c3d4e5f6"
 
@@ -350,20 +375,20 @@ def fed(known: Secrets, *chunks: str) -> list[str]:
 @pytest.mark.parametrize(
     ("chunks", "expected"),
     [
-        (["hello word", "s, and"], ["hello word", "s, and", ""]),
-        (["a tok-5f2", "b9Qx71Lz0 c"], ["a ", "[secret GITHUB_TOKEN] c", ""]),
-        (["a tok-5f2", "b9 c"], ["a ", "tok-5f2b9 c", ""]),
+        (["hello word.", "s, and."], ["hello word.", "s, and.", ""]),
+        (["a tok-5f2", "b9Qx71Lz0 #"], ["a ", "[secret GITHUB_TOKEN] #", ""]),
+        (["a tok-5f2", "b9 #"], ["a ", "tok-5f2b9 #", ""]),
         (["tok-5f2b9Qx71Lz0", "-and", "."], ["", "", "[secret GITHUB_TOKEN]-and.", ""]),
         (["tok-5f2b9Qx71Lz0"], ["", "[secret GITHUB_TOKEN]"]),
-        (["a\\", "n4Bx81Kq02Lw9."], ["a", "[secret n_key].", ""]),
-        (["a\\u00", "e9c"], ["a", "\\u00e9c", ""]),
-        (["a\\u0041", "c"], ["a\\u0041", "c", ""]),
-        (["a \\\\\\", "c"], ["a ", "\\\\\\c", ""]),
+        (["#\\", "n4Bx81Kq02Lw9."], ["#", "[secret n_key].", ""]),
+        (["#\\u00", "e9#"], ["#", "\\u00e9#", ""]),
+        (["#\\u0041", "#"], ["#\\u0041", "#", ""]),
+        (["a \\\\\\", "#"], ["a ", "\\\\\\#", ""]),
         (['pa\\"ss\\\\w\\u00', "f6rd/n\\ud83d", "\\ude00\\tQ7", "#"], ["", "", "", "[secret DB_PASSWORD]", ""]),
         (["[secret MY_KEY_2b9x8]Abc", "defg7."], ["", "[secret MY_KEY_2b9x8]Abcdefg7.", ""]),
         (["see [", "x]"], ["see ", "[x]", ""]),
-        (["risk g", "h", "p", "_", "x y"], ["risk ", "", "", "", "ghp_x y", ""]),
-        (["a Bear", "er ", RANDOM, " c"], ["a ", "", "", "Bearer [secret] c", ""]),
+        (["risk g", "h", "p", "_", "x #"], ["risk ", "", "", "", "ghp_x #", ""]),
+        (["a Bear", "er ", RANDOM, " #"], ["a ", "", "", "Bearer [secret] #", ""]),
     ],
 )
 def test_a_stream_keeps_back_only_what_may_become_a_secret(chunks: list[str], expected: list[str]) -> None:
@@ -496,3 +521,93 @@ def test_bytes_around_a_secret_are_untouched(data: bytes, text: str) -> None:
     mixed = data + b" " + text.encode("utf-8", "surrogatepass")
     assert Secrets().clean_bytes(data) == data
     assert SECRETS.clean_bytes(SECRETS.clean_bytes(mixed)) == SECRETS.clean_bytes(mixed)
+
+
+def test_a_slack_webhook_is_known_by_its_shape() -> None:
+    assert Secrets().clean(f"POST https://{WEBHOOK} 200") == "POST https://hooks.slack.com/services/[secret] 200"
+    escaped = json.dumps({"url": f"https://{WEBHOOK}"}).replace("/", "\\/")
+    assert RANDOM[:24] not in Secrets().clean(escaped)
+
+
+# --- other forms of a value, and parts of addresses
+
+
+VALUE = "q7/Zr2+Lm X9?vTb4"
+
+
+@pytest.mark.parametrize("around", [("", ""), ("u:", ""), ("us:", "!"), ("use:", "!!")])
+def test_a_value_is_found_in_base64_wherever_it_begins(around: tuple[str, str]) -> None:
+    text = base64.b64encode(f"{around[0]}{VALUE}{around[1]}".encode()).decode()
+    for form in (text, text.replace("+", "-").replace("/", "_")):
+        cleaned = Secrets.of({"MY_TOKEN": VALUE}).clean(f"Basic {form}")
+        assert "[secret MY_TOKEN]" in cleaned
+        assert len(cleaned.replace("[secret MY_TOKEN]", "")) < len("Basic ") + 12, "only what depends on its neighbours"
+
+
+def test_a_value_is_found_as_it_stands_in_an_address() -> None:
+    secrets = Secrets.of({"MY_TOKEN": VALUE})
+    for form in (quote(VALUE, safe=""), quote(VALUE, safe="").lower().replace("q7%2fzr2%2blm", "q7%2fZr2%2bLm")):
+        assert "Zr2" not in secrets.clean(f"GET /?token={quote(VALUE, safe='')}&x=1"), form
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "leak"),
+    [
+        (
+            "SENTRY_DSN",
+            "https://0123456789abcdef0123456789abcdef@o1.ingest.example/2",
+            "0123456789abcdef0123456789abcdef",
+        ),
+        ("HOOK_WEBHOOK_URL", f"https://hooks.example/in/{RANDOM[:24]}?wait=1", RANDOM[:24]),
+        ("APP_WEBHOOK", f"https://hooks.example/in?sig={RANDOM[:40]}", RANDOM[:40]),
+    ],
+)
+def test_the_key_in_an_address_is_secret_and_the_host_is_not(name: str, value: str, leak: str) -> None:
+    assert Secrets.of({name: value}).clean(f"a {leak} b ingest.example hooks.example") == (
+        f"a [secret {name}] b ingest.example hooks.example"
+    )
+
+
+def test_an_address_without_a_key_stays_as_it_is() -> None:
+    text = "https://tracker.example.org/projects/raymond/issues/new-feature-request-2026"
+    assert Secrets.of({"ISSUE_WEBHOOK": text, "PWD": "/home/somebody/project-7Zr2LmX9vTb4"}).clean(text) == text
+
+
+# --- hostile texts: nothing makes it look at every beginning one by one
+
+
+HOSTILE = {begin: begin for shape in shapes.SHAPES for begin in shape.begins} | {
+    "a password's beginning": "https://a:",
+    "a JWT without a middle": "eyJeyJ.",
+    "a JWT's end": "eyJaaaa.eyJaaaaaaaa.",
+    "tokens in tokens": "sk-ant-ghp_xoxb-AKIA",
+}
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+def test_beginnings_without_a_token_are_passed_over_as_a_whole(piece: str) -> None:
+    """Counted, not timed: what Python is asked to do must not grow with the number of beginnings."""
+    calls = 0
+
+    def count(_frame: object, event: str, _what: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    text = piece * (300_000 // len(piece))
+    SECRETS.clean(piece + RANDOM)  # compiles what is compiled at first use
+    sys.setprofile(count)
+    try:
+        cleaned = SECRETS.clean(f"{text} {TOKENS['an AWS key'][0]}")
+    finally:
+        sys.setprofile(None)
+    assert cleaned.endswith(" [secret]")
+    assert calls < 3000 < text.count(piece)
+
+
+def test_a_jwt_is_found_at_the_end_of_a_long_run_of_beginnings() -> None:
+    head, middle, tail = JWT.split(".")
+    text = f"{'eyJ' * 5000}{head}.{middle}.{tail} end"
+    cleaned = Secrets().clean(text)
+    assert "[secret]" in cleaned
+    assert middle not in cleaned
+    assert len(cleaned) > 15_000 - shapes.LIMIT

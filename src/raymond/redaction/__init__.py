@@ -12,68 +12,24 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
-import msgspec
 from msgspec import Struct
 
-from raymond.redaction.shapes import BASE64, HEADER, LIMIT, PASSWORD, PRIVATE_KEY, SHAPES, Shape
-
-LEAST = 12
-"""Characters a value must have: shorter ones occur in any text by chance."""
-
-
-_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
-
-
-_PIECES = r'(?:["\r\n]|\\[rn])+'
-
-
-_FRAME = " \t\r\n\"'\\"
-"""Characters around a value that are not part of it: quotation marks from an env file would match those of JSON."""
-
-
-# A value like this could match across the strings of a JSON line and break its syntax; its pieces still count.
-_SYNTAX = r'"\s*[,:\]}\s]|[,:\[{\s]\s*"'
-
-
-_URL = r"[A-Za-z][A-Za-z0-9+.\-]*://(?:[^\s/:@]*:(?P<password>[^\s/]+)@)?"
-
-
-_NUMBER = (
-    r"[\d\s.,:;_+\-/()\[\]{}%]+|[+\-]?[\d.,_]+[eE][+\-]?\d+|0[xX][0-9a-fA-F]{1,16}"
-    r"|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+\-][\d:]+)?"
+from raymond.redaction.escapes import STABLE, Unescaped, whole
+from raymond.redaction.shapes import (
+    BASE64,
+    HEADER,
+    JWT,
+    JWT_MIDDLE,
+    JWT_RUN,
+    LIMIT,
+    PASSWORD,
+    PRIVATE_KEY,
+    SHAPES,
+    Shape,
 )
+from raymond.redaction.values import is_known, is_named, needles, parts, spelled
 
-
-_HOME = r"~[\w.\-]*/|\.\.?[/\\]|[A-Za-z]:[\\/]|\\\\"
-
-
-_RANDOM = r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+=]{16,}"
-
-
-_WORD = r"[a-z]{1,24}|[A-Z]{1,24}|[A-Z][a-z]{1,23}|[A-Za-z][a-z]{2,}(?:[A-Z][a-z]{2,})+|\d{1,2}|(?:19|20)\d\d"
-
-
-_WORDS = rf"[\-_./:@,;\s]*(?:(?:{_WORD})(?:[\-_./:@,;\s]+|\Z))+"
-
-
-_PARTS = rf"(?=.*/)(?:(?:{_WORD}|[a-z]+\d{{1,5}})(?:[\-_./]+|\Z))+"
-
-
-_ESCAPE = re.compile(r'\\+(?:u[0-9a-fA-F]{4}|["/bfnrt])?')
-
-
-_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-_OPEN = re.compile(r"(?:u[0-9a-fA-F]{0,3})?")
-
-
-# Characters that an escape never stands for: where they are in the unescaped text, they are in the text itself. That
-# makes it safe to search the text itself first.
-_STABLE = re.compile(r"[ !#-%(-*,-.0-;?-\[\]-~]+")
-
-
-_UNREAD = "\ufffd"
+_JWT_MIDDLE = re.compile(JWT_MIDDLE)
 
 
 _LINE = re.compile(rf"[{BASE64}]+")
@@ -99,16 +55,36 @@ def _form(shape: Shape) -> re.Pattern[str]:
 
 
 @cache
-def _begin() -> re.Pattern[str]:
-    return re.compile(_either(_BEGINS))
+def _likely(shape: Shape) -> re.Pattern[str]:
+    return _JWT_MIDDLE if shape.what == JWT else re.compile(_either(shape.begins) + shape.least)
 
 
 @cache
-def _growing() -> re.Pattern[str]:
-    """What more text could turn into a token; private keys span many lines and are searched separately."""
-    whole = [rf"{_either(shape.begins)}{shape.run}*+\Z" for shape in SHAPES]
+def _begin() -> re.Pattern[str]:
+    """Where a token may begin. Only what passes this is looked at one by one, which takes a thousand times longer."""
+    return re.compile("|".join(f"{_either(shape.begins)}{shape.least}" for shape in SHAPES if shape.what != JWT))
+
+
+@cache
+def _tails() -> list[tuple[re.Pattern[str], re.Pattern[str], int]]:
+    """For shapes of the same characters: the last other character, their beginnings, and the longest one's length."""
+    begins: dict[str, set[str]] = {}
+    for shape in SHAPES:
+        begins.setdefault(shape.run, set()).update(shape.begins)
+    return [
+        (re.compile(rf"(?!{run})[\s\S]{run}*+\Z"), re.compile(rf"(?=({_either(these)}))"), max(map(len, these)))
+        for run, these in begins.items()
+    ]
+
+
+@cache
+def _cut_off() -> re.Pattern[str]:
+    """A beginning that is not complete."""
     parts = _either({begin[:size] for begin in _BEGINS for size in range(1, len(begin))})
-    return re.compile("|".join([*whole, rf"{parts}\Z"]))
+    return re.compile(rf"{parts}\Z")
+
+
+_LONGEST = max(map(len, _BEGINS))
 
 
 _HALF_KEY = re.compile(rf"{HEADER}[A-Z0-9 ]*+(?:-{{0,5}}|(?<=PRIVATE KEY)-----[{BASE64}\s]*+(?:-{{1,5}}|-----EN?)?)\Z")
@@ -129,54 +105,6 @@ class Match(Struct, frozen=True):
     """Whether it is a value of the environment, whose name says more than a shape does."""
 
 
-class Unescaped(Struct, frozen=True):
-    """A text with its escapes undone, and the original positions."""
-
-    plain: str
-    places: list[int]
-    """Positions in `plain`, after each escape."""
-    sources: list[int]
-    """The same positions in the original text."""
-
-    @classmethod
-    def of(cls, text: str) -> "Unescaped":
-        """Undo the escapes of `text`."""
-        if "\\" not in text:
-            return cls(text, [0], [0])
-        pieces: list[str] = []
-        places, sources = [0], [0]
-        size = 0
-        for escape in _ESCAPE.finditer(text):
-            before = text[sources[-1] : escape.start()]
-            pieces += (before, _undone(escape[0]))
-            size += len(before) + 1
-            places.append(size)
-            sources.append(escape.end())
-        pieces.append(text[sources[-1] :])
-        return cls("".join(pieces), places, sources)
-
-    def source(self, place: int) -> int:
-        """The position in the original text of `place` in `plain`."""
-        at = bisect_right(self.places, place) - 1
-        return self.sources[at] + place - self.places[at]
-
-
-def _undone(escape: str) -> str:
-    code = escape.lstrip("\\")
-    if len(code) < 2:
-        return _CONTROLS.get(code, code or "\\")
-    letter = chr(int(code[1:], 16))
-    return _UNREAD if _STABLE.match(letter) else letter
-
-
-def _whole(text: str) -> int:
-    """Where an escape begins that is cut off by the end of `text`."""
-    at = text.rfind("\\", max(0, len(text) - 5))
-    if at < 0 or not _OPEN.fullmatch(text, at + 1):
-        return len(text)
-    return len(text[: at + 1].rstrip("\\"))
-
-
 class Secrets:
     """The secret values of an environment, and the shapes of tokens."""
 
@@ -185,11 +113,11 @@ class Secrets:
         self._needles: dict[str, Match] = {}
         marks = {"[secret]"}
         for value, name in (values or {}).items():
-            mark = f"[secret {_spelled(name)}]"
+            mark = f"[secret {spelled(name)}]"
             marks.add(mark)
-            for needle in _needles(value):
+            for needle in needles(value):
                 self._needles.setdefault(needle, Match(0, len(needle), f"the value of {name}", mark, 0, True))
-        self._cores = {needle: max(_STABLE.findall(needle), key=len, default="") for needle in self._needles}
+        self._cores = {needle: max(STABLE.findall(needle), key=len, default="") for needle in self._needles}
         self._marks = re.compile(_either(marks))
         self._sorted = sorted(self._needles.keys() | marks)
         self._in_one_line = not any("\n" in needle or "\\" in needle for needle in self._sorted)
@@ -201,9 +129,8 @@ class Secrets:
         """The secrets among the variables of `environment`."""
         values: dict[str, str] = {}
         for name, value in environment.items():
-            if _NAME.search(name):
-                for part in _parts(value):
-                    values.setdefault(part, name)
+            for part in parts(value) if is_named(name) else ():
+                values.setdefault(part, name)
         return cls(values)
 
     def clean(self, text: str) -> str:
@@ -240,7 +167,7 @@ class Secrets:
 
     def _pass(self, text: str, final: bool) -> tuple[str, str]:
         """The cleaned beginning of `text`, and the rest that must wait for more text."""
-        reading = Unescaped.of(text if final else text[: _whole(text)])
+        reading = Unescaped.of(text if final else text[: whole(text)])
         plain = reading.plain
         found = self._found(text, plain)
         stop = len(plain) if final else self._settled(plain, found)
@@ -334,7 +261,7 @@ def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
 def suspects(text: str) -> bool:
     """Whether there may be a shape in `text`: quick, and a no is always right."""
     return any(
-        hint.search(text) and (not shapes or any(_form(shape).search(text) for shape in shapes))
+        hint.search(text) and (not shapes or any(_likely(shape).search(text) for shape in shapes))
         for hint, shapes in _HINTS
     )
 
@@ -345,18 +272,58 @@ def _half(plain: str) -> int:
     key = _HALF_KEY.search(plain, earliest)
     # No other shape contains a space or a quotation mark, except the space after `Bearer`.
     edge = max(plain.rfind(mark, earliest) for mark in ' \n"') - len("Bearer")
-    half = _growing().search(plain, max(earliest, edge))
-    return min(found.start() if found else len(plain) for found in (key, half))
+    first = max(earliest, edge)
+    part = _cut_off().search(plain, max(first, len(plain) - _LONGEST))
+    half = min(found.start() if found else len(plain) for found in (key, part))
+    return min((half, *_growing(plain, first)))
+
+
+def _growing(plain: str, first: int) -> Iterator[int]:
+    """Where tokens begin, from `first` on, that more text could complete; private keys span many lines."""
+    for other, begins, longest in _tails():
+        before = other.search(plain, first)
+        run = before.start() + 1 if before else first
+        for begin in begins.finditer(plain, max(first, run - longest)):
+            if begin.end(1) >= run:
+                yield begin.start()
+                break
+
+
+class _Jwts:
+    """Where JWTs begin."""
+
+    def __init__(self, plain: str) -> None:
+        self._plain = plain
+        self._middle = _JWT_MIDDLE.search(plain)
+
+    def first(self, at: int) -> int:
+        """The first one from `at` on; behind the end when there is none. Call it with growing positions."""
+        while middle := self._middle:
+            stop = middle.start()
+            lowest = max(at, middle.end() + 17 - LIMIT)
+            run = lowest + len(self._plain[lowest:stop].rstrip(JWT_RUN))
+            begin = self._plain.find("eyJ", run, max(run, stop - 8))
+            if begin >= 0:
+                return begin
+            self._middle = _JWT_MIDDLE.search(self._plain, middle.end())
+        return len(self._plain)
 
 
 def _shapes(plain: str) -> Iterator[Match]:
     at = 0
-    while begin := _begin().search(plain, at):
-        at = begin.start() + 1
+    jwts = _Jwts(plain)
+    begin = _begin().search(plain)
+    while True:
+        if begin and begin.start() < at:
+            begin = _begin().search(plain, at)
+        start = min(jwts.first(at), begin.start() if begin else len(plain))
+        if start == len(plain):
+            return
+        at = start + 1
         for shape in SHAPES:
             form = _form(shape)
-            token = form.match(plain, begin.start(), begin.start() + LIMIT)
-            if not token or (shape.what == PASSWORD and _is_known(token[1])):
+            token = form.match(plain, start, start + LIMIT)
+            if not token or (shape.what == PASSWORD and is_known(token[1])):
                 continue
             if not form.groups:
                 at = token.end()
@@ -394,44 +361,3 @@ def _merged(found: Iterable[Match]) -> Iterator[Match]:
 def _union(cluster: list[Match], stop: int) -> Match:
     longest = max(cluster, key=lambda place: (place.named, place.stop - place.start))
     return Match(cluster[0].start, stop, longest.what, longest.mark, longest.begin, longest.named)
-
-
-def _parts(value: str) -> Iterator[str]:
-    """What is secret in an environment value: all of it, and its lines and quoted texts, which may occur alone."""
-    for part in (value, *re.split(_PIECES, value)):
-        bare = part.strip(_FRAME)
-        address = re.match(_URL, bare)
-        bare = (address["password"] or "") if address else bare
-        # Escapes in the value itself are undone like those of the text: enough must remain.
-        if len(Unescaped.of(bare).plain) >= LEAST and not _is_known(bare) and not re.search(_SYNTAX, bare):
-            yield bare
-
-
-def _is_known(value: str) -> bool:
-    """Whether `value` is a number, words, a path, or almost empty."""
-    if (
-        len(set(value)) < 5
-        or re.fullmatch(_NUMBER, value)
-        or re.fullmatch(_WORDS, value)
-        or re.fullmatch(_PARTS, value)
-    ):
-        return True
-    if value.startswith("/"):
-        return not value.endswith("=") and not any(re.fullmatch(_RANDOM, part) for part in value.split("/"))
-    return re.match(_HOME, value) is not None
-
-
-def _needles(value: str) -> set[str]:
-    """The unescaped forms of `value`: an escape can mean something else after a backslash, inside or before it."""
-    if value.isascii():
-        forms = [value, msgspec.json.encode(value).decode()[1:-1]]
-    else:
-        import json  # imported here: it takes eleven milliseconds, and most runs do not need it
-
-        forms = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
-    return {Unescaped.of(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}
-
-
-def _spelled(name: str) -> str:
-    """A name that breaks neither JSON nor the mark."""
-    return re.sub(r"[^A-Za-z0-9_.\-]", "_", name)

@@ -1,5 +1,7 @@
 """What tokens look like: the table of shapes."""
 
+import string
+
 from msgspec import Struct
 
 LIMIT = 8192
@@ -21,6 +23,11 @@ class Shape(Struct, frozen=True):
     stable: bool = True
     """Whether it has no characters that are escaped, so that it can be searched in the text itself."""
 
+    @property
+    def least(self) -> str:
+        """What every token of this shape begins with: a search for it never reads a long run to its end."""
+        return "}".join(self.body.rsplit(",}+", 1))
+
 
 def _random(characters: str, least: int) -> str:
     """At least `least` characters of mixed kinds: `xxxx` and `your-key-goes-here` are not keys."""
@@ -28,8 +35,12 @@ def _random(characters: str, least: int) -> str:
 
 
 def _has(characters: str, needed: str) -> str:
-    # Without a bound, a long run of characters would be searched again from every position in it.
-    return rf"(?=[{characters}]{{0,200}}[{needed}])"
+    rest = characters
+    for kind in ("a-z", "A-Z", "0-9"):
+        rest = rest.replace(kind, "") if kind in needed else rest
+    # Without a bound, a long run of characters would be searched again from every position in it; without the `+`,
+    # forwards and backwards.
+    return rf"(?=[{rest}]{{0,100}}+[{needed}])"
 
 
 _BASE62 = "A-Za-z0-9"
@@ -37,6 +48,10 @@ BASE64 = "A-Za-z0-9+/="
 _BASE64URL = r"A-Za-z0-9_\-"
 PASSWORD = "a password in an address"
 PRIVATE_KEY = "a private key"
+JWT = "a JWT"
+JWT_MIDDLE = rf"\.eyJ[{_BASE64URL}]{{8,{LIMIT}}}+(?=\.[{_BASE64URL}]{{16}})"
+"""The second part of a JWT: it is found by it, because a long run may have very many beginnings."""
+JWT_RUN = string.ascii_letters + string.digits + "_-"
 OUTSIDE = r"\s\"'<>\\/\[\]{},"
 _DASH = r"-[A-Za-z0-9_\-]{20}"
 _UNDERSCORE = "_[A-Za-z0-9]{20}"
@@ -60,24 +75,32 @@ SHAPES = (
         "a Slack token",
         _DASH,
         ("xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-"),
-        r"(?=[A-Za-z0-9\-]{0,200}[0-9]{6})[A-Za-z0-9\-]{20,}+",
+        _has(r"A-Za-z0-9\-", "0-9") + r"(?=[A-Za-z0-9\-]{0,60}[0-9]{6})[A-Za-z0-9\-]{20,}+",
     ),
     Shape("a Stripe key", _UNDERSCORE, ("sk_live_", "rk_live_"), _random(_BASE62, 20)),
     Shape("an npm token", _UNDERSCORE, ("npm_",), _random(_BASE62, 36)),
     Shape("a PyPI token", _DASH, ("pypi-AgE",), _random(_BASE64URL, 40)),
     Shape("a Hugging Face token", _UNDERSCORE, ("hf_",), _random(_BASE62, 30)),
     Shape(
-        "a JWT",
-        "eyJ",
+        "a Slack webhook",
+        r"hooks\.slack\.com",
+        ("hooks.slack.com/services/",),
+        r"([A-Z0-9]{8,20}+/[A-Z0-9]{8,20}+/[A-Za-z0-9]{20,}+)",
+        "[A-Za-z0-9/]",
+        stable=False,
+    ),
+    Shape(
+        JWT,
+        rf"\.eyJ[{_BASE64URL}]{{8}}",
         ("eyJ",),
         rf"[{_BASE64URL}]{{8,{LIMIT}}}+\.eyJ[{_BASE64URL}]{{8,{LIMIT}}}+\.[{_BASE64URL}]{{16,}}+",
         r"[A-Za-z0-9_\-.]",
     ),
     Shape(
         "a bearer token",
-        "earer ",
+        rf"earer [{BASE64}._~\-\\]{{20}}",
         ("Bearer ", "bearer "),
-        rf"((?=(?:[{BASE64}._~\-]{{0,100}}[0-9]){{2}})[{BASE64}._~\-]{{20,}}+)",
+        rf"((?=(?:[{BASE64.replace('0-9', '')}._~\-]{{0,100}}+[0-9]){{2}})[{BASE64}._~\-]{{20,}}+)",
         rf"[{BASE64}._~\-]",
         stable=False,
     ),
