@@ -59,3 +59,62 @@ def test_an_agent_is_reminded(room: Place) -> None:
     assert (ran.code, ran.result) == (0, "end")
     (refused,) = ran.all(StepRefused)
     assert "a <print> holds the transition <goto>END</goto>" in refused.reason
+
+
+# --- RAYMOND_OUT: a transition apart from the output
+
+
+def test_what_a_script_writes_to_its_file_decides_and_its_output_is_only_output(room: Place) -> None:
+    script = """\
+echo "looking at: $RAYMOND_INPUT"
+echo "<print>shown</print>"
+echo "<goto>CHECK</goto>" > "$RAYMOND_OUT"
+[ ! -e "$RAYMOND_OUT.other" ] && ls -ld "$(dirname "$RAYMOND_OUT")" | cut -c1-10 >&2
+"""
+    ran = room.command(SHOWS | {"START.sh": script}, "--input", "<result>approved</result>")
+    assert (ran.code, ran.result) == (0, "checked")
+    assert "main | shown" in ran.lines
+    first = ran.transcript()[0]
+    assert (first["decided"], first["err"]) == ("<goto>CHECK</goto>\n", "drwx------\n")
+    assert "<result>approved</result>" in first["out"]
+    assert list(room.folder().rglob("*.out")) == []
+
+
+WRITES = {
+    "a refused transition": ("echo '<goto>NOBODY</goto>' > $RAYMOND_OUT", "NOBODY"),
+    "two transitions": ("echo '<result>a</result><result>b</result>' > $RAYMOND_OUT", "two transitions"),
+    "no transition": ("echo hello > $RAYMOND_OUT", "no transition"),
+    "a link": ("ln -s /etc/hostname $RAYMOND_OUT", "RAYMOND_OUT cannot be read"),
+    "a pipe": ("mkfifo $RAYMOND_OUT", "RAYMOND_OUT cannot be read: not a regular file"),
+    "a folder": ("mkdir $RAYMOND_OUT", "RAYMOND_OUT cannot be read"),
+    "too much": ("truncate -s 17M $RAYMOND_OUT", "RAYMOND_OUT cannot be read: it is longer than 16 MiB"),
+}
+
+
+@pytest.mark.parametrize(("does", "error"), WRITES.values(), ids=WRITES)
+def test_what_is_wrong_with_the_file_is_a_failure_whatever_was_printed(room: Place, does: str, error: str) -> None:
+    ran = room.command({"START.sh": f"{does}\necho '<result>printed</result>'"})
+    assert (ran.code, ran.result) == (1, None)
+    (failed,) = ran.all(AgentFailed)
+    assert error in failed.error
+
+
+def test_a_file_that_is_empty_decides_nothing(room: Place) -> None:
+    ran = room.command({"START.sh": ': > "$RAYMOND_OUT"; echo "<result>printed</result>"'})
+    assert (ran.code, ran.result) == (0, "printed")
+
+
+def test_no_step_knows_the_file_of_another(room: Place) -> None:
+    """The file of the script before is gone, and writing it again changes nothing."""
+    first = 'echo "$RAYMOND_OUT" > old; echo "<goto>NEXT</goto>" > "$RAYMOND_OUT"'
+    again = 'for name in 1 2 3; do echo "<result>forged</result>" > "$(sed "s:/1[.]:/$name.:" old)"; done'
+    check = '[ ! -e "$(cat old)" ] || exit 1'
+    ran = room.command({"START.sh": first, "NEXT.sh": f'{check}\n{again}\necho "<result>real</result>"'})
+    assert (ran.code, ran.result) == (0, "real")
+
+
+def test_secrets_do_not_pass_through_the_file(room: Place) -> None:
+    room.environment["MY_TOKEN"] = "q7Zr2LmX9vTb4KpW"
+    ran = room.command({"START.sh": 'echo "<result>it is $MY_TOKEN</result>" > "$RAYMOND_OUT"'})
+    assert ran.result == "it is [secret MY_TOKEN]"
+    assert b"q7Zr2LmX9vTb4KpW" not in b"".join(path.read_bytes() for path in room.folder().rglob("*.jsonl"))

@@ -118,6 +118,7 @@ def given(ran: Ran, agent: str = "main") -> dict[str, Any]:
 def test_a_script_is_given_everything_there_is_to_know(room: Room) -> None:
     ran = room.drive({"START.py": ENVIRONMENT}, input="hello", variables={"colour": "red"})
     env = given(ran)
+    assert Path(env.pop("RAYMOND_OUT")).parent == Path(room.project.run("r").spool)
     assert Path(env.pop("RAYMOND_INPUT_FILE")).parent == Path(room.project.run("r").spool)
     assert env.pop("RAYMOND_STEP_KEY") == f"{ran.run.start.key}-main-1"
     assert env.pop("RAYMOND_STEP") == f"{ran.run.start.key}/1"

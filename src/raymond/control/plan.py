@@ -95,9 +95,8 @@ def _step(
     if pool_of(run, start.entry) == SCRIPTS:
         command = [*script_step.interpreter(workspace, start.entry), f"{workspace.workflow_dir}/{start.entry}"]
         names = [script_step.variable(name).decode() for name in variables.values(run, workspace, agent)]
-        return FirstStep(
-            command=command, gets=sorted([*names, "RAYMOND_INPUT_FILE", "RAYMOND_STEP_KEY", homes.VARIABLE, MARK])
-        )
+        more = ("RAYMOND_INPUT_FILE", "RAYMOND_OUT", "RAYMOND_STEP_KEY", homes.VARIABLE, MARK)
+        return FirstStep(command=command, gets=sorted([*names, *more]))
     apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
     turn = spool.turn_of(run, workspace, agent, project.run(start.workflow_id).spool)
     return _turn(backends[agent.pool], turn)

@@ -12,7 +12,7 @@ from raymond.machine.events import Decision, StepEnded
 from raymond.store import transcripts
 from raymond.views import times
 
-_TEXTS = ("sent", "said", "tools", "out", "err", "note", "error")
+_TEXTS = ("sent", "said", "tools", "out", "decided", "err", "note", "error")
 """What is shown first of a step."""
 
 

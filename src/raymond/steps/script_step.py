@@ -8,16 +8,17 @@ import time
 
 import msgspec
 
-from raymond.language.reading import Reader, Reading
+from raymond.language.reading import Reader, Reading, read
 from raymond.machine.decide import meant
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
 from raymond.steps.job import ScriptJob
+from raymond.steps.out_file import VARIABLE, OutFile
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
-from raymond.system.files import make_private, private
+from raymond.system.files import private
 from raymond.system.marks import MARK
 from raymond.system.processes import DEV_NULL, spawn
 
@@ -69,6 +70,7 @@ class ScriptStep(Step):
         self._exit: int | None = None
         self._ended_at = FAR
         self._files: list[str] = []
+        self._out_file = OutFile(host.spool, job.step)
 
     def start(self) -> None:
         """Start the script."""
@@ -76,6 +78,7 @@ class ScriptStep(Step):
         if self.host.unpacked.check(job.state):
             self.host.show(self.agent, "note", self.host.unpacked.note)
         env = self._environment()
+        self.host.make_spool()
         self.make_task_folder()
         argv = [*_interpreter(job.state, job.python), job.script]
         out, write_out = self.host.pipe()
@@ -120,13 +123,14 @@ class ScriptStep(Step):
         env[b"RAYMOND_INPUT_FILE"] = self._file("input", given).encode() if given else DEV_NULL.encode()
         if left_out:
             env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
+        env[b"RAYMOND_OUT"] = os.fsencode(self._out_file.path)
         env[b"RAYMOND_STEP_KEY"] = self.job.key.encode()
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
         return env
 
     def _file(self, name: str, text: str) -> str:
         path = os.path.join(self.host.spool, f"{self.number}.{name}")
-        make_private(self.host.spool)
+        self.host.make_spool()
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(text)
         self._files.append(path)
@@ -241,6 +245,7 @@ class ScriptStep(Step):
         reading = self._reading or self._reader.close()
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
+        reading, wrong = self._decided(reading)
         spent = Spending(offset=self._record.end(exit=self._exit))
         if self._verdict:
             self.host.marks.end(step=self.number)
@@ -248,6 +253,8 @@ class ScriptStep(Step):
             self.fail(kind or "crash", error, spent, self._exit)
         elif self._exit:
             self.fail(*_what_failed(self._exit, self._errors), spent, self._exit)
+        elif wrong:
+            self.fail("script", wrong, spent, self._exit)
         else:
             job = self.job
             output = Output(
@@ -258,6 +265,21 @@ class ScriptStep(Step):
                 directories=directories(job, meant(job.policy, reading)),
             )
             self.host.report(self, output)
+
+    def _decided(self, reading: Reading) -> tuple[Reading, str]:
+        """What the script wrote for us to read, or else `reading`; and why that cannot be read."""
+        try:
+            text = self._out_file.take()
+        except OSError as error:
+            return reading, f"{VARIABLE} cannot be read: {error.strerror}"
+        if not text:
+            return reading, ""
+        text = self.host.secrets.clean(text)
+        self._record.add("decided", text)
+        decided = read(text, script=True)
+        for shown in decided.prints:
+            self.host.show(self.agent, "print", shown)
+        return decided, ""
 
     def close(self) -> None:
         """Close the pipes, remove the files."""

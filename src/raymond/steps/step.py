@@ -13,6 +13,7 @@ from raymond.steps.job import Job
 from raymond.store import exports
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
+from raymond.system.files import make_private
 from raymond.system.marks import Marks
 from raymond.system.polling import Poll
 from raymond.system.processes import GRACE, Watcher, signal_group
@@ -46,6 +47,7 @@ class Host:
         self.tree = tree
         """The project, which holds the task folders of agents."""
         self.spool = spool
+        self._has_spool = False
         self.clock = clock
         self.report = report
         self.named = named
@@ -62,6 +64,12 @@ class Host:
         self.environment[b"RAYMOND_HOME"] = os.fsencode(home)
         if b"RAYMOND_PORTABLE" in os.environb:
             self.environment[b"RAYMOND_PORTABLE"] = b"1"
+
+    def make_spool(self) -> None:
+        """Make the folder for the files of steps, once."""
+        if not self._has_spool:
+            make_private(self.spool)
+            self._has_spool = True
 
     def pipe(self) -> tuple[int, int]:
         """A pipe whose reading end does not block; one made in advance when there is one."""

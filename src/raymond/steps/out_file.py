@@ -1,0 +1,32 @@
+"""The file in which a script may say where it goes, apart from what it prints: `RAYMOND_OUT`."""
+
+import contextlib
+import os
+
+from raymond.system.files import contents
+
+VARIABLE = "RAYMOND_OUT"
+LARGEST = 16 << 20
+
+
+class OutFile:
+    """One script's file. It is not made in advance: most scripts never write one, and each would pay for it."""
+
+    def __init__(self, spool: str, step: int) -> None:
+        # Nobody can write it before the script has started, nor a script that came before.
+        self.path = f"{spool}/{step}.{os.urandom(6).hex()}.out"
+
+    def take(self) -> str:
+        """After the script ended: what it wrote, and the file is gone; empty when there is none.
+
+        Raises OSError when it is a link, no file, or too long.
+        """
+        if not os.access(self.path, os.F_OK):
+            return ""  # an exception would take longer than all the rest
+        data = contents(self.path, LARGEST + 1)
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+        if len(data) > LARGEST:
+            raise OSError(0, f"it is longer than {LARGEST >> 20} MiB", self.path)
+        text = data.decode("utf-8", "replace")
+        return text if text.strip() else ""
