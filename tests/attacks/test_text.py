@@ -118,3 +118,20 @@ def test_secrets_do_not_pass_through_the_file(room: Place) -> None:
     ran = room.command({"START.sh": 'echo "<result>it is $MY_TOKEN</result>" > "$RAYMOND_OUT"'})
     assert ran.result == "it is [secret MY_TOKEN]"
     assert b"q7Zr2LmX9vTb4KpW" not in b"".join(path.read_bytes() for path in room.folder().rglob("*.jsonl"))
+
+
+# --- much text: others go on meanwhile
+
+
+@pytest.mark.slow
+def test_other_agents_go_on_while_one_prints_megabytes_of_beginnings(room: Place) -> None:
+    big = "head -c 9000000 /dev/zero | sed 's/\\x00/eyJ/g' | head -c 9000000\nwhile [ ! -e done ]; do :; done\n"
+    files = {
+        "START.sh": "echo '<fork>BIG</fork><fork>ONE</fork><wait>END</wait>'",
+        "BIG.sh": big + 'echo "<result>big</result>" > "$RAYMOND_OUT"',
+        "ONE.sh": "echo '<goto>TWO</goto>'",
+        "TWO.sh": "touch done; echo '<result>small</result>'",
+        "END.sh": "echo \"<result>$(grep -o 'big\\|small' \"$RAYMOND_INPUT_FILE\" | sort -u | tr '\\n' ' ')</result>\"",
+    }
+    ran = room.command(files)
+    assert (ran.code, ran.result) == (0, "big small ")

@@ -29,7 +29,8 @@ DRAIN = 0.2
 LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
 _CHUNK = 1 << 16
-_PIPE = 1 << 20
+_SLICE = 1 << 18
+"""Bytes of a pipe that are read at once when the script has ended; the rest comes like before."""
 _BUILT_IN = {
     name: f"RAYMOND_{name.upper()}".encode()
     for name in (
@@ -215,16 +216,16 @@ class ScriptStep(Step):
         self._exit = code
         self._ended_at = time.monotonic()
         for fd in list(self._open):
-            self._drain(fd)
+            self._drain(fd, _SLICE)
         if not self._open:
             self._finish()
         else:
             self._listen()
             self.host.soonest = min(self.host.soonest, self.deadline())
 
-    def _drain(self, fd: int) -> None:
+    def _drain(self, fd: int, most: int = 1 << 20) -> None:
         """Read what is there, at most what a pipe can hold: a process left running may never stop writing."""
-        for _ in range(_PIPE // _CHUNK):
+        for _ in range(most // _CHUNK):
             if fd not in self._open:
                 return
             try:

@@ -14,6 +14,7 @@ from raymond.language.reading import read
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.steps.job import TurnJob
+from raymond.steps.line import Line
 from raymond.steps.spool import MOST_LINE, remove
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
@@ -26,7 +27,8 @@ READ_EVERY = 0.1
 """Seconds between two reads of what a program has written."""
 LINGER = 2.0
 """Seconds a program may keep running after it has given its result."""
-_CHUNK = 1 << 20
+_SLICE = 1 << 18
+"""Bytes that are read at once."""
 _MATCHED = 500
 """Characters of an error that patterns are tried on: a slow one must not hold up the run."""
 
@@ -199,12 +201,16 @@ class ProgramTurn(TurnStep):
         super().__init__(host, job)
         self._backend = backend
         self.reader = Guarded(backend, self.turn)
-        self._parts: list[bytes] = []
-        """The line that is not complete yet."""
-        self._held = 0
-        """How long it is; no longer kept once it is too long."""
+        self._line = Line(host.secrets)
+        self._is_flooded = False
+        """A line was too long: nothing that follows is read."""
         self._read_to = 0
+        self._end_at = 1 << 62
+        """Where the output ends, once the program is gone: what it left running may never stop writing."""
+        self._code: int | None = None
         self._last_read = 0.0
+        self._has_more = False
+        """More is written than was read the last time."""
         self._out = -1
         self._began = ""
         self._gone = False
@@ -304,10 +310,13 @@ class ProgramTurn(TurnStep):
         return min(self._next_read(), super().deadline(), self._ended_at + LINGER)
 
     def _next_read(self) -> float:
-        return self._last_read + READ_EVERY
+        return self._last_read + (0.0 if self._has_more else READ_EVERY)
 
     def check(self, now: float) -> None:
         """Read what was written; stop a program that keeps running after its result."""
+        if self._gone:
+            self._finish()
+            return
         if now >= self._next_read():
             self.read()
         if self.reader.ending:
@@ -320,38 +329,34 @@ class ProgramTurn(TurnStep):
         super().check(now)
 
     def read(self) -> None:
-        """Feed the reader what the program has written since."""
+        """Feed the reader what the program has written since, at most a slice: other steps must go on meanwhile."""
         self._last_read = time.monotonic()
+        self._has_more = False
         if self._out < 0:
             try:
                 self._out = os.open(os.path.join(self.turn.spool, "out"), os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 return
-        while data := os.pread(self._out, _CHUNK, self._read_to):
-            self._read_to += len(data)
-            for line in self._lines(data):
-                seen = self.reader.feed(self.host.secrets.clean_bytes(line))
-                if seen:
-                    self.heard = self._last_read
-                self.see(seen)
+        data = os.pread(self._out, min(_SLICE, self._end_at - self._read_to), self._read_to)
+        self._read_to += len(data)
+        self._has_more = len(data) == _SLICE
+        self._take(data)
         # A tool may be quiet for longer than a model.
         self._silence = self.job.tool_silence if self.reader.tool else self.job.silence
 
-    def _lines(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now; one may come in very many pieces."""
-        if self._held > MOST_LINE:
-            return []
-        if b"\n" not in data:
-            self._held += len(data)
-            self._parts.append(data)
-            if self._held > MOST_LINE:
-                self._parts.clear()
-                self.reader.overflow(f"the program wrote a line of more than {MOST_LINE >> 20} MiB")
-            return []
-        *lines, rest = b"".join([*self._parts, data]).split(b"\n")
-        self._parts = [rest] if rest else []
-        self._held = len(rest)
-        return lines
+    def _take(self, data: bytes) -> None:
+        first, *lines = data.split(b"\n") if not self._is_flooded else (b"",)
+        self._line.add(first)
+        for line in lines:
+            seen = self.reader.feed(self._line.end())
+            self._line.add(line)
+            if seen:
+                self.heard = self._last_read
+            self.see(seen)
+        if self._line.length > MOST_LINE:
+            self._is_flooded = True
+            self._line.end()
+            self.reader.overflow(f"the program wrote a line of more than {MOST_LINE >> 20} MiB")
 
     def _quiet(self) -> str:
         tool = self.reader.tool
@@ -361,14 +366,31 @@ class ProgramTurn(TurnStep):
 
     def _read_all(self) -> None:
         """Nobody writes any more: a last line without a newline counts too."""
+        self._note_end()
         self.read()
-        rest, self._parts = b"".join(self._parts), []
-        if rest and not self.reader.ending:
-            self.see(self.reader.feed(self.host.secrets.clean_bytes(rest)))
+        while self._has_more:
+            self.read()
+        if not self._line.is_empty and not self.reader.ending:
+            self.see(self.reader.feed(self._line.end()))
 
     def _end(self, code: int | None) -> None:
-        self._gone = True
+        self._gone, self._code = True, code
+        self._note_end()
+        self._finish()
+
+    def _note_end(self) -> None:
+        if self._end_at == 1 << 62:
+            with contextlib.suppress(OSError):
+                self._end_at = os.stat(os.path.join(self.turn.spool, "out")).st_size
+
+    def _finish(self) -> None:
+        """The program is gone: read on, slice by slice, and conclude."""
+        self.read()
+        if self._has_more:
+            self.host.soonest = min(self.host.soonest, self._next_read())
+            return
         self._read_all()
+        code = self._code
         kind, error = self._verdict or (None, "")
         if self.reader.ending:
             self.conclude(self.reader.ending)
@@ -387,6 +409,11 @@ class ProgramTurn(TurnStep):
                 return self.host.secrets.clean(file.read().decode("utf-8", "replace"))
         except OSError:
             return ""
+
+    def stop(self) -> None:
+        """Ask the program to end; one that is gone is only read to its end."""
+        if not self._gone:
+            super().stop()
 
     def cut(self) -> None:
         """We stopped it and do not wait: what it has said and cost so far counts."""
