@@ -174,7 +174,7 @@ ASKS = {
     "SUB.sh": "echo '<ask next=\"END\">Which one?</ask>'",
     "END.sh": "exit 1",
 }
-DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
+DONE = {"START.sh": "echo '<print>hello</print>'; echo '<result>done</result>' > \"$RAYMOND_OUT\""}
 
 
 def settled(room: Room, id: str) -> bool:
