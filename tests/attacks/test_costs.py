@@ -101,6 +101,11 @@ def test_what_came_from_a_cache_or_has_no_price_casts_no_doubt() -> None:
     assert spent(message(model="us.anthropic.mine", input_tokens=10**9), result(0.01)) == Spending(cost=0.01)
 
 
+def test_a_long_text_alone_casts_no_doubt() -> None:
+    long = message(text="x" * 20_000_000, input_tokens=10, output_tokens=1)
+    assert spent(long, result(0.01)) == Spending(cost=0.01)
+
+
 def test_a_price_of_nothing_is_believed_when_a_person_set_it() -> None:
     assert spent(DEAR, result(0), prices=Prices({MODEL: Price(input=0, output=0)})).cost == 0
 

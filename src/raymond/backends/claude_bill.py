@@ -14,7 +14,7 @@ LOW = 10
 HIGH = 100
 """A claim above the price of the tokens by more than this factor is counted, and people are told."""
 _LETTERS = 4
-"""Characters of a token, roughly; a message is sent before its output tokens are known."""
+"""Characters of a token, roughly."""
 _WEIGHTS = (1.0, 0.1, 1.25, 5.0)
 """What tokens cost relative to each other, whatever the model: read, read from a cache, written to it, output."""
 
@@ -28,6 +28,8 @@ class Used(Struct):
     kept: int = 0
     """Read, and written to a cache."""
     output: int = 0
+    written: int = 0
+    """Output by the length of its text: a message is sent before its output is counted."""
 
     @classmethod
     def of(cls, model: str, table: object) -> "Used":
@@ -51,10 +53,14 @@ class Used(Struct):
         counts = (self.fresh, self.cached, self.kept, self.output)
         return sum(count * weight for count, weight in zip(counts, _WEIGHTS, strict=True))
 
-    def price(self, prices: Prices, *, with_cached: bool = True) -> float | None:
-        """Dollars by the table; a price that a person set may not tell what cached tokens cost."""
-        cached = self.cached if with_cached else 0
-        return prices.cost(self.model, Tokens(input=self.fresh + cached + self.kept, cached=cached, output=self.output))
+    def price(self, prices: Prices) -> float | None:
+        """Dollars by the table."""
+        read, output = self.fresh + self.cached + self.kept, max(self.output, self.written)
+        return prices.cost(self.model, Tokens(input=read, cached=self.cached, output=output))
+
+    def floor(self, prices: Prices) -> float:
+        """Dollars that it costs at least: a price that a person set may not tell what cached tokens cost."""
+        return prices.cost(self.model, Tokens(input=self.fresh + self.kept, output=self.output)) or 0.0
 
 
 class Claim(Struct, frozen=True):
@@ -81,10 +87,7 @@ class Bill:
         used = Used.of(str(message.get("model") or ""), message.get("usage"))
         if not used.weight:
             return  # the program's own words, e.g. for an error
-        used.output = max(used.output, written // _LETTERS)
-        before = self._seen.setdefault(str(message.get("id")), used)
-        if before is not used:
-            before.output += written // _LETTERS
+        self._seen.setdefault(str(message.get("id")), used).written += written // _LETTERS
 
     def add(self, event: dict[str, Any]) -> list[str]:
         """A result; returns what people should know about its cost."""
@@ -128,17 +131,16 @@ class Bill:
     def _claimed(self) -> float:
         return sum(claim.cost or 0.0 for claim in self._claims)
 
-    def _seen_cost(self, *, with_cached: bool = True) -> float:
+    def _seen_cost(self) -> float:
         """What the messages cost, those of models that the table knows."""
-        prices = (one.price(self._turn.prices, with_cached=with_cached) for one in self._seen.values())
-        return sum(price or 0.0 for price in prices)
+        return sum(one.price(self._turn.prices) or 0.0 for one in self._seen.values())
 
     def _is_too_low(self, claimed: float) -> bool:
         if any(claim.cost is None for claim in self._claims):
             return True
         if not claimed:
             return bool(self._seen) or any(claim.spoke for claim in self._claims)
-        return claimed * LOW < self._seen_cost(with_cached=False)
+        return claimed * LOW < sum(one.floor(self._turn.prices) for one in self._seen.values())
 
     def _by_tokens(self) -> float | None:
         """The price of the tokens that were claimed or seen, the higher one; None when the table does not tell."""
