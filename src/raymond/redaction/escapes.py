@@ -15,6 +15,8 @@ _OPEN = re.compile(r"(?:u[0-9a-fA-F]{0,3})?")
 
 
 STABLE = re.compile(r"[ !#-%(-*,-.0-;?-\[\]-~]+")
+"""Characters that an escape never stands for: where they are in the unescaped text, they are in the text itself. That
+makes it safe to search the text itself first."""
 
 
 _UNREAD = "\ufffd"

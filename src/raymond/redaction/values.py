@@ -60,8 +60,6 @@ _WORDS = rf"[\-_./:@,;\s]*(?:(?:{_WORD})(?:[\-_./:@,;\s]+|\Z))+"
 _PARTS = rf"(?=.*/)(?:(?:{_WORD}|[a-z]+\d{{1,5}})(?:[\-_./]+|\Z))+"
 
 
-# Characters that an escape never stands for: where they are in the unescaped text, they are in the text itself. That
-# makes it safe to search the text itself first.
 _RESERVED = re.compile(rb"[^A-Za-z0-9_.~-]")
 
 
