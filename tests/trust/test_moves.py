@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from trust.places import Place, clear_away, contents, no_traceback
 
 WHERE = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$PWD $(cat file)</result>"'}
@@ -129,6 +131,94 @@ def test_a_run_of_a_subfolder_continues_in_the_same_subfolder(room: Place) -> No
     assert room.raymond("answer", "r", "x", cwd=moved).returncode == 0
     done = room.raymond("resume", "r", "--cd", ".", cwd=moved)
     assert (done.returncode, done.stdout) == (0, f"{moved}/sub here\n"), done.stderr
+
+
+CUT = '''
+"""Python imports this at its start: the move of a run ends where the test says so."""
+
+import os
+
+WHERE = os.environ.get("CUT", "")
+
+
+def watched(name, ours):
+    real = getattr(os, name)
+
+    def call(*args, **options):
+        mine = WHERE.endswith(name) and ours(*args)
+        if mine and WHERE.startswith("before"):
+            os.kill(os.getpid(), 9)
+        if mine and WHERE.startswith("full"):
+            raise OSError(28, "No space left on device")
+        done = real(*args, **options)
+        if mine and WHERE.startswith("after"):
+            os.kill(os.getpid(), 9)
+        return done
+
+    return call
+
+
+os.rename = watched("rename", lambda old, new, **_: str(new).endswith("/runs/r"))
+os.write = watched("write", lambda fd, data: b'"RunMoved"' in data)
+os.replace = watched("replace", lambda old, new, **_: str(new).endswith("moves.json"))
+'''
+
+IN_SUBFOLDER = {
+    "START.sh": "echo '<ask next=\"END\">Which?</ask>'",
+    "END.sh": 'echo "<result>$PWD</result>"',
+}
+
+
+def asked_in_subfolder(room: Place) -> Path:
+    """A run that was started in `sub` and is ready to go on, in a project that was moved; where to."""
+    room.repository()
+    (room.path / "sub").mkdir()
+    assert room.raymond("run", room.flow(IN_SUBFOLDER), "--id", "r", cwd=room.path / "sub").returncode == 3
+    assert room.raymond("answer", "r", "x").returncode == 0
+    return move(room)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["after rename", "before rename", "before write", "after write", "full write", "after replace", "full replace"],
+)
+def test_a_move_that_was_cut_short_ends_where_it_would_have(room: Place, where: str) -> None:
+    moved = asked_in_subfolder(room)
+    (room.path.parent / "cut").mkdir()
+    (room.path.parent / "cut" / "sitecustomize.py").write_text(CUT)
+    faulty = {"PYTHONPATH": str(room.path.parent / "cut"), "CUT": where}
+    done = room.raymond("resume", "r", "--cd", ".", cwd=moved, environment=faulty)
+    assert done.returncode == (1 if where.startswith("full") else -9), done.stderr
+    if where != "after write":
+        assert "--cd" in room.raymond("resume", "r", cwd=moved).stderr
+    done = room.raymond("resume", "r", "--cd", ".", cwd=moved)
+    assert (done.returncode, done.stdout) == (0, f"{moved}/sub\n"), done.stderr
+
+
+def test_a_repair_that_cuts_off_a_move_is_followed_by_the_same_move(room: Place) -> None:
+    moved = asked_in_subfolder(room)
+    assert room.raymond("resume", "r", "--cd", ".", cwd=moved).returncode == 0
+    lines = room.journal().read_bytes().splitlines(keepends=True)
+    bad = next(number for number, line in enumerate(lines) if b'"RunMoved"' in line)
+    lines[bad] = lines[bad].replace(b'"seq"', b'"sep"')
+    room.journal().write_bytes(b"".join(lines))
+    assert room.raymond("doctor", "--repair", "r", cwd=moved).returncode == 0
+    done = room.raymond("resume", "r", "--cd", ".", cwd=moved)
+    assert (done.returncode, done.stdout) == (0, f"{moved}/sub\n"), done.stderr
+
+
+def test_a_run_that_was_moved_is_moved_again_from_where_it_is(room: Place) -> None:
+    again = IN_SUBFOLDER | {"END.sh": "echo '<ask next=\"LAST\">Now?</ask>'", "LAST.sh": IN_SUBFOLDER["END.sh"]}
+    room.repository()
+    (room.path / "sub").mkdir()
+    assert room.raymond("run", room.flow(again), "--id", "r", cwd=room.path / "sub").returncode == 3
+    assert room.raymond("answer", "r", "x").returncode == 0
+    moved = move(room)
+    assert room.raymond("resume", "r", "--cd", ".", cwd=moved).returncode == 3
+    assert room.raymond("answer", "r", "x", cwd=moved).returncode == 0
+    last = moved.rename(moved.with_name("last"))
+    done = room.raymond("resume", "r", "--cd", ".", cwd=last)
+    assert (done.returncode, done.stdout) == (0, f"{last}/sub\n"), done.stderr
 
 
 def test_an_unfinished_run_of_a_project_that_is_gone_can_be_removed(room: Place) -> None:

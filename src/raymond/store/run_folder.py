@@ -89,6 +89,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/pids"
 
     @property
+    def moves(self) -> str:
+        """Which project it belonged to in each directory that it was moved from."""
+        return f"{self.path}/moves.json"
+
+    @property
     def exists(self) -> bool:
         """Whether there is such a run, if only one that cannot be read; a link to a folder elsewhere is none."""
         return folders.is_folder(self.path) and os.path.lexists(self.journal)
