@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from raymond.errors import JournalError, RunExists
-from raymond.machine.events import Decision, RunResumed, RunStarted
+from raymond.control import runs
+from raymond.errors import JournalError, NewerJournal, RunExists
+from raymond.machine.events import AgentStarted, Decision, RunResumed, RunStarted
 from raymond.machine.run import Run
-from raymond.store import journal, lock
+from raymond.store import journal, lock, repair
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -332,3 +333,68 @@ def test_a_failure_class_that_a_backend_of_an_earlier_release_made_up_is_read_as
         file.write(b'%b,"sum":"%08x"}\n' % (body, zlib.crc32(body)))
     closed = journal.read(project.run("r")).run.closed["b"]
     assert (closed.kind, closed.error) == ("crash", "wat: e")
+
+
+TIME = b'"time":"2026-01-01T00:00:00.000Z"'
+DEEP = b"[" * 200_000 + b"]" * 200_000
+SHAPES = {
+    "a list": b'[{"seq":2,"events":[]}',
+    "a list that ends like a line": b'[{"seq":2}',
+    "nothing": b'{"seq":2',
+    "no events": b'{"seq":2,%b' % TIME,
+    "no time": b'{"seq":2,"events":[]',
+    "a time that is none": b'{"seq":2,"time":"soon","events":[]',
+    "a time before all times": b'{"seq":2,"time":"0001-01-01T00:00:00.000","events":[]',
+    "events that are a number": b'{"seq":2,%b,"events":5' % TIME,
+    "an event that is a text": b'{"seq":2,%b,"events":["StepFailed"]' % TIME,
+    "an event without a type": b'{"seq":2,%b,"events":[{}]' % TIME,
+    "a failure without a class": b'{"seq":2,%b,"events":[{"type":"BackendClosed"}]' % TIME,
+    "a failure whose class is a list": b'{"seq":2,%b,"events":[{"type":"StepFailed","kind":[]}]' % TIME,
+    "a failure of a class that is unknown": b'{"seq":2,%b,"events":[{"type":"StepFailed","kind":"x"}]' % TIME,
+    "deep events": b'{"seq":2,%b,"events":%b' % (TIME, DEEP),
+    "a deep event": b'{"seq":2,%b,"events":[{"type":"RunResumed","more":%b}]' % (TIME, DEEP),
+    "a deep field": b'{"seq":2,%b,"events":[],"more":%b' % (TIME, DEEP),
+    "a deep field with a long text": b'{"seq":2,"x":"\\u0000blob:","more":%b' % DEEP,
+    "no UTF-8": b'{"seq":2,"time":"\xff"',
+}
+
+
+def add_line(folder: RunFolder, body: bytes) -> None:
+    """A line with a checksum that is right."""
+    with open(folder.journal, "ab") as file:
+        file.write(b'%b,"sum":"%08x"}\n' % (body, zlib.crc32(body)))
+
+
+@pytest.mark.parametrize("body", SHAPES.values(), ids=SHAPES)
+def test_a_line_of_an_unexpected_shape_is_an_error_with_its_number(tmp_path: Path, body: bytes) -> None:
+    project = project_in(tmp_path)
+    folder = create(project)
+    add_line(folder, body)
+    for look in (journal.read, journal.decisions, lambda folder: journal.tail(folder, 0, Run())):
+        with pytest.raises(JournalError) as caught:
+            look(folder)
+        assert str(caught.value).startswith(f"line 3 of {folder.journal} ")
+        assert caught.value.line == 3
+    with pytest.raises(NewerJournal):
+        repair.repair(folder)
+    assert runs.row(project, "r").status == "unreadable"
+
+
+def test_a_first_line_that_is_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
+    folder = create(project_in(tmp_path))
+    os.truncate(folder.journal, 0)
+    add_line(folder, b'{"format":1,"id":"r","more":%b' % DEEP)
+    with pytest.raises(JournalError) as caught:
+        journal.read(folder)
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\x1b[2Jb", "a\u202eb", "a/b", "..", ""])
+def test_an_agent_whose_name_cannot_be_that_of_a_file_is_damage(tmp_path: Path, name: str) -> None:
+    folder = create(project_in(tmp_path))
+    event = AgentStarted(agent=name, state="A.md")
+    with opened(folder) as book:
+        book.append(Decision(seq=2, time=1.0, events=[event]))
+    with pytest.raises(JournalError) as caught:
+        journal.read(folder)
+    assert (caught.value.line, caught.value.hint.split("`")[1]) == (3, "raymond doctor --repair r")

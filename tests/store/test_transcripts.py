@@ -236,6 +236,7 @@ def test_an_agent_with_a_very_long_name_has_a_file(kept: Transcripts, folder: st
     assert texts(folder, one, offsets[one]) == one
     assert texts(folder, other, offsets[other]) == other
     assert file_name("main_worker1") == "main_worker1"
+    assert len(file_name("\N{SNOWMAN}" * 100).encode()) < 200
 
 
 def test_a_chain_of_40_forks_runs(tmp_path: Path) -> None:

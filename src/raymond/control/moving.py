@@ -61,7 +61,7 @@ def _trees(folder: RunFolder) -> dict[str, str]:
     """
     try:
         return msgspec.json.decode(files.contents(folder.moves, 1 << 20), type=dict[str, str])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return {}
 
 

@@ -229,7 +229,7 @@ def _kept(folder: RunFolder) -> _State | None:
             return None
         found = msgspec.json.decode(contents(folder.state), type=_State)
         return found if found.journal_bytes == journal_now.st_size else None
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

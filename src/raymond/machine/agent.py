@@ -190,7 +190,10 @@ def backend_of(pool: str) -> str:
 
 def file_name(agent: str) -> str:
     """The agent's name shortened for file systems that allow 255 bytes: forks of forks have long names."""
-    return agent if len(agent) <= 150 else f"{agent[:100]}-{hashlib.sha256(agent.encode()).hexdigest()[:16]}"
+    data = agent.encode()
+    if len(data) <= 150:
+        return agent
+    return f"{data[:100].decode(errors='ignore')}-{hashlib.sha256(data).hexdigest()[:16]}"
 
 
 def rename(agent: Agent, names: dict[str, str]) -> None:

@@ -262,7 +262,7 @@ def _step_ended(run: Run, agent: Agent, event: StepEnded) -> None:
 
 
 def _agent_started(run: Run, event: AgentStarted) -> None:
-    if "/" in event.agent or event.agent in ("", ".", ".."):
+    if "/" in event.agent or event.agent in ("", ".", "..") or not event.agent.isprintable():
         raise ValueError(f"`{event.agent}` cannot be the name of an agent")  # files are named for it
     agent = Agent(event.agent, _NOWHERE, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
     run.agents[agent.id] = agent

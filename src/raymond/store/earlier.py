@@ -107,7 +107,7 @@ def _check_idle(tree: str, id: str) -> None:
 
 def _pid(fd: int) -> str:
     """The process that signed a lock file, for a message."""
-    with contextlib.suppress(OSError, msgspec.DecodeError):
+    with contextlib.suppress(OSError, msgspec.DecodeError, RecursionError):
         return str(msgspec.json.decode(os.pread(fd, 4096, 0), type=Holder).pid)
     return "?"
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from time import strftime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -33,7 +33,7 @@ SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
 _CLASSES = (*KINDS, "visits", "given up")
-_IMPOSSIBLE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+_IMPOSSIBLE = (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
 _BEGINNING = 8 << 20
 """Bytes that hold the first decision of any run: its long texts are blobs."""
@@ -308,25 +308,38 @@ def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision],
 
 def _parse(folder: RunFolder, line: bytes) -> Decision:
     """The decision in a good line. ValueError: a newer Raymond wrote it."""
-    if b"\\u0000blob:" in line:
-        fields = put_back(folder.blobs, msgspec.json.decode(line))
-        parsed = msgspec.convert(fields, _Line)
-    else:
-        parsed = _decode_any(line)
-    return Decision(seq=parsed.seq, time=datetime.fromisoformat(parsed.time).timestamp(), events=parsed.events)
-
-
-def _decode_any(line: bytes) -> _Line:
-    """A line; a failure class that a foreign backend of an earlier release made up counts as a crash."""
     try:
-        return _decode(line)
-    except msgspec.ValidationError:
-        fields = msgspec.json.decode(line)
-        for event in fields["events"]:
-            if event.get("type") in ("StepFailed", "AgentFailed", "BackendClosed") and event["kind"] not in _CLASSES:
-                event["error"] = f"{event['kind']}: {event['error']}"
-                event["kind"] = "crash"
-        return msgspec.convert(fields, _Line)
+        parsed = _decode_any(folder, line)
+        time = datetime.fromisoformat(parsed.time).timestamp()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except OverflowError:
+        raise ValueError("its time cannot be read") from None
+    return Decision(seq=parsed.seq, time=time, events=parsed.events)
+
+
+def _decode_any(folder: RunFolder, line: bytes) -> _Line:
+    """A line with its long texts; a failure class that a foreign backend of an earlier release made up is a crash."""
+    if b"\\u0000blob:" not in line:
+        with contextlib.suppress(msgspec.ValidationError):
+            return _decode(line)
+    fields = put_back(folder.blobs, msgspec.json.decode(line))
+    for event in _foreign_failures(fields):
+        event["error"] = f"{event['kind']}: {event.get('error', '')}"
+        event["kind"] = "crash"
+    return msgspec.convert(fields, _Line)
+
+
+def _foreign_failures(fields: Any) -> list[dict[str, Any]]:
+    """The failures among the events of a line, whatever else that holds, whose class is not one of ours."""
+    events = fields.get("events") if isinstance(fields, dict) else None
+    return [event for event in events if _is_foreign(event)] if isinstance(events, list) else []
+
+
+def _is_foreign(event: Any) -> bool:
+    if not isinstance(event, dict) or event.get("type") not in ("StepFailed", "AgentFailed", "BackendClosed"):
+        return False
+    return isinstance(event.get("kind"), str) and event["kind"] not in _CLASSES
 
 
 def _check_header(folder: RunFolder, data: bytes) -> None:
@@ -339,7 +352,7 @@ def _check_header(folder: RunFolder, data: bytes) -> None:
         raise JournalError(message, path=path, line=1, hint=_BEYOND_REPAIR)
     try:
         header = msgspec.json.decode(line, type=_Header)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _unknown(path, 1, error) from None
     if header.format > FORMAT:
         raise NewerJournal(

@@ -153,7 +153,7 @@ def signed(folder: RunFolder) -> Holder:
 def _read(folder: RunFolder) -> Holder:
     try:
         return msgspec.json.decode(files.contents(folder.driver, 4096), type=Holder)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return Holder()
 
 

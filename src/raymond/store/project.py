@@ -146,7 +146,7 @@ def _of_folder(home: Home, name: str) -> About | None:
 def _about(root: str) -> About | None:
     try:
         return msgspec.json.decode(files.contents(f"{root}/{_ABOUT}", 1 << 20), type=About)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -38,7 +38,7 @@ def unpack(kept: bytes) -> Snapshot | None:
         return None
     try:
         found = _unpack(kept[8:])
-    except (msgspec.DecodeError, ValueError, TypeError):
+    except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
         return None
     return found if found.schema == SCHEMA else None
 
