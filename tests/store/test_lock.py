@@ -112,6 +112,43 @@ def test_one_that_another_host_did_not_release_is_refused_until_forced(folder: R
     held.release()
 
 
+def test_a_name_of_another_host_that_was_overruled_returns_if_nothing_was_done(folder: RunFolder) -> None:
+    sign(folder, Holder(4242, "elsewhere", "1"))
+    before = signed(folder)
+    lock.take(folder, force=True).release()
+    assert signed(folder) == before
+    held = lock.take(folder, force=True)
+    os.write(held.fd, b"more\n")
+    held.release()
+    assert os.listdir(folder.path) == ["journal.jsonl"]
+
+
+def test_one_that_is_held_without_a_name_leaves_that_of_others(folder: RunFolder) -> None:
+    sign(folder, Holder(4242, "elsewhere", "1"))
+    before = signed(folder)
+    held = lock.take(folder, force=True, sign=False)
+    assert signed(folder) == before
+    with pytest.raises(RunBusy):
+        lock.take(folder)
+    held.release()
+    assert signed(folder) == before
+
+
+def test_a_command_without_force_says_what_to_do_instead(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    sign(folder, Holder(4242, "elsewhere", "1"))
+    with pytest.raises(RunBusy) as caught:
+        lock.take(folder, has_flag=False)
+    assert caught.value.hint == f"make sure that it is gone from elsewhere, then remove {folder.driver}"
+    monkeypatch.setattr(fcntl, "fcntl", none)
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(JournalError) as locked:
+        lock.take(folder, has_flag=False)
+    assert locked.value.hint == f"copy {folder.home.path} to one that can, and name it with RAYMOND_HOME"
+
+
 def test_a_released_lock_is_free_although_a_child_has_a_copy_of_it(folder: RunFolder) -> None:
     held = lock.take(folder)
     copy = os.dup(held.fd)

@@ -32,11 +32,13 @@ class Holder(Struct):
 class Lock:
     """The journal of a run, held by this process until `release`."""
 
-    def __init__(self, folder: RunFolder, fd: int) -> None:
+    def __init__(self, folder: RunFolder, fd: int, before: Holder) -> None:
         self.fd = fd
         """The journal, open for reading and appending."""
         self._folder = folder
-        self.sign()
+        self._before = before
+        self._size = os.fstat(fd).st_size
+        self._signed = False
 
     def sign(self, socket: str = "") -> None:
         """Record this process as the holder, and where it takes requests; call it again after a fork."""
@@ -46,6 +48,7 @@ class Lock:
         except JournalError:
             self._let_go()
             raise
+        self._signed = True
 
     def replace(self, fd: int, rename: Callable[[], None]) -> None:
         """Hold the file that is open as `fd` instead, which `rename` gives the name of the journal."""
@@ -61,9 +64,16 @@ class Lock:
     def release(self) -> None:
         """Let others drive the run."""
         if self.fd >= 0:
-            with contextlib.suppress(OSError):
-                os.unlink(self._folder.driver)
+            with contextlib.suppress(OSError, JournalError):
+                self._unsign()
             self._let_go()
+
+    def _unsign(self) -> None:
+        """Take our name back; one of another host that we overruled returns if we then did nothing to the run."""
+        if self._signed and _is_elsewhere(self._before) and os.fstat(self.fd).st_size == self._size:
+            files.replace(self._folder.driver, msgspec.json.encode(self._before))
+        elif self._signed:
+            os.unlink(self._folder.driver)
 
     def _let_go(self) -> None:
         # Closing is not enough: a child that is just starting may hold a copy of the descriptor a moment longer.
@@ -73,9 +83,12 @@ class Lock:
         self.fd = -1
 
 
-def take(folder: RunFolder, *, force: bool = False) -> Lock:
-    """Hold the lock of a run, or raise RunBusy with its holder."""
-    fd = _hold(folder, force)
+def take(folder: RunFolder, *, force: bool = False, sign: bool = True, has_flag: bool = True) -> Lock:
+    """Hold the lock of a run, or raise RunBusy with its holder.
+
+    Whoever only removes the run need not `sign`. `has_flag`: the person can be told to use --force.
+    """
+    fd = _hold(folder, force, has_flag)
     holder = _read(folder)
     if _is_elsewhere(holder) and not force:
         os.close(fd)
@@ -84,12 +97,16 @@ def take(folder: RunFolder, *, force: bool = False) -> Lock:
             path=folder.journal,
             pid=holder.pid,
             host=holder.host,
-            hint=f"make sure that it is gone from {holder.host}, then use --force",
+            hint=f"make sure that it is gone from {holder.host}, then "
+            + ("use --force" if has_flag else f"remove {folder.driver}"),
         )
-    return Lock(folder, fd)
+    held = Lock(folder, fd, holder)
+    if sign:
+        held.sign()
+    return held
 
 
-def _hold(folder: RunFolder, force: bool) -> int:
+def _hold(folder: RunFolder, force: bool, has_flag: bool) -> int:
     """The locked journal. Somebody may only be looking at it, and it may be replaced while we wait for it."""
     until = time.monotonic() + LOOKED_AT
     while True:
@@ -104,7 +121,7 @@ def _hold(folder: RunFolder, force: bool) -> int:
             if force:
                 return fd
             os.close(fd)
-            raise _cannot_lock(folder, error) from None
+            raise _cannot_lock(folder, error, has_flag) from None
         os.close(fd)
         if _is_signed(_read(folder)) or time.monotonic() > until:
             raise _busy(folder)
@@ -168,11 +185,12 @@ def _busy(folder: RunFolder) -> RunBusy:
     )
 
 
-def _cannot_lock(folder: RunFolder, error: OSError) -> JournalError:
+def _cannot_lock(folder: RunFolder, error: OSError, has_flag: bool) -> JournalError:
+    force = "make sure that no other process drives this run, then use --force"
     return JournalError(
         f"this file system cannot lock {folder.journal}: {(error.strerror or str(error)).lower()}",
         path=folder.journal,
-        hint="make sure that no other process drives this run, then use --force",
+        hint=force if has_flag else f"copy {folder.home.path} to one that can, and name it with RAYMOND_HOME",
     )
 
 

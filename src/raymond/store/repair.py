@@ -28,7 +28,7 @@ class Repair(Struct):
 
 def repair(folder: RunFolder) -> Repair:
     """Cut the journal of a run at its first bad line."""
-    held = lock.take(folder)
+    held = lock.take(folder, has_flag=False)
     try:
         number = _first_bad(folder)
         _check_needed(folder, number)
