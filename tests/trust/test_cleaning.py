@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from running import GO, until
+from running import GO, as_anyone, until
 from trust.places import Place, clear_away, contents, link, no_traceback
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -310,3 +311,62 @@ def test_a_run_that_cannot_be_removed_does_not_keep_the_others(room: Place) -> N
         room.go()
         live.wait("live")
     assert not (tasks / "two").exists()
+
+
+def test_a_finished_run_is_removed_from_a_disk_that_is_full(room: Place) -> None:
+    ended(room)
+    folder = room.folder()
+    done = room.raymond("clean", "r", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    assert (done.returncode, done.stdout) == (0, "r\n"), done.stderr
+    assert not folder.exists()
+
+
+def test_what_cannot_be_removed_is_named_and_everything_else_goes(room: Place) -> None:
+    """Of the runs and of what no run needs."""
+    for id in ("one", "two"):
+        ended(room, id)
+    tasks, sources = room.path / ".raymond" / "tasks", room.home / "sources"
+    stays, goes = sources / f"{'0' * 64}.zip.0123abcd.tmp", room.home / "work" / ".a.0123abcd.old"
+    (tasks / "one").mkdir(parents=True)
+    goes.mkdir()
+    stays.touch()
+    for path in (stays, goes):
+        age(path)
+    for folder in (tasks, sources):
+        folder.chmod(0o500)
+    argv = [*as_anyone(), sys.executable, "-m", "raymond", "clean", "--keep", "0s"]
+    done = subprocess.run(argv, cwd=room.path, env=room.environment, text=True, capture_output=True, check=False)
+    for folder in (tasks, sources):
+        folder.chmod(0o700)
+    assert done.returncode == 1, no_traceback(done)
+    assert done.stdout.splitlines() == ["two", str(goes)]
+    assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == [
+        f"error: {tasks}: permission denied",
+        f"error: {stays}: permission denied",
+    ]
+    assert "1 run removed, and 1 thing that no run needs" in done.stderr
+    assert (room.folder("one").exists(), goes.exists(), stays.exists()) == (True, False, True)
+
+
+def test_clean_says_what_to_do_with_the_name_of_another_host(room: Place) -> None:
+    """It has no flag to overrule that."""
+    room.ask()
+    name = room.part("driver.json")
+    name.write_text('{"pid": 7, "host": "elsewhere", "started": "1"}')
+    clear_away(room.path)
+    done = room.raymond("clean", "r", cwd="/")
+    assert (done.returncode, "--force" in done.stderr) == (1, False), done.stderr
+    assert f"then remove {name}" in done.stderr
+    name.unlink()
+    assert room.raymond("clean", "r", cwd="/").returncode == 0
+
+
+def test_a_resume_that_is_refused_does_not_overrule_another_host(room: Place) -> None:
+    room.repository().ask()
+    name = room.part("driver.json")
+    name.write_text('{"pid":7,"host":"elsewhere","started":"1"}')
+    clear_away(room.path / ".git")
+    assert room.raymond("resume", "r", "--force").returncode == 2
+    done = room.raymond("resume", "r", "--cd", ".")
+    assert done.returncode == 1, done.stderr
+    assert "elsewhere" in done.stderr

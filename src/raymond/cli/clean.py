@@ -7,6 +7,7 @@ import click
 from raymond import durations
 from raymond.cli import flags
 from raymond.control import clean, config, runs
+from raymond.control.handle import RunHandle
 from raymond.errors import Error
 from raymond.faces import errors
 
@@ -19,28 +20,34 @@ def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
     """Remove finished runs: the ones you name, or all that ended long ago. Unfinished runs are never touched."""
     project = runs.here()
     kept = config.load(project.tree, flags={"keep": keep})["keep"]
-    old = clean.removable(ids, kept)
-    worst, gone = 0, 0
-    for run in old:
-        try:
-            if not dry_run:
-                clean.remove(run)
-        except Error as error:
-            print(errors.error(error), file=sys.stderr)
-            worst = max(worst, error.exit_code)
-            continue
-        if run.project != project:
-            print(f"project: {run.project.tree}", file=sys.stderr)
-        print(run.id)
-        gone += 1
-    unused = clean.unused(project) if dry_run else clean.remove_unused(project)
-    for path in unused:
-        print(path)
+    gone = [_clean(run, project.tree, dry_run) for run in clean.removable(ids, kept)]
+    unused = [_tell(path) for path in clean.unused(project, dry_run=dry_run)]
     word = "would be removed" if dry_run else "removed"
-    more = f", and {_count(len(unused), 'thing')} that no run needs" if unused else ""
+    more = f", and {_count(unused.count(0), 'thing')} that no run needs" if 0 in unused else ""
     rule = "" if ids else f" (keep: {durations.brief(kept)})"
-    print(f"{_count(gone, 'run')} {word}{more}{rule}", file=sys.stderr)
-    return worst
+    print(f"{_count(gone.count(0), 'run')} {word}{more}{rule}", file=sys.stderr)
+    return max((0, *gone, *unused))
+
+
+def _clean(run: RunHandle, here: str, dry_run: bool) -> int:
+    """Remove one run; the exit code that follows from it."""
+    try:
+        if not dry_run:
+            clean.remove(run)
+    except Error as error:
+        return _tell(error)
+    if run.project.tree != here:
+        print(f"project: {run.project.tree}", file=sys.stderr)
+    return _tell(run.id)
+
+
+def _tell(what: str | Error) -> int:
+    """Name what went, or say why something did not; the exit code that follows from it."""
+    if isinstance(what, Error):
+        print(errors.error(what), file=sys.stderr)
+        return what.exit_code
+    print(what)
+    return 0
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,7 +1,7 @@
 """Remove finished runs, and what no other run needs."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import time as now
 
 from raymond.control import runs
@@ -30,14 +30,9 @@ def remove(run: RunHandle) -> None:
     clean.remove_run(run.project, run.id, finished=bool(run.read().final_status))
 
 
-def unused(project: Project) -> list[str]:
-    """What no run needs any more: the paths that `remove_unused` would remove."""
-    return list(clean.unused(project))
-
-
-def remove_unused(project: Project) -> list[str]:
-    """Remove what no run needs any more; the paths that are gone."""
-    return clean.remove_unused(project)
+def unused(project: Project, *, dry_run: bool) -> Iterator[str | JournalError]:
+    """Remove what no run needs any more, if this is no dry run; the paths, and an error for each that cannot go."""
+    return clean.unused(project) if dry_run else clean.remove_unused(project)
 
 
 def _finished(project: Project, id: str) -> Run | None:

@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Iterator
 from time import time
 
+from raymond.errors import JournalError
 from raymond.store import exports, lock
 from raymond.store.home import Home
 from raymond.store.project import Project
-from raymond.store.run_folder import ID_FORM, RunFolder
-from raymond.system import folders
+from raymond.store.run_folder import ID_FORM
+from raymond.system import files, folders
 
 GRACE = 3600.0
 """Seconds for which what nobody refers to is kept: somebody may be about to."""
@@ -28,20 +29,27 @@ _ASIDE = re.compile(r"[0-9a-f]{64}\.zip\.[0-9a-f]{8}\.tmp")
 def remove_run(project: Project, id: str, *, finished: bool = True) -> None:
     """Remove a run: what it left in its project, then its folder, which is gone as soon as it has lost its name."""
     # Of a finished run, the name of a host that died does not count; whoever holds the lock is always respected.
-    held = lock.take(project.run(id), force=finished)
+    # Nothing is signed: a disk that is full is a reason to remove runs.
+    held = lock.take(project.run(id), force=finished, sign=False, has_flag=False)
+    path = project.run(id).path
     try:
         exports.remove(project.tree, id)
         with folders.opened(project.runs) as runs:
             gone = f".{id}.{os.urandom(4).hex()}.old"
             os.rename(id, gone, src_dir_fd=runs, dst_dir_fd=runs)
-            held.follow(RunFolder(project.home, f"{project.runs}/{gone}", id))
+            path = f"{project.runs}/{gone}"
             folders.remove(gone, runs)
+    except OSError as error:
+        raise _stays(path, error) from None
     finally:
         held.release()
 
 
-def unused(project: Project) -> Iterator[str]:
-    """What could go: unfinished folders of runs, snapshots that no run has, and what was unpacked from them."""
+def unused(project: Project) -> Iterator[str | JournalError]:
+    """What could go: unfinished folders of runs, snapshots that no run has, and what was unpacked from them.
+
+    A folder that cannot be looked into is an error, and the others follow.
+    """
     home = project.home
     yield from _old(project.root, lambda name: bool(_ABOUT_ASIDE.fullmatch(name)))
     yield from _old(project.runs, lambda name: bool(_UNFINISHED.fullmatch(name)) or _is_empty(project, name))
@@ -49,24 +57,37 @@ def unused(project: Project) -> Iterator[str]:
     yield from _old(home.work, lambda name: _is_orphan(home, name) and not _is_shared(home, name))
 
 
-def remove_unused(project: Project) -> list[str]:
-    """Remove what is unused; the paths that are gone."""
-    found = list(unused(project))
-    for path in found:
-        above, name = os.path.split(path)
+def remove_unused(project: Project) -> Iterator[str | JournalError]:
+    """Remove what is unused; the paths that are gone, and an error for each that stays."""
+    for found in list(unused(project)):
+        yield found if isinstance(found, JournalError) else _remove(project.home, found)
+
+
+def _remove(home: Home, path: str) -> str | JournalError:
+    above, name = os.path.split(path)
+    try:
         with folders.opened(above) as fd:
-            if above == project.home.work:
-                _remove_work(project.home, name, fd)
+            if above == home.work:
+                _remove_work(home, name, fd)
             else:
                 folders.remove(name, fd)
-    return found
+    except OSError as error:
+        return _stays(path, error)
+    return path
 
 
-def _old(folder: str, wanted: Callable[[str], bool]) -> Iterator[str]:
+def _stays(path: str, error: OSError) -> JournalError:
+    return files.trouble(path, error, hint="it cannot be removed: fix this, then run `raymond clean` again")
+
+
+def _old(folder: str, wanted: Callable[[str], bool]) -> Iterator[str | JournalError]:
     before = time() - GRACE
     try:
         names = os.listdir(folder) if folders.is_folder(folder) else []
     except FileNotFoundError:
+        return
+    except OSError as error:
+        yield _stays(folder, error)
         return
     for name in sorted(names):
         try:
@@ -74,6 +95,8 @@ def _old(folder: str, wanted: Callable[[str], bool]) -> Iterator[str]:
                 yield f"{folder}/{name}"
         except FileNotFoundError:
             continue
+        except OSError as error:
+            yield _stays(f"{folder}/{name}", error)
 
 
 def _is_empty(project: Project, name: str) -> bool:
