@@ -239,6 +239,18 @@ def test_an_agent_whose_name_leads_elsewhere_is_refused(room: Place, name: str) 
     refused(room, top)
 
 
+@pytest.mark.parametrize("path", ["", "sub/folder", "../elsewhere"])
+def test_a_directory_that_is_not_absolute_is_refused(room: Place, path: str) -> None:
+    """It would be another one wherever the run is resumed."""
+    top = earlier(room)
+    journal = top / "workflows" / "r.jsonl"
+    here = f'"cwd":"{room.path}"'.encode()
+    lines = [record.bare(line).replace(here, f'"cwd":"{path}"'.encode()) for line in journal.read_bytes().splitlines()]
+    journal.write_bytes(b"".join(record.line(line) for line in lines))
+    assert "absolute" in room.raymond("adopt", "r", "--yes").stderr
+    refused(room, top)
+
+
 def test_nothing_is_hidden_by_blanks_or_by_length(room: Place) -> None:
     padded = "nobody" + " " * 74 + "git:       does not track it" + " " * 4000 + "; touch pwned"
     earlier(room, "r", "--notify", padded, "--notify", "second\x1b[2Jtarget")

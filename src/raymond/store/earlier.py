@@ -119,12 +119,22 @@ def _fill(tree: str, aside: RunFolder) -> Run:
         _copy_blob(tree, aside, name)
     _put(aside.journal, data)
     run = journal.read(aside).run
+    _check_places(tree, run)
     _copy_source(tree, aside, run.start.source)
     for name in _KEPT:
         with contextlib.suppress(FileNotFoundError), folders.below(tree, _TOP, name, aside.id) as fd:
             _copy_folder(fd, aside.file(name))
     files.sync_folder(aside.path)
     return run
+
+
+def _check_places(tree: str, run: Run) -> None:
+    """Refuse a directory that depends on where the run is resumed, or that cannot be one."""
+    agents = [place.cwd for agent in run.agents.values() for place in (agent, *(agent.stack or ())) if place.cwd]
+    for path in (run.start.cwd, *run.start.roots, *agents):
+        if not path.startswith("/") or "\0" in path:
+            why = f"its journal names a directory `{path[:80]}`, which is not an absolute path"
+            raise _not_kept(tree, run.start.workflow_id, why)
 
 
 def _copy_blob(tree: str, aside: RunFolder, name: str) -> None:
