@@ -114,7 +114,7 @@ def test_a_reply_can_write_files_where_its_agent_works(run: Callable[..., Ran], 
 def test_a_file_that_cannot_be_written_fails_the_turn_and_not_the_run(room: Room) -> None:
     (room.path / "one").write_text("a file")
     ran = room.drive({"START.md": "", "replies.yaml": "START: {text: <result></result>, writes: {one/two.txt: x}}"})
-    assert failure(ran) == f"setup: cannot write {room.path}/one: file exists"
+    assert failure(ran) == f"setup: cannot write {room.path}/one/two.txt: not a directory"
 
 
 def test_tools_are_shown_as_they_are_used_and_kept_in_the_transcript(run: Callable[..., Ran]) -> None:

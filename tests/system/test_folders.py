@@ -11,6 +11,11 @@ import pytest
 from raymond.system import folders
 from running import as_anyone
 
+REMOVE = (
+    "import sys; from raymond.system import folders\nwith folders.opened(sys.argv[1]) as fd: folders.remove('gone', fd)"
+)
+"""What removes the folder `gone`, as a program of its own."""
+
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
@@ -102,6 +107,61 @@ def test_what_cannot_be_put_leaves_nothing(top: Path) -> None:
     assert os.listdir(top) == ["file"]
 
 
+# Write below
+
+
+def test_a_file_below_is_written_with_the_modes_of_others(top: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        folders.write_below(str(top), "a/b/file", "a longer text")
+        folders.write_below(str(top), "a/b/file", "new")
+    finally:
+        os.umask(mask)
+    assert (top / "a" / "b" / "file").read_text() == "new"
+    assert [stat.S_IMODE((top / name).stat().st_mode) for name in ("a", "a/b", "a/b/file")] == [0o755, 0o755, 0o644]
+
+
+def test_a_link_may_lead_to_another_place_below_and_not_out(top: Path, outside: Path) -> None:
+    (top / "real").mkdir()
+    (top / "link").symlink_to("real")
+    folders.write_below(str(top), "link/file", "x")
+    assert (top / "real" / "file").read_text() == "x"
+    (top / "out").symlink_to(outside)
+    (top / "file").symlink_to(outside / "file")
+    for name in ("out/file", "file", "../outside/file", str(outside / "file")):
+        with pytest.raises(OSError) as caught:
+            folders.write_below(str(top), name, "x")
+        assert caught.value.filename == os.path.join(top, name)
+    assert safe(outside)
+
+
+def test_a_directory_that_a_link_has_replaced_is_not_written_to(top: Path, outside: Path) -> None:
+    """It, or one above it."""
+    (top / "link").symlink_to(outside)
+    for directory in (top / "link", top / "link" / "deep"):
+        with pytest.raises(NotADirectoryError):
+            folders.write_below(str(directory), "file", "x")
+    assert safe(outside)
+    assert os.listdir(outside / "deep") == []
+
+
+def test_a_file_that_has_another_name_is_neither_written_nor_emptied(top: Path, outside: Path) -> None:
+    os.link(outside / "file", top / "file")
+    with pytest.raises(OSError, match="not a file of its own"):
+        folders.write_below(str(top), "file", "x")
+    assert safe(outside)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(top: Path) -> None:
+    os.mkfifo(top / "pipe")
+    with pytest.raises(OSError, match="No such device"):
+        folders.write_below(str(top), "pipe", "x")
+    reader = os.open(top / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(OSError, match="not a file of its own"):
+        folders.write_below(str(top), "pipe", "x")
+    os.close(reader)
+
+
 # Remove
 
 
@@ -133,9 +193,49 @@ def test_what_is_read_only_is_removed_too(top: Path) -> None:
     (top / "gone" / "a" / "file").write_text("x")
     for path in ("gone/a/file", "gone/a", "gone"):
         (top / path).chmod(0o500)
-    code = "import sys; from raymond.system import folders\nwith folders.opened(sys.argv[1]) as fd: folders.remove('gone', fd)"
-    subprocess.run([*as_anyone(), sys.executable, "-c", code, str(top)], check=True)
+    subprocess.run([*as_anyone(), sys.executable, "-c", REMOVE, str(top)], check=True)
     assert os.listdir(top) == []
+
+
+def test_what_cannot_be_read_is_removed_too(top: Path) -> None:
+    (top / "gone" / "a" / "b").mkdir(parents=True)
+    for path in ("gone/a/b", "gone/a", "gone"):
+        (top / path).chmod(0o000)
+    subprocess.run([*as_anyone(), sys.executable, "-c", REMOVE, str(top)], check=True)
+    assert os.listdir(top) == []
+
+
+def test_what_is_deep_and_read_only_is_removed_too(top: Path) -> None:
+    """Without the right to write to it a folder cannot be moved to where it can be reached."""
+    paths = [top / "gone"]
+    for _ in range(120):
+        paths.append(paths[-1] / "d")
+    paths[-1].mkdir(parents=True)
+    for path in reversed(paths):
+        path.chmod(0o500)
+    subprocess.run([*as_anyone(), sys.executable, "-c", REMOVE, str(top)], check=True)
+    assert os.listdir(top) == []
+
+
+def test_the_mode_of_what_a_link_leads_to_is_not_changed(
+    top: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder can become a link between the look at it and its removal."""
+    (top / "gone").mkdir()
+    outside.chmod(0o500)
+    look = os.lstat
+
+    def swapped(path: str, *, dir_fd: int | None = None) -> os.stat_result:
+        found = look(path, dir_fd=dir_fd)
+        (top / "gone").rename(top / "moved")
+        (top / "gone").symlink_to(outside)
+        return found
+
+    monkeypatch.setattr(os, "lstat", swapped)
+    with folders.opened(str(top)) as fd, pytest.raises(NotADirectoryError):
+        folders.remove("gone", fd)
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o500
+    assert safe(outside)
 
 
 # Share and claim

@@ -327,6 +327,22 @@ def test_a_scripted_reply_writes_through_no_link(room: Place, path: str, backend
     assert contents(victim) == before
 
 
+@pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
+def test_a_scripted_reply_is_not_written_where_its_directory_leads_now(room: Place, backend: str) -> None:
+    victim = room.victim()
+    before = contents(victim)
+    flow = {
+        "START.sh": "mkdir sub; echo '<reset cd=\"sub\">SWAP.sh</reset>'",
+        "SWAP.sh": f"cd ..; mv sub was; ln -s {victim} sub; echo '<goto>WRITE.md</goto>'",
+        "WRITE.md": "Write.",
+        "replies.yaml": "WRITE.md: {text: <result>x</result>, writes: {.bashrc: evil, new: evil}}",
+    }
+    done = room.raymond("run", room.flow(flow), "--backend", backend)
+    no_traceback(done)
+    assert "leads elsewhere now" in done.stderr or "not a directory" in done.stderr
+    assert contents(victim) == before
+
+
 def test_a_scripted_reply_writes_below_the_directory_of_its_agent(room: Place) -> None:
     flow = {"START.md": "Write.", "replies.yaml": "START.md: {text: <result>x</result>, writes: {a/b/c.txt: fine}}"}
     assert room.command(flow).code == 0

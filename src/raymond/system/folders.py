@@ -12,7 +12,7 @@ from raymond.system.files import write_all
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LEVELS = 50
 """How deep a folder is followed at once: every level takes a descriptor."""
-_OVER = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_OVER = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -34,13 +34,13 @@ def below(path: str, *names: str, make: bool = False) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def down(fd: int, *names: str, make: bool = False) -> Iterator[int]:
+def down(fd: int, *names: str, make: bool = False, mode: int = 0o700) -> Iterator[int]:
     """The same below an open folder."""
     with contextlib.ExitStack() as stack:
         for name in names:
             if make:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=fd)
+                    os.mkdir(name, mode, dir_fd=fd)
             fd = stack.enter_context(opened(name, inside=fd))
         yield fd
 
@@ -62,28 +62,59 @@ def put(folder: int, name: str, data: bytes) -> None:
 
 def append(folder: int, name: str, data: bytes, *, new: bool = False) -> None:
     """Write to the end of a file, one that with `new` does not exist; a link or a pipe is refused."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    fd = os.open(name, flags | (os.O_EXCL if new else os.O_APPEND), 0o600, dir_fd=folder)
+    fd = os.open(name, _OVER | (os.O_EXCL if new else os.O_APPEND), 0o600, dir_fd=folder)
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-            raise OSError(errno.EINVAL, "not a file of its own", name)
+        _check_own(fd, name)
         write_all(fd, data)
     finally:
         os.close(fd)
 
 
+def _check_own(fd: int, name: str) -> None:
+    """Refuse a pipe or a device, and a file that has another name elsewhere."""
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise OSError(errno.EINVAL, "not a file of its own", name)
+
+
 def write_below(top: str, name: str, text: str) -> None:
-    """Write a file of a work tree, with the modes that others have there; no link leads out of `top`."""
-    root = os.path.realpath(top)
-    path = os.path.join(root, name)
-    above = os.path.realpath(os.path.dirname(path))
-    if os.path.commonpath((above, root)) != root:
-        raise OSError(errno.EXDEV, "it is outside of the directory", path)
-    os.makedirs(above, exist_ok=True)
-    fd = os.open(f"{above}/{os.path.basename(path)}", _OVER, 0o666)
-    with open(fd, "w", encoding="utf-8") as file:
-        file.write(text)
+    """Write a file of a work tree, with the modes that others have there; no link leads out of `top`, a real path."""
+    path = os.path.join(top, name)
+    try:
+        with opened(top) as fd:
+            if _path_of(fd, top) != top:
+                # It was checked when an agent changed to it; a link may have taken its place since.
+                raise NotADirectoryError(errno.ENOTDIR, "it leads elsewhere now")
+            with down(fd, *_inside(top, os.path.dirname(path)), make=True, mode=0o777) as folder:
+                _overwrite(folder, os.path.basename(path), text.encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def _path_of(fd: int, given: str) -> str:
+    """Where a folder that was opened as `given` really is."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except FileNotFoundError:
+        return os.path.realpath(given)
+
+
+def _inside(top: str, folder: str) -> list[str]:
+    """The names that lead from `top` to a folder below it; links on the way may lead to other places in it."""
+    real = os.path.realpath(folder)
+    if os.path.commonpath((real, top)) != top:
+        raise OSError(errno.EXDEV, "it is outside of the directory")
+    return [name for name in os.path.relpath(real, top).split("/") if name != "."]
+
+
+def _overwrite(folder: int, name: str, data: bytes) -> None:
+    fd = os.open(name, _OVER, 0o666, dir_fd=folder)
+    try:
+        _check_own(fd, name)
+        os.ftruncate(fd, 0)
+        write_all(fd, data)
+    finally:
+        os.close(fd)
 
 
 def remove(name: str, inside: int) -> None:
@@ -99,6 +130,8 @@ def _remove(name: str, inside: int, top: int, levels: int, pending: list[str]) -
         if not stat.S_ISDIR(os.lstat(name, dir_fd=inside).st_mode):
             os.unlink(name, dir_fd=inside)
         elif not levels:
+            with _opened_up(name, inside):
+                pass  # a folder that cannot be written cannot be moved either
             pending.append(f".deep.{os.urandom(4).hex()}.old")
             os.rename(name, pending[-1], src_dir_fd=inside, dst_dir_fd=top)
         else:
@@ -113,10 +146,28 @@ def _remove(name: str, inside: int, top: int, levels: int, pending: list[str]) -
 @contextlib.contextmanager
 def _opened_up(name: str, inside: int) -> Iterator[int]:
     """A folder that is about to be emptied; whoever filled it may have closed it."""
-    with contextlib.suppress(PermissionError):
-        os.chmod(name, 0o700, dir_fd=inside)
-    with opened(name, inside=inside) as fd:
+    try:
+        fd = os.open(name, _FOLDER, dir_fd=inside)
+    except PermissionError:
+        _make_readable(name, inside)
+        fd = os.open(name, _FOLDER, dir_fd=inside)
+    try:
+        with contextlib.suppress(PermissionError):
+            os.fchmod(fd, 0o700)
         yield fd
+    finally:
+        os.close(fd)
+
+
+def _make_readable(name: str, inside: int) -> None:
+    """Change the mode of a folder that cannot be opened; not that of what a link in its place leads to."""
+    if not hasattr(os, "O_PATH"):
+        return os.chmod(name, 0o700, dir_fd=inside, follow_symlinks=False)
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    finally:
+        os.close(fd)
 
 
 def share(path: str, *, force: bool = False) -> int:
