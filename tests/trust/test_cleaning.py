@@ -348,6 +348,32 @@ def test_what_cannot_be_removed_is_named_and_everything_else_goes(room: Place) -
     assert (room.folder("one").exists(), goes.exists(), stays.exists()) == (True, False, True)
 
 
+def test_what_a_removal_that_was_cut_short_left_in_the_project_goes(room: Place) -> None:
+    """Only after a while, only names of that form, and through no link."""
+    ended(room)
+    top, victim = room.path / ".raymond", room.victim()
+    gone = [top / "tasks" / ".deep.0123abcd.old", top / "debug" / ".deep.4567cdef.old"]
+    kept = [
+        top / "tasks" / ".deep.0123ABCD.old",
+        top / "tasks" / ".deep.0123abcd.older",
+        top / "tasks" / ".deep.0123abc.old",
+        top / "workflows" / ".deep.0123abcd.old",
+        room.path / ".deep.0123abcd.old",
+        victim / ".deep.0123abcd.old",
+    ]
+    for path in (*gone, *kept):
+        (path / "deep").mkdir(parents=True)
+        age(path)
+    young = top / "tasks" / ".deep.89abcdef.old"
+    young.mkdir()
+    done = room.raymond("clean")
+    assert sorted(done.stdout.splitlines()) == sorted(map(str, gone)), done.stderr
+    assert [path for path in (*kept, young) if not path.exists()] == []
+    link(top / "debug", victim)
+    assert room.raymond("clean").stdout == ""
+    assert kept[-1].exists()
+
+
 def test_clean_says_what_to_do_with_the_name_of_another_host(room: Place) -> None:
     """It has no flag to overrule that."""
     room.ask()

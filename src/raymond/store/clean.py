@@ -46,7 +46,7 @@ def remove_run(project: Project, id: str, *, finished: bool = True) -> None:
 
 
 def unused(project: Project) -> Iterator[str | JournalError]:
-    """What could go: unfinished folders of runs, snapshots that no run has, and what was unpacked from them.
+    """What could go: what is half made or half removed, snapshots that no run has, and what was unpacked from them.
 
     A folder that cannot be looked into is an error, and the others follow.
     """
@@ -55,20 +55,23 @@ def unused(project: Project) -> Iterator[str | JournalError]:
     yield from _old(project.runs, lambda name: bool(_UNFINISHED.fullmatch(name)) or _is_empty(project, name))
     yield from _old(home.sources, lambda name: _is_unneeded(home, name))
     yield from _old(home.work, lambda name: _is_orphan(home, name) and not _is_shared(home, name))
+    yield from exports.leftovers(project.tree, time() - GRACE)
 
 
 def remove_unused(project: Project) -> Iterator[str | JournalError]:
     """Remove what is unused; the paths that are gone, and an error for each that stays."""
     for found in list(unused(project)):
-        yield found if isinstance(found, JournalError) else _remove(project.home, found)
+        yield found if isinstance(found, JournalError) else _remove(project, found)
 
 
-def _remove(home: Home, path: str) -> str | JournalError:
+def _remove(project: Project, path: str) -> str | JournalError:
     above, name = os.path.split(path)
     try:
+        if exports.remove_leftover(project.tree, path):
+            return path
         with folders.opened(above) as fd:
-            if above == home.work:
-                _remove_work(home, name, fd)
+            if above == project.home.work:
+                _remove_work(project.home, name, fd)
             else:
                 folders.remove(name, fd)
     except OSError as error:

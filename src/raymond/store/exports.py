@@ -13,6 +13,8 @@ from raymond.system import folders
 from raymond.system.files import trouble
 
 _TOP = ".raymond"
+_REMOVED_FROM = ("tasks", "debug")
+"""The folders that hold folders of runs."""
 _IGNORE = b"*\n"
 """What a project's git should see of it: nothing."""
 
@@ -114,3 +116,24 @@ def remove(tree: str, id: str) -> None:
             # What is not there, or is a link, is not ours.
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise trouble(f"{tree}/{_TOP}/{folder}", error) from None
+
+
+def leftovers(tree: str, before: float) -> list[str]:
+    """What a removal that was cut short has left, if nobody has changed it since `before`."""
+    found: list[str] = []
+    for folder in _REMOVED_FROM:
+        with contextlib.suppress(OSError), folders.below(tree, _TOP, folder) as fd:
+            names = [name for name in sorted(os.listdir(fd)) if folders.is_leftover(name)]
+            old = [name for name in names if os.lstat(name, dir_fd=fd).st_mtime < before]
+            found += [f"{tree}/{_TOP}/{folder}/{name}" for name in old]
+    return found
+
+
+def remove_leftover(tree: str, path: str) -> bool:
+    """Remove one of them; False when `path` is in another place."""
+    folder, name = os.path.split(os.path.relpath(path, f"{tree}/{_TOP}"))
+    if folder not in _REMOVED_FROM or not folders.is_leftover(name):
+        return False
+    with folders.below(tree, _TOP, folder) as fd:
+        folders.remove(name, fd)
+    return True

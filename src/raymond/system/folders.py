@@ -12,6 +12,7 @@ from raymond.system.files import write_all
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LEVELS = 50
 """How deep a folder is followed at once: every level takes a descriptor."""
+_DEEP, _OLD = ".deep.", ".old"
 _OVER = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -124,6 +125,12 @@ def remove(name: str, inside: int) -> None:
         _remove(pending.pop(), inside, inside, _LEVELS, pending)
 
 
+def is_leftover(name: str) -> bool:
+    """Whether a removal that was cut short may have given something this name."""
+    number = name.removeprefix(_DEEP).removesuffix(_OLD)
+    return name == f"{_DEEP}{number}{_OLD}" and len(number) == 8 and not number.strip("0123456789abcdef")
+
+
 def _remove(name: str, inside: int, top: int, levels: int, pending: list[str]) -> None:
     """Remove what can be reached within some `levels`; what is deeper is moved to the `top`, to be removed next."""
     try:
@@ -132,7 +139,7 @@ def _remove(name: str, inside: int, top: int, levels: int, pending: list[str]) -
         elif not levels:
             with _opened_up(name, inside):
                 pass  # a folder that cannot be written cannot be moved either
-            pending.append(f".deep.{os.urandom(4).hex()}.old")
+            pending.append(f"{_DEEP}{os.urandom(4).hex()}{_OLD}")
             os.rename(name, pending[-1], src_dir_fd=inside, dst_dir_fd=top)
         else:
             with _opened_up(name, inside) as fd:
