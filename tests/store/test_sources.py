@@ -126,7 +126,7 @@ def test_a_newer_one_is_prepared_and_then_changed_to(project: Project, tmp_path:
     sources.prepare(run, new)
     assert sources.read(run, old.digest) == old.files
     assert sources.read(run, new.digest) == new.files, "killed here, the journal may name either"
-    sources.change(run, old.digest)
+    sources.change(run)
     assert sources.read(run, new.digest) == new.files
     os.unlink(shared(project, old))
     assert sources.read(run, old.digest) == old.files, "a repair may lead back to it"
@@ -146,3 +146,22 @@ def test_what_a_killed_process_prepared_is_settled_by_what_the_journal_names(pro
     for path in Path(project.home.sources).iterdir():
         path.unlink()
     assert sources.read(run, two.digest) == two.files, "the next one to be prepared does not take its place"
+
+
+def test_one_that_goes_aside_takes_the_place_of_no_other(project: Project, tmp_path: Path) -> None:
+    """A repair can lead back to the first one while the second is in place; a third one then puts that aside."""
+    one, run = workflow(tmp_path), folder(project)
+    sources.put(run, one)
+    two = workflow(tmp_path, "two")
+    sources.prepare(run, two)
+    sources.change(run)
+    three = workflow(tmp_path, "three")
+    sources.prepare(run, three)
+    sources.settle(run, one.digest)
+    assert Path(run.source).read_bytes() == two.source, "nothing came of the third"
+    sources.prepare(run, three)
+    sources.change(run)
+    for path in Path(project.home.sources).iterdir():
+        path.unlink()
+    for loaded in (one, two, three):
+        assert sources.read(run, loaded.digest) == loaded.files

@@ -32,7 +32,7 @@ def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: boo
         book = journal.Journal(folder, folded.size, held)
         book.append(Decision(seq=folded.run.seq + 1, time=round(time(), 3), events=[changed]))
         book.close()
-        sources.change(folder, start.source)
+        sources.change(folder)
         return changed
     finally:
         held.release()

@@ -41,10 +41,11 @@ def _put(folder: RunFolder, loaded: "Loaded", path: str) -> None:
         files.replace(path, data, durable=True)
 
 
-def change(folder: RunFolder, before: str) -> None:
-    """The journal says so: the prepared snapshot is the one in use. The one `before` stays: a repair may need it."""
+def change(folder: RunFolder) -> None:
+    """The journal says so: the prepared snapshot is the one in use. The one before stays: a repair may need it."""
     with contextlib.suppress(FileNotFoundError):
-        os.rename(folder.source, _former(folder, before))
+        # After a repair it need not be the one that the journal named last.
+        os.rename(folder.source, _former(folder, _digest(folder.source) or "unknown"))
     os.replace(folder.source + _NEXT, folder.source)
 
 
@@ -52,14 +53,10 @@ def settle(folder: RunFolder, digest: str) -> None:
     """Finish or undo what a process that was killed had prepared; the journal names `digest`."""
     if not os.path.lexists(folder.source + _NEXT):
         return
-    try:
-        kept = zips.digest(_contents(folder.source))
-    except (OSError, WorkflowError):
-        kept = ""
-    if kept == digest:
-        os.unlink(folder.source + _NEXT)
+    if _digest(folder.source) != digest and _digest(folder.source + _NEXT) == digest:
+        change(folder)
     else:
-        change(folder, kept or "unknown")
+        os.unlink(folder.source + _NEXT)
 
 
 def read(folder: RunFolder, digest: str) -> dict[str, bytes]:
@@ -80,6 +77,14 @@ def read(folder: RunFolder, digest: str) -> dict[str, bytes]:
         path=folder.source,
         hint=f"restore the file, then `raymond resume {folder.id}`",
     )
+
+
+def _digest(path: str) -> str:
+    """The digest of a snapshot; empty when there is none that can be read."""
+    try:
+        return zips.digest(_contents(path))
+    except (OSError, WorkflowError):
+        return ""
 
 
 def _contents(path: str) -> dict[str, bytes]:
