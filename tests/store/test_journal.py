@@ -335,6 +335,21 @@ def test_a_failure_class_that_a_backend_of_an_earlier_release_made_up_is_read_as
     assert (closed.kind, closed.error) == ("crash", "wat: e")
 
 
+@pytest.mark.parametrize("between", [b"\0", b"\0\0\0\0", b"x", b""])
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_two_good_lines_without_a_line_end_between_them_are_damage(tmp_path: Path, between: bytes, end: bytes) -> None:
+    """Both were followed: a write that was cut off, or a power failure, leaves no such line."""
+    folder = create(project_in(tmp_path))
+    with opened(folder) as book:
+        book.append(resumed(2))
+        book.append(resumed(3))
+    *good, one, two, _ = Path(folder.journal).read_bytes().split(b"\n")
+    Path(folder.journal).write_bytes(b"\n".join(good) + b"\n" + one + between + two + end)
+    with pytest.raises(JournalError) as caught:
+        journal.read(folder)
+    assert (caught.value.line, caught.value.hint.split("`")[1]) == (3, "raymond doctor --repair r")
+
+
 TIME = b'"time":"2026-01-01T00:00:00.000Z"'
 DEEP = b"[" * 200_000 + b"]" * 200_000
 SHAPES = {

@@ -32,6 +32,7 @@ FORMAT = 1
 SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
+_BEGIN = b'{"seq":'
 _CLASSES = (*KINDS, "visits", "given up")
 _IMPOSSIBLE = (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
@@ -368,8 +369,16 @@ def _check_torn(folder: RunFolder, data: bytes, start: int) -> None:
     first, *rest = data[start:].split(b"\n")
     if any(_whole(line) for line in rest):
         raise _damaged(folder, data, start, "is damaged and good lines follow it")
-    if rest and first.startswith(b'{"seq":') and first.endswith(b'"}') and b"\0" not in first:
+    if rest and first.startswith(_BEGIN) and first.endswith(b'"}') and b"\0" not in first:
         raise _damaged(folder, data, start, "is complete and damaged")
+    if any(_is_merged(line) for line in (first, *rest)):
+        raise _damaged(folder, data, start, "holds two good lines with something else than a line end between them")
+
+
+def _is_merged(line: bytes) -> bool:
+    """Whether there are two good lines in it: no write that was cut off leaves that."""
+    begun = [_BEGIN + part for part in line.split(_BEGIN)[1:]]
+    return sum(_whole(part[: part.rfind(b"}") + 1]) for part in begun) > 1
 
 
 def _damaged(folder: RunFolder, data: bytes, start: int, how: str) -> JournalError:
