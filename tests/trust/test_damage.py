@@ -241,6 +241,30 @@ def test_repair_names_the_line_of_an_event_that_cannot_be_and_cuts_it(impossible
     assert impossible.status()["status"] == "waiting"
 
 
+SHAPES = {
+    "nested too deeply": b'{"seq":%d,"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+    "no events": b'{"seq":%d}',
+    "an event that is none": b'{"seq":%d,"time":"2026-01-17T14:03:23.120Z","events":[5]}',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_a_line_of_another_shape_keeps_no_command_from_the_other_runs(room: Place, shape: bytes) -> None:
+    room.command({"START.sh": "echo '<result>fine</result>'"}, id="good")
+    room.ask()
+    with room.journal().open("ab") as file:
+        file.write(record.line(shape % len(room.lines())))
+    room.part("state.json").unlink()
+    number = len(room.lines())
+    for args in COMMANDS:
+        refused(room, args, number)
+    assert {row["workflow_id"]: row["status"] for row in room.rows()} == {"good": "completed", "r": "unreadable"}
+    for args in (("resume", "--all"), ("cost", "--all"), ("clean", "--keep", "0s")):
+        no_traceback(room.raymond(*args))
+    assert [row["workflow_id"] for row in room.rows()] == ["r"]
+
+
 # --- the state file is a cache
 
 STATES = {
