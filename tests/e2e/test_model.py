@@ -393,7 +393,8 @@ def test_a_program_that_is_not_installed_has_no_path() -> None:
 
 def test_there_is_a_small_recording_of_every_case_without_anything_of_this_machine() -> None:
     files = {path.stem: path for path in record.FOLDER.iterdir() if not path.name.startswith("codex_")}
-    assert set(files) == set(record.cases())
+    # Those of older releases carry their version.
+    assert {name for name in files if "_2." not in name} == set(record.cases())
     for path in files.values():
         text = path.read_text("utf-8")
         assert len(text) < 30_000

@@ -6,6 +6,7 @@ It imports little, so that many of them start fast.
 
 import json
 import os
+import stat
 import sys
 import time
 from typing import Any
@@ -28,14 +29,23 @@ def main(argv: list[str]) -> int:
         _say({"type": "assistant", "message": {"content": content}})
         _say({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t"}]}})
     for path, text in reply.get("writes", {}).items():
-        from raymond.system.folders import write_below
-
-        write_below(os.getcwd(), path, text)
+        _write(path, text)
     if reply.get("silent"):
         time.sleep(86400)
     time.sleep(reply.get("delay", 0))
     cap = float(given.get("--max-budget-usd", 0)) if reply.get("capped") else 0.0
     return _end(reply, session, base, prompt, given["--sessions"], cap, denials)
+
+
+def _write(path: str, text: str) -> None:
+    from raymond.system.folders import write_below
+
+    if os.path.exists(path) and stat.S_ISFIFO(os.lstat(path).st_mode):
+        # A program of its own may wait for a reader, and a test may let it wait.
+        with open(path, "w", encoding="utf-8") as pipe:
+            pipe.write(text)
+    else:
+        write_below(os.getcwd(), path, text)
 
 
 def _end(
