@@ -39,6 +39,7 @@ def asking(attempt: str, *, out: str, door: str = "", tag: str = '<ask next="END
         "ASK.sh": f"echo '{tag}'\n",
         "EVIL.sh": head
         + _ONCE.format(raymond=RAYMOND)
+        + (f"until [ -S '{door}' ]; do :; done\n" if door else "")
         + attempt.replace("DOOR", f'"{door}"')
         + "\necho '<result>tried</result>'\n",
         "END.sh": 'echo "<result>deployed because $RAYMOND_INPUT</result>"\n',

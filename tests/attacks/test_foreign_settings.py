@@ -442,3 +442,15 @@ def test_what_claude_code_trusts_is_not_trusted_for_codex(room: Checkout) -> Non
         decided(room, "codex")
     room.trusts()
     assert decided(room, "codex").trusts["codex"].covers(str(room.path))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"\xef\xbb\xbf{}", b'{"x":"\\ud800"}', b'{"x":1e999}', b'{"x":"\xff"}', b" " * (1 << 20) + b"{}", b"[" * 5000],
+)
+def test_settings_that_cannot_be_read_are_not_passed_over(room: Place, said: bytes) -> None:
+    """A program may read what we do not."""
+    (room.path / ".mcp.json").write_bytes(said)
+    done = room.raymond("trust")
+    assert done.returncode == 2, done.stderr
+    assert "unknown:   cannot be read here: what it does is not known  (.mcp.json)\n" in done.stderr

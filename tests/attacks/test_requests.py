@@ -91,6 +91,7 @@ def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
 @pytest.mark.parametrize("attempt", ["adopt --all --yes", "trust --yes .", "run $OUT.d --trust-project"])
 def test_no_step_takes_over_runs_or_trusts_a_project(room: Place, attempt: str) -> None:
     out = room.path.parent / "out"
+    (room.path / ".mcp.json").write_text("{}")
     made = "mkdir $OUT.d; echo \"echo '<result></result>'\" > $OUT.d/START.sh; "
     room.command(asking(f"{made}$R {attempt} >> $OUT 2>&1", out=str(out)))
     assert "was asked for by a step of a run" in out.read_text()
@@ -305,3 +306,82 @@ def test_children_of_a_program_that_drives_a_run_are_left_to_it(room: Place) -> 
     looked = f"mkdir {inbox}; echo > {inbox}/x.json; until [ -e {inbox}/x.json.broken ]; do :; done"
     assert room.drive({"START.sh": f"{looked}; echo '<result>x</result>'\n"}).code == 0
     assert child.wait() == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", ["clean other", "clean --keep 0s", "doctor --repair other"])
+def test_no_step_removes_or_cuts_what_others_did(room: Place, attempt: str) -> None:
+    assert room.command({"START.sh": "echo '<result></result>'\n"}, id="other").code == 0
+    out = room.path.parent / "out"
+    room.command(asking(f"$R {attempt} >> $OUT 2>&1", out=str(out)))
+    assert "was asked for by a step of a" in out.read_text()
+    assert room.status("other")["status"] == "completed"
+
+
+@pytest.mark.slow
+def test_an_approval_says_something(room: Place) -> None:
+    room.ask(files=PERSON)
+    code, said = typed(room, "answer", "r", "main", "")
+    assert code == 2, said
+    assert "main asks for the approval of a person, and nothing was said" in said
+
+
+@pytest.mark.slow
+def test_a_run_started_in_a_step_has_the_mode_of_the_outer_run(room: Place) -> None:
+    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
+    script = f"{RAYMOND} run {inner} --id inner -q; echo '<result></result>'\n"
+    assert room.command({"START.sh": script}, "--permission-mode", "plan").code == 0
+    assert [start.permission_mode for start in kept(room, RunStarted, "inner")] == ["plan"]
+
+
+GHOST = """
+import json, os, socket
+door = socket.socket(socket.AF_UNIX)
+os.chdir(os.path.dirname(DOOR))
+ghost = os.fork()
+if not ghost:
+    door.connect("socket")
+    os._exit(0)
+os.waitpid(ghost, 0)
+door.sendall(json.dumps({"id": "ghost", "kind": "answer", "agent": "main", "text": "yes"}).encode() + b"\\n")
+print(door.recv(1000).decode(), flush=True)
+"""
+
+
+def test_a_process_that_is_gone_when_it_is_looked_at_is_no_person(room: Place) -> None:
+    """Whoever connected has ended, and another process speaks."""
+    out = room.path.parent / "out"
+    attempt = f"{sys.executable} -c '{GHOST}' >> $OUT 2>&1"
+    done = room.command(asking(attempt, out=str(out), door=room.project.run("r").socket))
+    assert done.code == 3, done.err
+    assert "asked for by a process that is gone" in out.read_text()
+    assert kept(room, AskEnded) == []
+
+
+@pytest.mark.slow
+def test_what_a_request_says_is_cleaned_of_secrets(room: Place) -> None:
+    room.environment["MY_API_TOKEN"] = secret = "q8Zx7Lw2Rt5Yp9Kd3Vb6"
+    out = room.path.parent / "out"
+    done = room.command(asking('env -u MY_API_TOKEN $R answer r main "$MY_API_TOKEN" >> $OUT 2>&1', out=str(out)))
+    assert done.code == 3, done.err
+    assert "it contains the value of MY_API_TOKEN" in out.read_text()
+    assert secret.encode() not in room.journal().read_bytes()
+
+
+@pytest.mark.slow
+def test_a_mark_that_is_no_text_does_no_harm(room: Place) -> None:
+    out = room.path.parent / "out"
+    done = room.command(asking("RAYMOND_STEP=$'\\xff\\xfe/1' $R answer r main yes >> $OUT 2>&1", out=str(out)))
+    assert done.code == 3, done.err
+    assert "was asked for by a step" in out.read_text()
+
+
+@pytest.mark.slow
+def test_a_step_whose_driver_is_gone_starts_nothing_with_rights_of_its_own(room: Place) -> None:
+    inner = room.flow({"START.sh": "touch ran; echo '<result></result>'\n"}, "inner")
+    out = room.path.parent / "out"
+    script = f"kill -9 $PPID; {RAYMOND} run {inner} --budget 500 >> {out} 2>&1; echo over >> {out}\n"
+    room.command({"START.sh": script})
+    until(lambda: out.exists() and "over" in out.read_text(), "the attempt")
+    assert "the run of this step cannot be found" in out.read_text()
+    assert not (room.path / "ran").exists()

@@ -20,7 +20,7 @@ from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, UsageError
 from raymond.language import policy
 from raymond.machine import rights
-from raymond.machine.events import StepRefused
+from raymond.machine.events import RunStarted, StepRefused
 from raymond.steps import probe
 from raymond.store.loader import Loaded
 from trust.places import Place
@@ -342,3 +342,14 @@ def test_a_journal_that_holds_a_flag_starts_no_program_with_it(given: dict[str, 
     assert isinstance(refused, Trouble)
     assert refused.kind == "setup"
     assert refused.error.endswith(" cannot be passed to a program")
+
+
+@pytest.mark.parametrize(("project", "counts"), [(40, 3), (2, 2)])
+def test_a_checkout_does_not_lift_a_limit_of_the_workflow(room: Place, project: int, counts: int) -> None:
+    (room.path / ".raymond").mkdir()
+    (room.path / ".raymond" / "config.toml").write_text(f"max_iterations = {project}\nbudget = {project}.0\n")
+    files = {"workflow.yaml": "max_iterations: 3\nbudget: 3\n", "START.sh": "echo '<goto>START</goto>'\n"}
+    done = room.command(files)
+    assert done.code == 4, done.err
+    [begun] = [event for event in room.events() if isinstance(event, RunStarted)]
+    assert (begun.max_iterations, begun.budget) == (counts, counts)

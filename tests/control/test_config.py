@@ -117,7 +117,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
 def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: str, value: str) -> None:
     path = of_project(room, f"{name} = {value}\n")
     user = Path(room.environment["HOME"]) / ".config" / "raymond" / "config.toml"
-    error = f"error: {path}: `{name}` is for a person to set, not for a project\nhint: set it in {user}\n"
+    error = f"error: {path}: `{name}` is for a person to set, not for a project\nhint: remove it there; {user} is the place for it\n"
     for args in (("run", room.flow(DONE)), ("config", "show")):
         assert told(room.raymond(*args)) == (2, "", error)
     assert room.project.ids() == []
@@ -240,7 +240,7 @@ def test_a_project_names_no_programs_and_no_prices(room: Room, text: str) -> Non
     path = of_project(room, text)
     user = Path(room.environment["HOME"]) / ".config" / "raymond" / "config.toml"
     key = re.split(r"[.\] ]", text.lstrip("["))[0]
-    error = f"error: {path}: `{key}` is for a person to set, not for a project\nhint: set it in {user}\n"
+    error = f"error: {path}: `{key}` is for a person to set, not for a project\nhint: remove it there; {user} is the place for it\n"
     for command in (("config", "show"), ("run", room.flow(DONE))):
         assert told(room.raymond(*command)) == (2, "", error)
     path.unlink()
@@ -269,7 +269,7 @@ def test_new_limits_come_from_the_configuration_into_the_run(room: Room) -> None
         (DONE, ("--budget", "4"), "budget $4.00 (--budget)"),
         (DONE, ("--budget", "0"), "no budget (--budget)"),
         # What a person set comes before what a workflow asks for.
-        ({**DONE, "workflow.yaml": "budget: 1.5\n"}, (), "budget $2.50 (PATH)"),
+        ({**DONE, "workflow.yaml": "budget: 1.5\n"}, (), "budget $1.50 (the workflow)"),
     ],
 )
 def test_the_first_line_says_the_budget_and_where_it_comes_from(
@@ -307,7 +307,7 @@ def test_a_person_without_a_home_has_no_settings_of_their_own(room: Room) -> Non
         "",
         (
             f"error: {path}: `notify` is for a person to set, not for a project\n"
-            "hint: set it in ~/.config/raymond/config.toml\n"
+            "hint: remove it there; ~/.config/raymond/config.toml is the place for it\n"
         ),
     )
 

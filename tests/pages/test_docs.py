@@ -154,7 +154,7 @@ MANY = {
     "NAP.sh": 'printf "\\377" >&2; echo \'<goto after="1h">END</goto>\'',
     "BAD.sh": "exit 3",
     "SLOW.md": "",
-    "SUB.sh": "echo '<ask next=\"END\">Which one?</ask>'",
+    "SUB.sh": "echo '<ask next=\"END\" approve=\"person\">Which one?</ask>'",
     "END.sh": "echo '<result>done</result>'",
     "replies.yaml": """\
         START:
@@ -311,7 +311,8 @@ def test_what_is_told_to_others_is_documented(room: Room) -> None:
     check = Check()
     check.document("Asked", by_event["asked"], "Outcome")
     check.document("Ended", by_event["ended"], "Outcome")
-    assert check.unseen("Asked", "Ended") == []
+    # A question that anybody may answer is told without it.
+    assert check.unseen("Asked", "Ended") == ["Asked.approve: text"]
 
 
 TELL = "cat > part.$$ && mv part.$$ told.$$"

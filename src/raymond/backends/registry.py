@@ -11,7 +11,7 @@ from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
-from raymond.store import exports
+from raymond.store import exports, settings_file
 from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
 from raymond.store.trust import Trust
@@ -130,11 +130,17 @@ def make(
     places = Places(
         hidden=[home.projects, home.sources],
         readable=[workspace.workflow_dir],
-        fixed=[home.path, *exports.fixed(project.tree)],
+        fixed=[home.path, *exports.fixed(project.tree), *_of_person()],
     )
     return made | {
         name: backend(name, tables, places, trusts.get(name, _NOBODY)) for name in sorted(needed - set(SCRIPTED))
     }
+
+
+def _of_person() -> list[str]:
+    """The folder of a person's own settings: what they say there holds for every run."""
+    path = settings_file.of_person()
+    return [os.path.dirname(path)] if path else []
 
 
 def _scripted(project: Project, run: Run, workspace: Workspace) -> Iterable[tuple[str, Backend | Direct]]:

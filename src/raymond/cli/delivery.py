@@ -33,7 +33,7 @@ def _hint(refusal: Refusal, id: str, agent: str) -> str:
         case "other_question":
             return f"raymond status {id} shows what is asked now"
         case "needs_person":
-            return f"type it in a terminal: raymond answer {id} {agent} TEXT"
+            return f"type it in a terminal (ssh -t), with no pipe: raymond answer {id} {agent} TEXT"
         case "not_driven":
             return f"raymond resume {id} runs it again"
         case _:

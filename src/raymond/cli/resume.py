@@ -26,6 +26,8 @@ def command(id_: str, given: ResumeFlags) -> int:
         return _every(given, how)
     run = choice.change(id_)
     inside.check(run.read(), "resume")
+    if given.show.notify:
+        inside.check_person("resume --notify")
     run.trusts_now = given.trust_project
     foreground.check(given.show)
     if (given.renew or given.show.detach or given.limits.given) and not given.agent:

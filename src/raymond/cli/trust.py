@@ -35,6 +35,9 @@ def _list() -> int:
 def _ask(offer: Offer, yes: bool) -> int:
     actions = [(one.file, one.kind, one.text) for one in offer.runs]
     print("\n".join(trusting.lines(offer.tree, offer.files, actions)), file=sys.stderr)
+    if not offer.files:
+        print("it brings no settings for agents' programs: there is nothing to trust", file=sys.stderr)
+        return 0
     if offer.is_trusted:
         print("you trust it already", file=sys.stderr)
         return 0

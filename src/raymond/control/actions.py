@@ -11,6 +11,7 @@ from msgspec import Struct
 from raymond.system import files
 
 _MOST = 1 << 20
+_READ = (".mcp.json", "settings.json", "settings.local.json", "config.toml", "hooks.json")
 
 
 class Action(Struct, frozen=True):
@@ -23,16 +24,27 @@ class Action(Struct, frozen=True):
 
 def of(tree: str, paths: Iterable[str]) -> list[Action]:
     """Every action that the files at `paths` name; what a program reads in other ways is not among them."""
-    return [Action(path, kind, text) for path in paths for kind, text in _actions(path, _read(tree, path))]
+    return [Action(path, kind, text) for path in paths for kind, text in _of(tree, path)]
+
+
+def _of(tree: str, path: str) -> Iterator[tuple[str, str]]:
+    if os.path.basename(path) not in _READ:
+        return
+    try:
+        yield from _actions(path, _read(tree, path))
+    except (OSError, ValueError, RecursionError):
+        # A program may be less strict than we are.
+        yield "unknown", "cannot be read here: what it does is not known"
 
 
 def _read(tree: str, path: str) -> dict[str, Any]:
-    try:
-        data = files.contents(os.path.join(tree, path), _MOST)
-        said = tomllib.loads(data.decode()) if path.endswith(".toml") else msgspec.json.decode(data)
-    except (OSError, ValueError):
-        return {}
-    return said if isinstance(said, dict) else {}
+    data = files.contents(os.path.join(tree, path), _MOST + 1)
+    if len(data) > _MOST:
+        raise ValueError("it is too large")
+    said = tomllib.loads(data.decode()) if path.endswith(".toml") else msgspec.json.decode(data)
+    if not isinstance(said, dict):
+        raise ValueError("it is not a table")
+    return said
 
 
 def _actions(path: str, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

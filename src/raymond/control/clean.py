@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from time import time as now
 
-from raymond.control import runs
+from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import JournalError, UsageError
 from raymond.machine.run import Run
@@ -15,10 +15,12 @@ from raymond.store.project import Project
 def removable(ids: Sequence[str], keep: float) -> list[RunHandle]:
     """The runs that `ids` name, or all here that ended more than `keep` seconds ago; an unfinished one is refused."""
     if not ids:
+        inside.check_person("clean")
         home, before = runs.here(), now() - keep
         return [RunHandle(home, id) for id in home.ids() if _ended_before(home, id, before)]
     named = dict.fromkeys(runs.named(id, changes=True) for id in ids)
     for project, id in named:
+        inside.check(runs.look(project, id).run, "clean")
         if _finished(project, id) is None and not _is_lost(project, id):
             hint = f"unfinished runs are never removed: raymond resume {id} --agent main --give-up ends it"
             raise UsageError(f"{id} is not finished", hint=hint)

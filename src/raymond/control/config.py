@@ -285,7 +285,7 @@ def _narrow(config: Config, path: str, table: Mapping[str, Any], user: str) -> N
         if reach is None:
             raise UsageError(
                 f"{path}: `{name}` is for a person to set, not for a project",
-                hint=f"set it in {user or '~/.config/raymond/config.toml'}",
+                hint=f"remove it there; {user or '~/.config/raymond/config.toml'} is the place for it",
             )
         narrower = reach(value) <= reach(config.settings[name].value)
         (config.settings if narrower else config.unused)[name] = Setting(value, path)
@@ -303,9 +303,7 @@ def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
 
 def user_file(environment: Mapping[str, str] = os.environ) -> str:
     """Where a person keeps their own settings; empty without a home."""
-    home = environment.get("HOME", "")
-    base = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
-    return f"{base}/raymond/config.toml" if base else ""
+    return settings_file.of_person(environment)
 
 
 def _content(path: str) -> bytes:

@@ -23,6 +23,7 @@ from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.sender import FOR_STEPS
 from raymond.machine.workspace import Workspace
+from raymond.redaction import Secrets
 from raymond.store import exports, inbox, journal, lock, workspaces
 from raymond.store.journal import Folded
 from raymond.store.lock import Lock
@@ -74,7 +75,7 @@ def deliver(
     folder = project.run(id)
     folded = journal.read(folder)
     workspace = workspaces.workspace(project, folded.run)
-    request = replace(request, sender=origin.this())
+    request = replace(request, sender=origin.described(origin.this(), Secrets.of(os.environ)))
     if lock.holder(folder) is not None:
         problem = requests.problem(folded.run, workspace, request)
         if problem and problem.kind not in _BY_SENDER:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from raymond import __version__
-from raymond.control import config
+from raymond.control import config, inside
 from raymond.errors import Error, UsageError
 from raymond.store import home as homes
 from raymond.store import project, repair
@@ -61,6 +61,7 @@ def examine() -> list[Finding]:
 
 def repair_journal(home: Project, id: str) -> Repair:
     """Cut the journal of `id` at its first bad line; a copy is kept."""
+    inside.check_person("doctor --repair")
     return repair.repair(home.run(id))
 
 

@@ -17,6 +17,8 @@ from raymond.machine.sender import Sender, barred
 from raymond.store import journal
 from raymond.system.marks import MARK
 
+_GONE = "the process that drives it has ended: resume it first"
+
 
 class Starter(Struct, frozen=True):
     """Who starts a run: a person, or a step of another run."""
@@ -49,14 +51,19 @@ def check(run: Run, what: str) -> None:
 def check_person(what: str) -> None:
     """Refuse `what` to every step."""
     if origin.this().steps:
-        raise UsageError(f"`{what}` was asked for by a step of a run", hint="it takes a person, in a terminal")
+        raise UsageError(
+            f"`{what}` was asked for by a step of a run",
+            hint="a person does that, from a shell that no step has started",
+        )
 
 
 def check_limits(budget: float | None, tools: Sequence[str]) -> None:
     """Refuse limits and tools for a run started in a step that the run of the step does not have itself."""
     who = starter()
-    if not who.sender.steps or who.run is None:
+    if not who.sender.steps:
         return
+    if who.run is None:
+        raise UsageError("the run of this step cannot be found, so no limits can be changed from it", hint=_GONE)
     most, given = who.run.limits.budget or 0.0, who.run.rights
     if budget is not None and most and not 0 < budget <= most:
         raise UsageError(f"a step cannot set a budget above ${most:.2f}", hint="that is what the outer run has")
@@ -87,29 +94,33 @@ def narrowed(who: Starter, started: RunStarted) -> RunStarted:
     """A run that a step starts has no more rights, and no higher budget, than the one the step belongs to."""
     if not who.sender.steps:
         return started
-    given = who.run.rights if who.run else Rights()
-    wider = _wider(given, who.run.start if who.run else None, started)
+    if who.run is None:
+        raise UsageError("the run of this step cannot be found, so nothing can be started in it", hint=_GONE)
+    given = who.run.rights
+    if not started.permission_mode and not given.skip:
+        started = replace(started, permission_mode=given.mode)
+    wider = _wider(given, who.run.start, started)
     if wider:
         raise UsageError(f"a step cannot start a run with {wider}", hint="the outer run does not have it")
-    most = (who.run.limits.budget or 0.0) if who.run else 0.0
+    most = who.run.limits.budget or 0.0
     started = replace(started, inside=who.sender.steps)
     if not most or 0 < started.budget <= most:
         return started
     return replace(started, budget=most, budget_from="the outer run")
 
 
-def _wider(given: Rights, outer: RunStarted | None, started: RunStarted) -> str:
+def _wider(given: Rights, outer: RunStarted, started: RunStarted) -> str:
     asked = rights.rights_of(started)
     if given.skip:
         return ""
     if asked.skip:
         return "--dangerously-skip-permissions"
     if RANKS[asked.mode or DEFAULT] > RANKS[given.mode or DEFAULT]:
-        return f"permission mode {asked.mode}"
+        return f"permission mode {asked.mode or DEFAULT}"
     others = [
         *(f"--allow-tool '{tool}'" for tool in asked.allowed if tool not in given.allowed),
-        *(f"--root {root}" for root in started.roots if outer and root not in outer.roots),
-        *(f"--notify '{target}'" for target in started.notify if outer and target not in outer.notify),
-        *(["--allow-start"] if started.allow_start and not (outer and outer.allow_start) else []),
+        *(f"--root {root}" for root in started.roots if root not in outer.roots),
+        *(f"--notify '{target}'" for target in started.notify if target not in outer.notify),
+        *(["--allow-start"] if started.allow_start and not outer.allow_start else []),
     ]
     return others[0] if others else ""

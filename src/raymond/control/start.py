@@ -20,7 +20,7 @@ from raymond.language.workflow import Workflow
 from raymond.machine import decide
 from raymond.machine.events import Decision, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
-from raymond.store import exports, journal, loader, sources
+from raymond.store import exports, journal, loader, settings_file, sources
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
@@ -77,6 +77,8 @@ class Choices(Options, kw_only=True):
     backends: list[str] = []
     """The only ones that the site rules allow; empty when they say nothing."""
     models: list[str] = []
+    from_project: list[str] = []
+    """The keys whose values come from the project, which may only lower what the workflow says."""
 
 
 _CONFIGURED = {
@@ -128,6 +130,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
     """`options` completed from `settings`, which include the person's own, under the site rules."""
     preflight.check_skip(settings, rules, skips=options.skip_permissions)
     return Choices(
+        from_project=[key for key, one in settings.settings.items() if one.origin.endswith(settings_file.NAME)],
         id=options.id,
         input=options.input,
         variables=options.variables,
@@ -208,7 +211,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     except UnicodeEncodeError:
         raise UsageError("the path of this directory is not UTF-8", hint="rename it, or use --cd") from None
     backend = options.backend or settings.defaults.get("backend") or registry.default(options.replies, loaded.files)
-    parallel = options.max_parallel or settings.max_parallel
+    parallel = _limit(options, "max_parallel", settings.max_parallel)
     return RunStarted(
         workflow_id=id,
         key=_key(),
@@ -229,7 +232,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         effort=options.effort,
         budget=_budget(options, settings.budget),
         budget_from=_budget_from(options, settings.budget),
-        max_iterations=_first(options.max_iterations, settings.max_iterations, 0),
+        max_iterations=_limit(options, "max_iterations", settings.max_iterations) or 0,
         max_time=options.max_time or 0.0,
         max_turns=options.max_turns or 0,
         timeout=options.timeout or 0.0,
@@ -264,8 +267,16 @@ def _key() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def _limit(options: Choices, key: str, of_workflow: Any) -> Any:
+    """What a person says comes before what the workflow says; a project may only say less than that."""
+    asked = getattr(options, key)
+    if asked is None or key not in options.from_project:
+        return asked if asked is not None else of_workflow
+    return min((one for one in (asked, of_workflow) if one), default=asked)
+
+
 def _budget(options: Choices, of_workflow: float | None) -> float:
-    asked: float = _first(options.budget, of_workflow, config.KEYS["budget"].default)
+    asked: float = _first(_limit(options, "budget", of_workflow), config.KEYS["budget"].default)
     most = options.most_budget
     return most if most and not 0 < asked <= most else asked
 
@@ -273,7 +284,7 @@ def _budget(options: Choices, of_workflow: float | None) -> float:
 def _budget_from(options: Choices, of_workflow: float | None) -> str:
     if options.most_budget and _budget(options, of_workflow) == options.most_budget:
         return config.SITE_FILE
-    if options.budget is not None:
+    if options.budget is not None and _limit(options, "budget", of_workflow) == options.budget:
         return options.budget_from
     return "the workflow" if of_workflow is not None else "default"
 

@@ -18,6 +18,7 @@ from raymond.machine.requests import Request
 from raymond.store.inbox import MOST
 from raymond.system import sockets
 from raymond.system.polling import Poll
+from raymond.system.processes import alive, start_time
 
 _AT_ONCE = 32
 """Connections; more have to wait until one is closed."""
@@ -35,6 +36,7 @@ class Door:
     """Takes requests; whoever asked is answered when the request is in the journal."""
 
     def __init__(self, path: str, poll: Poll, heard: Callable[[Request, int], None]) -> None:
+        """`heard` gets a request and the process that made it; 0 when that process is gone."""
         self._path = path
         self._poll = poll
         self._heard = heard
@@ -79,7 +81,7 @@ class Door:
 
     def _greet(self, _: int) -> None:
         assert self._server is not None
-        self._dismiss_idle()
+        self.dismiss_idle()
         try:
             connection, _ = self._server.accept()
         except OSError:
@@ -114,9 +116,10 @@ class Door:
         except msgspec.DecodeError:
             return self._dismiss(fd)
         guest.waits_for = request.id
-        self._heard(request, guest.pid)
+        self._heard(request, guest.pid if guest.is_there() else 0)
 
-    def _dismiss_idle(self) -> None:
+    def dismiss_idle(self) -> None:
+        """Show out those who say nothing."""
         before = time.monotonic() - _PATIENCE
         for fd, guest in list(self._guests.items()):
             if guest.came < before and not guest.waits_for:
@@ -135,9 +138,14 @@ class _Guest:
         self.connection = connection
         self.pid = pid
         self.came = time.monotonic()
+        self._began = start_time(pid)
         self.said = b""
         self.waits_for = ""
         """The request it made; empty until it was heard."""
+
+    def is_there(self) -> bool:
+        """Whether the process that knocked is still the one with that number, and not gone."""
+        return alive(self.pid, self._began)
 
 
 def ask(path: str, request: Request, within: float) -> Reply | None:

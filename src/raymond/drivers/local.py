@@ -87,7 +87,9 @@ class Driver:
             show=self._show,
         )
         self._signals = Signals(self._host.poll, self._pause, self._stop)
-        self._reception = Reception(folder, self._conductor, face, self._host.poll, self._clock, announce)
+        self._reception = Reception(
+            folder, self._conductor, face, self._host.poll, self._clock, announce, self._host.secrets
+        )
 
     @property
     def signal(self) -> int:
@@ -260,7 +262,7 @@ class Driver:
     # --- what people ask
 
     def _read_answers(self, fd: int) -> None:
-        self._reception.listen(self._host.secrets)
+        self._reception.listen()
         if self._face.stdin < 0:
             self._host.poll.unregister(fd)  # nobody types any more
 

@@ -4,8 +4,11 @@ import os
 from collections.abc import Collection, Iterator
 from typing import Literal
 
+from msgspec.structs import replace
+
 from raymond.errors import JournalError
 from raymond.machine.sender import Sender
+from raymond.redaction import Secrets
 from raymond.store import driven, journal
 from raymond.store.run_folder import RunFolder
 from raymond.system import ancestry
@@ -22,13 +25,13 @@ def of(pid: int, way: Literal["face", "socket", "command"], helpers: Collection[
     line = list(ancestry.line(pid))
     # What the kernel knows comes first; a mark is only what a process was started with.
     keys = dict.fromkeys((*_driven(line, pid, helpers), *_marked(line, pid)))
-    return Sender(
-        way=way,
-        pid=pid,
-        terminal=ancestry.terminal(line[0]) if line else "",
-        command=ancestry.command(pid),
-        steps=list(keys),
-    )
+    terminal = ancestry.terminal(line[0]) if line else ""
+    return Sender(way=way, pid=pid, terminal=terminal, steps=list(keys), unknown=way == "socket" and not line)
+
+
+def described(sender: Sender, secrets: Secrets) -> Sender:
+    """The sender with the beginning of its command line, for the journal."""
+    return replace(sender, command=secrets.clean(ancestry.command(sender.pid)))
 
 
 def outer(pid: int) -> list[RunFolder]:
@@ -53,14 +56,14 @@ def _key(folder: RunFolder) -> str:
     try:
         return journal.first(folder).key
     except JournalError:
-        return folder.path  # it is a run all the same, and nobody was started inside of a path
+        return folder.id  # it is a run all the same, and nobody was started inside of an id
 
 
 def _marked(line: list[ancestry.Process], pid: int) -> Iterator[str]:
     """The runs whose marks the process or one above it carries: a turn outlives the driver that started it."""
-    marks = next((mark for process in line if (mark := ancestry.variable(process.pid, MARK))), "")
+    marks = [ancestry.variable(process.pid, MARK) for process in line]
     if not line and pid == os.getpid():
-        marks = os.environ.get(MARK, "")  # a system without /proc
-    for mark in reversed(marks.split(":")):
+        marks = [os.environ.get(MARK, "")]  # a system without /proc
+    for mark in (one for path in marks for one in reversed(path.split(":"))):
         if mark:
             yield mark.partition("/")[0]

@@ -45,6 +45,7 @@ class Reception:
         poll: Poll,
         clock: Callable[[], float],
         announce: Callable[[str], None],
+        secrets: Secrets,
     ) -> None:
         self.next_look = 0.0
         """When, by the monotonic clock, something is to be looked at."""
@@ -56,6 +57,7 @@ class Reception:
         self._poll = poll
         self._clock = clock
         self._announce = announce
+        self._secrets = secrets
         self._opens_at = time.monotonic() + OPEN_AFTER
         self._door: Door | None = None
         self._paths: dict[str, str] = {}
@@ -70,6 +72,8 @@ class Reception:
             return False
         if now >= self._opens_at:
             self._open()
+        if self._door:
+            self._door.dismiss_idle()
         self.next_look = min(now + LOOK_EVERY, max(now, self._opens_at))
         self.read_inbox(self._conductor.ask)
         return True
@@ -103,7 +107,11 @@ class Reception:
         """Somebody asks at the door."""
         from raymond.drivers import origin
 
-        sender = origin.of(pid, "socket", self._face.helpers())
+        secret = self._secrets.find(request.text)
+        if secret and self._door:
+            what = Refusal("too_late", f"it contains {secret}", "a step reads secrets from its environment")
+            return self._door.reply(request.id, what)
+        sender = origin.described(origin.of(pid, "socket", self._face.helpers()), self._secrets)
         asked = replace(request, sender=sender)
         problem = requests.problem(self._conductor.run, self._conductor.workspace, asked)
         if problem:
@@ -111,15 +119,20 @@ class Reception:
         self._conductor.ask(asked, self._clock())
         self.woken = True
 
-    def listen(self, secrets: Secrets) -> None:
+    def listen(self) -> None:
         """Take what was typed at the face."""
         for agent, answer in self._face.answers():
-            secret = secrets.find(answer)
+            secret = self._secrets.find(answer)
             if secret:
                 self._face.on_note(f"the answer to {agent} contains {secret}, so it was not taken")
             else:
-                self._conductor.answer(agent, answer, self._clock(), _typed())
+                self._conductor.answer(agent, answer, self._clock(), self._typist())
         self.woken = True
+
+    def _typist(self) -> Sender:
+        from raymond.drivers import origin
+
+        return origin.described(origin.this("face"), self._secrets)
 
     def done(self, taken: Iterable[str], decisions: Iterable[Decision]) -> None:
         """These requests are in the journal now."""
@@ -140,9 +153,3 @@ class Reception:
 
 def _taken(decisions: Iterable[Decision]) -> Iterator[RequestTaken]:
     return (event for decision in decisions for event in decision.events if isinstance(event, RequestTaken))
-
-
-def _typed() -> Sender:
-    from raymond.drivers import origin
-
-    return origin.this("face")

@@ -62,6 +62,7 @@ def _agent(run: Run, agent: Agent) -> dict[str, Any]:
         "wake_at": instant(visit.wake_at),
         "question": agent.question or None,
         "question_number": agent.asks or None,
+        "approve": (visit.rest.approve if visit.rest else "") or None,
         "since": instant(visit.since),
     }
 

@@ -39,6 +39,7 @@ class Notifier(Quiet):
             for event in decision.events:
                 if isinstance(event, AskStarted):
                     about = {"agent": event.agent, "question": event.question, "question_number": event.number}
+                    about |= {"approve": event.approve or None}
                     self._send(run, {"event": "asked", **about})
 
     def _send(self, run: Run, about: dict[str, Any]) -> None:

@@ -54,7 +54,8 @@ def _agent(id: str, agent: Agent, last: str) -> list[str]:
     if last:
         lines.append(f"      last:  {one_line(last)}")
     if agent.question:
-        lines.append(f"      asks:  {one_line(agent.question)} (question {agent.asks})")
+        person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
+        lines.append(f"      asks:  {one_line(agent.question)} (question {agent.asks}{person})")
         lines.append(f"      next:  raymond answer {id} {agent.id} TEXT --question {agent.asks}")
     elif agent.visit.stuck:
         lines.append(f"      error: {one_line(words.stuck(agent))}")

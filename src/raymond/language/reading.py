@@ -271,7 +271,8 @@ def _swallowed(printed: Tag) -> Refusal | None:
     if inside is None:
         return None
     reason = f"a <print> holds the transition {_show(inside)}, so which one is meant is unclear"
-    return Refusal("several", reason, "close each <print> before the transition, and print no tags")
+    hint = "close each <print> before the transition; a script can also write its transition to the file $RAYMOND_OUT"
+    return Refusal("several", reason, hint)
 
 
 def _misattributed(tag: Tag) -> Refusal | None:

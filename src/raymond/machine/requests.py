@@ -149,6 +149,8 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     if _needs_person(agent) and not (request.sender and request.sender.is_person):
         what = f"{agent.id} asks for the approval of a person, which has to be typed on a terminal"
         return Refusal("needs_person", what)
+    if _needs_person(agent) and not request.text.strip():
+        return Refusal("no_text", f"{agent.id} asks for the approval of a person, and nothing was said")
     return transitions.end_ask(run, workspace, agent, request.text)
 
 

@@ -11,6 +11,9 @@ FOR_STEPS = ("stop", "pause")
 """What a step may ask of its own run."""
 
 
+_HINT = "a person does that, from a shell that no step has started"
+
+
 class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A process that asks something of a run; what is said here comes from the kernel, not from the process."""
 
@@ -23,11 +26,13 @@ class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: str = ""
     steps: list[str] = []
     """The runs whose steps the process belongs to, by their keys."""
+    unknown: bool = False
+    """The process was gone when it was looked at: it may have been a step."""
 
     @property
     def is_person(self) -> bool:
         """Whether it was typed on a terminal, and not by anything that a step started."""
-        return self.way != "inbox" and bool(self.terminal) and not self.steps
+        return self.way != "inbox" and bool(self.terminal) and not self.steps and not self.unknown
 
 
 def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -> Refusal | None:
@@ -35,10 +40,14 @@ def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -
 
     A step may do anything with the runs that were started in it, may stop its own run, and nothing else.
     """
+    if sender and sender.unknown and kind not in FOR_STEPS:
+        return Refusal(
+            "from_step", f"`{kind}` was asked for by a process that is gone", "ask again, and wait for the reply"
+        )
     if sender is None or all(one in inside for one in sender.steps):
         return None
     its_own = key in sender.steps
     if its_own and kind in FOR_STEPS:
         return None
     whose = "this run" if its_own else "another run"
-    return Refusal("from_step", f"`{kind}` was asked for by a step of {whose}", "it takes a person, in a terminal")
+    return Refusal("from_step", f"`{kind}` was asked for by a step of {whose}", _HINT)

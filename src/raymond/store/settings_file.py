@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 
 from raymond.errors import UsageError
 from raymond.store import owners
@@ -10,6 +11,13 @@ from raymond.system import files, folders
 NAME = ".raymond/config.toml"
 MOST = 1 << 20
 """Bytes of a settings file."""
+
+
+def of_person(environment: Mapping[str, str] = os.environ) -> str:
+    """Where a person keeps their own settings; empty without a home."""
+    home = environment.get("HOME", "")
+    base = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    return f"{base}/raymond/config.toml" if base else ""
 
 
 def read(tree: str) -> bytes:

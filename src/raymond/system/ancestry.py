@@ -55,7 +55,7 @@ def terminal(process: Process) -> str:
     with contextlib.suppress(OSError):
         stdin = f"/proc/{process.pid}/fd/0"
         if os.stat(stdin).st_rdev == process.terminal:
-            return os.readlink(stdin)
+            return os.fsencode(os.readlink(stdin)).decode("utf-8", "replace")
     return ""
 
 
@@ -77,7 +77,7 @@ def variable(pid: int, name: str) -> str:
     except OSError:
         return ""
     begin = f"{name}=".encode()
-    return next((os.fsdecode(pair[len(begin) :]) for pair in pairs if pair.startswith(begin)), "")
+    return next((pair[len(begin) :].decode("utf-8", "replace") for pair in pairs if pair.startswith(begin)), "")
 
 
 def open_files(pid: int) -> list[str]:
