@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from builders import Play, head, place, start
-from raymond.backends import Reply, Setup, Spending, Trouble
+from raymond.backends import Reply, Setup, Spending, Trouble, registry
+from raymond.backends.claude import Claude
 from raymond.backends.codex import Codex
 from raymond.backends.codex_events import CodexReader
 from raymond.backends.guard import Guarded, sound
@@ -22,6 +23,7 @@ from raymond.language import policy
 from raymond.machine import rights
 from raymond.machine.events import RunStarted, StepRefused
 from raymond.steps import probe
+from raymond.steps.spool import turn_of
 from raymond.store.loader import Loaded
 from trust.places import Place
 
@@ -353,3 +355,15 @@ def test_a_checkout_does_not_lift_a_limit_of_the_workflow(room: Place, project: 
     assert done.code == 4, done.err
     [begun] = [event for event in room.events() if isinstance(event, RunStarted)]
     assert (begun.max_iterations, begun.budget) == (counts, counts)
+
+
+def test_the_settings_of_a_person_are_closed_to_agents(room: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that works in the home of the person would reach them."""
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    play = Play({"START.md": "go"}, backend="claude")
+    backend = registry.make(room.project, play.run, play.workspace, {})["claude"]
+    assert isinstance(backend, Claude)
+    argv = backend.command(turn_of(play.run, play.workspace, play.main, "/spool")).argv
+    rules = json.loads(argv[argv.index("--settings") + 1])["permissions"]
+    assert "Edit(//home/somebody/.config/raymond)" in rules["deny"]

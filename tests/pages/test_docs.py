@@ -154,7 +154,7 @@ MANY = {
     "NAP.sh": 'printf "\\377" >&2; echo \'<goto after="1h">END</goto>\'',
     "BAD.sh": "exit 3",
     "SLOW.md": "",
-    "SUB.sh": "echo '<ask next=\"END\" approve=\"person\">Which one?</ask>'",
+    "SUB.sh": 'echo \'<ask next="END" approve="person">Which one?</ask>\'',
     "END.sh": "echo '<result>done</result>'",
     "replies.yaml": """\
         START:
