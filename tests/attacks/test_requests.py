@@ -385,3 +385,44 @@ def test_a_step_whose_driver_is_gone_starts_nothing_with_rights_of_its_own(room:
     until(lambda: out.exists() and "over" in out.read_text(), "the attempt")
     assert "the run of this step cannot be found" in out.read_text()
     assert not (room.path / "ran").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"id":"z","kind":"answer","text":"\xff"}',
+        b'{"id":"z","kind":"answer","zzz":' + b"[" * 5000,
+        b'{"id":"","kind":"stop"}',
+    ],
+)
+def test_nonsense_in_the_inbox_is_put_aside_for_good(room: Place, said: bytes) -> None:
+    room.ask()
+    inbox = room.part("inbox")
+    inbox.mkdir(exist_ok=True)
+    (inbox / "z.json").write_bytes(said)
+    assert room.resume().code == 3
+    assert (inbox / "z.json.broken").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", ['"budget":-5', '"max_iterations":-1'])
+def test_no_limit_is_below_nothing(room: Place, limits: str) -> None:
+    out = room.path.parent / "out"
+    say = 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b"\\n"); print(s.recv(999))'
+    files = asking("until [ -e done ]; do :; done", out=str(out), door=room.project.run("r").socket)
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("main asks: Deploy?")
+        until(lambda: Path(room.project.run("r").socket).exists(), "the socket")
+        request = f'{{"id":"l","kind":"limits",{limits}}}'
+        done = subprocess.run(
+            [sys.executable, "-c", say, "socket", request],
+            cwd=room.folder(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "must be a number, 0 or more" in done.stdout
+        (room.path / "done").touch()
+        live.wait()
+    assert kept(room, LimitsChanged) == []

@@ -8,7 +8,7 @@ from raymond.machine.events import AgentFailed, StepRefused
 from trust.places import Place
 
 SWALLOWS = "<result>approved</result><print>"
-HINT = "close each <print> before the transition, and print no tags"
+HINT = "close each <print> before the transition; a script can also write its transition to the file $RAYMOND_OUT"
 SHOWS = {
     "START.sh": 'echo "looking at: $RAYMOND_INPUT"; echo "<goto>CHECK</goto>"; echo "<print>handed on</print>"',
     "CHECK.sh": "echo '<result>checked</result>'",
@@ -87,7 +87,7 @@ WRITES = {
     "a link": ("ln -s /etc/hostname $RAYMOND_OUT", "RAYMOND_OUT cannot be read"),
     "a pipe": ("mkfifo $RAYMOND_OUT", "RAYMOND_OUT cannot be read: not a regular file"),
     "a folder": ("mkdir $RAYMOND_OUT", "RAYMOND_OUT cannot be read"),
-    "too much": ("truncate -s 17M $RAYMOND_OUT", "RAYMOND_OUT cannot be read: it is longer than 16 MiB"),
+    "too much": ("truncate -s 17M $RAYMOND_OUT", "RAYMOND_OUT cannot be read: it is longer than 1 MiB"),
 }
 
 

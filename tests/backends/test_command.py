@@ -640,3 +640,16 @@ def test_a_reminder_repeats_the_prompt_after_a_state_of_a_backend_that_remembers
     sent = [turn["sent"] for turn in ran.transcript() if turn["state"] == "NEXT.md"]
     assert len(sent) == 4
     assert all(text.startswith("The whole question.") for text in sent)
+
+
+@pytest.mark.slow
+def test_a_program_that_shortens_its_output_ends_its_turn_and_nothing_else(room: Room) -> None:
+    program = room.path / "shortens"
+    program.write_text(
+        "#!/bin/bash\nhead -c 5000 /dev/zero | tr '\\0' x; echo\nsleep 0.5\necho '<result>short</result>' > /dev/stdout\nsleep 0.3\n"
+    )
+    program.chmod(0o755)
+    room.settings(f'[backends.mine]\ncommand = ["{program}"]\n')
+    done = room.command({"START.md": "go"}, "--backend", "mine")
+    assert done.code in (0, 1), done.err
+    assert "bug in Raymond" not in done.err

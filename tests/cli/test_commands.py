@@ -529,7 +529,7 @@ def test_a_command_is_told_what_an_agent_asks_and_how_the_run_ends(room: Room) -
     assert ran.code == 3
     documents = until(lambda: heard(room) if len(heard(room)) == 2 else None, "both documents")
     asked, ended = sorted(documents, key=lambda one: one["event"])
-    assert list(asked) == ["event", "agent", "question", "question_number", *KEYS]
+    assert list(asked) == ["event", "agent", "question", "question_number", "approve", *KEYS]
     assert (asked["event"], asked["agent"], asked["question"], asked["status"]) == (
         "asked",
         "main",

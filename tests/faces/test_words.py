@@ -370,6 +370,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "wake_at": None,
                 "question": None,
                 "question_number": None,
+                "approve": None,
                 "since": "1970-01-12T13:46:40Z",
             },
             {
@@ -386,6 +387,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "wake_at": None,
                 "question": None,
                 "question_number": None,
+                "approve": None,
                 "since": "1970-01-12T13:46:40Z",
             },
         ],

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from raymond.system import files
+
 _MOST = 64 << 20
 
 
@@ -21,8 +23,8 @@ def accepted(environment: Mapping[str, str] = os.environ) -> frozenset[str]:
     """Every folder for which the program asked, and the person agreed; none when its record cannot be read."""
     folder = environment.get("CLAUDE_CONFIG_DIR") or environment.get("HOME", "")
     try:
-        with open(os.path.join(folder, ".claude.json"), "rb") as file:
-            record = msgspec.json.decode(file.read(_MOST), type=_Record)
-    except (OSError, msgspec.DecodeError):
+        path = os.path.realpath(os.path.join(folder, ".claude.json"))
+        record = msgspec.json.decode(files.contents(path, _MOST), type=_Record)
+    except (OSError, ValueError, RecursionError):
         return frozenset()
     return frozenset(path for path, one in record.projects.items() if one.accepted)

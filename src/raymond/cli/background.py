@@ -43,6 +43,7 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
             loaded=handle.loaded,
             force=how.force,
             trusts_now=handle.trusts_now,
+            alone=True,
         )
         faces.notify(foreground.targets(held.run, show))
         _redirect(log)

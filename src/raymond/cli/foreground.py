@@ -35,6 +35,7 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
             loaded=handle.loaded,
             force=how.force,
             trusts_now=handle.trusts_now,
+            alone=True,
         )
         faces.notify(targets(held.run, show))
     except BaseException:

@@ -5,6 +5,7 @@ import os
 from time import monotonic, sleep, time
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -34,6 +35,10 @@ TAKEN_WITHIN = 3.0
 """Seconds to wait for the process that drives a run."""
 
 
+ANSWERED_WITHIN = 30.0
+"""Seconds to wait for its reply to what only counts while the sender is there."""
+_SPARE = 4096
+"""Bytes of a request that say who sent it."""
 _BY_SENDER = ("from_step", "needs_person")
 """Refusals for the driver to give: it journals who tried."""
 
@@ -75,6 +80,10 @@ def deliver(
     folder = project.run(id)
     folded = journal.read(folder)
     workspace = workspaces.workspace(project, folded.run)
+    if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
+        return Refusal("too_long", "what is asked is longer than 1 MiB", "write it to a file, and name the file")
+    if request.id in folded.run.requests:
+        return _problem(folder, request) or Journaled([])  # its driver ended before it could say so
     request = replace(request, sender=origin.described(origin.this(), Secrets.of(os.environ)))
     if lock.holder(folder) is not None:
         problem = requests.problem(folded.run, workspace, request)
@@ -97,20 +106,26 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
         return _leave_elsewhere(folder, request, busy)
     from raymond.drivers import door  # most of what is asked here needs no socket
 
-    until = monotonic() + within
+    in_inbox = request.kind in FOR_STEPS
+    until = monotonic() + (within if in_inbox else max(within, ANSWERED_WITHIN))
     while holder := lock.holder(folder):
         left = until - monotonic()
-        if holder.socket == IN_INBOX or (left < 0 and not holder.socket):
+        if holder.socket == IN_INBOX or (left < 0 and (in_inbox or not holder.socket)):
             return _leave(folder, request, busy, within)
         if left < 0:
-            what = f"process {holder.pid}, which drives {folder.id}, does not answer"
-            return Refusal("out_of_reach", what, "try again; or stop it with Ctrl-C where it runs")
+            break
         if holder.socket:
             with contextlib.suppress(OSError):
                 reply = door.ask(holder.socket, request, left)
-                return Left(busy.pid) if reply is None else reply.problem or Taken(busy.pid)
+                if reply is not None:
+                    return reply.problem or Taken(busy.pid)
+                continue
         sleep(0.02)
-    return None
+    else:
+        return None
+    # Whoever asked has to be there when the driver looks: it is not taken later.
+    what = f"process {busy.pid}, which drives {folder.id}, does not answer, so nothing was taken"
+    return Refusal("out_of_reach", what, "try again; or stop it with Ctrl-C where it runs")
 
 
 def _leave_elsewhere(folder: RunFolder, request: Request, busy: RunBusy) -> Left | Refusal:

@@ -45,11 +45,14 @@ def hold(
     loaded: Loaded | None = None,
     force: bool = False,
     trusts_now: bool = False,
+    alone: bool = False,
     clock: Callable[[], float] = time,
 ) -> "HeldRun":
     """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has.
 
     `trusts_now` lets agents' programs use the project's own settings this time, trusted or not.
+
+    `alone`: this process does nothing else, so that what steps let go of may become its child.
     """
     told = face or Quiet()
     folder = project.run(id)
@@ -82,7 +85,18 @@ def hold(
         strict = settings["durability"] == "strict"
         describe = documents.state_file
         driver = Driver(
-            project, run, workspace, unpacked, book, backends, told, describe, held.sign, strict=strict, clock=clock
+            project,
+            run,
+            workspace,
+            unpacked,
+            book,
+            backends,
+            told,
+            describe,
+            held.sign,
+            strict=strict,
+            alone=alone,
+            clock=clock,
         )
     except BaseException:
         held.release()

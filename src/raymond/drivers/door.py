@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from raymond.language.refusal import Refusal
 from raymond.machine.requests import Request
-from raymond.store.inbox import MOST
+from raymond.store.inbox import MOST, decode
 from raymond.system import sockets
 from raymond.system.polling import Poll
 from raymond.system.processes import alive, start_time
@@ -91,9 +91,14 @@ class Door:
         except OSError:
             connection.close()
             return
-        if uid not in (os.geteuid(), 0) or len(self._guests) >= _AT_ONCE:
+        if uid not in (os.geteuid(), 0):
             connection.close()
             return
+        if len(self._guests) >= _AT_ONCE:
+            # Whoever has said nothing for longest makes room.
+            self._dismiss(
+                next((fd for fd, guest in self._guests.items() if not guest.waits_for), next(iter(self._guests)))
+            )
         connection.setblocking(False)
         self._guests[connection.fileno()] = _Guest(connection, pid)
         self._poll.register(connection.fileno(), self._listen)
@@ -111,9 +116,8 @@ class Door:
             return self._dismiss(fd)
         if not guest.said.endswith(b"\n"):
             return
-        try:
-            request = msgspec.json.decode(guest.said, type=Request)
-        except msgspec.DecodeError:
+        request = decode(guest.said)
+        if request is None:
             return self._dismiss(fd)
         guest.waits_for = request.id
         self._heard(request, guest.pid if guest.is_there() else 0)

@@ -52,9 +52,12 @@ class Driver:
         announce: Callable[[str], None],
         *,
         strict: bool = False,
+        alone: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
+        self._alone = alone
+        """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._conductor = Conductor(run, workspace)
         self._journal = journal
         self._backends = backends
@@ -98,7 +101,8 @@ class Driver:
 
     def drive(self, *, restart: bool = False, at_once: bool = False, fresh: bool = False) -> None:
         """Run until nothing is left that this process could do."""
-        keep_orphans(True)
+        if self._alone:
+            keep_orphans(True)
         with self._signals.listening():
             if self._face.stdin >= 0:
                 self._host.poll.register(self._face.stdin, self._read_answers)
@@ -144,7 +148,8 @@ class Driver:
         self._signals.act()
         if self._reception.look():
             self._carry_out([])
-            reap_orphans(self._host.watcher.pids)
+            if self._alone:
+                reap_orphans(self._host.watcher.pids)
         if self._conductor.stopping:
             self._stop_steps()
         while True:
@@ -296,4 +301,5 @@ class Driver:
         self._reception.close()
         self._host.transcripts.close()
         self._host.close()
-        keep_orphans(False)
+        if self._alone:
+            keep_orphans(False)

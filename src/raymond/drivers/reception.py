@@ -4,6 +4,7 @@ The door is opened a moment after the start: a short run does without. Where the
 any step may ask for, since a file does not tell who wrote it.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from raymond.drivers.face import Face
+from raymond.errors import JournalError
 from raymond.language.refusal import Refusal
 from raymond.machine import requests
 from raymond.machine.conductor import Conductor
@@ -64,6 +66,8 @@ class Reception:
         """The files of the requests that were seen in the inbox, by their ids."""
         self._refused: dict[str, Refusal] = {}
         """Why requests that came in by the door will be refused."""
+        self._told: dict[str, Refusal | None] = {}
+        """What became of requests: whoever asks again is told the same."""
 
     def look(self) -> bool:
         """See to the inbox and the door when it is time; whether it was."""
@@ -100,13 +104,16 @@ class Reception:
 
             self._opens_at = float("inf")
             self._door = Door(self._folder.socket, self._poll, self._hear)
-            self._announce(self._folder.socket if self._door.open() else IN_INBOX)
+            with contextlib.suppress(JournalError):  # a full disk does not end a run for this
+                self._announce(self._folder.socket if self._door.open() else IN_INBOX)
         return self._door.is_open
 
     def _hear(self, request: Request, pid: int) -> None:
         """Somebody asks at the door."""
         from raymond.drivers import origin
 
+        if request.id in self._told and self._door:
+            return self._door.reply(request.id, self._told[request.id])
         secret = self._secrets.find(request.text)
         if secret and self._door:
             what = Refusal("too_late", f"it contains {secret}", "a step reads secrets from its environment")
@@ -142,8 +149,9 @@ class Reception:
             if path:
                 inbox.remove(path)
             refused, problem = self._refused.pop(request, None), problems.get(request, "")
+            self._told[request] = (refused or Refusal("too_late", problem)) if problem else None
             if self._door:
-                self._door.reply(request, (refused or Refusal("too_late", problem)) if problem else None)
+                self._door.reply(request, self._told[request])
 
     def close(self) -> None:
         """Take nothing more."""

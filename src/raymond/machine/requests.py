@@ -60,7 +60,9 @@ def take(run: Run, workspace: Workspace, request: Request) -> list[Event]:
 
 
 def problem(run: Run, workspace: Workspace, request: Request) -> Refusal | None:
-    """Why `request` would be refused now."""
+    """Why `request` would be refused now; one that was taken before is not taken again."""
+    if request.id in run.requests:
+        return None
     follow = _follow(run, workspace, request)
     return follow if isinstance(follow, Refusal) else None
 
@@ -115,6 +117,9 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             stopped = run.stop and run.stop.kind in ("stop", "limit")
             return [] if stopped else [RunStopped(kind="stop", at_once=request.now)]
         case "limits":
+            wrong = _bad_limit(request)
+            if wrong:
+                return Refusal("value", f"`{wrong}` must be a number, 0 or more")
             changed = LimitsChanged(
                 budget=request.budget,
                 max_iterations=request.max_iterations,
@@ -130,6 +135,14 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             return _answer(run, workspace, request)
         case _:
             return _agent(run, workspace, request)
+
+
+def _bad_limit(request: Request) -> str:
+    for name in ("budget", "max_iterations", "max_time", "max_turns"):
+        value = getattr(request, name)
+        if value is not None and not 0 <= value < float("inf"):
+            return name
+    return ""
 
 
 def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:

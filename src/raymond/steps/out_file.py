@@ -6,7 +6,8 @@ import os
 from raymond.system.files import contents
 
 VARIABLE = "RAYMOND_OUT"
-LARGEST = 16 << 20
+LARGEST = 1 << 20
+"""Bytes: it holds a transition, and is read in one piece."""
 
 
 class OutFile:

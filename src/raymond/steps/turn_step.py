@@ -337,7 +337,8 @@ class ProgramTurn(TurnStep):
                 self._out = os.open(os.path.join(self.turn.spool, "out"), os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 return
-        data = os.pread(self._out, min(_SLICE, self._end_at - self._read_to), self._read_to)
+        # A program may have made its output shorter than what was read of it.
+        data = os.pread(self._out, max(0, min(_SLICE, self._end_at - self._read_to)), self._read_to)
         self._read_to += len(data)
         self._has_more = len(data) == _SLICE
         self._take(data)

@@ -37,7 +37,16 @@ def look(folder: str) -> Iterator[tuple[str, Request | None]]:
 
 def _read(path: str) -> Request | None:
     data = files.contents(path, MOST + 1)
-    return msgspec.json.decode(data, type=Request) if len(data) <= MOST else None
+    return decode(data) if len(data) <= MOST else None
+
+
+def decode(data: bytes) -> Request | None:
+    """A request, whoever wrote it; None when it is none."""
+    try:
+        request = msgspec.json.decode(data, type=Request)
+    except (ValueError, RecursionError):  # ValueError: also text that is not UTF-8
+        return None
+    return request if request.id else None
 
 
 def _age(path: str) -> tuple[int, str]:

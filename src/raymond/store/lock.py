@@ -46,7 +46,8 @@ class Lock:
         try:
             files.replace(self._folder.driver, msgspec.json.encode(holder), run=self._folder.id)
         except JournalError:
-            self._let_go()
+            if not self._signed:
+                self._let_go()
             raise
         self._signed = True
 

@@ -157,10 +157,17 @@ def _files(path: str) -> Iterator[str]:
     if os.path.islink(path) or not os.path.isdir(path):
         yield path
         return
-    for folder, folders, names in os.walk(path, onerror=_unreadable):
+    for folder, folders, names in _walk(path):
         folders[:] = [name for name in folders if not os.path.join(folder, name).endswith(_WORKTREES)]
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         yield from (os.path.join(folder, name) for name in sorted([*names, *links]))
+
+
+def _walk(path: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    try:
+        yield from os.walk(path, onerror=_unreadable)
+    except RecursionError:
+        raise Unclear(f"{path} is too deep") from None
 
 
 def _unreadable(error: OSError) -> None:
