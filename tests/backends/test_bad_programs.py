@@ -410,6 +410,7 @@ def test_a_program_that_speaks_twice_is_believed_the_first_time_and_both_are_pai
     assert (ran.code, ran.result, ran.run.cost) == (0, "first", 0.5)
 
 
+@pytest.mark.slow
 def test_a_reset_beyond_all_calendars_is_one_that_nobody_knows(room: Room) -> None:
     limit = 'say(type="rate_limit_event", rate_limit_info=dict(status="rejected", resetsAt=1.8e12))'
     claude(room, f"{limit}\nfail('usage_limit_reached', 'used up', api_error_status=429)")

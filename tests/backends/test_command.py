@@ -406,6 +406,7 @@ def kill_while_it_runs(room: Room) -> None:
     until(lambda: driver not in room.processes(), "the end of the driver")
 
 
+@pytest.mark.slow
 def test_a_turn_that_outlives_the_driver_is_followed_and_paid_once(room: Room) -> None:
     kill_while_it_runs(room)
     with room.start("resume", "r") as live:
@@ -416,6 +417,7 @@ def test_a_turn_that_outlives_the_driver_is_followed_and_paid_once(room: Room) -
     assert (len(noted(room, "args")), ran.all(StepInterrupted)) == (1, [])
 
 
+@pytest.mark.slow
 def test_a_turn_that_ended_without_a_driver_is_taken_from_the_spool(room: Room) -> None:
     kill_while_it_runs(room)
     room.go()
@@ -425,6 +427,7 @@ def test_a_turn_that_ended_without_a_driver_is_taken_from_the_spool(room: Room) 
     assert (len(noted(room, "args")), ran.all(StepInterrupted)) == (1, [])
 
 
+@pytest.mark.slow
 def test_half_an_answer_in_the_spool_is_no_answer(room: Room) -> None:
     """The program is killed with the driver: what it had printed looks whole, and is not taken."""
     agent(

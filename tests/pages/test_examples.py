@@ -189,6 +189,7 @@ def test_polling_in_vain_is_a_failure(room: Room) -> None:
     assert "failed: main in GIVE_UP.sh: ended with exit code 1: nothing came: false" in ran.err
 
 
+@pytest.mark.slow
 def test_a_no_publishes_nothing(room: Room) -> None:
     typed(room, "raymond run examples/approval --id notes --input 2.1 --var publish='touch published'")
     typed(room, "raymond answer notes No.")

@@ -609,6 +609,7 @@ def test_a_line_of_two_mib_is_no_trouble(room: Room) -> None:
     assert len(ran.transcript()[0]["out"]) == 2097152 + len("<result>read</result>\n")
 
 
+@pytest.mark.slow
 def test_a_result_of_two_mib_arrives_whole(room: Room) -> None:
     script = "printf '<result>'; head -c 2097152 /dev/zero | tr '\\0' a; echo '</result>'"
     ran = room.command({"START.sh": script})
