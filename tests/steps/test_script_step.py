@@ -803,7 +803,7 @@ def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(roo
     while [ ! -s inner ]; do sleep 0.02; done
     echo "<result></result>"
     """
-    ran = room.drive({"START.sh": outer})
+    ran = room.command({"START.sh": outer})
     assert ran.code == 0
     assert not alive(int((room.path / "nested" / "inner").read_text()))
     room.nothing_runs()

@@ -12,10 +12,12 @@ from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
 from raymond.machine.run import Run
+from raymond.machine.workspace import Workspace
 from raymond.store import journal, lock, sources, workspaces
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
+from raymond.store.trust import Trust
 from raymond.store.unpacked import Unpacked
 from raymond.system.processes import withhold_descriptors
 
@@ -69,39 +71,36 @@ def hold(
             told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
         workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
-        rules = config.site_rules()
-        preflight.check_site(run, rules, workspace.workflow)
-        workspace = replace(workspace, models=tuple(rules.models))
+        workspace = _ruled(run, workspace)
         if unpacked.make():
             told.on_note(unpacked.note)
-        standing = trust.NOTHING
-        if run.final_status != "completed":
-            standing = trust.standing(project, run.start, workspace.workflow, trusts_now=trusts_now)
-        if standing.note:
-            told.on_note(standing.note)
+        trusts = _trusts(project, run, workspace, trusts_now, told)
         book = journal.Journal(folder, reading.size, held)
         settings = config.load(project.tree)
-        backends = registry.make(project, run, workspace, settings["backends"], standing.trusts)
-        strict = settings["durability"] == "strict"
-        describe = documents.state_file
-        driver = Driver(
-            project,
-            run,
-            workspace,
-            unpacked,
-            book,
-            backends,
-            told,
-            describe,
-            held.sign,
-            strict=strict,
-            alone=alone,
-            clock=clock,
-        )
+        backends = registry.make(project, run, workspace, settings["backends"], trusts)
+        parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)
+        driver = Driver(*parts, strict=settings["durability"] == "strict", alone=alone, clock=clock)
     except BaseException:
         held.release()
         raise
     return HeldRun(held, book, unpacked, driver)
+
+
+def _ruled(run: Run, workspace: Workspace) -> Workspace:
+    """The workspace under the site rules of today, which the run must obey."""
+    rules = config.site_rules()
+    preflight.check_site(run, rules, workspace.workflow)
+    return replace(workspace, models=tuple(rules.models))
+
+
+def _trusts(project: Project, run: Run, workspace: Workspace, trusts_now: bool, told: Face) -> dict[str, Trust]:
+    """Where agents' programs may use settings of the project; says what is left out."""
+    if run.final_status == "completed":
+        return {}
+    standing = trust.standing(project, run.start, workspace.workflow, trusts_now=trusts_now)
+    if standing.note:
+        told.on_note(standing.note)
+    return standing.trusts
 
 
 class HeldRun:
