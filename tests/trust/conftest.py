@@ -8,15 +8,22 @@ import pytest
 from trust.places import Place
 
 
+DAILY = 6
+"""How many tests of every file here are for every day; each starts programs."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of every family of cases here the first is for every day, and the others for `make test-slow`."""
-    seen: set[str] = set()
+    """The first tests of every file here, one case each, are for every day, and the others for `make test-slow`."""
+    seen: dict[str, list[str]] = {}
     for item in items:
-        family = item.nodeid.partition("[")[0]
-        if family in seen and "/trust/" in family:
+        file, family = item.nodeid.partition("::")[0], item.nodeid.partition("[")[0]
+        if "/trust/" not in file:
+            continue
+        families = seen.setdefault(file, [])
+        if family in families or len(families) >= DAILY:
             item.add_marker(pytest.mark.slow)
-        seen.add(family)
+        families.append(family)
 
 
 @pytest.fixture
