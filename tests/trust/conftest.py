@@ -7,7 +7,6 @@ import pytest
 
 from trust.places import Place
 
-
 DAILY = 6
 """How many tests of every file here are for every day; each starts programs."""
 
