@@ -25,6 +25,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.limits import Limits
 from raymond.store import journal, zips
+from raymond.system import ancestry
 from running import GO, Ran, Room, alive, until
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -669,9 +670,14 @@ def test_a_damaged_journal_is_left_alone_with_all_it_needs(room: Room) -> None:
     assert tree(room) == before
 
 
+def knocks(pid: int) -> bool:
+    """Whether a command has connected to something."""
+    return any(path.startswith("socket:") for path in ancestry.open_files(pid))
+
+
 @pytest.mark.slow
 def test_of_two_answers_at_once_the_second_is_told_that_it_came_too_late(room: Room) -> None:
-    """Both are left for a driver that does not look for a while; each command says what became of its own."""
+    """Both wait for a driver that does not look for a while; each command says what became of its own."""
     files = {
         "START.sh": "echo '<fork>HOLD</fork><fork>ASK</fork><wait>END</wait>'",
         "ASK.sh": "echo '<ask next=\"GOT\">which?</ask>'",
@@ -679,12 +685,12 @@ def test_of_two_answers_at_once_the_second_is_told_that_it_came_too_late(room: R
         "HOLD.sh": "touch held; while [ ! -e go ]; do sleep 0.02; done; echo '<result></result>'",
         "END.sh": "echo '<result>done</result>'",
     }
-    inbox = Path(room.project.run("r").inbox)
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("asks: which?")
+        until(lambda: Path(room.project.run("r").socket).exists(), "the socket")
         live.signal(signal.SIGSTOP)
         commands = [room.popen("answer", "r", "main_ask2", text) for text in ("one", "two")]
-        until(lambda: len(list(inbox.glob("*.json"))) == 2, "both answers")
+        until(lambda: all(knocks(command.pid) for command in commands), "both answers")
         live.signal(signal.SIGCONT)
         codes = sorted(command.wait() for command in commands)
         (room.path / "go").touch()

@@ -110,7 +110,7 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
     until = monotonic() + (within if in_inbox else max(within, ANSWERED_WITHIN))
     while holder := lock.holder(folder):
         left = until - monotonic()
-        if holder.socket == IN_INBOX or (left < 0 and (in_inbox or not holder.socket)):
+        if holder.socket == IN_INBOX or (left < 0 and in_inbox):
             return _leave(folder, request, busy, within)
         if left < 0:
             break
