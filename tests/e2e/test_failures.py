@@ -330,23 +330,26 @@ def test_a_command_that_is_not_allowed_is_refused_and_shown_and_the_turn_counts(
 
 
 @pytest.mark.parametrize(
-    ("policy", "args"),
-    [
-        ("", ("--allow-tool", "Bash(make test:*)")),
-        ("---\ngate: make test\n---\n", ()),
-        ("", ("--dangerously-skip-permissions",)),
-    ],
-    ids=["allow-tool", "gate", "skip"],
+    "args",
+    [("--allow-tool", "Bash(make test:*)"), ("--dangerously-skip-permissions",)],
+    ids=["allow-tool", "skip"],
 )
-def test_a_command_runs_when_it_is_allowed_or_is_the_gate_or_permissions_are_skipped_also_as_root(
-    desk: Callable[..., Desk], policy: str, args: tuple[str, ...]
+def test_a_command_runs_when_it_is_allowed_or_permissions_are_skipped_also_as_root(
+    desk: Callable[..., Desk], args: tuple[str, ...]
 ) -> None:
     room = desk([Tool("Bash", {"command": "make test 2>&1 | tail"}), FINE])
     (room.path / "Makefile").write_text(MAKEFILE, "utf-8")
-    ran = room.claude({"START.md": f"{policy}prompt START"}, *args)
+    ran = room.claude({"START.md": "prompt START"}, *args)
     assert (ran.code, ran.out) == (0, "fine\n")
     assert (room.path / "tested").exists()
     assert "was denied" not in ran.err
+
+
+def test_a_gate_allows_the_agent_nothing(desk: Callable[..., Desk]) -> None:
+    room = desk([Tool("Bash", {"command": "make test 2>&1 | tail"}), FINE])
+    (room.path / "Makefile").write_text(MAKEFILE, "utf-8")
+    room.claude({"START.md": "---\ngate: make test\n---\nprompt START"})
+    assert not (room.path / "tested").exists()
 
 
 def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk: Callable[..., Desk]) -> None:
