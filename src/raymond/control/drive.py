@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, inside, preflight, trust
+from raymond.control import config, inside, preflight
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
@@ -95,8 +95,10 @@ def _ruled(run: Run, workspace: Workspace) -> Workspace:
 
 def _trusts(project: Project, run: Run, workspace: Workspace, trusts_now: bool, told: Face) -> dict[str, Trust]:
     """Where agents' programs may use settings of the project; says what is left out."""
-    if run.final_status == "completed":
+    if run.final_status == "completed" or all(one.kind != "prompt" for one in workspace.workflow.states.values()):
         return {}
+    from raymond.control import trust  # scripts have no agents' programs
+
     standing = trust.standing(project, run.start, workspace.workflow, trusts_now=trusts_now)
     if standing.note:
         told.on_note(standing.note)

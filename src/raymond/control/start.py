@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, exposure, inside, notifying, preflight, trust
+from raymond.control import config, exposure, inside, notifying, preflight
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
@@ -187,7 +187,10 @@ def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     if os.path.lexists(path):
         hint = f"raymond adopt {started.workflow_id} takes it over; or choose another --id"
         raise RunExists(f"an earlier release kept a run `{started.workflow_id}` in .raymond", path=path, hint=hint)
-    trust.standing(project, started, loaded.workflow, trusts_now=options.trust_project)
+    if options.trust_project or any(state.kind == "prompt" for state in loaded.workflow.states.values()):
+        from raymond.control import trust  # scripts have no agents' programs
+
+        trust.standing(project, started, loaded.workflow, trusts_now=options.trust_project)
     project.make()
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
     journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
