@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crash import runs
+from raymond.control import deliver as deliveries
 from raymond.control import steer
 from raymond.control.deliver import Journaled, Left, deliver
 from raymond.language.refusal import Refusal
@@ -83,13 +84,29 @@ def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking:
     assert paused == Refusal("not_driven", "no process drives r: main was interrupted")
 
 
-def test_a_request_waits_for_a_process_that_does_not_look(asking: tuple[Project, str]) -> None:
+def test_a_stop_waits_for_a_process_that_does_not_look(asking: tuple[Project, str]) -> None:
+    project, id = asking
+    held = lock.take(project.run(id))
+    try:
+        done = deliver(project, id, runs.request("stop"), within=0.1)
+    finally:
+        held.release()
+    assert isinstance(done, Left)
+    assert (done.pid > 0, done.host) == (True, "")
+    assert [request.kind for _, request in inbox.look(project.run(id).inbox) if request] == ["stop"]
+
+
+def test_an_answer_to_a_process_that_does_not_look_is_not_taken_later(
+    asking: tuple[Project, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asked has to be there when the driver looks."""
+    monkeypatch.setattr(deliveries, "ANSWERED_WITHIN", 0.1)
     project, id = asking
     held = lock.take(project.run(id))
     try:
         done = deliver(project, id, runs.request("answer", text="blue"), within=0.1)
     finally:
         held.release()
-    assert isinstance(done, Left)
-    assert (done.pid > 0, done.host) == (True, "")
-    assert [request.text for _, request in inbox.look(project.run(id).inbox) if request] == ["blue"]
+    assert isinstance(done, Refusal)
+    assert done.kind == "out_of_reach"
+    assert list(inbox.look(project.run(id).inbox)) == []
