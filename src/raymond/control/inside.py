@@ -80,7 +80,7 @@ def leave() -> None:
     if who.run is None or not who.run.start.allow_start:
         raise UsageError(
             "a step cannot start a run that outlives its own",
-            hint="start it without -d; or the person who starts the outer run adds --allow-start",
+            hint="run it without -d, or start the outer run with --allow-start",
         )
     if MARK in os.environ:
         # By its mark a process is found, and ended, with the run that started it; only a new program is without.
