@@ -21,8 +21,13 @@ STATE_EVERY = 1.0
 EXPORT_EVERY = 5.0
 """Seconds between two writes of the state file that others see."""
 FAR = float("inf")
-Describe: TypeAlias = Callable[[Run, int], bytes]
-"""Makes the state file of a run whose journal has this many bytes; the faces choose the words."""
+Describe: TypeAlias = Callable[[Run], bytes]
+"""Makes the state file of a run; the faces choose the words."""
+
+
+def of_journal(text: bytes, size: int) -> bytes:
+    """The state file `text` with the length of the journal, by which a reader can tell whether it is up to date."""
+    return b"".join((memoryview(text)[:-2], b',"journal_bytes":%d}\n' % size))
 
 
 class Export:
@@ -121,24 +126,24 @@ class Upkeep:
         self._journal.snapshot(run)
         grown = self._journal.size - self._state_of
         if grown and (now - self._quiet_since >= 1.0 or (grown >= self._state_size and now >= self._next_state)):
-            self.write_state(run)
+            self._write_state(self._describe(run))
         if now >= self._export.next and self._exported < self._journal.size:
             self._exported = self._journal.size
-            self._export.keep(run, lambda: self._describe(run, 0))
+            self._export.keep(run, lambda: self._describe(run))
 
     def leave(self, run: Run) -> None:
         """The driver leaves: sync the journal, and write both state files once more."""
         self._journal.sync()
-        self.write_state(run)
-        self._export.write(self._describe(run, 0))
+        text = self._describe(run)
+        self._write_state(text)
+        self._export.write(text)
 
-    def write_state(self, run: Run) -> None:
+    def _write_state(self, text: bytes) -> None:
         """Write the state file. The journal has everything it says, so a run does not end when it cannot be written."""
         self._state_of = self._journal.size
-        text = self._describe(run, self._journal.size)
         self._state_size = len(text)
         self._next_state = time.monotonic() + STATE_EVERY
         try:
-            replace(self._state_file, text)
+            replace(self._state_file, of_journal(text, self._journal.size))
         except JournalError as error:
             self._face.on_note(f"the state file was not written: {error}")
