@@ -31,6 +31,8 @@ class Starter(Struct, frozen=True):
 def starter() -> Starter:
     """Who starts a run here and now."""
     sender = origin.this()
+    if sender.unknown:
+        raise _unseen("raymond")
     if not sender.steps:
         return Starter(sender)
     for folder in origin.outer(os.getpid())[:1]:
@@ -50,11 +52,21 @@ def check(run: Run, what: str) -> None:
 
 def check_person(what: str) -> None:
     """Refuse `what` to every step."""
-    if origin.this().steps:
+    sender = origin.this()
+    if sender.unknown:
+        raise _unseen(what)
+    if sender.steps:
         raise UsageError(
             f"`{what}` was asked for by a step of a run",
             hint="a person does that, from a shell that no step has started",
         )
+
+
+def _unseen(what: str) -> UsageError:
+    return UsageError(
+        f"`{what}` needs to know which processes it comes from, and they cannot be seen",
+        hint="start it again from a shell whose /proc shows the processes of its own PID namespace",
+    )
 
 
 def check_limits(budget: float | None, tools: Sequence[str]) -> None:

@@ -20,13 +20,20 @@ def this(way: Literal["face", "command"] = "command") -> Sender:
     return of(os.getpid(), way)
 
 
-def of(pid: int, way: Literal["face", "socket", "command"], helpers: Collection[int] = ()) -> Sender:
-    """The sender that process `pid` is; whatever is below one of our own `helpers` is no step of the run we drive."""
-    line = list(ancestry.line(pid))
-    # What the kernel knows comes first; a mark is only what a process was started with.
-    keys = dict.fromkeys((*_driven(line, pid, helpers), *_marked(line, pid)))
-    terminal = ancestry.terminal(line[0]) if line else ""
-    return Sender(way=way, pid=pid, terminal=terminal, steps=list(keys), unknown=way == "socket" and not line)
+def of(
+    pid: int, way: Literal["face", "socket", "command"], *, drives: str = "", helpers: Collection[int] = ()
+) -> Sender:
+    """The sender that process `pid` is, as seen from the driver of the run `drives`, if we are one.
+
+    Whatever is below one of our own `helpers` is no step of the run we drive.
+    """
+    try:
+        line = ancestry.line(pid)
+        # What the kernel knows comes first; a mark is only what a process was started with.
+        keys = dict.fromkeys((*_driven(line, pid, drives, helpers), *_marked(line, pid)))
+    except OSError:
+        return Sender(way=way, pid=pid, unknown=True)
+    return Sender(way=way, pid=pid, terminal=ancestry.terminal(line[0]) if line else "", steps=list(keys))
 
 
 def described(sender: Sender, secrets: Secrets) -> Sender:
@@ -40,12 +47,16 @@ def outer(pid: int) -> list[RunFolder]:
     return [folder for folder in found if folder]
 
 
-def _driven(line: list[ancestry.Process], pid: int, helpers: Collection[int]) -> Iterator[str]:
+def _driven(line: list[ancestry.Process], pid: int, drives: str, helpers: Collection[int]) -> Iterator[str]:
     """The runs whose drivers are above."""
     helped = False
     for process in line:
         helped = helped or process.pid in helpers
-        if process.pid == pid or (helped and process.pid == os.getpid()):
+        if process.pid == pid:
+            continue
+        if drives and process.pid == os.getpid():
+            if not helped:
+                yield drives
             continue
         folder = driven.by(process.pid)
         if folder:

@@ -118,8 +118,9 @@ class Reception:
         if secret and self._door:
             what = Refusal("too_late", f"it contains {secret}", "a step reads secrets from its environment")
             return self._door.reply(request.id, what)
-        sender = origin.described(origin.of(pid, "socket", self._face.helpers()), self._secrets)
-        asked = replace(request, sender=sender)
+        drives = self._conductor.run.start.key
+        sender = origin.of(pid, "socket", drives=drives, helpers=self._face.helpers())
+        asked = replace(request, sender=origin.described(sender, self._secrets))
         problem = requests.problem(self._conductor.run, self._conductor.workspace, asked)
         if problem:
             self._refused[request.id] = problem

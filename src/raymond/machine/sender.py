@@ -10,7 +10,7 @@ from raymond.language.refusal import Refusal
 FOR_STEPS = ("stop", "pause")
 """What a step may ask of its own run."""
 
-
+_UNSEEN = "ask again and wait for the reply, from a shell that is not in a PID namespace of its own"
 _HINT = "a person does that, from a shell that no step has started"
 
 
@@ -27,12 +27,17 @@ class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: list[str] = []
     """The runs whose steps the process belongs to, by their keys."""
     unknown: bool = False
-    """The process was gone when it was looked at: it may have been a step."""
+    """It could not be seen where the process comes from, or the process was gone: it may have been a step."""
+
+    @property
+    def may_be_step(self) -> bool:
+        """Whether a step of a run asks, or nobody can tell."""
+        return bool(self.steps) or self.unknown
 
     @property
     def is_person(self) -> bool:
         """Whether it was typed on a terminal, and not by anything that a step started."""
-        return self.way != "inbox" and bool(self.terminal) and not self.steps and not self.unknown
+        return self.way != "inbox" and bool(self.terminal) and not self.may_be_step
 
 
 def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -> Refusal | None:
@@ -41,9 +46,7 @@ def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -
     A step may do anything with the runs that were started in it, may stop its own run, and nothing else.
     """
     if sender and sender.unknown and kind not in FOR_STEPS:
-        return Refusal(
-            "from_step", f"`{kind}` was asked for by a process that is gone", "ask again, and wait for the reply"
-        )
+        return Refusal("from_step", f"`{kind}` was asked for by a process whose origin cannot be seen", _UNSEEN)
     if sender is None or all(one in inside for one in sender.steps):
         return None
     its_own = key in sender.steps

@@ -8,13 +8,11 @@ from raymond.system import ancestry
 
 
 def by(pid: int) -> RunFolder | None:
-    """The run that process `pid` drives, wherever it is kept; None when it drives none."""
+    """The run that process `pid` drives, wherever it is kept; None when it drives none. OSError: that cannot be told."""
     for path in ancestry.open_files(pid):
         folder = _folder(path)
-        if folder:
-            holder = lock.holder(folder)
-            if holder and holder.pid == pid:
-                return folder
+        if folder and lock.is_held_by(folder, pid):
+            return folder
     return None
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from raymond.errors import JournalError, RunBusy
 from raymond.store.run_folder import RunFolder
 from raymond.system import files
+from raymond.system.ancestry import SHORT
 from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
@@ -161,6 +162,24 @@ def holder(folder: RunFolder) -> Holder | None:
         return None
     finally:
         os.close(fd)
+
+
+def is_held_by(folder: RunFolder, pid: int) -> bool:
+    """Whether process `pid`, which has the journal open, holds its lock; OSError when we cannot look."""
+    try:
+        fd = os.open(folder.journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in SHORT:
+            raise
+        return False
+    try:
+        taken = LOCKS.is_taken(fd)
+    except OSError:
+        taken = True  # a file system without locks
+    finally:
+        os.close(fd)
+    # Without a name in it, whoever has the journal open is taken for the holder.
+    return taken and _read(folder).pid in (0, pid)
 
 
 def signed(folder: RunFolder) -> Holder:

@@ -1,8 +1,8 @@
 """Which processes a process comes from, and what can be seen of them from outside: on Linux, by /proc."""
 
 import contextlib
+import errno
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -10,8 +10,17 @@ from msgspec import Struct
 _LONGEST = 200
 """Characters of a command line that are kept."""
 _DEEPEST = 1000
+"""Processes above each other; more of them are not followed."""
+_WALKS = 20
+"""How often a line is walked while processes in it come and go."""
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that say something about us, and nothing about what we look at."""
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER."""
+
+
+class Unseen(OSError):
+    """It cannot be seen which processes a process comes from."""
 
 
 class Process(Struct, frozen=True):
@@ -38,14 +47,49 @@ def look(pid: int) -> Process | None:
     return Process(pid, parent, group, session, terminal, foreground)
 
 
-def line(pid: int) -> Iterator[Process]:
-    """The process, its parent, and so on up to the first process of the system."""
-    for _ in range(_DEEPEST):
-        found = look(pid) if pid else None
-        if found is None:
-            return
-        yield found
-        pid = found.parent
+def line(pid: int) -> list[Process]:
+    """The process, its parent, and so on up to the first process of the system; nothing where there is no /proc.
+
+    Unseen: the process is gone, or those above it come and go, are too many or hidden. A line that ends too early would
+    hide whoever is above.
+    """
+    if not os.path.lexists("/proc/self"):
+        return []
+    before: list[int] = []
+    for _ in range(_WALKS):
+        found = _walk(pid)
+        pids = [process.pid for process in found]
+        # A parent may end, and another process get its number, while its child is looked at: its child has another
+        # parent then, so a second walk goes another way.
+        if pids and pids == before:
+            return found
+        before = pids
+    raise Unseen(errno.ESRCH, f"it cannot be seen where process {pid} comes from")
+
+
+def _walk(pid: int) -> list[Process]:
+    """One walk up to the first process; nothing if it does not get there."""
+    found: list[Process] = []
+    if os.readlink("/proc/self") != str(os.getpid()):
+        return []  # this /proc is that of another PID namespace
+    while pid and len(found) < _DEEPEST:
+        process = look(pid)
+        if process is None:
+            return found if found and _is_hidden(pid) else []
+        found.append(process)
+        pid = process.parent
+    return [] if pid else found
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether another user's process is there that may not be seen; no run of ours is driven above it."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def terminal(process: Process) -> str:
@@ -74,7 +118,8 @@ def variable(pid: int, name: str) -> str:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = file.read().split(b"\0")
-    except OSError:
+    except OSError as error:
+        _check(error)
         return ""
     begin = f"{name}=".encode()
     return next((pair[len(begin) :].decode("utf-8", "replace") for pair in pairs if pair.startswith(begin)), "")
@@ -83,11 +128,19 @@ def variable(pid: int, name: str) -> str:
 def open_files(pid: int) -> list[str]:
     """The paths of what a process has open."""
     found: list[str] = []
-    with contextlib.suppress(OSError):
+    try:
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
                 found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    except OSError as error:
+        _check(error)
     return found
+
+
+def _check(error: OSError) -> None:
+    """Do not take a lack of our own for something about the other process."""
+    if error.errno in SHORT:
+        raise error
 
 
 def keep_orphans(keep: bool) -> None:
