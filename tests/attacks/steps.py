@@ -6,14 +6,7 @@ RAYMOND = f"{sys.executable} -m raymond"
 _BARE = "env -i PATH=$PATH HOME=$HOME TEST_ROOM=$TEST_ROOM RAYMOND_HOME=$RAYMOND_HOME"
 _ONCE = "until {raymond} status r | grep -q 'asks: '; do :; done\n"
 _PTY = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) and 1)"
-_DEEP = """
-import os, sys
-for _ in range(1005):
-    child = os.fork()
-    if child:
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
+_DEEP = 'if [ $1 -gt 0 ]; then n=$1; shift; sh -c "$DEEP" sh $((n - 1)) "$@"; else shift; "$@"; fi; true'
 _RAW = """
 import json, os, socket
 door = socket.socket(socket.AF_UNIX)
@@ -32,7 +25,8 @@ DISGUISES = {
     "until grep -q over $OUT; do :; done",
     "with a terminal": f"{_BARE} {sys.executable} -c '{_PTY}' $R answer r main yes >> $OUT 2>&1",
     "at the door": f"{_BARE} {sys.executable} -c '{_RAW}' >> $OUT 2>&1",
-    "deep below": f"{_BARE} {sys.executable} -SIc '{_DEEP}' {sys.executable} -c '{_PTY}' $R answer r main yes >> $OUT 2>&1",
+    "deep below": f'export DEEP=\'{_DEEP}\'; {_BARE} DEEP="$DEEP" sh -c "$DEEP" sh 260 '
+    f"{sys.executable} -c '{_PTY}' $R answer r main yes >> $OUT 2>&1",
     "below a run": "mkdir -p $OUT.d; echo \"$R answer r main yes >> $OUT 2>&1; echo '<result></result>'\" > $OUT.d/START.sh; "
     "$R run $OUT.d --id inner >> $OUT 2>&1",
     "attach": f"echo yes | {_BARE} {sys.executable} -c '{_PTY}' timeout 2 $R attach r >> $OUT 2>&1",

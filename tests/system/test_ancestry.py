@@ -75,41 +75,56 @@ def test_one_in_the_background_is_not() -> None:
     assert seen([f"{leave}{child}os.read(ready[0], 1); {_SAYS}"]) == ""
 
 
-_CHAIN = """
-import os, sys, time
-for _ in range(int(sys.argv[1])):
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        os._exit(0)
-print(os.getpid(), flush=True)
-sys.stdin.read()
-"""
+_CHAIN = 'if [ $1 -gt 0 ]; then sh -c "$2" sh $(($1 - 1)) "$2"; else echo $$; read _; fi; true'
 
 
-@pytest.mark.parametrize(("deep", "seen"), [(20, True), (1001, False)])
+@pytest.mark.parametrize(("deep", "seen"), [(20, True), (256, False)])
 def test_a_line_is_seen_whole_or_not_at_all(deep: int, seen: bool) -> None:
-    argv = [sys.executable, "-SIc", _CHAIN, str(deep)]
+    argv = ["sh", "-c", _CHAIN, "sh", str(deep), _CHAIN]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
-        assert first.stdout and first.stdin
+        assert first.stdout
+        assert first.stdin
         last = int(first.stdout.readline())
         if seen:
             assert [process.pid for process in ancestry.line(last)][deep : deep + 2] == [first.pid, os.getpid()]
         else:
-            with pytest.raises(ancestry.Unseen):
+            with pytest.raises(ancestry.Unseen, match="too many"):
                 ancestry.line(last)
         first.stdin.close()
 
 
-def test_a_line_whose_processes_end_while_it_is_walked_is_still_whole() -> None:
-    """Every process of a chain ends as soon as it has a child: the last one always comes from here in the end."""
-    chain = "import os, sys\nfor _ in range(3000):\n    if os.fork(): os._exit(0)\n    print(os.getpid(), flush=True)\n"
+_FALLING = """
+import os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+parents = []
+for _ in range(150):
+    parents.append(os.getpid())
+    if os.fork():
+        while True:
+            signal.pause()
+print(os.getpid(), flush=True)
+for pid in parents[1::2]:
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(0.0005)
+sys.stdin.read()
+for pid in parents[::2]:
+    os.kill(pid, signal.SIGKILL)
+"""
+
+
+def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_all() -> None:
+    """Every second one of the processes above another ends, from the top, and it always comes from here."""
     ancestry.keep_orphans(True)
-    with subprocess.Popen([sys.executable, "-SIc", chain], stdout=subprocess.PIPE, text=True) as first:
+    argv = [sys.executable, "-SIc", _FALLING]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout
-        for said in first.stdout:
+        assert first.stdin
+        last, line = int(first.stdout.readline()), list[ancestry.Process]()
+        while len(line) != 1 + len(ancestry.line(os.getpid())):
             with contextlib.suppress(ancestry.Unseen):
-                assert os.getpid() in [process.pid for process in ancestry.line(int(said))]
+                line = ancestry.line(last)
+                assert os.getpid() in [process.pid for process in line]
+        first.stdin.close()
     ancestry.keep_orphans(False)
     ancestry.reap_orphans(set())
 

@@ -8,7 +8,7 @@ from raymond.system import ancestry
 
 
 def by(pid: int) -> RunFolder | None:
-    """The run that process `pid` drives, wherever it is kept; None when it drives none. OSError: that cannot be told."""
+    """The run that process `pid` drives, wherever it is kept; None when it drives none. OSError: nobody can tell."""
     for path in ancestry.open_files(pid):
         folder = _folder(path)
         if folder and lock.is_held_by(folder, pid):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 _LONGEST = 200
 """Characters of a command line that are kept."""
-_DEEPEST = 1000
+_DEEPEST = 256
 """Processes above each other; more of them are not followed."""
 _WALKS = 20
 """How often a line is walked while processes in it come and go."""
@@ -72,13 +72,15 @@ def _walk(pid: int) -> list[Process]:
     found: list[Process] = []
     if os.readlink("/proc/self") != str(os.getpid()):
         return []  # this /proc is that of another PID namespace
-    while pid and len(found) < _DEEPEST:
+    while pid:
         process = look(pid)
         if process is None:
             return found if found and _is_hidden(pid) else []
+        if len(found) == _DEEPEST:
+            raise Unseen(errno.E2BIG, f"process {found[0].pid} has too many processes above it")
         found.append(process)
         pid = process.parent
-    return [] if pid else found
+    return found
 
 
 def _is_hidden(pid: int) -> bool:
