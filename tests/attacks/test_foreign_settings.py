@@ -16,10 +16,12 @@ from raymond.backends.claude import Claude
 from raymond.backends.codex import Codex
 from raymond.control import trust as control
 from raymond.errors import UsageError
+from raymond.store import foreign_settings
 from raymond.store import trust as trusting
+from raymond.store.foreign_settings import Unclear
 from raymond.store.home import Home
 from raymond.store.project import Project
-from raymond.store.trust import Trust, Unclear
+from raymond.store.trust import Trust
 from running import Ran
 from trust.places import Place
 
@@ -371,9 +373,9 @@ def test_settings_without_end_cannot_be_trusted_and_are_left_out(room: Checkout)
     room.repository()
     (room.path / ".claude").mkdir()
     with (room.path / ".claude" / "huge").open("wb") as file:
-        file.truncate(trusting.MOST_BYTES + 1)
+        file.truncate(foreign_settings.MOST_BYTES + 1)
     with pytest.raises(Unclear, match="more than 2000 files or 16 MiB"):
-        trusting.brought(str(room.path), str(room.path))
+        foreign_settings.brought(str(room.path), str(room.path))
     assert ".claude" in decided(room).note
 
 

@@ -10,10 +10,12 @@ from raymond.control import inside
 from raymond.errors import UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
+from raymond.store import foreign_settings
 from raymond.store import home as homes
 from raymond.store import trust as trusting
+from raymond.store.foreign_settings import Unclear
 from raymond.store.project import Project
-from raymond.store.trust import Trust, Unclear
+from raymond.store.trust import Trust
 from raymond.text import visible
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def _trust(name: str, tree: str, cwd: str, records: dict[str, dict[str, str]], t
 def _there(tree: str, cwd: str, names: Collection[str]) -> list[str]:
     """Which of `names` there are; all that may be when it cannot be told."""
     try:
-        parts = {part for path in trusting.brought(tree, cwd) for part in path.split("/")}
+        parts = {part for path in foreign_settings.brought(tree, cwd) for part in path.split("/")}
     except Unclear:
         return [name for name in names if os.path.lexists(os.path.join(tree, name))] or list(names)
     return [name for name in names if name in parts]
@@ -162,6 +164,6 @@ def _tree(folder: str, *, must_exist: bool = True) -> str:
 
 def _offered(tree: str, cwd: str) -> dict[str, str]:
     try:
-        return trusting.brought(tree, cwd)
+        return foreign_settings.brought(tree, cwd)
     except Unclear as error:
         raise UsageError(f"{tree} cannot be trusted: {error}", hint="remove it, or make it a file of its own") from None
