@@ -369,6 +369,44 @@ def test_settings_that_are_links_cannot_be_trusted(room: Checkout, name: str) ->
         control.offer(str(room.path))
 
 
+def linked(room: Checkout, target: str) -> Path:
+    """A link among the skills of the project."""
+    path = room.path / ".claude" / "skills" / "one"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+    return path
+
+
+@pytest.mark.parametrize("target", ["../../shared", "../../shared/SKILL.md", "../../hop"])
+def test_trust_lapses_when_what_a_link_leads_to_changes(room: Checkout, target: str) -> None:
+    room.prepare().put("shared/SKILL.md", "harmless")
+    (room.path / "hop").symlink_to("shared")
+    linked(room, target)
+    room.trusts()
+    assert decided(room).trusts["claude"].trees
+    room.put("shared/SKILL.md", "harmful")
+    assert not decided(room).trusts["claude"].trees
+
+
+@pytest.mark.parametrize("target", ["..", "../skills", "one", "../../nowhere"])
+def test_links_in_a_circle_or_to_nothing_are_bound_to_what_they_say(room: Checkout, target: str) -> None:
+    linked(room.clone(), target)
+    found = foreign_settings.brought(str(room.path), str(room.path))
+    assert list(found) == [".claude/skills/one"]
+
+
+@pytest.mark.parametrize("target", ["../../../elsewhere", "/etc/passwd", "../../.."])
+def test_a_link_that_leads_out_of_the_project_cannot_be_trusted(room: Checkout, target: str) -> None:
+    """What it leads to could change unseen."""
+    path = linked(room.prepare(), target)
+    with room.here(), pytest.raises(UsageError) as refused:
+        control.offer(str(room.path))
+    said = f"{room.path} cannot be trusted: {path} is a link that leads out of the project"
+    assert (str(refused.value), refused.value.hint) == (said, "remove it, or make it a file of its own")
+    assert not decided(room).trusts["claude"].trees
+
+
 def test_settings_without_end_cannot_be_trusted_and_are_left_out(room: Checkout) -> None:
     room.repository()
     (room.path / ".claude").mkdir()

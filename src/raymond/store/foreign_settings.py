@@ -35,16 +35,30 @@ class Unclear(Exception):
 def brought(top: str, cwd: str, *, below: bool = False) -> dict[str, str]:
     """What programs started in `cwd` would use; with `below`, without what is at the top level and above."""
     found: dict[str, str] = _of_main(top) if not below else {}
-    size = 0
-    for path in _paths(top, os.path.realpath(cwd), below):
+    size, seen = 0, set[str]()
+    todo = list(_paths(top, os.path.realpath(cwd), below))
+    for path in todo:
         for file in _files(path):
+            if file in seen:
+                continue
+            seen.add(file)
             name = _text(os.path.relpath(file, top))
             hash, read = _hash(file)
             found[name] = f"{found[name]} {hash}" if name in found else hash
             size += read
             if len(found) > MOST_FILES or size > MOST_BYTES:
                 raise Unclear(f"{path} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB")
+            if os.path.islink(file):
+                todo.append(_target(file, top))
     return found
+
+
+def _target(link: str, top: str) -> str:
+    """What a link leads to, which counts as brought too; nothing outside of the project can be bound to its content."""
+    target = os.path.realpath(link)
+    if not f"{target}/".startswith(f"{top.rstrip('/')}/"):
+        raise Unclear(f"{link} is a link that leads out of the project")
+    return target
 
 
 def _of_main(top: str) -> dict[str, str]:
@@ -88,7 +102,8 @@ def _own_folders() -> list[str]:
 def _files(path: str) -> Iterator[str]:
     """A file, or every file and link below a folder."""
     if os.path.islink(path) or not os.path.isdir(path):
-        yield path
+        if os.path.lexists(path):  # a link may lead nowhere
+            yield path
         return
     for folder, folders, names in _walk(path):
         folders[:] = [name for name in folders if not os.path.join(folder, name).endswith(_WORKTREES)]
@@ -108,7 +123,7 @@ def _unreadable(error: OSError) -> None:
 
 
 def _hash(path: str) -> tuple[str, int]:
-    """The hash of a file, and its size; a link is not followed, so its hash is that of where it leads."""
+    """The hash of a file, and its size; that of a link is the hash of what it says."""
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
