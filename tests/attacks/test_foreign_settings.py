@@ -5,7 +5,8 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -415,6 +416,29 @@ def test_settings_without_end_cannot_be_trusted_and_are_left_out(room: Checkout)
     with pytest.raises(Unclear, match="more than 2000 files or 16 MiB"):
         foreign_settings.brought(str(room.path), str(room.path))
     assert ".claude" in decided(room).note
+
+
+@contextlib.contextmanager
+def deep(folder: Path, levels: int) -> Iterator[None]:
+    """Folders in folders, too many of them for the length of any path, and for Python to remove."""
+    with contextlib.chdir(folder):
+        for _ in range(levels):
+            os.mkdir("d")
+            os.chdir("d")
+    yield
+    subprocess.run(["rm", "-r", str(folder / "d")], check=True)
+
+
+@pytest.mark.parametrize("levels", [3000, foreign_settings.DEEPEST])
+def test_settings_too_deep_to_be_read_cannot_be_trusted_and_are_left_out(room: Checkout, levels: int) -> None:
+    room.prepare().put(".claude/settings.json", HOOK)
+    room.trusts()
+    with deep(room.path / ".claude", levels):
+        with room.here(), pytest.raises(UsageError, match="has folders 50 levels deep"):
+            control.offer(str(room.path))
+        standing = decided(room)
+    assert not standing.trusts["claude"].trees
+    assert ".claude" in standing.note
 
 
 def test_a_damaged_list_of_trusted_projects_is_an_error_and_trusts_nobody(room: Checkout) -> None:

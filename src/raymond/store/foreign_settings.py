@@ -23,6 +23,7 @@ _WORKTREES = ".claude/worktrees"
 """Whole checkouts, which the program makes itself and which are no settings."""
 MOST_FILES = 2000
 MOST_BYTES = 16 << 20
+DEEPEST = 50
 
 Brought: TypeAlias = Mapping[str, str]
 """Files by their path from the top level of the project, each with the hash of its content."""
@@ -105,17 +106,12 @@ def _files(path: str) -> Iterator[str]:
         if os.path.lexists(path):  # a link may lead nowhere
             yield path
         return
-    for folder, folders, names in _walk(path):
+    for folder, folders, names in os.walk(path, onerror=_unreadable):
+        if folder.count("/") - path.count("/") >= DEEPEST:
+            raise Unclear(f"{path} has folders {DEEPEST} levels deep")
         folders[:] = [name for name in folders if not os.path.join(folder, name).endswith(_WORKTREES)]
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         yield from (os.path.join(folder, name) for name in sorted([*names, *links]))
-
-
-def _walk(path: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    try:
-        yield from os.walk(path, onerror=_unreadable)
-    except RecursionError:
-        raise Unclear(f"{path} is too deep") from None
 
 
 def _unreadable(error: OSError) -> None:
