@@ -212,6 +212,19 @@ def test_for_one_run_a_flag_trusts_the_project(room: Checkout) -> None:
 # --- worktrees and folders below
 
 
+@contextlib.contextmanager
+def deep(folder: Path, levels: int) -> Iterator[None]:
+    """Folders in folders, too many of them for the length of any path, and for Python to remove."""
+    with contextlib.chdir(folder):
+        for _ in range(levels):
+            os.mkdir("d")
+            os.chdir("d")
+    try:
+        yield
+    finally:
+        subprocess.run(["rm", "-r", str(folder / "d")], check=True)
+
+
 def worktree(room: Checkout) -> Path:
     path = room.path.parent / "tree"
     room.git("worktree", "add", "-q", str(path))
@@ -264,6 +277,53 @@ def test_a_folder_below_a_trusted_project_may_not_bring_settings_of_its_own(room
     room.put("sub/.claude/settings.json", HOOK)
     assert not trust.covers(str(room.path / "sub"))
     assert trust.covers(str(room.path))
+
+
+SKILL = """\
+---
+description: helps
+hooks: {PreToolUse: [{hooks: [{type: command, command: id > HOOK}]}]}
+---
+"""
+"""What Claude Code takes from any folder of a project, once an agent uses a file there."""
+
+
+@pytest.mark.parametrize("where", ["packages/web", "a/.b/c", ".claude/skills/inner"])
+def test_trust_lapses_when_a_folder_gets_skills_of_its_own(room: Checkout, where: str) -> None:
+    room.prepare().put(".mcp.json", {})
+    room.trusts()
+    assert decided(room).trusts["claude"].trees
+    room.put(f"{where}/.claude/skills/evil/SKILL.md", SKILL)
+    standing = decided(room)
+    assert not standing.trusts["claude"].trees
+    assert "changed since you trusted the project" in standing.note
+    room.trusts()
+    assert decided(room).trusts["claude"].trees
+
+
+def test_skills_below_are_looked_for_where_git_does_not_ignore_them(room: Checkout) -> None:
+    room.clone().put(".gitignore", "node_modules/\ntracked/\n")
+    for folder in ("node_modules/x", "tracked", "src"):
+        room.put(f"{folder}/.claude/skills/one/SKILL.md", SKILL)
+    room.git("add", "-f", "tracked")
+    found = foreign_settings.brought(str(room.path), str(room.path))
+    assert list(found) == ["src/.claude/skills/one/SKILL.md", "tracked/.claude/skills/one/SKILL.md"]
+
+
+def test_what_programs_do_not_take_from_folders_below_is_not_asked_for(room: Checkout) -> None:
+    room.clone()
+    for name in (".claude/settings.json", ".claude/agents/a.md", ".claude/commands/c.md", ".mcp.json", "CLAUDE.md"):
+        room.put(f"src/{name}", "")
+    assert foreign_settings.brought(str(room.path), str(room.path)) == {}
+
+
+def test_in_a_project_that_nobody_trusts_no_folders_are_looked_through(room: Checkout) -> None:
+    room.prepare()
+    room.put(".mcp.json", {})
+    with deep(room.path, 3000):
+        assert decided(room).note.startswith(".mcp.json here is not used: you have not trusted")
+        with room.here(), pytest.raises(UsageError, match="has folders 500 levels deep"):
+            control.offer(str(room.path))
 
 
 def test_servers_named_in_a_folder_above_are_part_of_what_a_project_brings(room: Checkout) -> None:
@@ -418,23 +478,12 @@ def test_settings_without_end_cannot_be_trusted_and_are_left_out(room: Checkout)
     assert ".claude" in decided(room).note
 
 
-@contextlib.contextmanager
-def deep(folder: Path, levels: int) -> Iterator[None]:
-    """Folders in folders, too many of them for the length of any path, and for Python to remove."""
-    with contextlib.chdir(folder):
-        for _ in range(levels):
-            os.mkdir("d")
-            os.chdir("d")
-    yield
-    subprocess.run(["rm", "-r", str(folder / "d")], check=True)
-
-
 @pytest.mark.parametrize("levels", [3000, foreign_settings.DEEPEST])
 def test_settings_too_deep_to_be_read_cannot_be_trusted_and_are_left_out(room: Checkout, levels: int) -> None:
     room.prepare().put(".claude/settings.json", HOOK)
     room.trusts()
     with deep(room.path / ".claude", levels):
-        with room.here(), pytest.raises(UsageError, match="has folders 50 levels deep"):
+        with room.here(), pytest.raises(UsageError, match=r"has folders \d+ levels deep"):
             control.offer(str(room.path))
         standing = decided(room)
     assert not standing.trusts["claude"].trees

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.conftest import Desk
-from e2e.model import MISSING, Model, Text, Tool, claude_environment, program
+from e2e.model import MISSING, Answer, Model, Request, Text, Tool, claude_environment, program, results
 from e2e.responses import MISSING as NO_CODEX
 from e2e.responses import Responses, codex_environment
 from raymond.backends import Setup, Turn
@@ -144,6 +144,75 @@ def test_doctor_asks_a_program_in_a_folder_of_its_own(desk: Callable[..., Desk],
     done = room.raymond("doctor", "--probe", "--backend", "claude")
     assert "claude answered" in done.stdout, done.stdout + done.stderr
     assert clone.done == set()
+
+
+def tempt(clone: Clone, folder: str) -> list[Tool]:
+    """Settings of every kind in a folder below the project; a model that works there, and uses them as far as it can."""
+    hooks = {
+        event: [{"hooks": [clone.command(f"settings {event}")]}] for event in ("SessionStart", "PreToolUse", "Stop")
+    }
+    hook = f"hooks: {{PreToolUse: [{{hooks: [{json.dumps(clone.command('NAME'))}]}}]}}"
+    texts = {
+        ".claude/settings.json": json.dumps({"hooks": hooks}),
+        ".claude/settings.local.json": json.dumps({"hooks": hooks}),
+        ".mcp.json": json.dumps(clone.server),
+        ".claude/skills/skilled/SKILL.md": f"---\ndescription: s\n{hook.replace('NAME', 'skill')}\n---\nbody\n",
+        ".claude/commands/ordered.md": f"---\ndescription: c\n{hook.replace('NAME', 'command')}\n---\nbody\n",
+        ".claude/agents/sent.md": f"---\nname: sent\ndescription: a\n{hook.replace('NAME', 'agent')}\n---\nbody\n",
+        "code": "x",
+    }
+    for name, text in texts.items():
+        (clone.path / folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone.path / folder / name).write_text(text, "utf-8")
+    read = Tool("Read", {"file_path": str(clone.path / folder / "code")})
+    uses = [Tool("Skill", {"skill": name}) for name in ("ordered", "sub:ordered", "skilled")]
+    agent = Tool("Agent", {"description": "a", "prompt": "prompt AGENT", "subagent_type": "sent"})
+    return [read, agent, *uses, read]
+
+
+def worked(desk: Callable[..., Desk], evil: Model, ignored: str = "") -> tuple[Desk, Clone]:
+    """A trusted project with settings in a folder below it, before a run works there."""
+    tools: list[Tool] = []
+
+    def answer(request: Request) -> Answer:
+        done = len(results(request))
+        return tools[done] if done < len(tools) else FINE
+
+    room = desk(answer)
+    clone = Clone(room.path, evil)
+    subprocess.run(["git", "init", "-q"], cwd=room.path, check=True)
+    clone.write(".gitignore", ignored)
+    clone.write(".claude/settings.json", {})
+    assert room.raymond("trust", "--yes").returncode == 0
+    tools += tempt(clone, "sub")
+    return room, clone
+
+
+@needs_claude
+def test_of_folders_below_the_program_takes_only_skills(desk: Callable[..., Desk], evil: Model) -> None:
+    """So these are what trust is bound to, apart from what is at the top level."""
+    room, clone = worked(desk, evil)
+    ran = room.claude(FLOW, "--dangerously-skip-permissions", "--trust-project")
+    assert (ran.out, clone.done) == ("fine\n", {"skill"}), ran.err
+
+
+@needs_claude
+def test_skills_that_appear_in_a_folder_below_a_trusted_project_run_nothing(
+    desk: Callable[..., Desk], evil: Model
+) -> None:
+    room, clone = worked(desk, evil)
+    ran = room.claude(FLOW, "--dangerously-skip-permissions")
+    assert (ran.out, clone.done) == ("fine\n", set()), ran.err
+    assert "changed since you trusted the project" in ran.err
+
+
+@needs_claude
+def test_the_program_takes_nothing_from_folders_that_git_ignores(desk: Callable[..., Desk], evil: Model) -> None:
+    """So Raymond need not look into them, and they may be large."""
+    room, clone = worked(desk, evil, ignored="sub/\n")
+    ran = room.claude(FLOW, "--dangerously-skip-permissions")
+    assert (ran.out, clone.done) == ("fine\n", set()), ran.err
+    assert "trust" not in ran.err
 
 
 # --- what the program is given

@@ -65,7 +65,7 @@ def standing(project: Project, start: RunStarted, workflow: Workflow, *, trusts_
     records = {path: one.files for path, one in trusting.recorded(project.home).items()}
     trusts = {name: _trust(name, tree, cwd, records, trusts_now) for name in needed}
     unused = [name for name in needed if not trusts[name].trees]
-    left = {name: _there(tree, cwd, USES[name]) for name in unused}
+    left = {name: _there(tree, cwd, USES[name], nested=tree in records) for name in unused}
     if left.get("codex"):
         raise UsageError(
             f"{visible(tree)} has settings for Codex in .codex: {_why(tree, records)}",
@@ -91,10 +91,10 @@ def _trust(name: str, tree: str, cwd: str, records: dict[str, dict[str, str]], t
     return trusting.decide(tree, cwd, known)
 
 
-def _there(tree: str, cwd: str, names: Collection[str]) -> list[str]:
+def _there(tree: str, cwd: str, names: Collection[str], *, nested: bool) -> list[str]:
     """Which of `names` there are; all that may be when it cannot be told."""
     try:
-        parts = {part for path in foreign_settings.brought(tree, cwd) for part in path.split("/")}
+        parts = {part for path in foreign_settings.brought(tree, cwd, nested=nested) for part in path.split("/")}
     except Unclear:
         return [name for name in names if os.path.lexists(os.path.join(tree, name))] or list(names)
     return [name for name in names if name in parts]

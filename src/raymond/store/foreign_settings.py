@@ -5,7 +5,7 @@ A program that is started in a folder uses the settings it finds there: hooks, s
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -21,9 +21,13 @@ _LOCAL = ".claude/settings.local.json"
 """Claude Code also takes the one of the main checkout in every other worktree."""
 _WORKTREES = ".claude/worktrees"
 """Whole checkouts, which the program makes itself and which are no settings."""
+_NESTED = ".claude/skills"
+"""What Claude Code also takes from a folder below, once an agent uses a file there. Skills can have hooks."""
 MOST_FILES = 2000
 MOST_BYTES = 16 << 20
 DEEPEST = 50
+MOST_FOLDERS = 50_000
+_DEEPEST_FOLDER = 500
 
 Brought: TypeAlias = Mapping[str, str]
 """Files by their path from the top level of the project, each with the hash of its content."""
@@ -33,11 +37,14 @@ class Unclear(Exception):
     """What a folder would give cannot be told; the message says why."""
 
 
-def brought(top: str, cwd: str, *, below: bool = False) -> dict[str, str]:
-    """What programs started in `cwd` would use; with `below`, without what is at the top level and above."""
+def brought(top: str, cwd: str, *, below: bool = False, nested: bool = True) -> dict[str, str]:
+    """What programs started in `cwd` would use; with `below`, without what is at the top level and above.
+
+    With `nested`, also what they would use once an agent works in other folders of the project.
+    """
     found: dict[str, str] = _of_main(top) if not below else {}
     size, seen = 0, set[str]()
-    todo = list(_paths(top, os.path.realpath(cwd), below))
+    todo = [*_paths(top, os.path.realpath(cwd), below), *(_nested(top) if nested and not below else ())]
     for path in todo:
         for file in _files(path):
             if file in seen:
@@ -83,6 +90,24 @@ def _paths(top: str, cwd: str, below: bool) -> Iterator[str]:
                 yield path
 
 
+def _nested(top: str) -> Iterator[str]:
+    """The skills in folders of the project, except for folders that git ignores, as the program does."""
+    ignored, own = git.ignored_folders(top), _own_folders()
+    for count, (folder, folders, _) in enumerate(os.walk(top)):
+        if count > MOST_FOLDERS:
+            raise Unclear(f"{top} has more than {MOST_FOLDERS} folders that git does not ignore")
+        if _levels(top, folder) > _DEEPEST_FOLDER:
+            raise Unclear(f"{top} has folders {_DEEPEST_FOLDER} levels deep")
+        path = os.path.join(folder, _NESTED)
+        if folder != top and os.path.lexists(path) and os.path.dirname(path) not in own:
+            yield path
+        folders[:] = [name for name in folders if name != ".git" and _is_walked(os.path.join(folder, name), ignored)]
+
+
+def _is_walked(folder: str, ignored: Collection[str]) -> bool:
+    return folder not in ignored and not folder.endswith(_WORKTREES)
+
+
 def _chain(folder: str) -> Iterator[str]:
     """A folder and all above it."""
     while True:
@@ -107,11 +132,15 @@ def _files(path: str) -> Iterator[str]:
             yield path
         return
     for folder, folders, names in os.walk(path, onerror=_unreadable):
-        if folder.count("/") - path.count("/") >= DEEPEST:
+        if _levels(path, folder) >= DEEPEST:
             raise Unclear(f"{path} has folders {DEEPEST} levels deep")
         folders[:] = [name for name in folders if not os.path.join(folder, name).endswith(_WORKTREES)]
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         yield from (os.path.join(folder, name) for name in sorted([*names, *links]))
+
+
+def _levels(above: str, folder: str) -> int:
+    return folder.count("/") - above.count("/")
 
 
 def _unreadable(error: OSError) -> None:

@@ -42,21 +42,24 @@ def _covers(tree: str, trusted: Brought | None, top: str, cwd: str) -> bool:
 
 def decide(tree: str, cwd: str, trusted: Mapping[str, dict[str, str] | None]) -> Trust:
     """Whether `trusted`, top levels with their files, make the project at `tree` trusted for a run in `cwd`."""
+    if tree in trusted and trusted[tree] is None:
+        return Trust({tree: None})
+    others = [one for one in git.worktrees(cwd) if one != tree and one in trusted] if trusted else []
+    if tree not in trusted and not others:
+        return Trust()
     try:
         found = brought(tree, cwd)
-        if tree in trusted and matches(tree, found, trusted[tree]):
+        if tree in trusted and matches(found, trusted[tree]):
             return Trust({tree: trusted[tree]})
-        others = [one for one in git.worktrees(cwd) if one != tree and one in trusted] if trusted else []
         for one in others:
-            if matches(one, brought(one, one), trusted[one]) and _covers(one, trusted[one], tree, cwd):
+            if matches(brought(one, one), trusted[one]) and _covers(one, trusted[one], tree, cwd):
                 return Trust({one: trusted[one], tree: dict(found)})
     except Unclear:
-        if tree in trusted and trusted[tree] is None:
-            return Trust({tree: None})
+        pass
     return Trust()
 
 
-def matches(tree: str, found: Brought, trusted: Brought | None) -> bool:
+def matches(found: Brought, trusted: Brought | None) -> bool:
     """Whether a project would give what was trusted: all that was at its top level, and nothing else anywhere."""
     if trusted is None:
         return True

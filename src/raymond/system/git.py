@@ -164,6 +164,15 @@ def is_tracked(top: str, path: str) -> bool | None:
     return {0: True, 1: False}.get(code) if code is not None else None
 
 
+def ignored_folders(top: str) -> frozenset[str]:
+    """The folders below `top` that git ignores and in which it tracks nothing; none when git cannot tell."""
+    code, said = _ask(
+        top, "--work-tree=.", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"
+    )
+    paths = said.split("\0") if code == 0 else []
+    return frozenset(os.path.join(top, path.rstrip("/")) for path in paths if path.endswith("/"))
+
+
 def holds(folder: str) -> bool:
     """Whether there is a repository at `folder` or above it, trusted or not."""
     return bool(_discover(os.path.realpath(folder))[1])
