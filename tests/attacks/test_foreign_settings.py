@@ -146,12 +146,41 @@ def test_trust_lapses_when_a_file_changes_is_added_or_is_removed(room: Checkout)
         "added": lambda: room.put(".mcp.json", SERVER),
         "removed": lambda: (room.path / ".claude/guard.json").unlink(),
     }
+    named = {
+        "changed": ".claude/settings.json changed",
+        "added": ".mcp.json is new",
+        "removed": ".claude/guard.json is gone",
+    }
     for what, change in changes.items():
         room.trusts()
         change()
         standing = decided(room)
         assert not standing.trusts["claude"].trees, what
-        assert "changed since you trusted the project" in standing.note, what
+        told = f"settings have changed since you trusted the project: {named[what]} (raymond trust"
+        assert told in standing.note, what
+        with room.here():
+            assert control.trusted() == {str(room.path): named[what]}
+
+
+def test_many_changes_are_counted_and_their_names_cannot_mislead(room: Checkout) -> None:
+    room.prepare().trusts()
+    for name in ("1\x1b[2K", "2", "3", "4", "5"):
+        room.put(f".claude/{name}", "")
+    with room.here():
+        told = control.trusted()[str(room.path)]
+    assert told == ".claude/1\\x1b[2K is new, .claude/2 is new, .claude/3 is new, and 2 more"
+
+
+def test_the_list_says_why_a_project_is_no_longer_trusted(room: Checkout) -> None:
+    room.prepare().trusts()
+    linked(room, "/etc/passwd")
+    with room.here():
+        told = control.trusted()[str(room.path)]
+    assert told == f"{room.path}/.claude/skills/one is a link that leads out of the project"
+    room.path.rename(room.path.parent / "moved")
+    with room.here():
+        assert control.trusted() == {str(room.path): "the folder is gone"}
+    (room.path.parent / "moved").rename(room.path)
 
 
 def decided(room: Checkout, backend: str = "claude", **given: Any) -> control.Standing:
@@ -415,9 +444,21 @@ def test_trust_is_kept_in_a_private_file_and_can_be_taken_back(room: Checkout) -
     kept = room.home / "trusted.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert room.raymond("trust", "--list").stdout == f"{room.path}\n"
+    room.put(".mcp.json", {})
+    assert room.raymond("trust", "--list").stdout == f"{room.path}: no longer trusted: .mcp.json changed\n"
     assert room.raymond("trust", "--forget").returncode == 0
     assert room.raymond("trust", "--list").stdout == ""
     assert room.raymond("trust", "--forget").returncode == 2
+
+
+@pytest.mark.parametrize("flag", ["--forget", "--yes"])
+def test_a_list_is_not_asked_for_together_with_a_change(room: Checkout, flag: str) -> None:
+    done = room.raymond("trust", "--list", flag)
+    assert done.stderr.splitlines() == [
+        f"error: --list and {flag} do not go together",
+        f"hint: first raymond trust --list, then raymond trust {flag} DIR",
+    ]
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize("name", [".claude", ".mcp.json", ".codex/config.toml", ".claude/settings.local.json"])

@@ -18,6 +18,10 @@ from raymond.text import visible
 @click.option("--forget", is_flag=True, help="Trust the project no longer.")
 def command(folder: str, yes: bool, listing: bool, forget: bool) -> int:
     """Let agents' programs use the settings in .claude, .mcp.json and .codex of the project in DIR, as they are now."""
+    if listing and (forget or yes):
+        other = "--forget" if forget else "--yes"
+        hint = f"first raymond trust --list, then raymond trust {other} DIR"
+        raise UsageError(f"--list and {other} do not go together", hint=hint)
     if listing:
         return _list()
     if forget:
@@ -27,8 +31,8 @@ def command(folder: str, yes: bool, listing: bool, forget: bool) -> int:
 
 
 def _list() -> int:
-    for tree in trust.trusted():
-        print(visible(tree))
+    for tree, lapse in trust.trusted().items():
+        print(f"{visible(tree)}: no longer trusted: {lapse}" if lapse else visible(tree))
     return 0
 
 

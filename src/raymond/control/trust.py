@@ -1,13 +1,14 @@
 """Trust a project: let the agents' programs use the settings that come with it."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from raymond.control import inside
 from raymond.errors import UsageError
+from raymond.faces import trusting as words
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
 from raymond.store import foreign_settings
@@ -66,12 +67,13 @@ def standing(project: Project, start: RunStarted, workflow: Workflow, *, trusts_
     trusts = {name: _trust(name, tree, cwd, records, trusts_now) for name in needed}
     unused = [name for name in needed if not trusts[name].trees]
     left = {name: _there(tree, cwd, USES[name], nested=tree in records) for name in unused}
+    why = _why(tree, cwd, records) if any(left.values()) else ""
     if left.get("codex"):
         raise UsageError(
-            f"{visible(tree)} has settings for Codex in .codex: {_why(tree, records)}",
+            f"{visible(tree)} has settings for Codex in .codex: {why}",
             hint=f"{_command(tree)} shows what they do, and asks; --trust-project trusts them this time",
         )
-    return Standing(trusts=trusts, note=_note(tree, left["claude"], records) if left.get("claude") else "")
+    return Standing(trusts=trusts, note=_note(tree, left["claude"], why) if left.get("claude") else "")
 
 
 def _backends(start: RunStarted, workflow: Workflow) -> set[str]:
@@ -100,15 +102,26 @@ def _there(tree: str, cwd: str, names: Collection[str], *, nested: bool) -> list
     return [name for name in names if name in parts]
 
 
-def _note(tree: str, names: list[str], records: Collection[str]) -> str:
+def _note(tree: str, names: list[str], why: str) -> str:
     verb = "is" if len(names) == 1 else "are"
-    what = f"{' and '.join(names)} here {verb} not used: {_why(tree, records)}"
-    return f"{what} ({_command(tree)} shows what they do, and asks)"
+    return f"{' and '.join(names)} here {verb} not used: {why} ({_command(tree)} shows what they do, and asks)"
 
 
-def _why(tree: str, records: Collection[str]) -> str:
-    has_changed = tree in records
-    return "settings have changed since you trusted the project" if has_changed else "you have not trusted the project"
+def _why(tree: str, cwd: str, records: Mapping[str, dict[str, str]]) -> str:
+    if tree not in records:
+        return "you have not trusted the project"
+    return f"settings have changed since you trusted the project: {_lapse(tree, cwd, records[tree])}"
+
+
+def _lapse(tree: str, cwd: str, trusted: dict[str, str]) -> str:
+    """What has changed since a project was trusted; empty when nothing has."""
+    if not os.path.isdir(tree):
+        return "the folder is gone"
+    try:
+        changes = trusting.lapse(foreign_settings.brought(tree, cwd), trusted)
+    except Unclear as error:
+        return visible(str(error))
+    return words.lapse([(one.path, one.what) for one in changes])
 
 
 def _command(tree: str) -> str:
@@ -146,9 +159,10 @@ def forget(folder: str) -> str:
     return tree
 
 
-def trusted() -> dict[str, float]:
-    """The projects a person trusts, and since when."""
-    return {tree: one.time for tree, one in sorted(trusting.recorded(homes.find()).items())}
+def trusted() -> dict[str, str]:
+    """The projects that a person trusted, each with why it is trusted no longer; empty while it is."""
+    records = trusting.recorded(homes.find())
+    return {tree: _lapse(tree, tree, one.files) for tree, one in sorted(records.items())}
 
 
 def _tree(folder: str, *, must_exist: bool = True) -> str:

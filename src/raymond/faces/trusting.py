@@ -1,12 +1,14 @@
 """What a person should know of a project before they trust it. Whoever wrote its settings may want to mislead them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from raymond.text import visible
 
 _LONGEST = 300
 _MOST_FILES = 20
+_MOST_CHANGES = 3
+_CHANGES = {"changed": "changed", "new": "is new", "gone": "is gone"}
 
 
 def lines(tree: str, files: Iterable[str], actions: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -14,6 +16,13 @@ def lines(tree: str, files: Iterable[str], actions: Iterable[tuple[str, str, str
     told = [("project", tree), *(("file", path) for path in _some(sorted(files)))]
     told += [(kind, f"{text}  ({file})") for file, kind, text in actions]
     return [f"{name + ':':<11}{_shown(text)}" for name, text in told]
+
+
+def lapse(changes: Sequence[tuple[str, str]]) -> str:
+    """What has changed since a project was trusted, as (file, what)."""
+    more = len(changes) - _MOST_CHANGES
+    told = [f"{_shown(path)} {_CHANGES[what]}" for path, what in changes[:_MOST_CHANGES]]
+    return ", ".join([*told, f"and {more} more"] if more > 0 else told)
 
 
 def _some(paths: list[str]) -> list[str]:

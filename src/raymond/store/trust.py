@@ -6,6 +6,7 @@ Trust in a project is bound to the files of its settings as they were when it wa
 import os
 from collections.abc import Mapping
 from time import time
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -61,10 +62,25 @@ def decide(tree: str, cwd: str, trusted: Mapping[str, dict[str, str] | None]) ->
 
 def matches(found: Brought, trusted: Brought | None) -> bool:
     """Whether a project would give what was trusted: all that was at its top level, and nothing else anywhere."""
-    if trusted is None:
-        return True
-    at_top = [path for path in trusted if path.startswith(NAMES)]
-    return _is_part(found, trusted) and all(path in found for path in at_top)
+    return trusted is None or not lapse(found, trusted)
+
+
+class Change(Struct, frozen=True):
+    """A file that is not as it was when the project was trusted."""
+
+    path: str
+    what: Literal["changed", "new", "gone"]
+
+
+def lapse(found: Brought, trusted: Brought) -> list[Change]:
+    """Why a project is no longer trusted; nothing while it is."""
+    changes = [
+        Change(path, "changed" if path in trusted else "new")
+        for path, hash in found.items()
+        if trusted.get(path) != hash
+    ]
+    changes += [Change(path, "gone") for path in trusted if path.startswith(NAMES) and path not in found]
+    return sorted(changes, key=lambda one: one.path)
 
 
 def _is_part(found: Brought, trusted: Brought) -> bool:
