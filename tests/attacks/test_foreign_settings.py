@@ -15,6 +15,7 @@ import pytest
 from raymond.backends import Setup, Turn
 from raymond.backends.claude import Claude
 from raymond.backends.codex import Codex
+from raymond.control import doctor
 from raymond.control import trust as control
 from raymond.errors import UsageError
 from raymond.store import foreign_settings
@@ -236,6 +237,44 @@ def test_for_one_run_a_flag_trusts_the_project(room: Checkout) -> None:
     done = room.raymond(*run)
     assert "raymond trust" in done.stderr
     assert [is_left_out(argv) for argv in room.started()] == [False, True]
+
+
+def planned(room: Checkout, *flags: str) -> list[str]:
+    """What a dry run says of settings."""
+    done = room.raymond("run", room.flow(FLOW), "--backend", "claude", "--dry-run", *flags)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith("settings:")]
+
+
+@pytest.mark.slow
+def test_a_dry_run_says_whether_settings_of_the_project_would_be_used(room: Checkout) -> None:
+    assert planned(room.prepare()) == []
+    room.put(".mcp.json", SERVER)
+    assert planned(room) == ["settings: .mcp.json here is not used: you have not trusted the project"]
+    assert planned(room, "--trust-project") == ["settings: .mcp.json here is used: --trust-project"]
+    room.trusts()
+    assert planned(room) == ["settings: .mcp.json here is used: you trust the project"]
+
+
+def test_doctor_says_whether_settings_of_the_project_are_used(room: Checkout) -> None:
+    def told() -> list[doctor.Finding]:
+        with room.here(), contextlib.chdir(room.path):
+            return [one for one in doctor.examine() if one.what == "trust"]
+
+    assert told() == []
+    room.prepare().put(".claude/settings.json", HOOK)
+    room.put(".codex/config.toml", "")
+    hint = "raymond trust shows what they do, and asks"
+    why = "you have not trusted the project"
+    assert told() == [
+        doctor.Finding("trust", f".claude here is not used: {why}", hint=hint),
+        doctor.Finding("trust", f".codex here is not used: {why}", hint=hint),
+    ]
+    record = {"projects": {str(room.path): {"hasTrustDialogAccepted": True}}}
+    Path(room.environment["HOME"], ".claude.json").write_text(json.dumps(record))
+    assert told()[0] == doctor.Finding("trust", ".claude here is used: you told Claude Code to trust the folder")
+    room.trusts()
+    assert told()[1] == doctor.Finding("trust", ".codex here is used: you trust the project")
 
 
 # --- worktrees and folders below

@@ -4,6 +4,7 @@ import shlex
 
 from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan
+from raymond.faces import trusting
 
 
 def show(plan: Plan) -> str:
@@ -14,6 +15,7 @@ def show(plan: Plan) -> str:
         f"workflow: {plan.scope_dir} ({plan.files} files, {plan.digest[:16]})",
         *_step(plan.step),
         f"rights:   {_rights(plan)}",
+        *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),
         *_limits(plan),
         "nothing was started",
     ]

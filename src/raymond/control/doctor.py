@@ -56,7 +56,7 @@ class Finding(Struct, frozen=True):
 
 def examine() -> list[Finding]:
     """Check everything runs need here; no run is started."""
-    return [_python(), _programs(), _processes(), *_home(), _config(), *_backends()]
+    return [_python(), _programs(), _processes(), *_home(), _config(), *_trust(), *_backends()]
 
 
 def repair_journal(home: Project, id: str) -> Repair:
@@ -165,6 +165,25 @@ def _config() -> Finding:
         return _wrong("config", str(error), error.hint)
     said = [f"{name} ({one.origin})" for name, one in settings.items() if one.origin != "default"]
     return Finding("config", f"set: {', '.join(said)}" if said else "nothing is set")
+
+
+def _trust() -> list[Finding]:
+    """Whether the settings that come with the project here would be used; nothing when there are none."""
+    from raymond.control import trust
+    from raymond.faces import trusting
+
+    here = os.getcwd()
+    try:
+        homes.find()
+    except Error:
+        return []  # that is said already
+    try:
+        found = trust.uses(config.tree_of(here), here)
+    except Error as error:
+        return [_wrong("trust", str(error), error.hint)]
+    hint = "raymond trust shows what they do, and asks"
+    told = [(trusting.use(one.names, one.is_used, one.why), "" if one.is_used else hint) for one in found]
+    return [Finding("trust", what, hint=hint) for what, hint in told]
 
 
 def _backends() -> list[Finding]:

@@ -61,6 +61,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     time: Limit
     turns: Limit
     silence: float
+    uses: list[trust.Use] = []
+    """The settings of the project for agents' programs, if there are any."""
 
 
 def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
@@ -80,6 +82,7 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         time=_limit(settings, "max_time", start.max_time),
         turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
         silence=start.timeout or settings["timeout"],
+        uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
     )
 
 

@@ -48,6 +48,15 @@ class Standing(Struct, frozen=True, kw_only=True):
     """What is to be told of settings that are not used; empty when there are none."""
 
 
+class Use(Struct, frozen=True, kw_only=True):
+    """Settings of a project for one of the backends' programs."""
+
+    backend: str
+    names: list[str]
+    is_used: bool
+    why: str
+
+
 NOTHING = Standing()
 """No settings of a project are used."""
 
@@ -74,6 +83,30 @@ def standing(project: Project, start: RunStarted, workflow: Workflow, *, trusts_
             hint=f"{_command(tree)} shows what they do, and asks; --trust-project trusts them this time",
         )
     return Standing(trusts=trusts, note=_note(tree, left["claude"], why) if left.get("claude") else "")
+
+
+def uses(tree: str, cwd: str, backends: Collection[str] = tuple(USES), *, trusts_now: bool = False) -> list[Use]:
+    """Whether the settings that there are for these backends would be used by a run in `cwd`."""
+    records = {path: one.files for path, one in trusting.recorded(homes.find()).items()}
+    found: list[Use] = []
+    for name in (one for one in USES if one in backends):
+        names = _there(tree, cwd, USES[name], nested=tree in records)
+        if names:
+            trust = _trust(name, tree, cwd, records, trusts_now)
+            why = _because(trust, trusts_now) if trust.trees else _why(tree, cwd, records)
+            found.append(Use(backend=name, names=names, is_used=bool(trust.trees), why=why))
+    return found
+
+
+def used(project: Project, start: RunStarted, workflow: Workflow, *, trusts_now: bool = False) -> list[Use]:
+    """Whether the settings of its project would be used by a run."""
+    return uses(project.tree, start.cwd, _backends(start, workflow), trusts_now=trusts_now)
+
+
+def _because(trust: Trust, trusts_now: bool) -> str:
+    if trusts_now:
+        return "--trust-project"
+    return "you told Claude Code to trust the folder" if None in trust.trees.values() else "you trust the project"
 
 
 def _backends(start: RunStarted, workflow: Workflow) -> set[str]:
@@ -103,8 +136,7 @@ def _there(tree: str, cwd: str, names: Collection[str], *, nested: bool) -> list
 
 
 def _note(tree: str, names: list[str], why: str) -> str:
-    verb = "is" if len(names) == 1 else "are"
-    return f"{' and '.join(names)} here {verb} not used: {why} ({_command(tree)} shows what they do, and asks)"
+    return f"{words.use(names, False, why)} ({_command(tree)} shows what they do, and asks)"
 
 
 def _why(tree: str, cwd: str, records: Mapping[str, dict[str, str]]) -> str:

@@ -18,6 +18,12 @@ def lines(tree: str, files: Iterable[str], actions: Iterable[tuple[str, str, str
     return [f"{name + ':':<11}{_shown(text)}" for name, text in told]
 
 
+def use(names: Sequence[str], is_used: bool, why: str) -> str:
+    """Whether settings of a project are used, and why."""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{' and '.join(names)} here {verb} {'used' if is_used else 'not used'}: {why}"
+
+
 def lapse(changes: Sequence[tuple[str, str]]) -> str:
     """What has changed since a project was trusted, as (file, what)."""
     more = len(changes) - _MOST_CHANGES
