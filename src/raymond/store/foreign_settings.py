@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
+from itertools import chain
 from typing import TypeAlias
 
 from raymond.system import files, git
@@ -43,9 +44,9 @@ def brought(top: str, cwd: str, *, below: bool = False, nested: bool = True) -> 
     With `nested`, also what they would use once an agent works in other folders of the project.
     """
     found: dict[str, str] = _of_main(top) if not below else {}
-    size, seen = 0, set[str]()
-    todo = [*_paths(top, os.path.realpath(cwd), below), *(_nested(top) if nested and not below else ())]
-    for path in todo:
+    size, seen, targets = 0, set[str](), list[str]()
+    own = _paths(top, os.path.realpath(cwd), below)
+    for path in chain(own, _nested(top) if nested and not below else (), targets):
         for file in _files(path):
             if file in seen:
                 continue
@@ -57,7 +58,7 @@ def brought(top: str, cwd: str, *, below: bool = False, nested: bool = True) -> 
             if len(found) > MOST_FILES or size > MOST_BYTES:
                 raise Unclear(f"{path} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB")
             if os.path.islink(file):
-                todo.append(_target(file, top))
+                targets.append(_target(file, top))
     return found
 
 
