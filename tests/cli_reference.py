@@ -46,7 +46,7 @@ What you do not want to say each time stands in a file. The first that says some
 
 A project narrows that, and nothing else: what its `.raymond/config.toml` says counts instead of 4 to 6 where it goes no further
 than your file, or else the default. A lower limit does, a longer `keep`, and `durability = "strict"`. What goes further is not
-used, and `raymond config show` says so. A flag and the environment are your own word and come before it.
+used, and `raymond run` and `raymond config show` say so. A flag and the environment are your own word and come before it.
 
 A state's own `model`, `effort`, `timeout` or `backend` comes before all but the policy file. Files are TOML. A key that does
 not exist is an error, wherever it stands. `raymond config show --origin` shows what counts here and where it was set.

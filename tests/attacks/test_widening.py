@@ -287,6 +287,25 @@ def test_the_persons_own_word_comes_before_the_checkout(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_a_run_says_in_one_line_what_a_checkout_does_not_get(room: Place) -> None:
+    path = room.path / ".raymond" / "config.toml"
+    path.parent.mkdir()
+    path.write_text('budget = 50\nmax_wait = "48h"\ntimeout = "20m"\nmax_time = "1h"\n')
+    flow = room.flow({"START.sh": "echo '<result>x</result>'"})
+    rest = 'max_wait = "2d", timeout = "20m" are not used: they go further than what is set'
+    cases = {
+        (): f"{path}: budget = 50.0, {rest}",
+        ("--dry-run",): f"{path}: budget = 50.0, {rest}",
+        ("--budget", "60"): f"{path}: {rest}",
+        ("-q",): "",
+    }
+    for flags, line in cases.items():
+        done = room.raymond("run", flow, *flags)
+        assert done.returncode == 0, done.stderr
+        assert [one for one in done.stderr.splitlines() if "not used" in one] == [line] * bool(line), flags
+
+
 def test_config_show_says_what_a_checkout_does_not_get(room: Place) -> None:
     room.settings("budget = 5\n")
     path = room.path / ".raymond" / "config.toml"

@@ -34,10 +34,10 @@ def show(origin: bool, as_json: bool) -> int:
     width = max(len(name) for name in settings)
     for name, one in settings.items():
         where = f"  # {one.origin}" if origin else ""
-        value = _written(name, one.value) if one.value or one.origin != "default" else "not set"
+        value = written(name, one.value) if one.value or one.origin != "default" else "not set"
         print(f"{name:<{width}} = {value}{where}")
     for name, one in unused.items():
-        print(f"{one.origin}: {name} = {_written(name, one.value)} is not used: it goes further", file=sys.stderr)
+        print(f"{one.origin}: {name} = {written(name, one.value)} is not used: it goes further", file=sys.stderr)
     return 0
 
 
@@ -45,7 +45,7 @@ def _plain(setting: config.Setting) -> dict[str, Any]:
     return {"value": setting.value, "origin": setting.origin}
 
 
-def _written(name: str, value: Any) -> str:
+def written(name: str, value: Any) -> str:
     """As config.toml would have it."""
     if config.KEYS[name].read is config.duration:
         return f'"{durations.written(value)}"'

@@ -8,6 +8,7 @@ import click
 from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
+from raymond.text import visible
 
 
 @click.command("run")
@@ -19,6 +20,8 @@ def command(path: str, given: StartFlags) -> int:
     loaded = start.load(path, texts.overrides(given.settings))
     given = flags.go_to(given)
     settings = flags.configuration(config.tree_of(os.getcwd()), given)
+    if settings.unused and not given.show.quiet:
+        _mention_unused(settings)
     options = start.configured(flags.options(given), settings, config.site_rules())
     if given.dry_run:
         from raymond.cli import dry_run
@@ -31,3 +34,14 @@ def command(path: str, given: StartFlags) -> int:
     run = start.begin_here(loaded, options)
     choice.warn_of_reach(run)
     return (background.start if given.show.detach else foreground.drive)(run, given.show)
+
+
+def _mention_unused(settings: config.Config) -> None:
+    """Say which settings of the project are not used because they would widen what is set."""
+    from raymond.cli.config import written
+
+    told = [f"{name} = {written(name, one.value)}" for name, one in settings.ignored.items()]
+    if told:
+        verb, what = ("is", "it goes") if len(told) == 1 else ("are", "they go")
+        where = next(iter(settings.unused.values())).origin
+        print(visible(f"{where}: {', '.join(told)} {verb} not used: {what} further than what is set"), file=sys.stderr)

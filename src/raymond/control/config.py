@@ -71,6 +71,12 @@ class Config(Struct, frozen=True):
         """The value of `key`."""
         return self.settings[key].value
 
+    @property
+    def ignored(self) -> dict[str, Setting]:
+        """What of `unused` nobody overruled: it goes further than what is set."""
+        overruled = [name for name, one in self.settings.items() if one.origin.startswith(("--", PREFIX))]
+        return {name: one for name, one in self.unused.items() if name not in overruled}
+
     def said(self, key: str) -> Any:
         """The value of `key` when somebody set it, else None."""
         return None if self.settings[key].origin == "default" else self.settings[key].value
