@@ -222,6 +222,8 @@ STOPS: list[tuple[RunStopped, str]] = [
     (RunStopped(kind="signal", signal=12), "stopped by signal 12"),
     (RunStopped(kind="stop"), "stopped on request"),
     (RunStopped(kind="stop", at_once=True), "stopped at once on request"),
+    (RunStopped(kind="stop", by="step"), "stopped on request of a step"),
+    (RunStopped(kind="stop", at_once=True, by="unknown"), "stopped at once on request of an unknown process"),
     (RunStopped(kind="limit", limit="budget", amount=10.0), "the budget of $10.00 is spent"),
     (RunStopped(kind="limit", limit="iterations", amount=3.0), "max_iterations (3) was reached"),
     (RunStopped(kind="limit", limit="turns", amount=250.0), "max_turns (250) was reached"),
@@ -258,6 +260,8 @@ def test_every_way_to_stop_has_its_sentence_above() -> None:
 
 PAUSES: list[tuple[AgentPaused, str]] = [
     (AgentPaused(agent="main", kind="person"), "paused by a person"),
+    (AgentPaused(agent="main", kind="step"), "paused by a step"),
+    (AgentPaused(agent="main", kind="unknown"), "paused by an unknown process"),
     (AgentPaused(agent="main", kind="denied", tools=["Edit"]), "denied tools it needs: Edit"),
     (
         AgentPaused(agent="main", kind="denied", tools=["Bash(git:*)", "Edit"]),

@@ -27,6 +27,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.limits import LimitName
 from raymond.machine.requests import Request
+from raymond.machine.sender import Sender
 from raymond.views.status import exit_code, run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "ONCE.md": head("max_visits: 1")}
@@ -235,6 +236,20 @@ def test_an_agent_that_is_ready_or_asleep_can_be_paused() -> None:
     assert play.main.status == "paused"
     play.resume()
     assert (play.main.status, play.main.state) == ("ready", "A.md")
+
+
+def test_a_pause_and_a_stop_say_that_a_step_asked_for_them() -> None:
+    play = Play(FILES)
+    step = Sender(way="socket", steps=[play.run.start.key])
+    assert play.ask("pause", agent="main", sender=step)[1:] == [AgentPaused(agent="main", kind="step")]
+    assert play.ask("stop", sender=step)[1:] == [RunStopped(kind="stop", by="step")]
+
+
+def test_an_agent_that_a_step_of_the_outer_run_gives_up_says_so() -> None:
+    play = Play(FILES, inside=["outer"])
+    [_, failed, *_] = play.ask("give_up", agent="main", sender=Sender(way="socket", steps=["outer"]))
+    assert isinstance(failed, AgentFailed)
+    assert failed.error == "given up by a step"
 
 
 def test_the_others_go_on_while_one_is_paused() -> None:

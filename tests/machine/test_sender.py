@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from raymond.machine.sender import Sender, barred
+from raymond.machine.sender import Sender, barred, who
 
 KINDS = ("answer", "stop", "pause", "retry", "move", "result", "give_up", "limits", "resume")
 
@@ -42,3 +42,19 @@ def test_a_person_is_somebody_at_a_terminal_that_no_step_has_started() -> None:
     for way, terminal, steps in product(("face", "socket", "command", "inbox"), ("", "/dev/pts/1"), ([], ["r"])):
         sender = Sender(way=way, terminal=terminal, steps=steps)  # type: ignore[arg-type]
         assert sender.is_person == (way != "inbox" and bool(terminal) and not steps)
+
+
+@pytest.mark.parametrize(
+    ("sender", "named"),
+    [
+        (None, ""),
+        (Sender(way="face", terminal="/dev/pts/1"), ""),
+        (Sender(way="socket", pid=7), ""),
+        (Sender(way="command", steps=["r"]), "step"),
+        (Sender(way="socket", steps=["outer"], unknown=True), "step"),
+        (Sender(way="socket", unknown=True), "unknown"),
+        (Sender(way="inbox"), "unknown"),
+    ],
+)
+def test_who_is_no_person_is_named(sender: Sender | None, named: str) -> None:
+    assert who(sender) == named

@@ -40,6 +40,7 @@ from raymond.machine.run import Run
 from raymond.views.status import run_status
 from raymond.views.times import instant
 
+_OF = {"step": " of a step", "unknown": " of an unknown process"}
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 
 
@@ -69,7 +70,7 @@ def stop(event: RunStopped) -> str:
         case "signal":
             return f"stopped by {_SIGNALS.get(event.signal, f'signal {event.signal}')}"
         case "stop":
-            return "stopped at once on request" if event.at_once else "stopped on request"
+            return f"stopped {'at once ' if event.at_once else ''}on request{_OF.get(event.by, '')}"
         case _:
             return "paused with Ctrl-C"
 
@@ -107,6 +108,10 @@ def _pause(kind: str, error: str, tools: Iterable[str], backend: str) -> str:
             return f"{backend} was overloaded for too long: {error}"
         case "person":
             return "paused by a person"
+        case "step":
+            return "paused by a step"
+        case "unknown":
+            return "paused by an unknown process"
         case _:
             return error
 

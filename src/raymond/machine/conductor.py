@@ -24,7 +24,7 @@ from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, 
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
-from raymond.machine.sender import Sender
+from raymond.machine.sender import Sender, who
 from raymond.machine.workspace import Workspace
 
 
@@ -82,7 +82,7 @@ class Conductor:
         if request.kind == "pause" and agent and agent.status == RUNNING and request.id not in self.run.requests:
             self._pause_after(agent.id, request)
         elif self.take(request, now) and request.kind == "stop" and request.now:
-            self.stop(RunStopped(kind="stop", at_once=True), now)
+            self.stop(RunStopped(kind="stop", at_once=True, by=who(request.sender)), now)
 
     def take(self, request: Request, now: float) -> bool:
         """Decide on a request and nothing more; returns whether it was new."""

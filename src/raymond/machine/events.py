@@ -131,7 +131,9 @@ class RunStopped(Fact, frozen=True, kw_only=True):
     """How many seconds it is closed for."""
     signal: int = 0
     at_once: bool = False
-    """A person asked for steps to be ended, not waited for."""
+    """Steps were asked to be ended, not waited for."""
+    by: Literal["", "step", "unknown"] = ""
+    """Of a stop on request: who asked, if not a person; unknown when nothing tells."""
 
 
 class RunEnded(Fact, frozen=True, kw_only=True):
@@ -362,7 +364,7 @@ class AgentPaused(Fact, frozen=True, kw_only=True):
     agent: str
     reason: str = ""
     """What the program said; a whole sentence in journals of earlier releases."""
-    kind: Literal["", "person", "denied", "auth", "billing", "overload"] = ""
+    kind: Literal["", "person", "step", "unknown", "denied", "auth", "billing", "overload"] = ""
     """Empty in journals of earlier releases."""
     tools: list[str] = []
     """What would allow the tools it was denied."""

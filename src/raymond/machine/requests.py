@@ -24,7 +24,7 @@ from raymond.machine.events import (
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
 from raymond.machine.schedule import reached, too_long
-from raymond.machine.sender import Sender, barred
+from raymond.machine.sender import Sender, barred, who
 from raymond.machine.workspace import Workspace
 
 
@@ -115,7 +115,7 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             if run.final_status:
                 return Refusal("run_ended", f"{run.start.workflow_id} has ended")
             stopped = run.stop and run.stop.kind in ("stop", "limit")
-            return [] if stopped else [RunStopped(kind="stop", at_once=request.now)]
+            return [] if stopped else [RunStopped(kind="stop", at_once=request.now, by=who(request.sender))]
         case "limits":
             wrong = _bad_limit(request)
             if wrong:
@@ -187,7 +187,7 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
             if agent.status in (ASKING, WAITING):
                 # Tried again, it would repeat the step that asked or forked.
                 return Refusal("agent_status", f"{agent.id} is {agent.status}: there is nothing to pause")
-            return [AgentPaused(agent=agent.id, kind="person")]
+            return [AgentPaused(agent=agent.id, kind=who(request.sender) or "person")]
         case "retry":
             if agent.status not in (FAILED, PAUSED):
                 return Refusal("agent_status", f"{agent.id} is {agent.status}, not failed or paused")
@@ -202,4 +202,5 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
         case _:
             if agent.status == FAILED:
                 return Refusal("agent_status", f"{agent.id} has already failed")
-            return transitions.give_up(run, workspace, agent, "given up", request.text or "given up by a person")
+            by = "a step" if who(request.sender) == "step" else "a person"
+            return transitions.give_up(run, workspace, agent, "given up", request.text or f"given up by {by}")

@@ -40,6 +40,15 @@ class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.way != "inbox" and bool(self.terminal) and not self.may_be_step
 
 
+def who(sender: Sender | None) -> Literal["", "step", "unknown"]:
+    """Who asked, if it was not a person or a program of theirs."""
+    if sender is None:
+        return ""
+    if sender.steps:
+        return "step"
+    return "unknown" if sender.unknown or sender.way == "inbox" else ""
+
+
 def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -> Refusal | None:
     """Why this sender may not ask for `kind` of the run `key`, which was started in steps of the runs `inside`.
 
