@@ -79,7 +79,9 @@ def test_who_tried_is_in_the_journal(room: Place) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", ["resume r --budget 0 --allow-tool Bash", "resume r --agent main --goto END"])
+@pytest.mark.parametrize(
+    "attempt", ["resume r --budget 0 --allow-tool Bash", "resume r --root /", "resume r --agent main --goto END"]
+)
 def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
     out = room.path.parent / "out"
     done = room.command(asking(f"$R {attempt} >> $OUT 2>&1", out=str(out)))

@@ -21,7 +21,7 @@ from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, UsageError
 from raymond.language import policy
 from raymond.machine import rights
-from raymond.machine.events import RunStarted, StepRefused
+from raymond.machine.events import LimitsChanged, RunStarted, StepRefused
 from raymond.steps import probe
 from raymond.steps.spool import turn_of
 from raymond.store.loader import Loaded
@@ -83,6 +83,21 @@ def test_a_root_that_is_replaced_by_a_link_later_leads_nowhere_new(room: Place) 
     )
     assert ran.code == 1
     assert f"{room.path.parent}/secret is outside {room.path}" in ran.err
+
+
+@pytest.mark.slow
+def test_a_person_opens_a_directory_to_a_run_that_needs_it(room: Place) -> None:
+    other = room.path.parent / "other"
+    other.mkdir()
+    ran = room.command(
+        {"START.sh": "echo '<reset cd=\"../other\">END</reset>'", "END.sh": 'echo "<result>$PWD</result>"'}
+    )
+    assert ran.code == 1
+    assert f"{other} is outside {room.path}" in ran.err
+    assert room.resume().code == 1
+    again = room.resume("--root", "../other")
+    assert (again.code, again.out) == (0, f"{other}\n"), again.err
+    assert [one.roots for one in again.all(LimitsChanged)] == [[str(other)]]
 
 
 # --- models

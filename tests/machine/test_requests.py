@@ -245,6 +245,15 @@ def test_a_pause_and_a_stop_say_that_a_step_asked_for_them() -> None:
     assert play.ask("stop", sender=step)[1:] == [RunStopped(kind="stop", by="step")]
 
 
+def test_only_a_person_opens_more_directories() -> None:
+    play = Play(FILES, inside=["outer"], roots=["/a"])
+    for sender in (Sender(way="socket", steps=["outer"]), Sender(way="inbox")):
+        said = play.refused("limits", roots=["/b"], sender=sender)
+        assert said == "`resume --root` was asked for by a step of a run"
+    play.ask("limits", roots=["/b", "/a"], sender=Sender(way="socket"))
+    assert play.run.start.roots == ["/a", "/b"]
+
+
 def test_an_agent_that_a_step_of_the_outer_run_gives_up_says_so() -> None:
     play = Play(FILES, inside=["outer"])
     [_, failed, *_] = play.ask("give_up", agent="main", sender=Sender(way="socket", steps=["outer"]))

@@ -88,6 +88,7 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
     give_up: bool = False
     input_: str | None = None
     cd: str | None = None
+    roots: tuple[str, ...] = ()
     trust_project: bool = False
     force: bool = False
 
@@ -127,6 +128,7 @@ class Dollars(click.ParamType[float]):
 _TRUSTING = click.option(
     "--trust-project", is_flag=True, help="Let agents' programs use the project's own settings this time."
 )
+_ROOTS = click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to.")
 _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
     click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="Stop after this many steps."),
@@ -165,7 +167,7 @@ _STARTING = (
     ),
     click.option("--timeout", type=Duration(), metavar="TIME", help="Stop a step that is silent for this long (10m)."),
     click.option("--cd", "cd", metavar="DIR", help="The directory agents work in."),
-    click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to."),
+    _ROOTS,
     click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
     click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start -d."),
@@ -188,6 +190,7 @@ _RESUMING = (
     click.option("--give-up", is_flag=True, help="- let it fail for good."),
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="With --goto: what the state gets as {{input}}."),
     click.option("--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
+    _ROOTS,
     _TRUSTING,
     click.option("--force", is_flag=True, help="Take the lock even if another host still holds it."),
     *_LIMITS,

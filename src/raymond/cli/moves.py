@@ -13,7 +13,7 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
     left, limits = "", given.limits
     if given.agent:
         left = delivery.words(_move(run, given, given.agent), run.id, given.agent)
-    if limits.given:
+    if limits.given or given.roots:
         changed = steer.change_limits(
             run.project,
             run.id,
@@ -22,6 +22,7 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
             max_time=limits.max_time,
             max_turns=limits.max_turns,
             allowed_tools=limits.allow_tools,
+            roots=given.roots,
             force=given.force,
             face=Lines(),
         )

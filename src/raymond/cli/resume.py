@@ -30,7 +30,7 @@ def command(id_: str, given: ResumeFlags) -> int:
         inside.check_person("resume --notify")
     run.trusts_now = given.trust_project
     foreground.check(given.show)
-    if (given.renew or given.show.detach or given.limits.given) and not given.agent:
+    if (given.renew or given.show.detach or given.limits.given or given.roots) and not given.agent:
         folded = run.read()
         if folded.final_status == "completed":
             return foreground.tell_ended(folded, given.show)

@@ -13,7 +13,7 @@ def check(id: str, given: ResumeFlags) -> None:
         raise UsageError("--agent needs one of --goto, --result, --retry, --give-up")
     if given.input_ is not None and given.goto is None:
         raise UsageError("--input goes with --goto", hint="raymond resume ID --agent main --goto STATE --input TEXT")
-    if given.every and (id or given.agent or given.renew or given.limits.given):
+    if given.every and (id or given.agent or given.renew or given.limits.given or given.roots):
         raise UsageError("--all is for every run, not for one", hint="raymond resume --all")
     if given.dry_run and not given.every:
         raise UsageError("--dry-run goes with --all", hint="raymond resume --all --dry-run")

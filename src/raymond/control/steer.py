@@ -1,5 +1,6 @@
 """Everything a person can ask of a run that exists: one function for each."""
 
+import os
 from collections.abc import Sequence
 
 from raymond.control import config, exposure, inside
@@ -76,10 +77,13 @@ def change_limits(
     max_time: float | None = None,
     max_turns: int | None = None,
     allowed_tools: Sequence[str] = (),
+    roots: Sequence[str] = (),
     force: bool = False,
     face: Face | None = None,
 ) -> Delivery:
-    """Replace the limits that are given, and allow these tools too."""
+    """Replace the limits that are given, allow these tools too, and open these directories to agents."""
+    if roots:
+        inside.check_person("resume --root")
     inside.check_limits(budget, allowed_tools)
     # The site rules may forbid the budget, and a tool may not be one.
     config.load(project.tree, flags={"budget": budget, "allow_tools": list(allowed_tools) or None})
@@ -91,6 +95,7 @@ def change_limits(
         max_time=max_time,
         max_turns=max_turns,
         allowed_tools=list(allowed_tools),
+        roots=[os.path.realpath(root) for root in roots],
     )
     return deliver(project, id, request, force=force, face=face)
 

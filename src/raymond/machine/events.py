@@ -161,6 +161,8 @@ class LimitsChanged(Fact, frozen=True, kw_only=True):
     max_turns: int | None = None
     allowed_tools: list[str] = []
     """Further tools that agents may use from now on."""
+    roots: list[str] = []
+    """Further directories that agents may change to."""
 
 
 class AgentStarted(Fact, frozen=True, kw_only=True):

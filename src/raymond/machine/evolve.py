@@ -132,6 +132,8 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
     run.limits = limits_of(event).over(run.limits)
     if event.allowed_tools:
         run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
+    if event.roots:
+        run.begun = replace(run.start, roots=list(dict.fromkeys((*run.start.roots, *event.roots))))
 
 
 def _run_moved(run: Run, event: RunMoved) -> None:

@@ -24,7 +24,7 @@ from raymond.machine.events import (
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
 from raymond.machine.schedule import reached, too_long
-from raymond.machine.sender import Sender, barred, who
+from raymond.machine.sender import Sender, barred, no_step, who
 from raymond.machine.workspace import Workspace
 
 
@@ -42,6 +42,7 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_time: float | None = None
     max_turns: int | None = None
     allowed_tools: list[str] = []
+    roots: list[str] = []
     fresh: bool = False
     """Of a retry: without the conversation."""
     question: int = 0
@@ -120,12 +121,15 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             wrong = _bad_limit(request)
             if wrong:
                 return Refusal("value", f"`{wrong}` must be a number, 0 or more")
+            if request.roots and who(request.sender):
+                return no_step("resume --root")
             changed = LimitsChanged(
                 budget=request.budget,
                 max_iterations=request.max_iterations,
                 max_time=request.max_time,
                 max_turns=request.max_turns,
                 allowed_tools=request.allowed_tools,
+                roots=request.roots,
             )
             after = copy(run)
             evolve(after, changed)

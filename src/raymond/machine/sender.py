@@ -49,6 +49,11 @@ def who(sender: Sender | None) -> Literal["", "step", "unknown"]:
     return "unknown" if sender.unknown or sender.way == "inbox" else ""
 
 
+def no_step(what: str) -> Refusal:
+    """Refuse what no step may do, not even with a run that was started in it."""
+    return Refusal("from_step", f"`{what}` was asked for by a step of a run", _HINT)
+
+
 def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -> Refusal | None:
     """Why this sender may not ask for `kind` of the run `key`, which was started in steps of the runs `inside`.
 
