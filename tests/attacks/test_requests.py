@@ -28,8 +28,8 @@ def kept(room: Place, kind: type[_E], id: str = "r") -> list[_E]:
 
 
 def sender(room: Place) -> Sender:
-    """Who made the only request."""
-    [event] = kept(room, RequestTaken)
+    """Who made the last request."""
+    *_, event = kept(room, RequestTaken)
     assert event.sender
     return event.sender
 
@@ -140,6 +140,8 @@ def test_a_turn_that_outlived_its_driver_is_still_a_step(room: Place) -> None:
         until(lambda: "over" in out.read_text(), "the attempt")
     assert "`answer` was asked for by a step of this run" in out.read_text()
     assert kept(room, AskEnded) == []
+    [tried] = kept(room, RequestTaken)
+    assert (tried.problem, sender(room).way) == ("`answer` was asked for by a step of this run", "command")
 
 
 # Those who may
@@ -207,6 +209,21 @@ def test_an_answer_to_a_question_that_is_no_longer_open_is_refused(room: Place) 
 
 
 # What only a person may approve
+
+
+@pytest.mark.slow
+def test_who_may_not_approve_is_in_the_journal_although_nobody_drives_the_run(room: Place) -> None:
+    room.ask(files=PERSON)
+    before = room.events()
+    done = room.raymond("answer", "r", "main", "yes")
+    assert done.returncode == 2, done.stderr
+    [tried] = room.events()[len(before) :]
+    assert isinstance(tried, RequestTaken)
+    assert tried.problem == "main asks for the approval of a person, which has to be typed on a terminal"
+    assert tried.sender
+    assert "answer r main yes" in tried.sender.command
+    assert room.raymond("answer", "r", "other", "yes").returncode == 2
+    assert len(room.events()) == len(before) + 1, "a mistake is nobody's attempt"
 
 
 def test_approval_is_typed_on_a_terminal(room: Place) -> None:

@@ -40,7 +40,7 @@ ANSWERED_WITHIN = 30.0
 _SPARE = 4096
 """Bytes of a request that say who sent it."""
 _BY_SENDER = ("from_step", "needs_person")
-"""Refusals for the driver to give: it journals who tried."""
+"""Refusals that are journaled, because it matters who tried: by the driver of the run when it has one."""
 
 
 class Taken(Struct, frozen=True):
@@ -64,7 +64,7 @@ class Journaled(Struct, frozen=True):
 
 
 Delivery: TypeAlias = Taken | Left | Journaled | Refusal
-"""A refusal means that nothing was written."""
+"""A refusal means that nothing else was done: at most who tried was written."""
 
 
 def deliver(
@@ -181,6 +181,11 @@ def _journal(
             decisions.append(Decision(seq=run.seq + 1, time=round(time(), 3), events=events))
             apply(run, decisions[-1])
 
+    refused = requests.problem(run, workspace, request)
+    if refused and refused.kind in _BY_SENDER and not run.final_status:
+        commit(requests.take(run, workspace, request))
+        _append(project.run(id), held, folded.size, decisions)
+        return refused
     agent = run.agents.get(request.agent)
     if request.kind == "pause" and agent and agent.status == RUNNING:
         # Its process may live on: the next driver finds it, or ends it.
@@ -191,16 +196,20 @@ def _journal(
     if problem:
         return problem
     commit(requests.take(run, workspace, request))
-    book = journal.Journal(project.run(id), folded.size, held)
-    for decision in decisions:
-        book.append(decision)
-    book.close()
+    _append(project.run(id), held, folded.size, decisions)
     with contextlib.suppress(JournalError):
         exports.put_state(project.tree, id, documents.state_file(run, status=runs.left(run)))
     if face:
         face.on_decisions(run, decisions)
         face.refresh(run)
     return Journaled(decisions)
+
+
+def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision]) -> None:
+    book = journal.Journal(folder, size, held)
+    for decision in decisions:
+        book.append(decision)
+    book.close()
 
 
 def _cost(project: Project, run: Run, workspace: Workspace, name: str) -> dict[str, Any]:
