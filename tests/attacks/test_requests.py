@@ -147,17 +147,28 @@ def test_a_turn_that_outlived_its_driver_is_still_a_step(room: Place) -> None:
 # Those who may
 
 
+NOTIFIED = {
+    "START.sh": "echo '<fork next=\"ASK\">WAIT</fork>'\n",
+    "WAIT.sh": "until [ -e told ]; do :; done; echo '<result></result>'\n",
+    "ASK.sh": "echo '<ask next=\"END\">Deploy?</ask>'\n",
+    "END.sh": 'touch told; echo "<result>told $RAYMOND_INPUT</result>"\n',
+}
+ASKED = 'grep -q \'"event":"asked"\''
+
+
 def test_a_notify_command_answers(room: Place) -> None:
     """It is the person's own, although the driver has started it."""
-    waits = "until [ -e told ]; do :; done; echo '<result></result>'\n"
-    files = {
-        "START.sh": "echo '<fork next=\"ASK\">WAIT</fork>'\n",
-        "WAIT.sh": waits,
-        "ASK.sh": "echo '<ask next=\"END\">Deploy?</ask>'\n",
-        "END.sh": 'touch told; echo "<result>told $RAYMOND_INPUT</result>"\n',
-    }
-    notify = f'grep -q \'"event":"asked"\' && {RAYMOND} answer r main yes'
-    done = room.command(files, "--notify", notify)
+    done = room.command(NOTIFIED, "--notify", f"{ASKED} && {RAYMOND} answer r main yes")
+    assert (done.code, done.out) == (0, "told yes\n"), done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["", "setsid ", "env -i PATH=$PATH HOME=$HOME RAYMOND_HOME=$RAYMOND_HOME setsid "])
+def test_what_a_notify_command_left_in_the_background_answers_after_it_has_ended(room: Place, how: str) -> None:
+    tries = f"cd {room.path}; {RAYMOND} answer r main yes > {room.path}.out 2>&1; touch told"
+    later = f"while kill -0 $1 2>/dev/null; do :; done; {tries}"
+    notify = f"{ASKED} && {{ {how}sh -c '{later}' later $$ & }}"
+    done = room.command(NOTIFIED, "--notify", notify)
     assert (done.code, done.out) == (0, "told yes\n"), done.err
     assert (sender(room).way, sender(room).steps) == ("socket", [])
 

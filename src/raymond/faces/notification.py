@@ -1,9 +1,13 @@
 """Deliver one notification: a program of its own, which gets a target and a directory, and the document on stdin.
 
+While the run goes on it stays as long as anything that the command left in the background: what is below it is not
+taken for a step by the driver, and only the kernel says what is below it.
+
 It imports nothing of Raymond's and is started with `python -I` by its path: where a run stands, agents write, and a
 `json.py` there must not be what Python imports.
 """
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,10 +17,37 @@ if TYPE_CHECKING:
 
 PATIENCE = 10.0
 """Seconds a target may take."""
+STAYS = "stays"
+_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER."""
 
 
-def main(target: str, directory: str) -> int:
-    """Deliver stdin to `target`; a command is run in `directory`."""
+def main(target: str, directory: str, stays: str = "") -> int:
+    """Deliver stdin to `target`; a command is run in `directory`, and with `stays`, what it started is waited for."""
+    if stays:
+        _keep_orphans()
+    try:
+        return _tell(target, directory)
+    finally:
+        if stays:
+            _outlast()
+
+
+def _keep_orphans() -> None:
+    """Become the parent of every process below whose own parent ends."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def _outlast() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def _tell(target: str, directory: str) -> int:
     from http.client import HTTPException
     from subprocess import TimeoutExpired
 

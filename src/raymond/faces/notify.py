@@ -11,6 +11,7 @@ import msgspec
 
 from raymond.drivers.face import Quiet
 from raymond.faces import documents, words
+from raymond.faces.notification import STAYS
 from raymond.machine import budget
 from raymond.machine.events import AskStarted, Decision
 from raymond.machine.run import Run
@@ -43,7 +44,7 @@ class Notifier(Quiet):
                     self._send(run, {"event": "asked", **about})
 
     def _send(self, run: Run, about: dict[str, Any]) -> None:
-        self._pids += send(self._targets, run, about)
+        self._pids += send(self._targets, run, about, STAYS)
 
     def helpers(self) -> list[int]:
         """The processes that are telling somebody."""
@@ -71,15 +72,15 @@ def _is_over(pid: int) -> bool:
         return True
 
 
-def send(targets: list[str], run: Run, about: dict[str, Any]) -> list[int]:
+def send(targets: list[str], run: Run, about: dict[str, Any], *how: str) -> list[int]:
     """Start a process for each target; their pids."""
     data = msgspec.json.encode({**about, **documents.outcome(run)})
-    return [_start(target, run.start.cwd, data) for target in targets]
+    return [_start([target, run.start.cwd, *how], data) for target in targets]
 
 
-def _start(target: str, directory: str, data: bytes) -> int:
+def _start(given: list[str], data: bytes) -> int:
     reader, writer = os.pipe()
-    argv = [sys.executable, "-I", _PROGRAM, target, directory]
+    argv = [sys.executable, "-I", _PROGRAM, *given]
     actions = [(os.POSIX_SPAWN_DUP2, reader, 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
     try:
         os.set_blocking(writer, False)
