@@ -3,7 +3,7 @@
 import sys
 
 RAYMOND = f"{sys.executable} -m raymond"
-_BARE = "env -i PATH=$PATH HOME=$HOME TEST_ROOM=$TEST_ROOM RAYMOND_HOME=$RAYMOND_HOME"
+BARE = "env -i PATH=$PATH HOME=$HOME TEST_ROOM=$TEST_ROOM RAYMOND_HOME=$RAYMOND_HOME"
 _ONCE = "until {raymond} status r | grep -q 'asks: '; do :; done\n"
 _PTY = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) and 1)"
 _DEEP = 'if [ $1 -gt 0 ]; then n=$1; shift; sh -c "$DEEP" sh $((n - 1)) "$@"; else shift; "$@"; fi; true'
@@ -20,16 +20,16 @@ print(door.recv(1000).decode(), flush=True)
 
 DISGUISES = {
     "plain": "$R answer r main yes >> $OUT 2>&1",
-    "without its mark": f"{_BARE} $R answer r main yes >> $OUT 2>&1",
-    "orphan": f'(setsid {_BARE} bash -c "$R answer r main yes >> $OUT 2>&1; echo over >> $OUT" &) ; '
+    "without its mark": f"{BARE} $R answer r main yes >> $OUT 2>&1",
+    "orphan": f'(setsid {BARE} bash -c "$R answer r main yes >> $OUT 2>&1; echo over >> $OUT" &) ; '
     "until grep -q over $OUT; do :; done",
-    "with a terminal": f"{_BARE} {sys.executable} -c '{_PTY}' $R answer r main yes >> $OUT 2>&1",
-    "at the door": f"{_BARE} {sys.executable} -c '{_RAW}' >> $OUT 2>&1",
-    "deep below": f'export DEEP=\'{_DEEP}\'; {_BARE} DEEP="$DEEP" sh -c "$DEEP" sh 260 '
+    "with a terminal": f"{BARE} {sys.executable} -c '{_PTY}' $R answer r main yes >> $OUT 2>&1",
+    "at the door": f"{BARE} {sys.executable} -c '{_RAW}' >> $OUT 2>&1",
+    "deep below": f'export DEEP=\'{_DEEP}\'; {BARE} DEEP="$DEEP" sh -c "$DEEP" sh 260 '
     f"{sys.executable} -c '{_PTY}' $R answer r main yes >> $OUT 2>&1",
     "below a run": "mkdir -p $OUT.d; echo \"$R answer r main yes >> $OUT 2>&1; echo '<result></result>'\" > $OUT.d/START.sh; "
     "$R run $OUT.d --id inner >> $OUT 2>&1",
-    "attach": f"echo yes | {_BARE} {sys.executable} -c '{_PTY}' timeout 2 $R attach r >> $OUT 2>&1",
+    "attach": f"echo yes | {BARE} {sys.executable} -c '{_PTY}' timeout 2 $R attach r >> $OUT 2>&1",
 }
 """Ways to answer one's own question."""
 

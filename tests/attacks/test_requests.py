@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from attacks.steps import DISGUISES, RAYMOND, asking
+from attacks.steps import BARE, DISGUISES, RAYMOND, asking
 from raymond.machine.events import AskEnded, LimitsChanged, RequestTaken, RunStarted
 from raymond.machine.sender import Sender
 from running import until
@@ -457,3 +457,13 @@ def test_no_limit_is_below_nothing(room: Place, limits: str) -> None:
         (room.path / "done").touch()
         live.wait()
     assert kept(room, LimitsChanged) == []
+
+
+@pytest.mark.slow
+def test_what_a_step_leaves_behind_does_not_outlive_the_driver(room: Place) -> None:
+    """Without a mark, it could be anybody once nobody drives the run."""
+    pid = room.path.parent / "pid"
+    leaves = f"(setsid {BARE} sh -c 'echo $$ > {pid}; while :; do sleep 600; done' &) </dev/null >/dev/null 2>&1\n"
+    wait = f"until [ -s {pid} ]; do :; done\n"
+    assert room.command({**PERSON, "START.sh": leaves + wait + PERSON["START.sh"]}).code == 3
+    assert not Path(f"/proc/{int(pid.read_text())}").exists()

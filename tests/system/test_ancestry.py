@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from raymond.system import ancestry
+from raymond.system.orphans import Orphans
 from running import until
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc")
@@ -114,7 +115,7 @@ for pid in parents[::2]:
 
 def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_all() -> None:
     """Every second one of the processes above another ends, from the top, and it always comes from here."""
-    ancestry.keep_orphans(True)
+    orphans = Orphans()
     argv = [sys.executable, "-SIc", _FALLING]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout
@@ -125,8 +126,7 @@ def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_a
                 line = ancestry.line(last)
                 assert os.getpid() in [process.pid for process in line]
         first.stdin.close()
-    ancestry.keep_orphans(False)
-    ancestry.reap_orphans(set())
+    orphans.let_go()
 
 
 def test_a_lack_of_descriptors_is_not_taken_for_an_answer() -> None:

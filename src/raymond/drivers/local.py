@@ -24,14 +24,14 @@ from raymond.steps import spool
 from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
-from raymond.store import exports
+from raymond.store import driven, exports
 from raymond.store.journal import Journal
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
-from raymond.system.ancestry import keep_orphans, reap_orphans
 from raymond.system.files import trouble
 from raymond.system.marks import Marks
+from raymond.system.orphans import Orphans
 
 LONGEST_SLEEP = 30.0
 
@@ -58,6 +58,7 @@ class Driver:
         self.run = run
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
+        self._orphans: Orphans | None = None
         self._conductor = Conductor(run, workspace)
         self._journal = journal
         self._backends = backends
@@ -101,8 +102,7 @@ class Driver:
 
     def drive(self, *, restart: bool = False, at_once: bool = False, fresh: bool = False) -> None:
         """Run until nothing is left that this process could do."""
-        if self._alone:
-            keep_orphans(True)
+        self._orphans = Orphans() if self._alone else None
         with self._signals.listening():
             if self._face.stdin >= 0:
                 self._host.poll.register(self._face.stdin, self._read_answers)
@@ -148,8 +148,8 @@ class Driver:
         self._signals.act()
         if self._reception.look():
             self._carry_out([])
-            if self._alone:
-                reap_orphans(self._host.watcher.pids)
+            if self._orphans:
+                self._orphans.reap(self._host.watcher.pids)
         if self._conductor.stopping:
             self._stop_steps()
         while True:
@@ -288,6 +288,8 @@ class Driver:
     def _leave(self) -> None:
         """Nothing is left to do: end what was left running, and leave the record in order."""
         self._marks.end()
+        if self._orphans:
+            self._orphans.end(lambda pid: self.run.start.allow_start and driven.by(pid) is not None)
         self._carry_out([])
         self._upkeep.leave(self.run)
         # Every step has ended in the journal; this also deletes what a killed driver had no time to delete.
@@ -301,5 +303,5 @@ class Driver:
         self._reception.close()
         self._host.transcripts.close()
         self._host.close()
-        if self._alone:
-            keep_orphans(False)
+        if self._orphans:
+            self._orphans.let_go()

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-from typing import Any
 
 from msgspec import Struct
 
@@ -15,8 +14,6 @@ _WALKS = 20
 """How often a line is walked while processes in it come and go."""
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors that say something about us, and nothing about what we look at."""
-_SUBREAPER = 36
-"""PR_SET_CHILD_SUBREAPER."""
 
 
 class Unseen(OSError):
@@ -143,29 +140,3 @@ def _check(error: OSError) -> None:
     """Do not take a lack of our own for something about the other process."""
     if error.errno in SHORT:
         raise error
-
-
-def keep_orphans(keep: bool) -> None:
-    """Become the parent of every process below this one whose own parent ends, so that none gets out of this line."""
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        # The module ctypes itself takes ten times as long to import, and a run begins in a tenth of a second.
-        import _ctypes
-
-        itself: Any = None
-        prctl = _ctypes.dlsym(_ctypes.dlopen(itself, 0), "prctl")
-        _ctypes.call_function(prctl, (_SUBREAPER, int(keep), 0, 0, 0))
-
-
-def reap_orphans(spare: set[int]) -> None:
-    """Reap orphans that have ended; the children in `spare`, and those of our own session, are for others to reap."""
-    ours = os.getsid(0)
-    while True:
-        try:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except (ChildProcessError, AttributeError):
-            return
-        found = look(ended.si_pid) if ended else None
-        if found is None or found.pid in spare or found.session == ours:
-            return
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(found.pid, os.WNOHANG)

@@ -1,0 +1,99 @@
+"""Processes whose parents have ended belong to whoever adopts them, and end with it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond.system import ancestry
+from raymond.system.orphans import Orphans
+from raymond.system.processes import alive, start_time
+from running import until
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="there is no /proc")
+
+
+@pytest.fixture
+def orphans() -> Iterator[Orphans]:
+    made = Orphans()
+    yield made
+    made.let_go()
+
+
+def left(path: Path, script: str) -> int:
+    """The pid of a process in a session of its own whose parent has ended."""
+    out = path / "pid"
+    subprocess.run(["sh", "-c", f"(setsid sh -c '{script}' >/dev/null 2>&1 &)", "sh", str(out)], check=True)
+    until(lambda: out.exists() and out.read_text().endswith("\n"), "the orphan")
+    pid = int(out.read_text())
+    until(lambda: (found := ancestry.look(pid)) is not None and found.parent == os.getpid(), "its new parent")
+    return pid
+
+
+def says(path: Path, script: str) -> str:
+    return f"{script.replace('SAY', f'echo $$ > {path}/pid')}"
+
+
+def ended(pid: int, began: str) -> bool:
+    return not alive(pid, began)
+
+
+def test_an_orphan_is_ended(orphans: Orphans, tmp_path: Path) -> None:
+    pid = left(tmp_path, says(tmp_path, "SAY; exec sleep 600"))
+    began = start_time(pid)
+    orphans.end(lambda _: False)
+    assert ended(pid, began)
+
+
+def test_one_that_ignores_a_polite_signal_is_ended_and_what_it_leaves_behind_too(
+    orphans: Orphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 0.2)
+    script = f'trap "" TERM; setsid sleep 600 & echo $! > {tmp_path}/child; SAY; while :; do sleep 600; done'
+    pid = left(tmp_path, says(tmp_path, script))
+    child = int((tmp_path / "child").read_text())
+    began = start_time(pid), start_time(child)
+    orphans.end(lambda _: False)
+    assert ended(pid, began[0])
+    assert ended(child, began[1])
+
+
+def test_one_that_is_spared_goes_on(orphans: Orphans, tmp_path: Path) -> None:
+    pid = left(tmp_path, says(tmp_path, "SAY; exec sleep 600"))
+    began = start_time(pid)
+    orphans.end(lambda one: one == pid)
+    assert alive(pid, began)
+    orphans.end(lambda _: False)
+
+
+def test_children_of_our_own_session_and_those_that_were_there_before_go_on() -> None:
+    with (
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as before,
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE) as ours,
+    ):
+        made = Orphans()
+        made.end(lambda _: False)
+        assert (before.poll(), ours.poll()) == (None, None)
+        made.let_go()
+        assert before.stdin
+        assert ours.stdin
+        before.stdin.close()
+        ours.stdin.close()
+
+
+def test_an_orphan_that_has_ended_is_reaped_and_a_watched_child_is_not(orphans: Orphans, tmp_path: Path) -> None:
+    pid = left(tmp_path, says(tmp_path, f"SAY; until [ -e {tmp_path}/go ]; do sleep 0.01; done"))
+    child = subprocess.Popen([sys.executable, "-SIc", ""], start_new_session=True)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    orphans.reap({child.pid})
+    assert child.wait() == 0
+    (tmp_path / "go").touch()
+
+    def gone() -> bool:
+        orphans.reap(set())
+        return ancestry.look(pid) is None
+
+    until(gone, "the end")
