@@ -593,3 +593,24 @@ def test_the_module_is_light() -> None:
     code = "import sys; before = set(sys.modules); import raymond.system.git; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["raymond", "raymond.system", "raymond.system.git"]
+
+
+@pytest.mark.parametrize("forged", ["a file", "a link", "a common directory"])
+def test_a_repository_says_itself_what_belongs_to_it(repo: Path, tmp_path: Path, forged: str) -> None:
+    """Anybody can write a `.git` that points to the repository of somebody else."""
+    run(repo, "commit", "-q", "--allow-empty", "-m", "one")
+    run(repo, "worktree", "add", "-q", str(tmp_path / "real"))
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    if forged == "a link":
+        (evil / ".git").symlink_to(repo / ".git")
+    elif forged == "a file":
+        (evil / ".git").write_text(f"gitdir: {repo}/.git\n")
+    else:
+        own = evil / "made" / "worktrees" / "evil"
+        own.mkdir(parents=True)
+        (own / "commondir").write_text(f"{repo}/.git\n")
+        (own / "gitdir").write_text(f"{evil}/.git\n")
+        (evil / ".git").write_text(f"gitdir: {own}\n")
+    assert git.worktrees(str(evil)) == []
+    assert sorted(git.worktrees(str(repo))) == sorted([str(repo), str(tmp_path / "real")])

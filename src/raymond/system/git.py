@@ -179,7 +179,10 @@ def holds(folder: str) -> bool:
 
 
 def worktrees(cwd: str) -> list[str]:
-    """The top levels of all worktrees of the repository that holds `cwd`, whoever owns it."""
+    """The top levels of all worktrees of the repository that holds `cwd`, whoever owns it.
+
+    Nothing but the repository itself says what belongs to it: a `.git` that points to one can be written by anybody.
+    """
     git = _common_above(cwd)
     if not git:
         return []
@@ -188,13 +191,14 @@ def worktrees(cwd: str) -> list[str]:
         names = os.listdir(os.path.join(git, "worktrees"))
     except OSError:
         return found
-    for name in names:
-        own = os.path.join(git, "worktrees", name)
-        link = _line(os.path.join(own, "gitdir"))
-        tree = os.path.realpath(os.path.join(own, os.path.dirname(link or "")))
-        if link and _belongs(tree, own):
-            found.append(tree)
-    return found
+    trees = ((_claimed(own), own) for own in (os.path.join(git, "worktrees", name) for name in names))
+    return [*found, *(tree for tree, own in trees if tree and _belongs(tree, own))]
+
+
+def _claimed(own: str) -> str:
+    """The worktree whose git directory is `own`, by what the repository says; empty when it says nothing."""
+    link = _line(os.path.join(own, "gitdir"))
+    return os.path.realpath(os.path.join(own, os.path.dirname(link))) if link else ""
 
 
 def _belongs(tree: str, own: str) -> bool:
@@ -204,15 +208,18 @@ def _belongs(tree: str, own: str) -> bool:
 
 
 def _common_above(cwd: str) -> str:
-    """The common git directory of the repository that holds `cwd`."""
+    """The common git directory of the repository that holds `cwd` and knows of it."""
     folder = os.path.realpath(cwd)
     while True:
         path = os.path.join(folder, ".git")
         if os.path.isdir(path):
-            return path
+            return "" if os.path.islink(path) else path
         link = (_line(path) or "").removeprefix("gitdir: ")
         if link:
-            return os.path.realpath(_common(os.path.join(folder, link)))
+            own = os.path.realpath(os.path.join(folder, link))
+            common = os.path.realpath(_common(own))
+            is_known = os.path.dirname(own) == os.path.join(common, "worktrees") and _claimed(own) == folder
+            return common if is_known else ""
         above = os.path.dirname(folder)
         if above == folder:
             return ""
