@@ -17,17 +17,18 @@ class OutFile:
         # Nobody can write it before the script has started, nor a script that came before.
         self.path = f"{spool}/{step}.{os.urandom(6).hex()}.out"
 
-    def take(self) -> str:
-        """After the script ended: what it wrote, and the file is gone; empty when there is none.
+    def take(self) -> str | None:
+        """After the script ended: what it wrote, and the file is gone; None when there is none.
 
-        Raises OSError when it is a link, no file, or too long.
+        Raises OSError when it is a link, no file, empty or too long.
         """
-        if not os.access(self.path, os.F_OK):
-            return ""  # an exception would take longer than all the rest
+        if not os.access(self.path, os.F_OK, follow_symlinks=False):
+            return None  # an exception would take longer than all the rest
         data = contents(self.path, LARGEST + 1)
         with contextlib.suppress(OSError):
             os.unlink(self.path)
         if len(data) > LARGEST:
             raise OSError(0, f"it is longer than {LARGEST >> 20} MiB", self.path)
-        text = data.decode("utf-8", "replace")
-        return text if text.strip() else ""
+        if not data.strip():
+            raise OSError(0, "it is empty", self.path)
+        return data.decode("utf-8", "replace")

@@ -273,7 +273,7 @@ class ScriptStep(Step):
             text = self._out_file.take()
         except OSError as error:
             return reading, f"{VARIABLE} cannot be read: {error.strerror}"
-        if not text:
+        if text is None:
             return reading, ""
         text = self.host.secrets.clean(text)
         self._record.add("decided", text)
