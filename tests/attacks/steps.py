@@ -18,6 +18,16 @@ door.sendall(json.dumps(request).encode() + b"\\n")
 print(door.recv(1000).decode(), flush=True)
 """
 
+KNOCK = """
+import os, socket
+door = socket.socket(socket.AF_UNIX)
+os.chdir(os.path.dirname(DOOR))
+door.connect("socket")
+door.sendall(REQUEST.encode() + b"\\n")
+print(door.recv(1000).decode(), flush=True)
+"""
+"""Asks something at a door, and prints the reply."""
+
 DISGUISES = {
     "plain": "$R answer r main yes >> $OUT 2>&1",
     "without its mark": f"{BARE} $R answer r main yes >> $OUT 2>&1",

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from attacks.steps import BARE, DISGUISES, RAYMOND, asking
+from attacks.steps import BARE, DISGUISES, KNOCK, RAYMOND, asking
 from raymond.machine.events import AskEnded, LimitsChanged, RequestTaken, RunStarted
 from raymond.machine.sender import Sender
 from running import until
@@ -467,3 +467,60 @@ def test_what_a_step_leaves_behind_does_not_outlive_the_driver(room: Place) -> N
     wait = f"until [ -s {pid} ]; do :; done\n"
     assert room.command({**PERSON, "START.sh": leaves + wait + PERSON["START.sh"]}).code == 3
     assert not Path(f"/proc/{int(pid.read_text())}").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"budget": 5000}, "a budget above $2.00"), ({"allowed_tools": ["Bash"]}, "the tool `Bash`"), ({"budget": 1}, "")],
+)
+def test_a_step_gives_its_inner_run_no_more_than_its_own_has_also_at_the_door(
+    room: Place, more: dict[str, object], said: str
+) -> None:
+    out, door = room.path.parent / "out", room.project.run("inner").socket
+    inner = room.flow({"START.sh": "until [ -e go ]; do :; done; echo '<result></result>'\n"}, "inner")
+    request = json.dumps({"id": "more", "kind": "limits", "given": {"budget": 9000, "skip": True}, **more})
+    asks = KNOCK.replace("REQUEST", repr(request)).replace("DOOR", repr(door))
+    Path(room.path, "knock.py").write_text(asks)
+    steps = f"{RAYMOND} run {inner} --id inner -q & until [ -S {door} ]; do :; done\n"
+    script = f"{steps}{sys.executable} knock.py > {out}; touch go; wait; echo '<result></result>'\n"
+    room.command({"START.sh": script}, "--budget", "2")
+    assert (said in out.read_text(), "problem" in out.read_text()) == (True, bool(said))
+    assert [bool(event.allowed_tools or event.budget != 1) for event in kept(room, LimitsChanged, "inner")] == (
+        [] if said else [False]
+    )
+
+
+@pytest.mark.slow
+def test_a_run_started_in_a_step_works_where_its_own_may(room: Place) -> None:
+    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
+    elsewhere = room.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    script = f'{RAYMOND} -C {elsewhere} run {inner} 2> said; echo "<result>$(cat said)</result>"\n'
+    refused = room.command({"START.sh": script})
+    assert f"a step cannot start a run with --cd {elsewhere}" in refused.out
+    assert "completed" in room.command({"START.sh": script}, "--root", str(elsewhere), id="opened").out
+
+
+@pytest.mark.slow
+def test_a_run_started_in_a_step_counts_what_its_own_counts(room: Place) -> None:
+    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
+    free = "RAYMOND_UNKNOWN_TURN_COST=0"
+    room.command({"START.sh": f"{free} {RAYMOND} run {inner} --id inner -q; echo '<result></result>'\n"})
+    assert [start.unknown_turn_cost for start in kept(room, RunStarted, "inner")] == [0.5]
+
+
+@pytest.mark.slow
+def test_what_a_sender_says_of_itself_is_cleaned_before_it_is_cut(room: Place) -> None:
+    secret = room.environment["MY_TOKEN"] = "q7Zr2LmX9vTb4KpWq7Zr2LmX9vTb4KpW"
+    out, door = room.path.parent / "out", room.project.run("r").socket
+    for name, id in (("plain", "one"), ("named", "SECRET")):
+        request = json.dumps({"id": id, "kind": "answer", "agent": "main", "text": "yes"})
+        said = f"{request!r}.replace('SECRET', os.environ['MY_TOKEN'] * 2)"
+        Path(room.path, f"{name}.py").write_text(KNOCK.replace("REQUEST", said).replace("DOOR", repr(door)))
+    # The secret lies where the command line is cut.
+    begin = len(f"{sys.executable} plain.py ")
+    cut = f"{sys.executable} plain.py $(printf '%0{185 - begin}d' 0)$MY_TOKEN >> $OUT"
+    room.command(asking(f"{cut}; {sys.executable} named.py >> $OUT", out=str(out), door=door))
+    assert [event.request for event in kept(room, RequestTaken)] == ["one"]
+    assert secret[:6] not in Path(room.project.run("r").journal).read_text()

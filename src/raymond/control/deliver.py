@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from raymond.control import runs
 from raymond.drivers import origin
@@ -84,7 +83,7 @@ def deliver(
         return Refusal("too_long", "what is asked is longer than 1 MiB", "write it to a file, and name the file")
     if request.id in folded.run.requests:
         return _problem(folder, request) or Journaled([])  # its driver ended before it could say so
-    request = replace(request, sender=origin.described(origin.this(), Secrets.of(os.environ)))
+    request = origin.signed(request, origin.this(), Secrets.of(os.environ))
     if lock.holder(folder) is not None:
         problem = requests.problem(folded.run, workspace, request)
         if problem and problem.kind not in _BY_SENDER:

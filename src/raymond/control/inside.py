@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from raymond.machine.events import RunStarted
 from raymond.machine.rights import DEFAULT, RANKS, Rights
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender, barred
+from raymond.steps.working_directory import allowed, is_inside
 from raymond.store import journal
 from raymond.system.marks import MARK
 
@@ -69,21 +69,6 @@ def _unseen(what: str) -> UsageError:
     )
 
 
-def check_limits(budget: float | None, tools: Sequence[str]) -> None:
-    """Refuse limits and tools for a run started in a step that the run of the step does not have itself."""
-    who = starter()
-    if not who.sender.steps:
-        return
-    if who.run is None:
-        raise UsageError("the run of this step cannot be found, so no limits can be changed from it", hint=_GONE)
-    most, given = who.run.limits.budget or 0.0, who.run.rights
-    if budget is not None and most and not 0 < budget <= most:
-        raise UsageError(f"a step cannot set a budget above ${most:.2f}", hint="that is what the outer run has")
-    more = [] if given.skip else [tool for tool in tools if tool not in given.allowed]
-    if more:
-        raise UsageError(f"a step cannot allow the tool `{more[0]}`", hint="the outer run does not have it")
-
-
 def leave() -> None:
     """Let a run that is started here outlive the run whose step starts it; refused where that was not allowed."""
     who = starter()
@@ -114,8 +99,13 @@ def narrowed(who: Starter, started: RunStarted) -> RunStarted:
     wider = _wider(given, who.run.start, started)
     if wider:
         raise UsageError(f"a step cannot start a run with {wider}", hint="the outer run does not have it")
-    most = who.run.limits.budget or 0.0
-    started = replace(started, inside=who.sender.steps)
+    most, outer = who.run.limits.budget or 0.0, who.run.start
+    started = replace(
+        started,
+        inside=who.sender.steps,
+        prices=started.prices | outer.prices,
+        unknown_turn_cost=max(started.unknown_turn_cost, outer.unknown_turn_cost),
+    )
     if not most or 0 < started.budget <= most:
         return started
     return replace(started, budget=most, budget_from="the outer run")
@@ -130,6 +120,7 @@ def _wider(given: Rights, outer: RunStarted, started: RunStarted) -> str:
     if RANKS[asked.mode or DEFAULT] > RANKS[given.mode or DEFAULT]:
         return f"permission mode {asked.mode or DEFAULT}"
     others = [
+        *([] if is_inside(started.cwd, allowed(outer.cwd, tuple(outer.roots))) else [f"--cd {started.cwd}"]),
         *(f"--allow-tool '{tool}'" for tool in asked.allowed if tool not in given.allowed),
         *(f"--root {root}" for root in started.roots if root not in outer.roots),
         *(f"--notify '{target}'" for target in started.notify if target not in outer.notify),

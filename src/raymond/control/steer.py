@@ -84,7 +84,6 @@ def change_limits(
     """Replace the limits that are given, allow these tools too, and open these directories to agents."""
     if roots:
         inside.check_person("resume --root")
-    inside.check_limits(budget, allowed_tools)
     # The site rules may forbid the budget, and a tool may not be one.
     config.load(project.tree, flags={"budget": budget, "allow_tools": list(allowed_tools) or None})
     request = Request(

@@ -7,12 +7,16 @@ from typing import Literal
 from msgspec.structs import replace
 
 from raymond.errors import JournalError
-from raymond.machine.sender import Sender
+from raymond.machine.requests import Request
+from raymond.machine.sender import Given, Sender
 from raymond.redaction import Secrets
 from raymond.store import driven, journal
 from raymond.store.run_folder import RunFolder
 from raymond.system import ancestry
 from raymond.system.marks import MARK
+
+_LONGEST = 200
+"""Characters of a command line that are kept."""
 
 
 def this(way: Literal["face", "command"] = "command") -> Sender:
@@ -38,7 +42,24 @@ def of(
 
 def described(sender: Sender, secrets: Secrets) -> Sender:
     """The sender with the beginning of its command line, for the journal."""
-    return replace(sender, command=secrets.clean(ancestry.command(sender.pid)))
+    return replace(sender, command=secrets.clean(ancestry.command(sender.pid))[:_LONGEST])
+
+
+def signed(request: Request, sender: Sender, secrets: Secrets) -> Request:
+    """The request with its sender, and with what a step can pass on, if that matters; not with what it says itself."""
+    matters = sender.steps and request.kind == "limits"
+    return replace(request, sender=described(sender, secrets), given=_given(sender.pid) if matters else None)
+
+
+def _given(pid: int) -> Given | None:
+    """What the run has in whose step process `pid` is; None when it cannot be found."""
+    try:
+        for folder in outer(pid)[:1]:
+            run = journal.read(folder).run
+            return Given(run.limits.budget or 0.0, run.rights.allowed, run.rights.skip)
+    except (OSError, JournalError):
+        pass
+    return None
 
 
 def outer(pid: int) -> list[RunFolder]:

@@ -91,7 +91,7 @@ class Reception:
                 self._put_aside(path, "refused", f"asks for `{request.kind}` and does not tell who it comes from")
             else:
                 self._paths[request.id] = path
-                ask(replace(request, sender=Sender(way="inbox")), self._clock())
+                ask(replace(request, sender=Sender(way="inbox"), given=None), self._clock())
 
     def _put_aside(self, path: str, why: str, what: str) -> None:
         os.rename(path, f"{path}.{why}")
@@ -114,13 +114,13 @@ class Reception:
 
         if request.id in self._told and self._door:
             return self._door.reply(request.id, self._told[request.id])
-        secret = self._secrets.find(request.text)
+        secret = self._secrets.find("\n".join(request.words()))
         if secret and self._door:
             what = Refusal("too_late", f"it contains {secret}", "a step reads secrets from its environment")
             return self._door.reply(request.id, what)
         drives = self._conductor.run.start.key
         sender = origin.of(pid, "socket", drives=drives, helpers=self._face.helpers())
-        asked = replace(request, sender=origin.described(sender, self._secrets))
+        asked = origin.signed(request, sender, self._secrets)
         problem = requests.problem(self._conductor.run, self._conductor.workspace, asked)
         if problem:
             self._refused[request.id] = problem

@@ -24,7 +24,7 @@ from raymond.machine.events import (
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
 from raymond.machine.schedule import reached, too_long
-from raymond.machine.sender import Sender, barred, no_step, who
+from raymond.machine.sender import Given, Sender, barred, beyond, no_step, who
 from raymond.machine.workspace import Workspace
 
 
@@ -48,6 +48,12 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     question: int = 0
     """Of an answer: the number of the question it is about; 0 for whichever is open."""
     sender: Sender | None = None
+    given: Given | None = None
+    """Of changed limits that a step asks for: what its run has."""
+
+    def words(self) -> list[str]:
+        """All that somebody has written in it."""
+        return [self.id, self.agent, self.text, self.state, *self.allowed_tools, *self.roots]
 
 
 def take(run: Run, workspace: Workspace, request: Request) -> list[Event]:
@@ -118,27 +124,35 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             stopped = run.stop and run.stop.kind in ("stop", "limit")
             return [] if stopped else [RunStopped(kind="stop", at_once=request.now, by=who(request.sender))]
         case "limits":
-            wrong = _bad_limit(request)
-            if wrong:
-                return Refusal("value", f"`{wrong}` must be a number, 0 or more")
-            if request.roots and who(request.sender):
-                return no_step("resume --root")
-            changed = LimitsChanged(
-                budget=request.budget,
-                max_iterations=request.max_iterations,
-                max_time=request.max_time,
-                max_turns=request.max_turns,
-                allowed_tools=request.allowed_tools,
-                roots=request.roots,
-            )
-            after = copy(run)
-            evolve(after, changed)
-            stop = None if run.stop or run.final_status else reached(after)
-            return [changed, stop] if stop else [changed]
+            return _limits(run, request)
         case "answer":
             return _answer(run, workspace, request)
         case _:
             return _agent(run, workspace, request)
+
+
+def _limits(run: Run, request: Request) -> list[Event] | Refusal:
+    wrong = _bad_limit(request)
+    if wrong:
+        return Refusal("value", f"`{wrong}` must be a number, 0 or more")
+    if request.roots and who(request.sender):
+        return no_step("resume --root")
+    if request.sender and request.sender.steps:
+        refused = beyond(request.given, request.budget, request.allowed_tools)
+        if refused:
+            return refused
+    changed = LimitsChanged(
+        budget=request.budget,
+        max_iterations=request.max_iterations,
+        max_time=request.max_time,
+        max_turns=request.max_turns,
+        allowed_tools=request.allowed_tools,
+        roots=request.roots,
+    )
+    after = copy(run)
+    evolve(after, changed)
+    stop = None if run.stop or run.final_status else reached(after)
+    return [changed, stop] if stop else [changed]
 
 
 def _bad_limit(request: Request) -> str:

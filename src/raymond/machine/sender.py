@@ -1,6 +1,6 @@
 """Who asks something of a run, as far as the system tells, and what a step may ask."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ FOR_STEPS = ("stop", "pause")
 """What a step may ask of its own run."""
 
 _UNSEEN = "ask again and wait for the reply, from a shell that is not in a PID namespace of its own"
+_GONE = "the process that drives it has ended: resume it first"
 _HINT = "a person does that, from a shell that no step has started"
 
 
@@ -38,6 +39,29 @@ class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_person(self) -> bool:
         """Whether it was typed on a terminal, and not by anything that a step started."""
         return self.way != "inbox" and bool(self.terminal) and not self.may_be_step
+
+
+class Given(Struct, frozen=True):
+    """What the run has whose step asks, and so can pass on."""
+
+    budget: float = 0.0
+    """Dollars; 0 for no limit."""
+    tools: tuple[str, ...] = ()
+    skip: bool = False
+    """Permission checks are off."""
+
+
+def beyond(given: Given | None, budget: float | None, tools: Iterable[str]) -> Refusal | None:
+    """Why a step may not set these limits for a run that was started in it."""
+    if given is None:
+        return Refusal("from_step", "the run of this step cannot be found, so no limits can be changed from it", _GONE)
+    if budget is not None and given.budget and not 0 < budget <= given.budget:
+        what = f"a step cannot set a budget above ${given.budget:.2f}"
+        return Refusal("from_step", what, "that is what the outer run has")
+    more = [] if given.skip else [tool for tool in tools if tool not in given.tools]
+    if more:
+        return Refusal("from_step", f"a step cannot allow the tool `{more[0]}`", "the outer run does not have it")
+    return None
 
 
 def who(sender: Sender | None) -> Literal["", "step", "unknown"]:

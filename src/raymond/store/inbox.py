@@ -1,6 +1,7 @@
 """Requests to a run that another process drives: one file each, written under another name and then renamed."""
 
 import os
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -8,6 +9,8 @@ import msgspec
 from raymond.machine.requests import Request
 from raymond.system import files
 
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+"""What is in the journal of every request, so it must not be whatever somebody wants to have there."""
 MOST = 1 << 20
 """Bytes of a request; nobody asks for more."""
 
@@ -46,7 +49,7 @@ def decode(data: bytes) -> Request | None:
         request = msgspec.json.decode(data, type=Request)
     except (ValueError, RecursionError):  # ValueError: also text that is not UTF-8
         return None
-    return request if request.id else None
+    return request if _ID.fullmatch(request.id) else None
 
 
 def _age(path: str) -> tuple[int, str]:

@@ -6,8 +6,8 @@ import os
 
 from msgspec import Struct
 
-_LONGEST = 200
-"""Characters of a command line that are kept."""
+_LONGEST = 4096
+"""Bytes of a command line that are read."""
 _DEEPEST = 256
 """Processes above each other; more of them are not followed."""
 _WALKS = 20
@@ -106,10 +106,10 @@ def command(pid: int) -> str:
     """The beginning of a command line."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            said = file.read(_LONGEST * 4)
+            said = file.read(_LONGEST)
     except OSError:
         return ""
-    return said.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")[:_LONGEST]
+    return said.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
 
 
 def variable(pid: int, name: str) -> str:
