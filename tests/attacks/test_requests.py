@@ -524,3 +524,42 @@ def test_what_a_sender_says_of_itself_is_cleaned_before_it_is_cut(room: Place) -
     room.command(asking(f"{cut}; {sys.executable} named.py >> $OUT", out=str(out), door=door))
     assert [event.request for event in kept(room, RequestTaken)] == ["one"]
     assert secret[:6] not in Path(room.project.run("r").journal).read_text()
+
+
+# --- what a person sees of a question
+
+
+FALSE = "Delete the production database?\r\x1b[2K      asks:  Show the plan once more?\x1b[8m \u202egnihton\u2066"
+"""On a terminal it would overwrite itself with another question."""
+
+
+def test_a_question_cannot_pass_for_another_one(room: Place) -> None:
+    flow = {**PERSON, "START.py": f'print({FALSE!r}.join([\'<ask next="END" approve="person">\', "</ask>"]))'}
+    del flow["START.sh"]
+    told = room.command(flow).err
+    for seen in (told, room.raymond("status", "r").stdout, typed(room, "status", "r")[1], typed(room, "logs", "r")[1]):
+        assert re.search(r"Delete the production database\?( |\\r)\\x1b\[2K", seen), seen
+        assert not set("\r\x1b\u202e\u2066") & set(seen)
+
+
+def test_what_a_step_prints_moves_no_cursor(room: Place) -> None:
+    said = "\x1b[2J\x1b[31mred\x1b[0m\u202e"
+    room.command({"START.py": f"print({f'<print>{said}</print><result>{said}</result>'!r})"})
+    for args in (["logs", "r"], ["logs", "r", "--step", "1"], ["resume", "r"]):
+        seen = typed(room, *args)[1]
+        assert "red" in seen
+        assert not set("\x1b\u202e") & set(seen)
+    assert said in room.raymond("resume", "r").stdout  # a program gets it as it is
+
+
+def test_status_shows_all_of_a_question(room: Place) -> None:
+    room.command({**ASKS, "START.sh": 'echo \'<ask next="END">\'; seq 1 90; echo "last</ask>"'})
+    seen = room.raymond("status", "r").stdout
+    assert "      asks:  (question 1)\n        | 1\n" in seen
+    assert "        | 90\n        | last\n" in seen
+
+
+def test_status_says_when_a_question_is_too_long(room: Place) -> None:
+    room.command({**ASKS, "START.sh": 'echo \'<ask next="END">\'; seq 1 200; echo "last</ask>"'})
+    seen = room.raymond("status", "r").stdout
+    assert "        | 100\n        [not all of it, which has 696 characters: raymond status r --json]\n" in seen

@@ -16,6 +16,7 @@ from builders import START, Play, place, start
 from raymond.faces import live
 from raymond.faces import rows as rows_module
 from raymond.faces.live import Live
+from raymond.faces.plain_text import plain
 from raymond.machine import decide, evolve
 from raymond.machine.agent import Stuck
 from raymond.machine.events import AgentPaused, AgentStarted, Decision, RunStopped, StepStarted, WaitStarted
@@ -97,7 +98,7 @@ def crowd(count: int, running: int = 0) -> Run:
     ],
 )
 def test_what_moves_a_cursor_is_taken_out_of_texts(text: str, shown: str) -> None:
-    assert live.plain(text) == shown
+    assert plain(text) == shown
 
 
 @pytest.mark.parametrize(

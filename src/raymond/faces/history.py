@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from raymond.faces.lines import Lines
+from raymond.faces.lines import Lines, shown
 from raymond.language import reading
 from raymond.machine.events import Decision, StepEnded
 from raymond.store import transcripts
@@ -98,20 +98,20 @@ def turn(ended: StepEnded, transcript: Sequence[Mapping[str, object]], *, as_jso
     about = msgspec.to_builtins(ended)
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
-    return "\n".join(_turn(about, transcript))
+    return shown("\n".join(_turn(about, transcript)), sys.stdout)
 
 
 def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[str]:
     cost = f" ${about['cost']:.2f}" if about.get("cost") else ""
     how = about["type"].removeprefix("Step").lower()
     state = next((line["state"] for line in lines if "state" in line), "?")
-    shown = [f"step {about['step']}: {about['agent']} in {state}, {how}{cost}"]
+    told = [f"step {about['step']}: {about['agent']} in {state}, {how}{cost}"]
     for line in lines:
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):
                 text = str(times.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
-                shown.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
-    return shown
+                told.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
+    return told
 
 
 def _indented(text: str) -> str:

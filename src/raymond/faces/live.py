@@ -14,6 +14,7 @@ from typing import TextIO
 from raymond.drivers.face import Quiet
 from raymond.faces import rows, terminal, words
 from raymond.faces.lines import Lines
+from raymond.faces.plain_text import plain
 from raymond.machine.agent import ASKING
 from raymond.machine.events import (
     AgentCalled,
@@ -40,7 +41,6 @@ from raymond.machine.events import (
 )
 from raymond.machine.run import Run
 
-plain = rows.plain
 usable = terminal.usable
 
 SOON = 0.05

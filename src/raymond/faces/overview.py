@@ -10,11 +10,17 @@ from raymond.machine import prices
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store import transcripts
+from raymond.text import visible
 from raymond.views import times
 from raymond.views.status import main_result
 
 SHOWN = 50
 """Agents that are shown unless every one is asked for."""
+MOST_LINES = 100
+LONGEST = 10_000
+"""Lines and characters of a question that are shown."""
+SHORT = 160
+"""Characters of a question that stands in one line with its number."""
 _ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting")
 
 
@@ -34,7 +40,7 @@ def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: 
     if result is not None:
         lines.append(f"result: {one_line(result)}")
     lines.append(f"next: raymond attach {id}" if pid and not run.final_status else f"next: {next_command(run)}")
-    return lines
+    return [visible(line) for line in lines]
 
 
 def _agents(run: Run, every: bool, last_line: Callable[[str], str]) -> list[str]:
@@ -55,9 +61,21 @@ def _agent(id: str, agent: Agent, last: str) -> list[str]:
         lines.append(f"      last:  {one_line(last)}")
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
-        lines.append(f"      asks:  {one_line(agent.question)} (question {agent.asks}{person})")
+        lines += _question(id, agent.question, f"(question {agent.asks}{person})")
         lines.append(f"      next:  raymond answer {id} {agent.id} TEXT --question {agent.asks}")
     elif agent.visit.stuck:
         lines.append(f"      error: {one_line(words.stuck(agent))}")
         lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or --goto STATE, --give-up)")
     return lines
+
+
+def _question(id: str, text: str, number: str) -> list[str]:
+    """All of a question, since it is going to be answered; where it is too long, it says so."""
+    text = text.strip()
+    if "\n" not in text and len(text) <= SHORT:
+        return [f"      asks:  {text} {number}"]
+    lines = text[:LONGEST].split("\n")
+    shown = [f"      asks:  {number}", *(f"        | {line}" for line in lines[:MOST_LINES])]
+    if len(lines) > MOST_LINES or len(text) > LONGEST:
+        shown.append(f"        [not all of it, which has {len(text):,} characters: raymond status {id} --json]")
+    return shown

@@ -4,7 +4,6 @@ Rows are made of pieces, each with a style, and are never wider than the termina
 made: the rest is counted, and the run keeps the counts.
 """
 
-import re
 import time
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -12,6 +11,7 @@ from typing import TypeAlias
 from rich.cells import cell_len, set_cell_size
 
 from raymond import durations
+from raymond.faces.plain_text import plain
 from raymond.faces.words import money, stop, stuck
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
@@ -42,17 +42,6 @@ STYLES = {
 _FIRST = (RUNNING, ASKING, FAILED)
 _RANKS = {status: rank for rank, status in enumerate(_FIRST)}
 _COUNTED = (*_FIRST, READY, SLEEPING, WAITING, PAUSED)
-_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
-
-
-def plain(text: str) -> str:
-    """`text` without control sequences and control characters; a tab becomes a space."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = _CONTROLS.sub("", _SEQUENCES.sub("", text.replace("\t", " ")))
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def rows(

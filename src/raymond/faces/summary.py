@@ -6,6 +6,7 @@ import msgspec
 
 from raymond.faces import documents, words
 from raymond.machine.run import Run
+from raymond.text import visible
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
@@ -20,7 +21,7 @@ _FLAGS = {
 
 def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> int:
     """Tell how a run that nobody drives any more ended, and return the exit code; `status` is as seen from outside."""
-    from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
+    from raymond.faces.lines import Lines, shown  # `status` shares words with this, and needs none of it
 
     Lines().on_note(ending(run, status))
     if as_json:
@@ -28,7 +29,7 @@ def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> in
     else:
         result = main_result(run)
         if result is not None and run.final_status:
-            sys.stdout.write(result if result.endswith("\n") else f"{result}\n")
+            sys.stdout.write(shown(result if result.endswith("\n") else f"{result}\n", sys.stdout))
     sys.stdout.flush()
     return exit_code(run, signal)
 
@@ -37,7 +38,8 @@ def ending(run: Run, status: str) -> str:
     """Five lines: how, why, cost, result or failed agents, the next command."""
     id = run.start.workflow_id
     return "\n".join(
-        (
+        visible(line)
+        for line in (
             f"{status}: {id} after {words.lasted(run)}",
             f"why:    {_why(run, status)}",
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
