@@ -48,25 +48,40 @@ def _read(tree: str, path: str) -> dict[str, Any]:
 
 
 def _actions(path: str, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    shown: tuple[str, ...] = ("$schema",)
     match os.path.basename(path):
         case ".mcp.json":
+            shown += ("mcpServers",)
             yield from _servers(said.get("mcpServers"))
         case "settings.json" | "settings.local.json":
+            shown += ("hooks", "env", "enabledPlugins", *_COMMANDS)
             yield from _hooks(said.get("hooks"))
-            yield from (("variable", f"{name}={value}") for name, value in _table(said.get("env")).items())
             yield from (("command", f"{name}: {_command(said[name])}") for name in _COMMANDS if name in said)
+            yield from (("variable", f"{name}={value}") for name, value in _table(said.get("env")).items())
             yield from (("plug-in", name) for name in _table(said.get("enabledPlugins")))
         case "config.toml":
-            yield from _servers(said.get("mcp_servers"))
+            shown += ("mcp_servers", "hooks", "notify")
             yield from _hooks(said.get("hooks"))
             yield from (("command", f"notify: {said['notify']}") for _ in range("notify" in said))
+            yield from _servers(said.get("mcp_servers"))
         case "hooks.json":
+            shown += ("hooks", "description")
             yield from _hooks(said.get("hooks"))
         case _:
             pass
+    yield from (("also sets", f"{name}: {said[name]}") for name in said if name not in shown)
 
 
-_COMMANDS = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "otelHeadersHelper", "statusLine")
+_COMMANDS = (
+    "apiKeyHelper",
+    "awsAuthRefresh",
+    "awsCredentialExport",
+    "gcpAuthRefresh",
+    "otelHeadersHelper",
+    "fileSuggestion",
+    "statusLine",
+    "subagentStatusLine",
+)
 
 
 def _servers(servers: object) -> Iterator[tuple[str, str]]:
@@ -74,7 +89,8 @@ def _servers(servers: object) -> Iterator[tuple[str, str]]:
         about = _table(one)
         given = about.get("args")
         words = [about.get("command") or about.get("url") or "?", *(given if isinstance(given, list) else ())]
-        yield "server", f"{name}: {' '.join(map(str, words))}"
+        rest = {key: value for key, value in about.items() if key not in ("command", "url", "args", "type")}
+        yield "server", f"{name}: {' '.join(map(str, words))}" + (f" with {rest}" if rest else "")
 
 
 def _hooks(hooks: object) -> Iterator[tuple[str, str]]:
