@@ -681,6 +681,49 @@ def test_grandchildren_that_never_stop_speaking_do_not_hold_the_step_up(room: Ro
     room.nothing_runs()
 
 
+@pytest.mark.parametrize(
+    ("last", "kept"),
+    [("the prefix is ghp_", "the prefix is ghp_"), ("cut off: \\xc3", "cut off: \ufffd"), ("\\\\u00", "\\u00")],
+    ids=["the beginning of a token", "half a character", "half an escape"],
+)
+def test_the_last_words_are_not_lost_when_a_grandchild_keeps_the_pipe_open(room: Room, last: str, kept: str) -> None:
+    ran = room.drive({"START.sh": f"sleep 1000 & printf '<result>done</result>\\n{last}'"})
+    assert (ran.code, ran.result) == (0, "done")
+    assert ran.transcript()[0]["out"] == f"<result>done</result>\n{kept}"
+    room.nothing_runs()
+
+
+BURST = """
+import fcntl, os, subprocess
+fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)
+subprocess.Popen(["sleep", "1000"])
+os.write(1, b"<result>done</result>\\n" + b"." * 1_000_000)
+"""
+
+
+def test_what_a_script_leaves_in_its_pipe_is_read_in_slices_and_the_driver_looks_around_between_them(
+    room: Room,
+) -> None:
+    """Counted, not timed: how often a pipe is read between two looks at what else has happened."""
+    reads = [0]
+
+    def count(_frame: object, event: str, what: object) -> None:
+        name = getattr(what, "__name__", "") if event == "c_call" else ""
+        if name == "poll":
+            reads.append(0)
+        elif name == "read" and getattr(what, "__module__", "") == "posix":
+            reads[-1] += 1
+
+    sys.setprofile(count)
+    try:
+        ran = room.drive({"START.py": BURST})
+    finally:
+        sys.setprofile(None)
+    assert ran.result == "done"
+    assert ran.transcript()[0]["out"].endswith("." * 1_000_000)
+    assert max(reads) * script_step._CHUNK <= 1 << 17
+
+
 def test_a_script_that_closes_its_outputs_is_waited_for(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo '<result>said</result>'; exec >&- 2>&-; sleep 0.1; exit 4"})

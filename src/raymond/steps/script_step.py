@@ -28,9 +28,10 @@ DRAIN = 0.2
 """Seconds the pipes of an ended script stay open for processes it left running."""
 LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
-_CHUNK = 1 << 16
-_SLICE = 1 << 18
-"""Bytes of a pipe that are read at once when the script has ended; the rest comes like before."""
+_CHUNK = 1 << 15
+"""Bytes of a pipe that are read at once: other steps must go on meanwhile, however slow the text is to search."""
+_LAST = 1 << 20
+"""Bytes that a pipe can hold: what is read after `DRAIN`, because a process left running may never stop writing."""
 _BUILT_IN = {
     name: f"RAYMOND_{name.upper()}".encode()
     for name in (
@@ -70,6 +71,7 @@ class ScriptStep(Step):
         self._reading: Reading | None = None
         self._exit: int | None = None
         self._ended_at = FAR
+        self._left = _LAST
         self._files: list[str] = []
         self._out_file = OutFile(host.spool, job.step)
 
@@ -150,7 +152,7 @@ class ScriptStep(Step):
                 self._listen()
             super().check(now)
         elif now >= self._ended_at + DRAIN:
-            self._finish()
+            self._drain()
 
     def _listen(self) -> None:
         if not self._listening:
@@ -159,19 +161,23 @@ class ScriptStep(Step):
                 self.host.poll.register(fd, self._readable)
 
     def _readable(self, fd: int) -> None:
-        if fd not in self._open:
-            return  # closed because the process ended, which came in at the same moment
+        if fd in self._open:  # else it was closed because the process ended, which came in at the same moment
+            self._read(fd)
+            if not self._open and self._ended_at != FAR:
+                self._finish()
+
+    def _read(self, fd: int) -> int:
+        """Take what is in the pipe, at most a chunk; how much it was."""
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
-            return
+            return 0
         if data:
             self.heard = time.monotonic()
             self._take(self._open[fd], data)
         else:
             self._shut(fd)
-            if not self._open and self._ended_at != FAR:
-                self._finish()
+        return len(data)
 
     def _take(self, name: str, data: bytes, final: bool = False) -> None:
         try:
@@ -216,32 +222,27 @@ class ScriptStep(Step):
         self._exit = code
         self._ended_at = time.monotonic()
         for fd in list(self._open):
-            self._drain(fd, _SLICE)
+            # Most scripts say little: that is all of it then, and the second read finds the end of the pipe.
+            if 0 < self._read(fd) < _CHUNK:
+                self._read(fd)
         if not self._open:
             self._finish()
         else:
             self._listen()
             self.host.soonest = min(self.host.soonest, self.deadline())
 
-    def _drain(self, fd: int, most: int = 1 << 20) -> None:
-        """Read what is there, at most what a pipe can hold: a process left running may never stop writing."""
-        for _ in range(most // _CHUNK):
-            if fd not in self._open:
-                return
-            try:
-                data = os.read(fd, _CHUNK)
-            except BlockingIOError:
-                return
-            if data:
-                self._take(self._open[fd], data)
-            else:
-                self._shut(fd)
+    def _drain(self) -> None:
+        """It is time to end, although a process left running may hold the pipes: read what is in them, in slices."""
+        self._left -= _CHUNK
+        more = [self._read(fd) for fd in list(self._open)]
+        if not any(more) or self._left <= 0:
+            self._finish()
 
     def _finish(self) -> None:
         if self.ended:
             return
         for fd in list(self._open):
-            self._drain(fd)
+            self._shut(fd)
         self.close()
         reading = self._reading or self._reader.close()
         for shown in reading.prints:
