@@ -4,7 +4,7 @@ import codecs
 
 from raymond.redaction import Secrets, Stream
 
-LONG = 1 << 18
+LONG = 1 << 15
 """Bytes after which a line is cleaned piece by piece: all of it at once would stop every other step for that long."""
 
 

@@ -27,8 +27,8 @@ READ_EVERY = 0.1
 """Seconds between two reads of what a program has written."""
 LINGER = 2.0
 """Seconds a program may keep running after it has given its result."""
-_SLICE = 1 << 18
-"""Bytes that are read at once."""
+_SLICE = 1 << 15
+"""Bytes that are read at once: other steps must go on meanwhile, however slow the text is to search."""
 _MATCHED = 500
 """Characters of an error that patterns are tried on: a slow one must not hold up the run."""
 
@@ -329,7 +329,7 @@ class ProgramTurn(TurnStep):
         super().check(now)
 
     def read(self) -> None:
-        """Feed the reader what the program has written since, at most a slice: other steps must go on meanwhile."""
+        """Feed the reader what the program has written since, at most a slice."""
         self._last_read = time.monotonic()
         self._has_more = False
         if self._out < 0:
