@@ -14,7 +14,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from raymond.redaction.escapes import STABLE, Unescaped, whole
+from raymond.redaction.escapes import Unescaped, core, whole
 from raymond.redaction.shapes import (
     BASE64,
     HEADER,
@@ -117,7 +117,7 @@ class Secrets:
             marks.add(mark)
             for needle in needles(value):
                 self._needles.setdefault(needle, Match(0, len(needle), f"the value of {name}", mark, 0, True))
-        self._cores = {needle: max(STABLE.findall(needle), key=len, default="") for needle in self._needles}
+        self._cores = {needle: core(needle) for needle in self._needles}
         self._marks = re.compile(_either(marks))
         self._sorted = sorted(self._needles.keys() | marks)
         self._in_one_line = not any("\n" in needle or "\\" in needle for needle in self._sorted)
@@ -152,7 +152,7 @@ class Secrets:
         """The first secret in `text`; None when there is none."""
         if not self._suspects(text):
             return None
-        return next(_merged(self._found(text, Unescaped.of(text).plain)), None)
+        return next(_merged(self._found(text, Unescaped(text).plain)), None)
 
     def passes(self, text: str) -> bool:
         """Whether `text`, in whole lines, has no secret and nothing that further lines could turn into one."""
@@ -163,11 +163,11 @@ class Secrets:
         return Stream(self)
 
     def _suspects(self, text: str) -> bool:
-        return any(core in text for core in self._cores.values()) or suspects(text)
+        return any(part in text for part in set(self._cores.values())) or suspects(text)
 
     def _pass(self, text: str, final: bool) -> tuple[str, str]:
         """The cleaned beginning of `text`, and the rest that must wait for more text."""
-        reading = Unescaped.of(text if final else text[: whole(text)])
+        reading = Unescaped(text if final else text[: whole(text)])
         plain = reading.plain
         found = self._found(text, plain)
         stop = len(plain) if final else self._settled(plain, found)
@@ -198,8 +198,8 @@ class Secrets:
     def _found(self, text: str, plain: str) -> list[Match]:
         """Every secret in `plain` in order, including overlapping ones, but none that touches a mark."""
         found = list(_shapes(plain)) if suspects(text) else []
-        for needle, core in self._cores.items():
-            at = plain.find(needle) if core in text else -1
+        for needle, part in self._cores.items():
+            at = plain.find(needle) if part in text else -1
             while at >= 0:
                 value = self._needles[needle]
                 found.append(Match(at, at + len(needle), value.what, value.mark, at, True))
@@ -246,7 +246,7 @@ def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
     """Line, column, length and kind of every token in a text that a person wrote."""
     if not suspects(text):
         return
-    reading = Unescaped.of(text)
+    reading = Unescaped(text)
     seen = -1
     for place in _merged(sorted(_shapes(reading.plain), key=lambda place: place.start)):
         if place.begin == seen:

@@ -75,7 +75,7 @@ def parts(value: str) -> Iterator[str]:
         address = re.match(_URL, bare)
         for one in _of_address(bare, address) if address else (bare,):
             # Escapes in the value itself are undone like those of the text: enough must remain.
-            if len(Unescaped.of(one).plain) >= LEAST and not is_known(one) and not re.search(_SYNTAX, one):
+            if len(Unescaped(one).plain) >= LEAST and not is_known(one) and not re.search(_SYNTAX, one):
                 yield one
 
 
@@ -109,7 +109,7 @@ def needles(value: str) -> set[str]:
         import json  # imported here: it takes eleven milliseconds, and most runs do not need it
 
         forms = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
-    found = {Unescaped.of(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}
+    found = {Unescaped(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}
     return found | _encoded(value)
 
 
