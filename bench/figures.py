@@ -102,7 +102,7 @@ def goals(size: Size) -> dict[str, list[Goal]]:
             ),
         ],
         "redaction": [
-            Goal("redaction", "removing secrets from 1 MB of the worst beginnings of tokens, CPU", 6.0, 3.0, times),
+            Goal("redaction", "removing secrets from 1 MB of the worst beginnings of tokens, CPU", 2.0, 1.0, times),
         ],
         "turns": [
             Goal("turns", f"own CPU per turn of Claude Code, of {size.turns} in a row", 0.05, 0.02, "{:.0%}"),

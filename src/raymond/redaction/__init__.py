@@ -10,99 +10,11 @@ secret that could still grow has begun, and never inside one.
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 
-from msgspec import Struct
-
+from raymond.redaction import tokens
 from raymond.redaction.escapes import Unescaped, core, whole
-from raymond.redaction.shapes import (
-    BASE64,
-    HEADER,
-    JWT,
-    JWT_MIDDLE,
-    JWT_RUN,
-    LIMIT,
-    PASSWORD,
-    PRIVATE_KEY,
-    SHAPES,
-    Shape,
-)
-from raymond.redaction.values import is_known, is_named, needles, parts, spelled
-
-_JWT_MIDDLE = re.compile(JWT_MIDDLE)
-
-
-_LINE = re.compile(rf"[{BASE64}]+")
-
-
-def _either(literals: Iterable[str]) -> str:
-    return "(?:" + "|".join(map(re.escape, sorted(literals, key=len, reverse=True))) + ")"
-
-
-_BEGINS = {begin for shape in SHAPES for begin in shape.begins}
-
-
-_HINTS = [
-    (re.compile(hint), [shape for shape in SHAPES if shape.hint == hint and shape.stable])
-    for hint in dict.fromkeys(shape.hint for shape in SHAPES)
-]
-
-
-@cache
-def _form(shape: Shape) -> re.Pattern[str]:
-    # Compiled at first use: most runs never need it.
-    return re.compile(_either(shape.begins) + shape.body)
-
-
-@cache
-def _likely(shape: Shape) -> re.Pattern[str]:
-    return _JWT_MIDDLE if shape.what == JWT else re.compile(_either(shape.begins) + shape.least)
-
-
-@cache
-def _begin() -> re.Pattern[str]:
-    """Where a token may begin. Only what passes this is looked at one by one, which takes a thousand times longer."""
-    return re.compile("|".join(f"{_either(shape.begins)}{shape.least}" for shape in SHAPES if shape.what != JWT))
-
-
-@cache
-def _tails() -> list[tuple[re.Pattern[str], re.Pattern[str], int]]:
-    """For shapes of the same characters: the last other character, their beginnings, and the longest one's length."""
-    begins: dict[str, set[str]] = {}
-    for shape in SHAPES:
-        begins.setdefault(shape.run, set()).update(shape.begins)
-    return [
-        (re.compile(rf"(?!{run})[\s\S]{run}*+\Z"), re.compile(rf"(?=({_either(these)}))"), max(map(len, these)))
-        for run, these in begins.items()
-    ]
-
-
-@cache
-def _cut_off() -> re.Pattern[str]:
-    """A beginning that is not complete."""
-    parts = _either({begin[:size] for begin in _BEGINS for size in range(1, len(begin))})
-    return re.compile(rf"{parts}\Z")
-
-
-_LONGEST = max(map(len, _BEGINS))
-
-
-_HALF_KEY = re.compile(rf"{HEADER}[A-Z0-9 ]*+(?:-{{0,5}}|(?<=PRIVATE KEY)-----[{BASE64}\s]*+(?:-{{1,5}}|-----EN?)?)\Z")
-
-
-class Match(Struct, frozen=True):
-    """A match in an unescaped text."""
-
-    start: int
-    stop: int
-    what: str
-    """A description for people."""
-    mark: str
-    """The text that replaces it."""
-    begin: int
-    """Where the search for it began."""
-    named: bool = False
-    """Whether it is a value of the environment, whose name says more than a shape does."""
+from raymond.redaction.tokens import Match
+from raymond.redaction.values import encoded, is_named, needles, parts, spelled
 
 
 class Secrets:
@@ -115,10 +27,12 @@ class Secrets:
         for value, name in (values or {}).items():
             mark = f"[secret {spelled(name)}]"
             marks.add(mark)
-            for needle in needles(value):
+            for needle in needles(value) | encoded(value):
                 self._needles.setdefault(needle, Match(0, len(needle), f"the value of {name}", mark, 0, True))
-        self._cores = {needle: core(needle) for needle in self._needles}
-        self._marks = re.compile(_either(marks))
+        self._cores: dict[str, list[str]] = {}
+        for needle in self._needles:
+            self._cores.setdefault(core(needle), []).append(needle)
+        self._marks = re.compile(tokens.either(marks))
         self._sorted = sorted(self._needles.keys() | marks)
         self._in_one_line = not any("\n" in needle or "\\" in needle for needle in self._sorted)
         self._longest = len(max(self._sorted, key=len))
@@ -163,7 +77,7 @@ class Secrets:
         return Stream(self)
 
     def _suspects(self, text: str) -> bool:
-        return any(part in text for part in set(self._cores.values())) or suspects(text)
+        return any(part in text for part in self._cores) or suspects(text)
 
     def _pass(self, text: str, final: bool) -> tuple[str, str]:
         """The cleaned beginning of `text`, and the rest that must wait for more text."""
@@ -182,28 +96,28 @@ class Secrets:
 
     def _settled(self, plain: str, found: list[Match]) -> int:
         """The position before which more text changes nothing."""
-        stop = _half(plain)
-        for begin in self._first.finditer(plain, max(0, len(plain) - self._longest + 1), stop):
-            rest = plain[begin.start() :]
-            after = bisect_right(self._sorted, rest)
-            if after < len(self._sorted) and self._sorted[after].startswith(rest):
-                stop = begin.start()
-                break
+        stop = min(tokens.half(plain), self._begun(plain))
         closed = [(place.begin, place.stop) for place in found] + [mark.span() for mark in self._marks.finditer(plain)]
         for start, end in sorted(closed, reverse=True):
             if start < stop < end:
                 stop = start
         return stop
 
+    def _begun(self, plain: str) -> int:
+        """Where a value or mark begins that is cut off by the end of `plain`."""
+        for begin in self._first.finditer(plain, max(0, len(plain) - self._longest + 1)):
+            rest = plain[begin.start() :]
+            after = bisect_right(self._sorted, rest)
+            if after < len(self._sorted) and self._sorted[after].startswith(rest):
+                return begin.start()
+        return len(plain)
+
     def _found(self, text: str, plain: str) -> list[Match]:
         """Every secret in `plain` in order, including overlapping ones, but none that touches a mark."""
-        found = list(_shapes(plain)) if suspects(text) else []
-        for needle, part in self._cores.items():
-            at = plain.find(needle) if part in text else -1
-            while at >= 0:
-                value = self._needles[needle]
-                found.append(Match(at, at + len(needle), value.what, value.mark, at, True))
-                at = plain.find(needle, at + 1)
+        found = list(tokens.find(plain, tokens.suspected(text)))
+        for part, those in self._cores.items():
+            for needle in those if part in text else ():
+                found += self._values(needle, plain)
         if not found:
             return []
         marks = [mark.span() for mark in self._marks.finditer(plain)]
@@ -214,6 +128,13 @@ class Secrets:
             if after == len(marks) or marks[after][0] >= place.stop:
                 kept.append(place)
         return kept
+
+    def _values(self, needle: str, plain: str) -> Iterator[Match]:
+        value = self._needles[needle]
+        at = plain.find(needle)
+        while at >= 0:
+            yield Match(at, at + len(needle), value.what, value.mark, at, True)
+            at = plain.find(needle, at + 1)
 
 
 class Stream:
@@ -242,13 +163,16 @@ class Stream:
         return cleaned
 
 
+def suspects(text: str) -> bool:
+    """Whether there may be a token in `text`: quick, and a no is always right."""
+    return bool(tokens.suspected(text))
+
+
 def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
     """Line, column, length and kind of every token in a text that a person wrote."""
-    if not suspects(text):
-        return
     reading = Unescaped(text)
     seen = -1
-    for place in _merged(sorted(_shapes(reading.plain), key=lambda place: place.start)):
+    for place in _merged(sorted(tokens.find(reading.plain, tokens.suspected(text)), key=lambda place: place.start)):
         if place.begin == seen:
             continue
         # Only the first line of a private key: it is one mistake.
@@ -256,92 +180,6 @@ def lines(text: str) -> Iterator[tuple[int, int, int, str]]:
         start = reading.source(place.start)
         line = text.count("\n", 0, start) + 1
         yield line, start - text.rfind("\n", 0, start), reading.source(place.stop) - start, place.what
-
-
-def suspects(text: str) -> bool:
-    """Whether there may be a shape in `text`: quick, and a no is always right."""
-    return any(
-        hint.search(text) and (not shapes or any(_likely(shape).search(text) for shape in shapes))
-        for hint, shapes in _HINTS
-    )
-
-
-def _half(plain: str) -> int:
-    """Where a shape begins that could continue after the end of `plain`."""
-    earliest = max(0, len(plain) - LIMIT + 1)
-    key = _HALF_KEY.search(plain, earliest)
-    # No other shape contains a space or a quotation mark, except the space after `Bearer`.
-    edge = max(plain.rfind(mark, earliest) for mark in ' \n"') - len("Bearer")
-    first = max(earliest, edge)
-    part = _cut_off().search(plain, max(first, len(plain) - _LONGEST))
-    half = min(found.start() if found else len(plain) for found in (key, part))
-    return min((half, *_growing(plain, first)))
-
-
-def _growing(plain: str, first: int) -> Iterator[int]:
-    """Where tokens begin, from `first` on, that more text could complete; private keys span many lines."""
-    for other, begins, longest in _tails():
-        before = other.search(plain, first)
-        run = before.start() + 1 if before else first
-        for begin in begins.finditer(plain, max(first, run - longest)):
-            if begin.end(1) >= run:
-                yield begin.start()
-                break
-
-
-class _Jwts:
-    """Where JWTs begin."""
-
-    def __init__(self, plain: str) -> None:
-        self._plain = plain
-        self._middle = _JWT_MIDDLE.search(plain)
-
-    def first(self, at: int) -> int:
-        """The first one from `at` on; behind the end when there is none. Call it with growing positions."""
-        while middle := self._middle:
-            stop = middle.start()
-            lowest = max(at, middle.end() + 17 - LIMIT)
-            run = lowest + len(self._plain[lowest:stop].rstrip(JWT_RUN))
-            begin = self._plain.find("eyJ", run, max(run, stop - 8))
-            if begin >= 0:
-                return begin
-            self._middle = _JWT_MIDDLE.search(self._plain, middle.end())
-        return len(self._plain)
-
-
-def _shapes(plain: str) -> Iterator[Match]:
-    at = 0
-    jwts = _Jwts(plain)
-    begin = _begin().search(plain)
-    while True:
-        if begin and begin.start() < at:
-            begin = _begin().search(plain, at)
-        start = min(jwts.first(at), begin.start() if begin else len(plain))
-        if start == len(plain):
-            return
-        at = start + 1
-        for shape in SHAPES:
-            form = _form(shape)
-            token = form.match(plain, start, start + LIMIT)
-            if not token or (shape.what == PASSWORD and is_known(token[1])):
-                continue
-            if not form.groups:
-                at = token.end()
-            yield from _places(shape, token)
-            break
-
-
-def _places(shape: Shape, token: re.Match[str]) -> Iterator[Match]:
-    what = f"something that looks like {shape.what}"
-    start, stop = token.span(token.re.groups)
-    # The lines of a key are replaced one by one, so that the text keeps its lines.
-    spans = (
-        (line.span() for line in _LINE.finditer(token.string, start, stop))
-        if shape.what == PRIVATE_KEY
-        else [(start, stop)]
-    )
-    for span in spans:
-        yield Match(*span, what, "[secret]", token.start())
 
 
 def _merged(found: Iterable[Match]) -> Iterator[Match]:
@@ -359,5 +197,7 @@ def _merged(found: Iterable[Match]) -> Iterator[Match]:
 
 
 def _union(cluster: list[Match], stop: int) -> Match:
+    if len(cluster) == 1:
+        return cluster[0]
     longest = max(cluster, key=lambda place: (place.named, place.stop - place.start))
     return Match(cluster[0].start, stop, longest.what, longest.mark, longest.begin, longest.named)

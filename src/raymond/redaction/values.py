@@ -1,12 +1,13 @@
 """What is secret in an environment: which variables, which parts of a value, and how it may be written."""
 
 import re
-from binascii import b2a_base64
+from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Iterator
 
 import msgspec
 
 from raymond.redaction.escapes import Unescaped
+from raymond.redaction.patterns import compiled
 
 LEAST = 12
 """Characters a value must have: shorter ones occur in any text by chance."""
@@ -60,7 +61,13 @@ _WORDS = rf"[\-_./:@,;\s]*(?:(?:{_WORD})(?:[\-_./:@,;\s]+|\Z))+"
 _PARTS = rf"(?=.*/)(?:(?:{_WORD}|[a-z]+\d{{1,5}})(?:[\-_./]+|\Z))+"
 
 
-_RESERVED = re.compile(rb"[^A-Za-z0-9_.~-]")
+_UNQUOTED = (
+    rb"[^A-Za-z0-9_.~-]",
+    rb"[^A-Za-z0-9_.~/-]",
+    rb"[^A-Za-z0-9_.~!'()*-]",
+    rb"[^A-Za-z0-9_.~!'()*;,/?:@&=+$#-]",
+)
+"""What is quoted in an address: by the standard, by Python, and by JavaScript for a part and for all of it."""
 
 
 def is_named(name: str) -> bool:
@@ -87,14 +94,40 @@ def _of_address(bare: str, address: re.Match[str]) -> list[str]:
     return [address["password"] or "", user if at and "/" not in user else "", *keys]
 
 
+_COMMON = rf"(?:{_NUMBER}|{_WORDS}|{_PARTS})\Z"
+
+
+_VARIABLE = r"\$(?:[a-z_]+\d{0,2}|[a-z]+(?:[A-Z][a-z]+)+)|\$\(.*\)|%[A-Za-z_]+%"
+
+
+_PORT = r"(?:\d{1,5}|\$[A-Z_][A-Z0-9_]*)(?:[/?#].*)?"
+
+
+_STAND_IN = rf"(?:{_VARIABLE}|{_PORT})\Z"
+
+
+def is_password(value: str) -> bool:
+    """Whether what stands in the place of a password is one: not a word, a variable, or the port of a host."""
+    return len(value) > 5 and not compiled(_STAND_IN).match(value) and not _is_common(value)
+
+
+def is_login(value: str) -> bool:
+    """Whether `value` is the base64 of a name and a password."""
+    bare = value.rstrip("=")
+    try:
+        name, colon, password = a2b_base64(bare + "=" * (-len(bare) % 4)).decode().partition(":")
+    except (Error, UnicodeDecodeError):
+        return False
+    return bool(colon and password) and (name + password).isprintable()
+
+
+def _is_common(value: str) -> bool:
+    return len(set(value)) < 5 or compiled(_COMMON).match(value) is not None
+
+
 def is_known(value: str) -> bool:
     """Whether `value` is a number, words, a path, or almost empty."""
-    if (
-        len(set(value)) < 5
-        or re.fullmatch(_NUMBER, value)
-        or re.fullmatch(_WORDS, value)
-        or re.fullmatch(_PARTS, value)
-    ):
+    if _is_common(value):
         return True
     if value.startswith("/"):
         return not value.endswith("=") and not any(re.fullmatch(_RANDOM, part) for part in value.split("/"))
@@ -110,14 +143,23 @@ def needles(value: str) -> set[str]:
 
         forms = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     found = {Unescaped(lead + form).plain.lstrip("\\") for form in forms for lead in ("", "\\")}
-    return found | _encoded(value)
+    return found | _in_addresses(value)
 
 
-def _encoded(value: str) -> set[str]:
-    """`value` as it stands in addresses and in base64, wherever it begins there."""
+def _in_addresses(value: str) -> set[str]:
+    """`value` as it stands in addresses, by the habits of several languages."""
     raw = value.encode("utf-8", "surrogateescape")
-    percent = _RESERVED.sub(lambda one: f"%{one[0][0]:02X}".encode(), raw).decode("ascii")
-    found = {percent, re.sub("%..", lambda one: one[0].lower(), percent)} if percent != value else set()
+    found = set()
+    for unquoted in _UNQUOTED:
+        quoted = re.sub(unquoted, lambda one: f"%{one[0][0]:02X}".encode(), raw).decode("ascii")
+        found |= {quoted, re.sub("%..", lambda one: one[0].lower(), quoted), quoted.replace("%20", "+")}
+    return found - {value}
+
+
+def encoded(value: str) -> set[str]:
+    """`value` in base64, wherever it begins there."""
+    raw = value.encode("utf-8", "surrogateescape")
+    found = set()
     for before in range(3):
         # The first and last characters depend on what stands around it.
         text = b2a_base64(bytes(before) + raw[: (len(raw) + before) // 3 * 3 - before], newline=False).decode()
