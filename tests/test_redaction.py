@@ -562,6 +562,36 @@ def test_a_value_is_found_in_a_form_that_was_sent() -> None:
     assert Secrets.of({"MY_TOKEN": VALUE}).clean(quote_plus(VALUE)) == "[secret MY_TOKEN]"
 
 
+def wrapped(text: str, width: int, end: str, before: int) -> str:
+    """`text` in base64, in lines, after some other bytes."""
+    whole = base64.b64encode(b"x" * before + text.encode() + b"y" * 80).decode()
+    return end.join(whole[at : at + width] for at in range(0, len(whole), width))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n    ", "\\n", "\\r\\n", "\\\\n"])
+@pytest.mark.parametrize("width", [64, 76])
+def test_a_value_is_found_in_base64_in_lines_wherever_a_line_ends(width: int, end: str) -> None:
+    known = Secrets.of({"MY_TOKEN": VALUE})
+    for before in range(34, 70):
+        text = wrapped(VALUE, width, end, before)
+        cleaned = known.clean(f"<{text}>")
+        assert cleaned.count(end) == text.count(end), "the text keeps its lines"
+        left = re.sub(r"\[secret MY_TOKEN\]|\s|\\+[rn]", "", cleaned)
+        assert len(left) < len(text.replace(end, "")) - 16, before
+        for size in (1, 7, 50):
+            chunks = [f"<{text}>"[at : at + size] for at in range(0, len(text) + 2, size)]
+            assert "".join(fed(known, *chunks)) == cleaned
+
+
+def test_lines_of_base64_without_a_value_stay() -> None:
+    text = wrapped("another text altogether", 76, "\n", 50)
+    known = Secrets.of({"MY_TOKEN": VALUE})
+    assert known.clean(text) == text
+    assert "".join(fed(known, *text.splitlines(keepends=True))) == text
+    assert not known.passes(text[:77]), "the next line may complete a value"
+    assert known.passes("some words in a line\n")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "leak"),
     [

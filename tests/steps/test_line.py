@@ -31,9 +31,9 @@ def test_a_long_line_is_not_kept_to_be_cleaned_at_once() -> None:
     class Counting(Secrets):
         most = 0
 
-        def _pass(self, text: str, final: bool) -> tuple[str, str]:
+        def _pass(self, text: str, final: bool, before: str = "") -> tuple[str, str]:
             self.most = max(self.most, len(text))
-            return super()._pass(text, final)
+            return super()._pass(text, final, before)
 
     secrets = Counting({"q7Zr2LmX9vTb4KpW": "MY_TOKEN"})
     line = Line(secrets)

@@ -11,10 +11,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
-from raymond.redaction import tokens
+from raymond.redaction import tokens, wraps
 from raymond.redaction.escapes import Unescaped, core, whole
 from raymond.redaction.tokens import Match
 from raymond.redaction.values import encoded, is_named, needles, parts, spelled
+from raymond.redaction.wraps import Joined
+
+_WORD = re.compile(r"\S+")
 
 
 class Secrets:
@@ -23,11 +26,15 @@ class Secrets:
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         """`values` maps each secret text to its name."""
         self._needles: dict[str, Match] = {}
+        self._encoded: set[str] = set()
+        """Those that may be broken into lines."""
         marks = {"[secret]"}
         for value, name in (values or {}).items():
             mark = f"[secret {spelled(name)}]"
             marks.add(mark)
-            for needle in needles(value) | encoded(value):
+            in_base64 = encoded(value)
+            self._encoded |= in_base64
+            for needle in needles(value) | in_base64:
                 self._needles.setdefault(needle, Match(0, len(needle), f"the value of {name}", mark, 0, True))
         self._cores: dict[str, list[str]] = {}
         for needle in self._needles:
@@ -70,21 +77,33 @@ class Secrets:
 
     def passes(self, text: str) -> bool:
         """Whether `text`, in whole lines, has no secret and nothing that further lines could turn into one."""
-        return self._in_one_line and not self._suspects(text)
+        if not self._in_one_line or (self._encoded and wraps.is_open(text)):
+            return False
+        return not self._suspects(text)
 
     def stream(self) -> "Stream":
         """Clean a text that arrives in chunks."""
         return Stream(self)
 
     def _suspects(self, text: str) -> bool:
-        return any(part in text for part in self._cores) or suspects(text)
+        return any(part in text for part in self._cores) or suspects(text) or self._is_wrapped(text)
 
-    def _pass(self, text: str, final: bool) -> tuple[str, str]:
-        """The cleaned beginning of `text`, and the rest that must wait for more text."""
+    def _is_wrapped(self, text: str) -> bool:
+        """Whether there may be a value in lines of base64."""
+        if not self._encoded or not wraps.may_be_in(text):
+            return False
+        joined = Joined(Unescaped(text).plain).plain
+        return any(needle in joined for needle in self._encoded)
+
+    def _pass(self, text: str, final: bool, before: str = "") -> tuple[str, str]:
+        """The cleaned beginning of `text`, and the rest that must wait for more text.
+
+        `before` is the base64 right before `text`, which was passed on already.
+        """
         reading = Unescaped(text if final else text[: whole(text)])
         plain = reading.plain
-        found = self._found(text, plain)
-        stop = len(plain) if final else self._settled(plain, found)
+        found = self._found(text, plain, before)
+        stop = len(plain) if final else self._settled(plain, found, before)
         pieces: list[str] = []
         at = 0
         for place in _merged(found):
@@ -94,9 +113,9 @@ class Secrets:
         end = len(text) if final else reading.source(stop)
         return "".join(pieces) + text[at:end], text[end:]
 
-    def _settled(self, plain: str, found: list[Match]) -> int:
+    def _settled(self, plain: str, found: list[Match], before: str) -> int:
         """The position before which more text changes nothing."""
-        stop = min(tokens.half(plain), self._begun(plain))
+        stop = min(tokens.half(plain), self._begun(plain), self._begun_in_lines(plain, before))
         closed = [(place.begin, place.stop) for place in found] + [mark.span() for mark in self._marks.finditer(plain)]
         for start, end in sorted(closed, reverse=True):
             if start < stop < end:
@@ -112,12 +131,23 @@ class Secrets:
                 return begin.start()
         return len(plain)
 
-    def _found(self, text: str, plain: str) -> list[Match]:
+    def _begun_in_lines(self, plain: str, before: str) -> int:
+        """The same for a value in lines of base64."""
+        if not self._encoded:
+            return len(plain)
+        # Line ends and indentation make it at most three times as long.
+        tail = max(0, len(plain) - 3 * self._longest - 100)
+        joined = Joined(plain[tail:], "" if tail else before)
+        return tail + joined.source(self._begun(joined.plain)) if joined.is_joined else len(plain)
+
+    def _found(self, text: str, plain: str, before: str = "") -> list[Match]:
         """Every secret in `plain` in order, including overlapping ones, but none that touches a mark."""
         found = list(tokens.find(plain, tokens.suspected(text)))
         for part, those in self._cores.items():
             for needle in those if part in text else ():
                 found += self._values(needle, plain)
+        if self._encoded and wraps.may_be_in(before + text):
+            found += self._values_in_lines(plain, before)
         if not found:
             return []
         marks = [mark.span() for mark in self._marks.finditer(plain)]
@@ -136,6 +166,16 @@ class Secrets:
             yield Match(at, at + len(needle), value.what, value.mark, at, True)
             at = plain.find(needle, at + 1)
 
+    def _values_in_lines(self, plain: str, before: str) -> Iterator[Match]:
+        """Values whose base64 goes over a line end: a match for each line, so that the text keeps its lines."""
+        joined = Joined(plain, before)
+        for needle in self._encoded if joined.is_joined else ():
+            for place in self._values(needle, joined.plain):
+                start, stop = joined.source(place.start), joined.source(place.stop - 1) + 1
+                if stop - start > len(needle):
+                    for word in _WORD.finditer(plain, start, stop):
+                        yield Match(*word.span(), place.what, place.mark, start, True)
+
 
 class Stream:
     """Cleans a text while it arrives: the pieces it returns add up to the whole text, cleaned.
@@ -147,19 +187,23 @@ class Stream:
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
         self._kept = ""
+        self._before = ""
+        """The base64 at the end of what was passed on."""
 
     def feed(self, text: str) -> str:
         """Take more text; returns what can be passed on."""
-        if not self._kept and (not text or (text.endswith("\n") and self._secrets.passes(text))):
+        if not self._kept and (not text or (text.endswith("\n") and not self._before and self._secrets.passes(text))):
             return text
-        cleaned, self._kept = self._secrets._pass(self._kept + text, False)
+        text = self._kept + text
+        cleaned, self._kept = self._secrets._pass(text, False, self._before)
+        self._before = wraps.line_before(self._before + text[: len(text) - len(self._kept)][-wraps.LEAST :])
         return cleaned
 
     def close(self) -> str:
         """The text is complete: returns what was held back."""
         if not self._kept:
             return ""
-        cleaned, self._kept = self._secrets._pass(self._kept, True)
+        cleaned, self._kept = self._secrets._pass(self._kept, True, self._before)
         return cleaned
 
 
