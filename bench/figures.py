@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import redacting
+import slices
 import turns
 import watching
 import workflows
@@ -40,6 +41,7 @@ class Size:
     watched: int = 1000
     watch_rounds: int = 3
     redaction_rounds: int = 5
+    slice_rounds: int = 3
     turns: int = 10
     turn_rounds: int = 3
 
@@ -59,6 +61,7 @@ QUICK = Size(
     watched=200,
     watch_rounds=1,
     redaction_rounds=1,
+    slice_rounds=1,
     turns=3,
     turn_rounds=1,
 )
@@ -103,6 +106,9 @@ def goals(size: Size) -> dict[str, list[Goal]]:
         ],
         "redaction": [
             Goal("redaction", "removing secrets from 1 MB of the worst beginnings of tokens, CPU", 2.0, 1.0, times),
+        ],
+        "slices": [
+            Goal("slices", "the driver's longest piece of work while a script prints 1 MB, CPU", 1.0, 0.5, times),
         ],
         "turns": [
             Goal("turns", f"own CPU per turn of Claude Code, of {size.turns} in a row", 0.05, 0.02, "{:.0%}"),
@@ -356,6 +362,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "reading": lambda home, size: watching.reading(home, size.runs, size.live, size.read_rounds),
     "watching": lambda home, size: watching.watching(home, size.watched, size.watch_rounds),
     "redaction": lambda _, size: redacting.redaction(size.redaction_rounds),
+    "slices": lambda home, size: slices.slices(home, size.slice_rounds),
     "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }
 
