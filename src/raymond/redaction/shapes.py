@@ -88,11 +88,11 @@ _PASSWORD = (
 )
 
 # A private key is written in lines of 40 characters and more; only the last ones are shorter. What stands around them
-# in a line (quotation marks, a line number, the time in a log) has shorter words, and never five dashes.
+# in a line (quotation marks, a line number, the time in a log) has shorter words, and never five dashes or a mark.
 HEADER = "-----BEGIN "
 _FULL = rf"[{BASE64}]{{40,}}+"
 _MARGIN = (
-    rf"(?:[{BASE64}]{{0,39}}+(?:[^{BASE64}\n\-]{{1,80}}+|-{{1,4}}+(?!-))){{0,16}}+"
+    rf"(?:[{BASE64}]{{0,39}}+(?:[^{BASE64}\n\-\[]{{1,80}}+|-{{1,4}}+(?!-)|\[(?!secret))){{0,16}}+"
     rf"(?:[{BASE64}]{{1,39}}+(?=\n))?+"
 )
 _EMPTY = r"\n[^A-Za-z0-9\n\-]{0,20}+(?=\n)"
@@ -182,7 +182,7 @@ SHAPES = (
         "a name and password",
         _SPACE,
         ("basic ",),
-        rf"([{BASE64}]{{8,}}+)",
+        rf"([{BASE64}]{{8,}}+)(?!\[)",  # what a mark follows was longer, and looked at as a whole
         stable=False,
         any_case=rf"(?=[{BASE64}\\][a-z]{{0,20}}+[A-Z0-9+/=\\])[{BASE64}\\]{{8}}",
         check=is_login,
