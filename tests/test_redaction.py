@@ -332,6 +332,20 @@ def test_the_lines_of_a_private_key_are_replaced_one_by_one() -> None:
     assert Secrets().clean(json.dumps({"a": json.dumps(KEY)})) == json.dumps({"a": json.dumps(cleaned)})
 
 
+def test_what_a_mark_follows_is_not_taken_for_a_login() -> None:
+    text = f"Basic {base64.b64encode(b':t0ken').decode()}{ENVIRONMENT['u_key']}"
+    cleaned = SECRETS.clean(text)
+    assert cleaned.endswith("[secret u_key]")
+    assert SECRETS.clean(cleaned) == cleaned
+
+
+def test_a_mark_ends_a_private_key() -> None:
+    text = f"{KEY.partition(KEY_LINES[1])[0]}and so on\n{KEY_LINES[1]}\n"
+    cleaned = Secrets().clean(text)
+    assert cleaned == text.replace(KEY_LINES[0], "[secret]")
+    assert Secrets().clean(cleaned) == cleaned
+
+
 def test_of_a_private_key_that_is_cut_off_only_full_lines_are_sure() -> None:
     text = KEY.partition("-----END")[0] + "and so on"
     assert Secrets().clean(text).endswith("[secret]\nAb3+/x==\nand so on")
@@ -581,6 +595,14 @@ def test_a_value_is_found_in_base64_in_lines_wherever_a_line_ends(width: int, en
         for size in (1, 7, 50):
             chunks = [f"<{text}>"[at : at + size] for at in range(0, len(text) + 2, size)]
             assert "".join(fed(known, *chunks)) == cleaned
+
+
+def test_an_escape_is_no_part_of_the_line_of_base64_after_it() -> None:
+    known = Secrets.of({"MY_TOKEN": VALUE})
+    lines = wrapped(VALUE, 76, "\\n", 50).split("\\n")
+    text = f"\\n{lines[0][-31:]}\\n{lines[1]}"
+    assert known.clean(text) == text, "a line of 31 characters is not full"
+    assert "".join(fed(known, *text)) == text
 
 
 def test_lines_of_base64_without_a_value_stay() -> None:

@@ -196,7 +196,8 @@ class Stream:
             return text
         text = self._kept + text
         cleaned, self._kept = self._secrets._pass(text, False, self._before)
-        self._before = wraps.line_before(self._before + text[: len(text) - len(self._kept)][-wraps.LEAST :])
+        passed = self._before + text[: len(text) - len(self._kept)]
+        self._before = wraps.line_before(Unescaped(passed[-2 * wraps.LEAST :]).plain)
         return cleaned
 
     def close(self) -> str:
