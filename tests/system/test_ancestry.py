@@ -117,7 +117,9 @@ def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_a
     """Every second one of the processes above another ends, from the top, and it always comes from here."""
     orphans = Orphans()
     argv = [sys.executable, "-SIc", _FALLING]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as first:
         assert first.stdout
         assert first.stdin
         last, line = int(first.stdout.readline()), list[ancestry.Process]()
@@ -126,6 +128,7 @@ def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_a
                 line = ancestry.line(last)
                 assert os.getpid() in [process.pid for process in line]
         first.stdin.close()
+    orphans.end(lambda _: False)
     orphans.let_go()
 
 

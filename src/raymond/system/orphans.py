@@ -30,7 +30,7 @@ class Orphans:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except (ChildProcessError, AttributeError):
                 return
-            if ended is None or ended.si_pid in watched or not self._is_one(ended.si_pid):
+            if ended is None or ended.si_pid in watched or not self._is_outside(ended.si_pid):
                 return
             try_reap(ended.si_pid)
 
@@ -52,8 +52,11 @@ class Orphans:
             time.sleep(0.005)
 
     def _is_one(self, pid: int) -> bool:
+        return pid not in self._before and self._is_outside(pid)
+
+    def _is_outside(self, pid: int) -> bool:
         found = ancestry.look(pid)
-        return found is not None and found.session != self._session and pid not in self._before
+        return found is not None and found.session != self._session
 
     def let_go(self) -> None:
         """Leave orphans to others from now on."""
