@@ -45,7 +45,7 @@ def kept(export: Export, run: Run) -> None:
 
 
 def test_it_is_written_when_the_status_or_a_question_has_changed() -> None:
-    written: list[bytes] = []
+    written: list[bytes | bytearray] = []
     export, play = Export(written.append, Quiet()), Play(FILES)
     kept(export, play.run)
     assert len(written) == 1, "at the start"
@@ -63,7 +63,7 @@ def test_it_is_written_when_the_status_or_a_question_has_changed() -> None:
 
 
 def test_it_is_not_looked_at_again_for_some_seconds() -> None:
-    written: list[bytes] = []
+    written: list[bytes | bytearray] = []
     export, play = Export(written.append, Quiet()), Play(FILES)
     export.keep(play.run, lambda: b"one")
     until = export.next
@@ -74,9 +74,9 @@ def test_it_is_not_looked_at_again_for_some_seconds() -> None:
 
 
 def test_what_cannot_be_written_is_told_once_and_tried_again() -> None:
-    tried: list[bytes] = []
+    tried: list[bytes | bytearray] = []
 
-    def put(text: bytes) -> None:
+    def put(text: bytes | bytearray) -> None:
         tried.append(text)
         raise JournalError("there is a link", path="/p")
 

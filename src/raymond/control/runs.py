@@ -219,7 +219,7 @@ class _State(Struct):
 
 
 def _told(run: Run) -> _State:
-    return msgspec.convert(documents.document(run), _State)
+    return msgspec.convert(documents.about(run), _State)
 
 
 def _kept(folder: RunFolder) -> _State | None:

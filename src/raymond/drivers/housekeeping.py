@@ -21,19 +21,14 @@ STATE_EVERY = 1.0
 EXPORT_EVERY = 5.0
 """Seconds between two writes of the state file that others see."""
 FAR = float("inf")
-Describe: TypeAlias = Callable[[Run], bytes]
+Describe: TypeAlias = Callable[[Run], bytearray]
 """Makes the state file of a run; the faces choose the words."""
-
-
-def of_journal(text: bytes, size: int) -> bytes:
-    """The state file `text` with the length of the journal, by which a reader can tell whether it is up to date."""
-    return b"".join((memoryview(text)[:-2], b',"journal_bytes":%d}\n' % size))
 
 
 class Export:
     """The state file in the project, for others to read: written when the status or a question has changed."""
 
-    def __init__(self, put: Callable[[bytes], None], face: Face) -> None:
+    def __init__(self, put: Callable[[bytes | bytearray], None], face: Face) -> None:
         self.next = 0.0
         """When, by the monotonic clock, the next look is due."""
         self._put = put
@@ -45,7 +40,7 @@ class Export:
         """A run that was driven before has one: describing thousands of agents can wait until steps have started."""
         self.next = time.monotonic() + EXPORT_EVERY
 
-    def keep(self, run: Run, describe: Callable[[], bytes]) -> None:
+    def keep(self, run: Run, describe: Callable[[], bytes | bytearray]) -> None:
         """Write it if it would show something new, but not too often."""
         now = time.monotonic()
         if now >= self.next:
@@ -55,7 +50,7 @@ class Export:
                 self._shows = shows
                 self.write(describe())
 
-    def write(self, text: bytes) -> None:
+    def write(self, text: bytes | bytearray) -> None:
         """Write it. Nothing depends on it, so a run does not end when it cannot be written."""
         try:
             self._put(text)
@@ -135,15 +130,19 @@ class Upkeep:
         """The driver leaves: sync the journal, and write both state files once more."""
         self._journal.sync()
         text = self._describe(run)
-        self._write_state(text)
         self._export.write(text)
+        self._write_state(text)
 
-    def _write_state(self, text: bytes) -> None:
-        """Write the state file. The journal has everything it says, so a run does not end when it cannot be written."""
+    def _write_state(self, text: bytearray) -> None:
+        """Write the state file. The journal has everything it says, so a run does not end when it cannot be written.
+
+        The length of the journal is added, by which a reader can tell whether it is up to date.
+        """
         self._state_of = self._journal.size
         self._state_size = len(text)
         self._next_state = time.monotonic() + STATE_EVERY
+        text[-2:] = b',"journal_bytes":%d}\n' % self._journal.size
         try:
-            replace(self._state_file, of_journal(text, self._journal.size))
+            replace(self._state_file, text)
         except JournalError as error:
             self._face.on_note(f"the state file was not written: {error}")

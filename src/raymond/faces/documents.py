@@ -14,10 +14,29 @@ RESULTS_SHOWN = 1000
 _encoder = msgspec.json.Encoder()
 
 
-def document(run: Run, status: str = "", agents: object = ()) -> dict[str, Any]:
-    """The state file's content; `status` is as seen from outside, when somebody looked."""
+def state_file(run: Run, *, status: str = "") -> bytearray:
+    """The state file; `status` is as seen from outside, when somebody looked.
+
+    Every agent is encoded by itself, into one buffer: as dictionaries, ten thousand of them are three times the file.
+    """
+    text = bytearray(_encoder.encode(_head(run, status)))
+    text[-1:] = b',"agents":['
+    for agent in run.agents.values():
+        _encoder.encode_into(_agent(run, agent), text, -1)
+        text += b","
+    text[-1 if run.agents else len(text) :] = b"],"
+    text += memoryview(_encoder.encode(_tail(run)))[1:]
+    text += b"\n"
+    return text
+
+
+def about(run: Run) -> dict[str, Any]:
+    """What the state file says, apart from the agents."""
+    return _head(run) | _tail(run)
+
+
+def _head(run: Run, status: str = "") -> dict[str, Any]:
     start = run.start
-    outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
     return {
         "workflow_id": start.workflow_id,
         "scope_dir": start.scope_dir,
@@ -32,10 +51,15 @@ def document(run: Run, status: str = "", agents: object = ()) -> dict[str, Any]:
         "total_cost_usd": round(run.cost, 6),
         "cost_is_estimated": run.estimated,
         "budget_usd": run.limits.budget or None,
-        "agents": agents,
+    }
+
+
+def _tail(run: Run) -> dict[str, Any]:
+    outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
+    return {
         "fork_counters": run.fork_counters,
         "results": {one.agent: one.result for one in outcomes if one.status == "done"},
-        "metadata": start.metadata,
+        "metadata": run.start.metadata,
     }
 
 
@@ -66,21 +90,6 @@ def _agent(run: Run, agent: Agent) -> dict[str, Any]:
         "approve": (visit.rest.approve if visit.rest else "") or None,
         "since": instant(visit.since),
     }
-
-
-def state_file(run: Run, *, status: str = "") -> bytes:
-    """The state file's bytes."""
-    return _encoder.encode(document(run, status, msgspec.Raw(_agents(run)))) + b"\n"
-
-
-def _agents(run: Run) -> bytearray:
-    """All agents as JSON, encoded one by one: as dictionaries, ten thousand of them are three times the file."""
-    text = bytearray(b"[")
-    for agent in run.agents.values():
-        _encoder.encode_into(_agent(run, agent), text, -1)
-        text += b","
-    text[-1:] = b"]" if run.agents else b"[]"
-    return text
 
 
 def outcome(run: Run, status: str = "") -> dict[str, Any]:

@@ -53,7 +53,7 @@ def fixed(tree: str) -> list[str]:
     return [f"{tree}/{_TOP}/config.toml", f"{tree}/{_TOP}/workflows"]
 
 
-def put_state(tree: str, id: str, data: bytes) -> None:
+def put_state(tree: str, id: str, data: bytes | bytearray) -> None:
     """Write the state file of a run."""
     try:
         with _made(tree, "workflows") as fd:

@@ -30,7 +30,7 @@ def make_private(path: str, *, durable: bool = False) -> None:
         sync_folder(above)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | bytearray) -> None:
     """Write all of `data`, in as many calls as the system needs."""
     done = os.write(fd, data)
     while done < len(data):
@@ -42,7 +42,7 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
-def replace(path: str, data: bytes, *, durable: bool = False, run: str = "") -> None:
+def replace(path: str, data: bytes | bytearray, *, durable: bool = False, run: str = "") -> None:
     """Replace the content of `path` in one go, or leave it as it was."""
     aside = f"{path}.{os.urandom(4).hex()}.tmp"
     try:

@@ -46,7 +46,7 @@ def down(fd: int, *names: str, make: bool = False, mode: int = 0o700) -> Iterato
         yield fd
 
 
-def put(folder: int, name: str, data: bytes) -> None:
+def put(folder: int, name: str, data: bytes | bytearray) -> None:
     """Replace the content of a file in one go; a link in its place is replaced, not followed."""
     aside = f"{name}.{os.urandom(4).hex()}.tmp"
     fd = os.open(aside, _NEW, 0o600, dir_fd=folder)
@@ -108,7 +108,7 @@ def _inside(top: str, folder: str) -> list[str]:
     return [name for name in os.path.relpath(real, top).split("/") if name != "."]
 
 
-def _overwrite(folder: int, name: str, data: bytes) -> None:
+def _overwrite(folder: int, name: str, data: bytes | bytearray) -> None:
     fd = os.open(name, _OVER, 0o666, dir_fd=folder)
     try:
         _check_own(fd, name)
