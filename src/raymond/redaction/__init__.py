@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from raymond.redaction import tokens, wraps
 from raymond.redaction.escapes import Unescaped, core, whole
+from raymond.redaction.patterns import compiled
 from raymond.redaction.tokens import Match
 from raymond.redaction.values import encoded, is_named, needles, parts, spelled
 from raymond.redaction.wraps import Joined
 
-_WORD = re.compile(r"\S+")
+_WORD = r"\S+"
 
 
 class Secrets:
@@ -39,11 +40,11 @@ class Secrets:
         self._cores: dict[str, list[str]] = {}
         for needle in self._needles:
             self._cores.setdefault(core(needle), []).append(needle)
-        self._marks = re.compile(tokens.either(marks))
+        self._mark = tokens.either(marks)
         self._sorted = sorted(self._needles.keys() | marks)
         self._in_one_line = not any("\n" in needle or "\\" in needle for needle in self._sorted)
         self._longest = len(max(self._sorted, key=len))
-        self._first = re.compile("[" + re.escape("".join({needle[0] for needle in self._sorted})) + "]")
+        self._first = "[" + re.escape("".join({needle[0] for needle in self._sorted})) + "]"
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Secrets":
@@ -116,7 +117,9 @@ class Secrets:
     def _settled(self, plain: str, found: list[Match], before: str) -> int:
         """The position before which more text changes nothing."""
         stop = min(tokens.half(plain), self._begun(plain), self._begun_in_lines(plain, before))
-        closed = [(place.begin, place.stop) for place in found] + [mark.span() for mark in self._marks.finditer(plain)]
+        closed = [(place.begin, place.stop) for place in found] + [
+            mark.span() for mark in compiled(self._mark).finditer(plain)
+        ]
         for start, end in sorted(closed, reverse=True):
             if start < stop < end:
                 stop = start
@@ -124,7 +127,7 @@ class Secrets:
 
     def _begun(self, plain: str) -> int:
         """Where a value or mark begins that is cut off by the end of `plain`."""
-        for begin in self._first.finditer(plain, max(0, len(plain) - self._longest + 1)):
+        for begin in compiled(self._first).finditer(plain, max(0, len(plain) - self._longest + 1)):
             rest = plain[begin.start() :]
             after = bisect_right(self._sorted, rest)
             if after < len(self._sorted) and self._sorted[after].startswith(rest):
@@ -150,7 +153,7 @@ class Secrets:
             found += self._values_in_lines(plain, before)
         if not found:
             return []
-        marks = [mark.span() for mark in self._marks.finditer(plain)]
+        marks = [mark.span() for mark in compiled(self._mark).finditer(plain)]
         stops = [stop for _, stop in marks]
         kept = []
         for place in sorted(found, key=lambda place: place.start):
@@ -173,7 +176,7 @@ class Secrets:
             for place in self._values(needle, joined.plain):
                 start, stop = joined.source(place.start), joined.source(place.stop - 1) + 1
                 if stop - start > len(needle):
-                    for word in _WORD.finditer(plain, start, stop):
+                    for word in compiled(_WORD).finditer(plain, start, stop):
                         yield Match(*word.span(), place.what, place.mark, start, True)
 
 

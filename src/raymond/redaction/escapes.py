@@ -1,6 +1,5 @@
 """JSON escapes in a text: undone, however deeply nested, with the original positions."""
 
-import re
 from bisect import bisect_right
 from functools import cached_property, lru_cache
 
@@ -18,10 +17,10 @@ _SIMPLE = {'\\"': '"', "\\/": "/", "\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r":
 _NUMBERED = r"\\u[0-9a-fA-F]{4}"
 
 
-_OPEN = re.compile(r"(?:u[0-9a-fA-F]{0,3})?")
+_OPEN = r"(?:u[0-9a-fA-F]{0,3})?"
 
 
-STABLE = re.compile(r"[ !#-%(-*,-.0-;?-\[\]-~]+")
+STABLE = r"[ !#-%(-*,-.0-;?-\[\]-~]+"
 """Characters that an escape never stands for: where they are in the unescaped text, they are in the text itself. That
 makes it safe to search the text itself first."""
 
@@ -105,19 +104,19 @@ def _character(escape: str) -> str:
     if len(code) < 2:
         return _SIMPLE.get(f"\\{code}", "\\")
     character = chr(int(code[1:], 16))
-    return _UNREAD if STABLE.match(character) else character
+    return _UNREAD if compiled(STABLE).match(character) else character
 
 
 def core(text: str) -> str:
     """A part of `text` that is in every text in which it stands, however that is escaped."""
     # Not a percent sign if possible: what is quoted for an address then has the same part as what is not.
-    parts = STABLE.findall(text.replace("%", "\\"))
-    return max(parts or STABLE.findall(text), key=len, default="")
+    parts = compiled(STABLE).findall(text.replace("%", "\\"))
+    return max(parts or compiled(STABLE).findall(text), key=len, default="")
 
 
 def whole(text: str) -> int:
     """Where an escape begins that is cut off by the end of `text`."""
     at = text.rfind("\\", max(0, len(text) - 5))
-    if at < 0 or not _OPEN.fullmatch(text, at + 1):
+    if at < 0 or not compiled(_OPEN).fullmatch(text, at + 1):
         return len(text)
     return max(at + 1 - DEEPEST, len(text[: at + 1].rstrip("\\")))

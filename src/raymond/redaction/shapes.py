@@ -1,10 +1,10 @@
 """What tokens look like: the table of shapes."""
 
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
 
+from raymond.redaction.patterns import Hint
 from raymond.redaction.values import is_login, is_password
 
 LIMIT = 8192
@@ -15,7 +15,7 @@ class Shape(Struct, frozen=True):
     """A kind of token that can be recognised by its form."""
 
     what: str
-    hint: re.Pattern[str]
+    hint: Hint
     """What every text with such a token contains. It begins with fixed characters: `re` then skips a megabyte in one
     millisecond, where an alternation of all shapes takes sixty."""
     begins: tuple[str, ...]
@@ -25,7 +25,7 @@ class Shape(Struct, frozen=True):
     """Every character of `body`, and maybe others: any that is not among them ends it."""
     stable: bool = True
     """Whether it has no characters that are escaped, so that it can be searched in the text itself."""
-    escaped: re.Pattern[str] | None = None
+    escaped: Hint | None = None
     """The hint for a text in which the fixed characters are escaped."""
     any_case: str = ""
     """If `begins`, in small letters, may be written in capitals: what follows it, escaped or not."""
@@ -70,10 +70,10 @@ JWT_RUN = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _SLASH = r"\\*+(?:/|u002[fF])"
 _EQUALS = r"(?:=|\\++u003[dD])"
 _LOGIN = rf'[^\s"/:@]*+:[^\s"@:]*+(?::(?!{_SLASH}{_SLASH})[^\s"@:]*+)*+@'
-_SPACE = re.compile(" ")
-_DASH = re.compile(r"-[A-Za-z0-9_\-%]{20}")
-_UNDERSCORE = re.compile("_[A-Za-z0-9]{20}")
-_LETTER = re.compile(rf"A(?:[KS]IA[A-Z0-9]{{16}}|Iza|cc(?:ount|ess)Key{_EQUALS})")
+_SPACE = Hint(" ")
+_DASH = Hint("-", r"[A-Za-z0-9_\-%]{20}")
+_UNDERSCORE = Hint("_", "[A-Za-z0-9]{20}")
+_LETTER = Hint("A", rf"(?:[KS]IA[A-Z0-9]{{16}}|Iza|cc(?:ount|ess)Key{_EQUALS})")
 
 _GITLAB = ("pat", "rt", "rtr", "dt", "ptt", "cbt", "oas", "soat", "ft", "ffct", "imt", "agent", "wt")
 _SLACK = ("xoxa-", "xoxb-", "xoxc-", "xoxp-", "xoxr-", "xoxs-", "xapp-")
@@ -121,7 +121,7 @@ SHAPES = (
     Shape("a Google secret", _DASH, ("GOCSPX-",), _random(_BASE64URL, 24)),
     Shape(
         "a Google token",
-        re.compile(r"29\.(?<=ya29\.)"),
+        Hint("29.", r"(?<=ya29\.)"),
         ("ya29.",),
         _random(rf"{_BASE64URL}.", 40, digits=True),
     ),
@@ -134,7 +134,7 @@ SHAPES = (
     ),
     Shape(
         "an Azure secret",
-        re.compile("Q~"),
+        Hint("Q~"),
         ("Q~",),
         _random(rf"{_BASE64URL}~.", 31, digits=True),
     ),
@@ -159,14 +159,14 @@ SHAPES = (
     Shape("a Hugging Face token", _UNDERSCORE, ("hf_",), _random(_BASE62, 30)),
     Shape(
         "a Slack webhook",
-        re.compile(r"hooks\.slack"),
+        Hint("hooks.slack"),
         tuple(f"hooks.slack.com/{kind}/" for kind in ("services", "workflows", "triggers")),
         r"([A-Z][A-Z0-9]{7,20}+/(?:[A-Z0-9]{8,20}+/){1,2}(?=[A-Za-z0-9]{0,19}[a-z0-9])[A-Za-z0-9]{20,}+)",
         stable=False,
     ),
     Shape(
         JWT,
-        re.compile(r"\.eyJ"),
+        Hint(".eyJ"),
         ("eyJ",),
         rf"[{_BASE64URL}]{{8,{LIMIT}}}+\.eyJ[{_BASE64URL}]{{8,{LIMIT}}}+\.[{_BASE64URL}]{{16,}}+",
     ),
@@ -189,17 +189,17 @@ SHAPES = (
     ),
     Shape(
         "a password in an address",
-        re.compile(f"://{_LOGIN}"),
+        Hint("://", _LOGIN),
         ("://",),
         rf"[^{_CREDENTIALS}:@/]*:(?!//)({_PASSWORD})@(?!sha\d+:)(?=[A-Za-z0-9])",
         run=rf"[^{_CREDENTIALS}]",
-        escaped=re.compile(rf":\\{_SLASH}{_SLASH}{_LOGIN}"),
+        escaped=Hint(":\\", rf"{_SLASH}{_SLASH}{_LOGIN}"),
         stable=False,
         check=is_password,
     ),
     Shape(
         PRIVATE_KEY,
-        re.compile("PRIVATE KEY"),
+        Hint("PRIVATE KEY"),
         (HEADER,),
         rf"{_HEADED}({_KEY}(?:{_MARGIN}(?:(?:{_EMPTY})?+\n{_MARGIN})?+{_FULL})*+)"
         rf"({_MARGIN}(?:\n{_MARGIN}){{0,6}}+(?=\+?-{{5,9}}+END))?+",

@@ -49,7 +49,7 @@ def _begins(shape: Shape) -> str:
 _IN_ANY_CASE = [shape for shape in SHAPES if shape.any_case]
 
 
-_SMALL = re.compile(either(begin for shape in _IN_ANY_CASE for begin in shape.begins))
+_SMALL = [begin for shape in _IN_ANY_CASE for begin in shape.begins]
 
 
 _ESCAPED = [(shape.escaped, shape) for shape in SHAPES if shape.escaped]
@@ -141,11 +141,12 @@ def suspected(text: str) -> list[Shape]:
     """The shapes that `text` may have: quick, and what is left out is not there."""
     found = []
     for hint, shapes in _BY_HINT.items():
-        if hint.search(text):
+        if hint.is_in(text):
             found += [shape for shape in shapes if not shape.stable or _begin(shape).search(text)]
     if "\\" in text:
-        found += [shape for hint, shape in _ESCAPED if shape not in found and hint.search(text)]
-    if _SMALL.search(text.lower()):
+        found += [shape for hint, shape in _ESCAPED if shape not in found and hint.is_in(text)]
+    small = text.lower()
+    if any(begin in small for begin in _SMALL):
         found += [shape for shape in _IN_ANY_CASE if compiled(_begins(shape) + shape.any_case).search(text)]
     return found
 

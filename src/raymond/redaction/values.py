@@ -1,7 +1,6 @@
 """What is secret in an environment: which variables, which parts of a value, and how it may be written."""
 
 import re
-from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Iterator
 
 import msgspec
@@ -113,6 +112,8 @@ def is_password(value: str) -> bool:
 
 def is_login(value: str) -> bool:
     """Whether `value` is the base64 of a name and a password."""
+    from binascii import Error, a2b_base64  # a library of its own, which most texts do not need
+
     bare = value.rstrip("=")
     try:
         name, colon, password = a2b_base64(bare + "=" * (-len(bare) % 4)).decode().partition(":")
@@ -158,6 +159,8 @@ def _in_addresses(value: str) -> set[str]:
 
 def encoded(value: str) -> set[str]:
     """`value` in base64, wherever it begins there."""
+    from binascii import b2a_base64  # as above
+
     raw = value.encode("utf-8", "surrogateescape")
     found = set()
     for before in range(3):

@@ -1,9 +1,8 @@
 """Base64 that was broken into lines: joined again, with the original positions."""
 
-import re
 from bisect import bisect_right
 
-from raymond.redaction.patterns import compiled
+from raymond.redaction.patterns import Hint, compiled
 
 LEAST = 32
 """Characters of base64 before a line end that count as a full line."""
@@ -16,7 +15,7 @@ _AFTER = rf"(?:(?<=[{_ALPHABET}]{{{LEAST}}}\n)|(?<=[{_ALPHABET}]{{{LEAST}}}\r\n)
 
 
 # The first begins with a fixed character, and so skips a text without such lines as fast as can be.
-_LINES = re.compile(rf"\n{_AFTER}")
+_LINES = Hint("\n", _AFTER)
 
 
 _ESCAPED_LINES = rf"\\(?<=[{_ALPHABET}]{{{LEAST}}}\\)\\*+(?:[rn]|u000)"
@@ -25,7 +24,7 @@ _ESCAPED_LINES = rf"\\(?<=[{_ALPHABET}]{{{LEAST}}}\\)\\*+(?:[rn]|u000)"
 _END = rf"(?:\r?\n{_AFTER}|\r(?<=[{_ALPHABET}]{{{LEAST}}}\r)\Z)[ \t]{{0,40}}+(?=[{_ALPHABET}]|\Z)"
 
 
-_OPEN = re.compile(rf"[{_ALPHABET}]{{{LEAST}}}\r?\n\Z")
+_OPEN = rf"[{_ALPHABET}]{{{LEAST}}}\r?\n\Z"
 
 
 _LAST = rf"[{_ALPHABET}]*\Z"
@@ -41,7 +40,7 @@ class Joined:
         pieces: list[str] = []
         self._places, self._sources = [0], [0]
         size = 0
-        for end in compiled(_END).finditer(text) if _LINES.search(text) or text.endswith("\r") else ():
+        for end in compiled(_END).finditer(text) if _LINES.is_in(text) or text.endswith("\r") else ():
             piece = text[self._sources[-1] : end.start()]
             pieces.append(piece)
             size += len(piece)
@@ -58,13 +57,13 @@ class Joined:
 
 def may_be_in(text: str) -> bool:
     """Whether a text, with or without escapes, may have base64 in lines: a no is always right."""
-    return _LINES.search(text) is not None or ("\\" in text and compiled(_ESCAPED_LINES).search(text) is not None)
+    return _LINES.is_in(text) or ("\\" in text and compiled(_ESCAPED_LINES).search(text) is not None)
 
 
 def is_open(text: str) -> bool:
     """Whether the next line may continue base64 at the end of `text`, which ends with a line."""
     end = len(text) - LEAST
-    return any(_OPEN.match(text, end - back) is not None for back in (1, 2) if end >= back)
+    return any(compiled(_OPEN).match(text, end - back) is not None for back in (1, 2) if end >= back)
 
 
 def line_before(text: str) -> str:
