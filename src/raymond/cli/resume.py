@@ -25,7 +25,7 @@ def command(id_: str, given: ResumeFlags) -> int:
     if given.every:
         return _every(given, how)
     run = choice.change(id_)
-    inside.check(run.read(), "resume")
+    inside.check(run.start, "resume")
     if given.show.notify:
         inside.check_person("resume --notify")
     run.trusts_now = given.trust_project

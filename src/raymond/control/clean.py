@@ -20,7 +20,7 @@ def removable(ids: Sequence[str], keep: float) -> list[RunHandle]:
         return [RunHandle(home, id) for id in home.ids() if _ended_before(home, id, before)]
     named = dict.fromkeys(runs.named(id, changes=True) for id in ids)
     for project, id in named:
-        inside.check(runs.look(project, id).run, "clean")
+        inside.check(runs.look(project, id).run.start, "clean")
         if _finished(project, id) is None and not _is_lost(project, id):
             hint = f"unfinished runs are never removed: raymond resume {id} --agent main --give-up ends it"
             raise UsageError(f"{id} is not finished", hint=hint)

@@ -65,7 +65,7 @@ def hold(
         if run.final_status != "completed":
             preflight.check_place(project, run)
         if loaded is None:
-            inside.check(run, "resume")  # whoever has just started it may drive it
+            inside.check(run.start, "resume")  # whoever has just started it may drive it
         sources.settle(folder, run.start.source)
         if reading.torn:
             told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")

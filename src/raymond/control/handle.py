@@ -10,7 +10,7 @@ from raymond.errors import RunBusy, UsageError
 if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
     from raymond.drivers.face import Face
-    from raymond.machine.events import Decision, Event
+    from raymond.machine.events import Decision, Event, RunStarted
     from raymond.machine.run import Run
     from raymond.store.loader import Loaded
     from raymond.store.project import Project
@@ -64,6 +64,13 @@ class RunHandle:
 
             notify.ended(run, exit_code(run, held.signal), targets)
         return runs.left(run)
+
+    @property
+    def start(self) -> "RunStarted":
+        """What it was started with."""
+        from raymond.store import journal
+
+        return journal.first(self.project.run(self.id))
 
     def read(self) -> "Run":
         """Everything its journal says so far."""

@@ -43,9 +43,9 @@ def starter() -> Starter:
     return Starter(sender)
 
 
-def check(run: Run, what: str) -> None:
-    """Refuse `what` when this process belongs to a step that may not do it with `run`."""
-    refused = barred(run.start.key, run.start.inside, what, origin.this())
+def check(start: RunStarted, what: str) -> None:
+    """Refuse `what` when this process belongs to a step that may not do it with the run that began with `start`."""
+    refused = barred(start.key, start.inside, what, origin.this())
     if refused:
         raise UsageError(refused.reason, hint=refused.hint)
 

@@ -22,8 +22,8 @@ class OutFile:
 
         Raises OSError when it is a link, no file, empty or too long.
         """
-        if not os.access(self.path, os.F_OK, follow_symlinks=False):
-            return None  # an exception would take longer than all the rest
+        if not os.path.lexists(self.path):
+            return None
         data = contents(self.path, LARGEST + 1)
         with contextlib.suppress(OSError):
             os.unlink(self.path)
