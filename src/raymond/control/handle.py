@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from raymond.control import runs
-from raymond.errors import RunBusy, UsageError
+from raymond.errors import JournalError, RunBusy, UsageError
 
 if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
@@ -70,7 +70,10 @@ class RunHandle:
         """What it was started with."""
         from raymond.store import journal
 
-        return journal.first(self.project.run(self.id))
+        try:
+            return journal.first(self.project.run(self.id))
+        except JournalError:
+            return self.read().start  # which says more about what is wrong
 
     def read(self) -> "Run":
         """Everything its journal says so far."""
