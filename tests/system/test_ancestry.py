@@ -128,7 +128,7 @@ def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_a
                 line = ancestry.line(last)
                 assert os.getpid() in [process.pid for process in line]
         first.stdin.close()
-    orphans.end(lambda _: False)
+    orphans.end()
     orphans.let_go()
 
 

@@ -44,7 +44,7 @@ def ended(pid: int, began: str) -> bool:
 def test_an_orphan_is_ended(orphans: Orphans, tmp_path: Path) -> None:
     pid = left(tmp_path, says(tmp_path, "SAY; exec sleep 600"))
     began = start_time(pid)
-    orphans.end(lambda _: False)
+    orphans.end()
     assert ended(pid, began)
 
 
@@ -56,17 +56,26 @@ def test_one_that_ignores_a_polite_signal_is_ended_and_what_it_leaves_behind_too
     pid = left(tmp_path, says(tmp_path, script))
     child = int((tmp_path / "child").read_text())
     began = start_time(pid), start_time(child)
-    orphans.end(lambda _: False)
+    orphans.end()
     assert ended(pid, began[0])
     assert ended(child, began[1])
 
 
-def test_one_that_is_spared_goes_on(orphans: Orphans, tmp_path: Path) -> None:
-    pid = left(tmp_path, says(tmp_path, "SAY; exec sleep 600"))
-    began = start_time(pid)
-    orphans.end(lambda one: one == pid)
-    assert alive(pid, began)
-    orphans.end(lambda _: False)
+def test_a_deep_line_of_orphans_is_ended_as_a_whole(
+    orphans: Orphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each one that is killed leaves another one behind."""
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 0.2)
+    deep = 'trap "" TERM; if [ $1 -gt 0 ]; then sh -c "$2" sh $(($1 - 1)) "$2"; else echo $$ > "$PID"; sleep 600; fi'
+    env = {"DEEP": deep, "PID": str(tmp_path / "pid"), "PATH": os.environ["PATH"]}
+    subprocess.run(["sh", "-c", '(setsid sh -c "$DEEP" sh 150 "$DEEP" >/dev/null 2>&1 &)'], env=env, check=True)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"), "the last of them")
+    pid = int((tmp_path / "pid").read_text())
+    line = [(one.pid, start_time(one.pid)) for one in ancestry.line(pid)]
+    below = line[: [one for one, _ in line].index(os.getpid())]
+    assert len(below) > 150
+    assert orphans.end() == 0
+    assert not any(alive(*one) for one in below)
 
 
 def test_children_of_our_own_session_and_those_that_were_there_before_go_on() -> None:
@@ -75,7 +84,7 @@ def test_children_of_our_own_session_and_those_that_were_there_before_go_on() ->
         subprocess.Popen(["cat"], stdin=subprocess.PIPE) as ours,
     ):
         made = Orphans()
-        made.end(lambda _: False)
+        made.end()
         assert (before.poll(), ours.poll()) == (None, None)
         made.let_go()
         assert before.stdin
@@ -97,3 +106,19 @@ def test_an_orphan_that_has_ended_is_reaped_and_a_watched_child_is_not(orphans: 
         return ancestry.look(pid) is None
 
     until(gone, "the end")
+
+
+def test_a_child_that_ended_before_keeps_nobody_from_being_reaped(tmp_path: Path) -> None:
+    before = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, before.pid, os.WEXITED | os.WNOWAIT)
+    made = Orphans()
+    pid = left(tmp_path, says(tmp_path, f"SAY; until [ -e {tmp_path}/go ]; do sleep 0.01; done"))
+    (tmp_path / "go").touch()
+
+    def gone() -> bool:
+        made.reap(set())
+        return ancestry.look(pid) is None
+
+    until(gone, "the end")
+    made.let_go()
+    before.wait()

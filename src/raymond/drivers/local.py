@@ -24,7 +24,7 @@ from raymond.steps import spool
 from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
-from raymond.store import driven, exports
+from raymond.store import exports
 from raymond.store.journal import Journal
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
@@ -288,8 +288,10 @@ class Driver:
     def _leave(self) -> None:
         """Nothing is left to do: end what was left running, and leave the record in order."""
         self._marks.end()
-        if self._orphans:
-            self._orphans.end(lambda pid: self.run.start.allow_start and driven.by(pid) is not None)
+        # Steps that may start runs which outlive this one may leave anything.
+        left = self._orphans.end() if self._orphans and not self.run.start.allow_start else 0
+        if left:
+            self._face.on_note(f"{left} processes that steps left running could not be ended")
         self._carry_out([])
         self._upkeep.leave(self.run)
         # Every step has ended in the journal; this also deletes what a killed driver had no time to delete.

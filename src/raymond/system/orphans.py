@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from raymond.system import ancestry
@@ -30,29 +30,36 @@ class Orphans:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except (ChildProcessError, AttributeError):
                 return
-            if ended is None or ended.si_pid in watched or not self._is_outside(ended.si_pid):
+            if ended is None or ended.si_pid in watched:
+                return
+            if ended.si_pid not in self._before and not self._is_outside(ended.si_pid):
                 return
             try_reap(ended.si_pid)
 
-    def end(self, is_spared: Callable[[int], bool]) -> None:
-        """End all of them, and what they leave behind in turn; those of other users cannot be ended."""
-        began, told = time.monotonic(), set[tuple[int, int]]()
-        beyond = set[int]()
-        while left := [pid for pid in _children() if self._is_one(pid) and pid not in beyond and not is_spared(pid)]:
-            lasted = time.monotonic() - began
-            if lasted > 2 * GRACE:
-                return
-            number = signal.SIGTERM if lasted < GRACE else signal.SIGKILL
-            for pid in left:
-                if (pid, number) not in told:
-                    told.add((pid, number))
-                    if not _send(pid, number):
-                        beyond.add(pid)
+    def end(self) -> int:
+        """End all of them with everything below them; how many are left, which are other users'."""
+        began, beyond = time.monotonic(), set[int]()
+        told: set[int] = set()
+        while left := self._tree() - beyond:
+            for pid in left if time.monotonic() - began > GRACE else left - told:
+                if not _send(pid, signal.SIGKILL if pid in told else signal.SIGTERM):
+                    beyond.add(pid)
+                told.add(pid)
                 try_reap(pid)
+            if time.monotonic() - began > 5 * GRACE:
+                return len(left)
             time.sleep(0.005)
+        return len(beyond)
 
-    def _is_one(self, pid: int) -> bool:
-        return pid not in self._before and self._is_outside(pid)
+    def _tree(self) -> set[int]:
+        """The orphans, and every process below them."""
+        found = {pid for pid in _children() if pid not in self._before and self._is_outside(pid)}
+        below = _by_parent() if found else {}
+        more = found
+        while more:
+            more = {child for pid in more for child in below.get(pid, ())} - found
+            found |= more
+        return found
 
     def _is_outside(self, pid: int) -> bool:
         found = ancestry.look(pid)
@@ -72,6 +79,16 @@ def _send(pid: int, number: int) -> bool:
     except ProcessLookupError:
         pass
     return True
+
+
+def _by_parent() -> dict[int, list[int]]:
+    """Every process of the system, by its parent."""
+    found: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        process = ancestry.look(int(name)) if name.isdigit() else None
+        if process:
+            found.setdefault(process.parent, []).append(process.pid)
+    return found
 
 
 def _children() -> list[int]:
