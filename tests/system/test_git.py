@@ -614,3 +614,23 @@ def test_a_repository_says_itself_what_belongs_to_it(repo: Path, tmp_path: Path,
         (evil / ".git").write_text(f"gitdir: {own}\n")
     assert git.worktrees(str(evil)) == []
     assert sorted(git.worktrees(str(repo))) == sorted([str(repo), str(tmp_path / "real")])
+
+
+def test_worktrees_of_a_submodule_are_found(repo: Path, tmp_path: Path) -> None:
+    run(repo, "commit", "-q", "--allow-empty", "-m", "one")
+    main = tmp_path / "main"
+    run(tmp_path, "init", "-q", str(main))
+    run(main, "submodule", "--quiet", "add", str(repo), "sub")
+    run(main / "sub", "worktree", "add", "-q", str(tmp_path / "other"))
+    assert git.worktrees(str(main / "sub")) == [str(tmp_path / "other")]
+    assert git.worktrees(str(tmp_path / "other")) == [str(tmp_path / "other")]
+
+
+def test_worktrees_of_a_repository_that_is_kept_below_are_found(repo: Path, tmp_path: Path) -> None:
+    run(repo, "commit", "-q", "--allow-empty", "-m", "one")
+    top = tmp_path / "top"
+    top.mkdir()
+    run(top, "clone", "-q", "--bare", str(repo), ".bare")
+    (top / ".git").write_text("gitdir: ./.bare\n")
+    run(top, "worktree", "add", "-q", str(tmp_path / "one"))
+    assert git.worktrees(str(top)) == [str(tmp_path / "one")]

@@ -218,12 +218,22 @@ def _common_above(cwd: str) -> str:
         if link:
             own = os.path.realpath(os.path.join(folder, link))
             common = os.path.realpath(_common(own))
-            is_known = os.path.dirname(own) == os.path.join(common, "worktrees") and _claimed(own) == folder
-            return common if is_known else ""
+            is_worktree = os.path.dirname(own) == os.path.join(common, "worktrees") and _claimed(own) == folder
+            return common if is_worktree or (own == common and _is_apart(own, folder)) else ""
         above = os.path.dirname(folder)
         if above == folder:
             return ""
         folder = above
+
+
+def _is_apart(own: str, folder: str) -> bool:
+    """Whether `own` is the git directory of `folder`, kept apart from it: below it, or by its own settings."""
+    if own.startswith(f"{folder}/"):
+        return True
+    settings = os.fsdecode(_content(os.path.join(own, "config"), _MANY) or b"")
+    core = settings.partition("[core]")[2].partition("\n[")[0]
+    named = [line.partition("=")[2].strip() for line in core.splitlines() if line.split("=")[0].strip() == "worktree"]
+    return any(os.path.realpath(os.path.join(own, one)) == folder for one in named if one and "\0" not in one)
 
 
 def _line(path: str) -> str | None:
