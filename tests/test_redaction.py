@@ -6,6 +6,7 @@ import re
 import string
 import sys
 from itertools import pairwise
+from random import Random
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -683,3 +684,17 @@ def test_a_jwt_is_found_at_the_end_of_a_long_run_of_beginnings() -> None:
     assert "[secret]" in cleaned
     assert middle not in cleaned
     assert len(cleaned) > 15_000 - shapes.LIMIT
+
+
+def test_a_chain_of_tokens_without_end_is_not_held_back_for_ever() -> None:
+    """Each one overlaps with the next: a stream that waits for the last of them holds everything, and searches it again."""
+    random = Random(1)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    text = "".join(f"ya29.{''.join(random.choices(letters, k=45))}1aAQ~" for _ in range(4000))
+    stream, passed, held = Secrets().stream(), "", 0
+    for at in range(0, len(text), 1 << 15):
+        passed += stream.feed(text[at : at + (1 << 15)])
+        held = max(held, len(stream._kept))
+    passed += stream.close()
+    assert held < 5 * shapes.LIMIT
+    assert set(passed.split("[secret]")) == {""}

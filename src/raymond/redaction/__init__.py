@@ -14,11 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from raymond.redaction import tokens, wraps
 from raymond.redaction.escapes import Unescaped, core, whole
 from raymond.redaction.patterns import compiled
+from raymond.redaction.shapes import LIMIT
 from raymond.redaction.tokens import Match
 from raymond.redaction.values import encoded, is_named, needles, parts, spelled
 from raymond.redaction.wraps import Joined
 
 _WORD = r"\S+"
+_MOST_HELD = 4 * LIMIT
+"""Characters of overlapping secrets that a stream holds back."""
 
 
 class Secrets:
@@ -123,6 +126,9 @@ class Secrets:
         for start, end in sorted(closed, reverse=True):
             if start < stop < end:
                 stop = start
+        if stop < len(plain) - _MOST_HELD:
+            # They overlap in a chain that may never end: cut it where one of them begins.
+            stop = max((start for start, _ in closed if stop < start <= len(plain) - 2 * LIMIT), default=stop)
         return stop
 
     def _begun(self, plain: str) -> int:
@@ -184,7 +190,7 @@ class Stream:
     """Cleans a text while it arrives: the pieces it returns add up to the whole text, cleaned.
 
     It holds back an unfinished escape, and the beginning of what may become a secret: at most the longest value or
-    `LIMIT` characters, unless secrets overlap.
+    `LIMIT` characters, and four times as many while secrets overlap. A longer chain of them gets several marks.
     """
 
     def __init__(self, secrets: Secrets) -> None:
