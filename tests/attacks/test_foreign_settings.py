@@ -356,7 +356,9 @@ hooks: {PreToolUse: [{hooks: [{type: command, command: id > HOOK}]}]}
 """What Claude Code takes from any folder of a project, once an agent uses a file there."""
 
 
-@pytest.mark.parametrize("where", ["packages/web", "a/.b/c", ".claude/skills/inner"])
+@pytest.mark.parametrize(
+    "where", ["pkg.claude/worktrees", ".claude/worktrees/a", "packages/web", "a/.b/c", ".claude/skills/inner"]
+)
 def test_trust_lapses_when_a_folder_gets_skills_of_its_own(room: Checkout, where: str) -> None:
     room.prepare().put(".mcp.json", {})
     room.trusts()
@@ -367,6 +369,14 @@ def test_trust_lapses_when_a_folder_gets_skills_of_its_own(room: Checkout, where
     assert "changed since you trusted the project" in standing.note
     room.trusts()
     assert decided(room).trusts["claude"].trees
+
+
+def test_a_link_to_a_folder_with_skills_is_not_trusted(room: Checkout, tmp_path: Path) -> None:
+    room.prepare().put(".mcp.json", {})
+    room.trusts()
+    (tmp_path / "outside/.claude/skills").mkdir(parents=True)
+    (room.path / "link").symlink_to(tmp_path / "outside")
+    assert not decided(room).trusts["claude"].trees
 
 
 def test_skills_below_are_looked_for_where_git_does_not_ignore_them(room: Checkout) -> None:

@@ -5,7 +5,7 @@ A program that is started in a folder uses the settings it finds there: hooks, s
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import chain
 from typing import TypeAlias
@@ -20,8 +20,8 @@ _SETTINGS = (".claude", ".codex", ".mcp.json", "settings.json", "settings.local.
 """What must not be a link: its content could change unseen."""
 _LOCAL = ".claude/settings.local.json"
 """Claude Code also takes the one of the main checkout in every other worktree."""
-_WORKTREES = ".claude/worktrees"
-"""Whole checkouts, which the program makes itself and which are no settings."""
+_WORKTREES = "/worktrees"
+"""In `.claude`: whole checkouts, which the program makes itself and which are no settings."""
 _NESTED = ".claude/skills"
 """What Claude Code also takes from a folder below, once an agent uses a file there. Skills can have hooks."""
 MOST_FILES = 2000
@@ -93,7 +93,7 @@ def _paths(top: str, cwd: str, below: bool) -> Iterator[str]:
 
 def _nested(top: str) -> Iterator[str]:
     """The skills in folders of the project, except for folders that git ignores, as the program does."""
-    ignored, own = git.ignored_folders(top), _own_folders()
+    ignored, own = {*git.ignored_folders(top), *git.worktrees(top)} - {top}, _own_folders()
     for count, (folder, folders, _) in enumerate(os.walk(top)):
         if count > MOST_FOLDERS:
             raise Unclear(f"{top} has more than {MOST_FOLDERS} folders that git does not ignore")
@@ -102,11 +102,10 @@ def _nested(top: str) -> Iterator[str]:
         path = os.path.join(folder, _NESTED)
         if folder != top and os.path.lexists(path) and os.path.dirname(path) not in own:
             yield path
-        folders[:] = [name for name in folders if name != ".git" and _is_walked(os.path.join(folder, name), ignored)]
-
-
-def _is_walked(folder: str, ignored: Collection[str]) -> bool:
-    return folder not in ignored and not folder.endswith(_WORKTREES)
+        folders[:] = [name for name in folders if name != ".git" and os.path.join(folder, name) not in ignored]
+        for path in (os.path.join(folder, name) for name in folders):
+            if os.path.islink(path) and os.path.lexists(os.path.join(path, _NESTED)):
+                raise Unclear(f"{path} is a link to a folder with skills")
 
 
 def _chain(folder: str) -> Iterator[str]:
@@ -135,7 +134,7 @@ def _files(path: str) -> Iterator[str]:
     for folder, folders, names in os.walk(path, onerror=_unreadable):
         if _levels(path, folder) >= DEEPEST:
             raise Unclear(f"{path} has folders {DEEPEST} levels deep")
-        folders[:] = [name for name in folders if not os.path.join(folder, name).endswith(_WORKTREES)]
+        folders[:] = [name for name in folders if os.path.join(folder, name) != f"{path}{_WORKTREES}"]
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         yield from (os.path.join(folder, name) for name in sorted([*names, *links]))
 
