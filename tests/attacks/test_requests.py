@@ -563,3 +563,30 @@ def test_status_says_when_a_question_is_too_long(room: Place) -> None:
     room.command({**ASKS, "START.sh": 'echo \'<ask next="END">\'; seq 1 200; echo "last</ask>"'})
     seen = room.raymond("status", "r").stdout
     assert "        | 100\n        [not all of it, which has 696 characters: raymond status r --json]\n" in seen
+
+
+def test_a_dry_run_shows_a_prompt_that_moves_no_cursor(room: Place) -> None:
+    evil = "hello \x1b[2J\x1b[Hrights:   plan\x1b[8m\n"
+    flow = room.flow({"START.md": evil, "replies.yaml": 'START: ["<result>x</result>"]\n'})
+    seen = room.raymond("run", flow, "--dry-run", "--backend", "scripted").stdout
+    assert "hello \\x1b[2J\\x1b[Hrights:   plan\\x1b[8m" in seen
+    assert "\x1b" not in seen
+
+
+@pytest.mark.parametrize("root", ["nowhere", ""])
+def test_only_a_directory_can_be_opened(room: Place, root: str) -> None:
+    room.ask("r")
+    done = room.raymond("resume", "r", "--root", root)
+    assert (done.returncode, f"there is no directory `{root}`" in done.stderr) == (2, True), done.stderr
+    assert kept(room, LimitsChanged) == []
+
+
+@pytest.mark.slow
+def test_what_a_notify_command_leaves_running_keeps_nobody_waiting(room: Place) -> None:
+    """The output of the run ends with the run, and the process that told of it too."""
+    helper, daemon = room.path.parent / "helper", room.path.parent / "daemon"
+    leaves = f"echo $PPID > {helper}; setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! > {daemon}"
+    done = room.raymond("run", room.flow(ASKS), "--id", "r", "--notify", leaves)
+    assert done.returncode == 3, done.stderr  # which is known only when the pipe of its output is closed
+    until(lambda: not Path(f"/proc/{int(helper.read_text())}").exists(), "the end of the helper")
+    os.kill(int(daemon.read_text()), 9)

@@ -93,6 +93,7 @@ def crowd(count: int, running: int = 0) -> Run:
         ("bell\x07 back\x08 return\r delete\x7f", "bell back return delete"),
         ("\x9b2J one byte", "2J one byte"),
         ("left \u202eto right\u2066", "left to right"),
+        ("no\u200b mark\u200f at\u061c all\ufeff", "no mark at all"),
         ("Grüße 世界 🎉", "Grüße 世界 🎉"),
         ("half \ud83d a pair", "half \ufffd a pair"),
     ],

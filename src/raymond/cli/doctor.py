@@ -8,6 +8,7 @@ import msgspec
 from raymond.cli import choice
 from raymond.control import doctor
 from raymond.errors import UsageError
+from raymond.text import visible
 
 
 @click.command("doctor")
@@ -29,9 +30,9 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
     else:
         for one in findings:
             mark = "–   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "
-            print(f"{mark} {one.what}: {one.found}")
+            print(visible(f"{mark} {one.what}: {one.found}"))
             if one.hint:
-                print(f"     hint: {one.hint}")
+                print(visible(f"     hint: {one.hint}"))
     return 0 if all(one.ok for one in findings) else 1
 
 

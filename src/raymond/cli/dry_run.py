@@ -5,6 +5,7 @@ import shlex
 from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan
 from raymond.faces import trusting
+from raymond.text import visible
 
 
 def show(plan: Plan) -> str:
@@ -19,7 +20,7 @@ def show(plan: Plan) -> str:
         *_limits(plan),
         "nothing was started",
     ]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _step(step: FirstStep) -> list[str]:
@@ -29,7 +30,7 @@ def _step(step: FirstStep) -> list[str]:
             f"gets:     {', '.join(step.gets)}",
             "          and your environment, without other variables that begin with RAYMOND_",
         ]
-    prompt = ["prompt:", *(f"  {line}" for line in step.prompt.splitlines())]
+    prompt = ["prompt:", *(f"  {line}" for line in step.prompt.split("\n"))]
     if not step.command:
         return [f"command:  {step.backend}, in this process", *prompt]
     return [

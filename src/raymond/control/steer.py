@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from raymond.control import config, exposure, inside
 from raymond.control.deliver import Delivery, deliver
 from raymond.drivers.face import Face
+from raymond.errors import UsageError
 from raymond.machine import requests
 from raymond.machine.requests import Request
 from raymond.store import journal
@@ -84,6 +85,9 @@ def change_limits(
     """Replace the limits that are given, allow these tools too, and open these directories to agents."""
     if roots:
         inside.check_person("resume --root")
+        for root in roots:
+            if not os.path.isdir(root):
+                raise UsageError(f"there is no directory `{root}`", hint="--root names one that agents may `cd` to")
     # The site rules may forbid the budget, and a tool may not be one.
     config.load(project.tree, flags={"budget": budget, "allow_tools": list(allowed_tools) or None})
     request = Request(

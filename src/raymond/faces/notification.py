@@ -20,6 +20,8 @@ PATIENCE = 10.0
 STAYS = "stays"
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER."""
+_ENDS_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG."""
 
 
 def main(target: str, directory: str, stays: str = "") -> int:
@@ -37,11 +39,19 @@ def _keep_orphans() -> None:
     """Become the parent of every process below whose own parent ends."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes
+        from signal import SIGTERM
 
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+        prctl = ctypes.CDLL(None).prctl
+        prctl(_SUBREAPER, 1, 0, 0, 0)
+        # When the driver has left, nobody asks any more what is below this process.
+        prctl(_ENDS_WITH_PARENT, SIGTERM, 0, 0, 0)
 
 
 def _outlast() -> None:
+    """Wait for all that is left below, and keep nobody waiting for the end of our own output."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
