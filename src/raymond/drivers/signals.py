@@ -2,7 +2,7 @@
 
 The first Ctrl-C pauses the run: no new step starts, and the driver leaves when the running steps have ended.
 A second one stops every step at once, as SIGTERM and SIGHUP do, and what is not finished then runs again on resume.
-A signal that was ignored when the driver was started stays ignored, as under nohup.
+A signal that was ignored when the driver was started stays ignored, as under nohup; one that was only blocked is heard.
 """
 
 import contextlib
@@ -50,10 +50,15 @@ class Signals:
         if not HAS_PIDFD:
             numbers.append(signal.SIGCHLD)  # wakes the poll, which then looks at the processes
         before = {number: signal.signal(number, self._catch) for number in numbers}
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+            # The system would throw exit codes away, and a script that failed would look like one that did not.
+            before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         try:
             yield
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             signal.set_wakeup_fd(waker)
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -19,7 +19,11 @@ DEV_NULL = "/dev/null"
 PORTABLE = bool(os.environ.get("RAYMOND_PORTABLE"))
 HAS_PIDFD = hasattr(os, "pidfd_open") and not PORTABLE
 HAS_PROC = os.path.isdir("/proc/self") and not PORTABLE
-_RESET = [signal.SIGPIPE, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
+_RESET = [signal.SIGPIPE, signal.SIGCHLD, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
+"""What children find at its default: Python ignores some, and whoever started us may have ignored SIGCHLD."""
+_NOTHING_BLOCKED: list[signal.Signals] = []
+_their_umask: int | None = None
+"""The umask we were started with, if it would keep us from reading our own files."""
 
 
 def spawn(
@@ -42,7 +46,16 @@ def spawn(
     if os.getcwd() != cwd:
         # It was checked when an agent changed to it; whoever can write there may have put a link in its place since.
         raise NotADirectoryError(errno.ENOTDIR, "it leads elsewhere now", cwd)
-    return os.posix_spawn(program(argv[0]), argv, env, file_actions=actions, setsid=True, setsigdef=_RESET)
+    path = program(argv[0])
+    if _their_umask is not None:
+        os.umask(_their_umask)
+    try:
+        return os.posix_spawn(
+            path, argv, env, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=_NOTHING_BLOCKED
+        )
+    finally:
+        if _their_umask is not None:
+            os.umask(_their_umask & 0o077)
 
 
 @lru_cache(maxsize=64)
@@ -66,6 +79,21 @@ def withhold_descriptors() -> None:
         if fd > 2:
             with contextlib.suppress(OSError):  # the folder itself is closed by now
                 os.set_inheritable(fd, False)
+
+
+def keep_own_files_usable() -> None:
+    """Take what the owner may do out of the umask: our own files must be readable. Children get it as it was."""
+    global _their_umask
+    found = os.umask(0o077)
+    os.umask(found & 0o077)
+    if found & 0o700:
+        _their_umask = found
+
+
+def hear_of_children() -> None:
+    """Undo that SIGCHLD is ignored, as whoever started us may have left it: exit codes would be lost."""
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 class Watcher:
