@@ -48,6 +48,15 @@ def command(room: Room, state: str, files: dict[str, str], *args: str, before: t
     return Ran(room, "r", done.returncode, done.stdout, done.stderr)
 
 
+def crashing(room: Room) -> dict[str, str]:
+    """A workflow whose agent, the backend `mine`, crashes whenever it is asked."""
+    program = room.path / "agent"
+    program.write_text("#!/bin/sh\nexit 9\n")
+    program.chmod(0o755)
+    room.settings(f'[backends.mine]\ncommand = ["{program}"]\n')
+    return {"START.md": "---\nretries: 1\n---\nhello"}
+
+
 @pytest.mark.parametrize("portable", ["", pytest.param("1", marks=SLOW)])
 def test_a_script_fails_although_whoever_started_us_ignores_the_end_of_children(room: Room, portable: str) -> None:
     if portable:
@@ -57,11 +66,7 @@ def test_a_script_fails_although_whoever_started_us_ignores_the_end_of_children(
 
 
 def test_a_turn_that_crashes_uses_up_its_attempts_although_the_end_of_children_is_ignored(room: Room) -> None:
-    program = room.path / "agent"
-    program.write_text("#!/bin/sh\nexit 9\n")
-    program.chmod(0o755)
-    room.settings(f'[backends.mine]\ncommand = ["{program}"]\n')
-    ran = command(room, IGNORED, {"START.md": "---\nretries: 1\n---\nhello"}, "--backend", "mine")
+    ran = command(room, IGNORED, crashing(room), "--backend", "mine")
     assert (ran.code, [(one.kind, one.charged) for one in ran.all(StepFailed)]) == (1, [("crash", True)] * 2)
 
 
@@ -114,3 +119,30 @@ def test_our_files_are_private_and_usable_and_those_of_scripts_follow_the_umask(
     assert stat.S_IMODE(os.lstat(room.path / "made").st_mode) == 0o666 & ~int(mask, 8)
     kept = modes(room.home)
     assert [path for path, mode in kept.items() if mode & 0o077 or not mode & 0o400] == []
+
+
+TAKEN = """
+import contextlib, os, signal
+
+def take(*_):
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+signal.signal(signal.SIGCHLD, take)
+from raymond.__main__ import main
+main()
+"""
+"""A program that drives the run itself, and takes the exit codes of all its children."""
+UNKNOWN = "its exit code is unknown: another part of this process has taken it"
+
+
+def test_a_script_whose_exit_code_is_unknown_has_not_succeeded(room: Room) -> None:
+    ran = command(room, TAKEN, BROKEN)
+    assert (ran.code, [(one.kind, one.error) for one in ran.all(StepFailed)]) == (1, [("crash", UNKNOWN)])
+
+
+def test_a_turn_whose_exit_code_is_unknown_uses_up_an_attempt(room: Room) -> None:
+    ran = command(room, TAKEN, crashing(room), "--backend", "mine")
+    assert [(one.kind, one.error, one.charged) for one in ran.all(StepFailed)] == [("crash", UNKNOWN, True)] * 2
+    assert ran.code == 1

@@ -16,7 +16,7 @@ from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
 from raymond.steps.job import ScriptJob
 from raymond.steps.out_file import VARIABLE, OutFile
-from raymond.steps.step import FAR, Host, Step
+from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.system.files import private
 from raymond.system.marks import MARK
@@ -253,6 +253,8 @@ class ScriptStep(Step):
             self.host.marks.end(step=self.number)
             kind, error = self._verdict
             self.fail(kind or "crash", error, spent, self._exit)
+        elif self._exit is None:
+            self.fail("crash", UNKNOWN_EXIT, spent)
         elif self._exit:
             self.fail(*_what_failed(self._exit, self._errors), spent, self._exit)
         elif wrong:

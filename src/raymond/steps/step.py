@@ -19,6 +19,8 @@ from raymond.system.polling import Poll
 from raymond.system.processes import GRACE, Watcher, signal_group
 
 FAR = float("inf")
+UNKNOWN_EXIT = "its exit code is unknown: another part of this process has taken it"
+"""Of a process that we started ourselves: it may have failed, so it has not succeeded."""
 
 
 class Host:

@@ -16,7 +16,7 @@ from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.steps.job import TurnJob
 from raymond.steps.line import Line
 from raymond.steps.spool import MOST_LINE, remove
-from raymond.steps.step import FAR, Host, Step
+from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.system import folders
 from raymond.system.files import make_private, private
@@ -213,6 +213,8 @@ class ProgramTurn(TurnStep):
         """More is written than was read the last time."""
         self._out = -1
         self._began = ""
+        self._is_adopted = False
+        """The driver before us started it, so that nobody can tell us its exit code."""
         self._gone = False
         self._ended_at = FAR
 
@@ -276,6 +278,7 @@ class ProgramTurn(TurnStep):
         """
         # Look for the process before reading the spool: whatever ends in between has written its last line by then.
         lives = self._find()
+        self._is_adopted = True
         if lives and not restart:
             self.host.watcher.watch(self.pid, self._end)
             return True
@@ -292,8 +295,11 @@ class ProgramTurn(TurnStep):
         recalled = self.reader.recall()
         if recalled:
             self.conclude(recalled)
-        else:
+        elif self._is_adopted:
             self.interrupted(self.reader.spent())
+        else:
+            # An interruption would be repeated for ever, and paid each time.
+            self.conclude(Trouble(kind="crash", error=UNKNOWN_EXIT, spent=self.reader.spent()))
 
     def _find(self) -> bool:
         with contextlib.suppress(OSError, ValueError), open(os.path.join(self.turn.spool, "pid")) as file:
