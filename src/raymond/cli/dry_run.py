@@ -30,7 +30,7 @@ def _step(step: FirstStep) -> list[str]:
             f"gets:     {', '.join(step.gets)}",
             "          and your environment, without other variables that begin with RAYMOND_",
         ]
-    prompt = ["prompt:", *(f"  {line}" for line in step.prompt.split("\n"))]
+    prompt = ["prompt:", *(f"  {line}" for line in step.prompt.removesuffix("\n").split("\n"))]
     if not step.command:
         return [f"command:  {step.backend}, in this process", *prompt]
     return [
