@@ -19,41 +19,43 @@ PATIENCE = 10.0
 """Seconds a target may take."""
 STAYS = "stays"
 _SUBREAPER = 36
-"""PR_SET_CHILD_SUBREAPER."""
+"""PR_SET_CHILD_SUBREAPER: become the parent of every process below whose own parent ends."""
 _ENDS_WITH_PARENT = 1
 """PR_SET_PDEATHSIG."""
 
 
 def main(target: str, directory: str, stays: str = "") -> int:
     """Deliver stdin to `target`; a command is run in `directory`, and with `stays`, what it started is waited for."""
+    driver = os.getppid()
     if stays:
-        _keep_orphans()
+        _control(_SUBREAPER, 1)
     try:
         return _tell(target, directory)
     finally:
         if stays:
-            _outlast()
+            _outlast(driver)
 
 
-def _keep_orphans() -> None:
-    """Become the parent of every process below whose own parent ends."""
+def _control(option: int, value: int) -> None:
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes
-        from signal import SIGTERM
 
-        prctl = ctypes.CDLL(None).prctl
-        prctl(_SUBREAPER, 1, 0, 0, 0)
-        # When the driver has left, nobody asks any more what is below this process.
-        prctl(_ENDS_WITH_PARENT, SIGTERM, 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _outlast() -> None:
-    """Wait for all that is left below, and keep nobody waiting for the end of our own output."""
+def _outlast(driver: int) -> None:
+    """Wait for all that is left below, and keep nobody waiting for the end of our own output.
+
+    When the driver has left, nobody asks any more what is below this process.
+    """
+    from signal import SIGTERM
+
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
+    _control(_ENDS_WITH_PARENT, SIGTERM)
     with contextlib.suppress(ChildProcessError):
-        while True:
+        while os.getppid() == driver:
             os.wait()
 
 
