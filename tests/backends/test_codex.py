@@ -744,6 +744,7 @@ def test_whatever_is_printed_a_turn_ends_in_a_reply_or_a_known_class(lines: list
     assert reader.spent().cost >= 0
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # each example writes the record anew

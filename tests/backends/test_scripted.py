@@ -363,6 +363,7 @@ def test_silence_is_ended_by_the_time_the_policy_gives(run: Callable[..., Ran], 
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_a_program_is_followed_without_pidfds_and_proc(tmp_path: Path) -> None:
     room = Room(tmp_path, RAYMOND_PORTABLE="1")
     files = {

@@ -304,6 +304,7 @@ def test_a_turn_cut_off_by_a_second_ctrl_c_is_told_so_and_branches_from_before(r
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_a_turn_that_was_interrupted_runs_again_and_both_count(room: Room) -> None:
     """Interrupted by a kill: the program is ended, too, so that nothing can be followed."""
     flow = room.flow(

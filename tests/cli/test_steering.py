@@ -604,6 +604,7 @@ def test_clean_removes_everything_of_a_run_that_ended_and_nothing_of_another(roo
     assert room.raymond("status", "kept").returncode == 0
 
 
+@pytest.mark.slow
 def test_what_another_run_still_needs_stays(room: Room) -> None:
     for id in ("one", "two"):
         room.raymond("run", room.flow(LONG), "--id", id, "--input", "x" * 20_000)
@@ -641,6 +642,7 @@ def test_clean_keeps_what_ended_lately_and_the_time_can_be_set(room: Room) -> No
     assert room.raymond("clean", environment={"RAYMOND_KEEP": "0s"}).stdout == "a\n"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
     room.drive(ASKS, id="asking")
     kill(background(room, HELD, "started.killed", "killed"))

@@ -125,6 +125,7 @@ def test_cut_after_any_decision_the_run_ends_the_same(
             take_up_cut(recorded, line, b"", sessions, tmp_path / f"{line} {sessions}", monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slice_", mostly_slow(range(SLICES // 2)))
 def test_torn_inside_any_line_the_run_ends_as_if_cut_before_it(
     slice_: int, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

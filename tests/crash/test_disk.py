@@ -125,6 +125,7 @@ def limits(ends: list[int]) -> list[int]:
     return sorted(sizes | {size for start, end in lines for size in (start, (start + end) // 2, end - 1)})
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_any_line_of_the_journal_stops_the_run_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

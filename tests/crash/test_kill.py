@@ -20,7 +20,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Story:
     return torture.unbroken(tmp_path_factory.mktemp("unbroken"))
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(FIRST, FIRST + FEW), daily=3))
+@pytest.mark.parametrize("seed", mostly_slow(range(FIRST, FIRST + FEW), daily=2))
 def test_killed_at_chance_moments_nothing_is_lost_or_done_twice(seed: int, unbroken: Story, tmp_path: Path) -> None:
     survive(seed, unbroken, tmp_path)
 

@@ -225,6 +225,7 @@ def test_a_run_that_pauses_names_five_of_the_agents_it_waits_for(room: Room) -> 
         assert live.wait().code == 130
 
 
+@pytest.mark.slow
 def test_a_script_that_ignores_sigterm_is_killed_by_the_second_ctrl_c(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": f"trap '' TERM; {HELD}", "END.sh": END}), "--id", "r") as live:
         held(room, live)

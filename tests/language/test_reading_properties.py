@@ -78,6 +78,7 @@ def test_no_composition_of_fragments_raises(text: str, script: bool) -> None:
         reading.transition(tag, script=script)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(TEXTS, CUTS)
 @example("x" * 18 + "\n``" + "x" * 16 + "\n`<print>p</print>`\n", [19, 38])  # lines that end at the same offset

@@ -183,6 +183,7 @@ def settled(room: Room, id: str) -> bool:
     return {agent["status"] for agent in found["agents"]} == {"asking", "sleeping", "failed", "running"}
 
 
+@pytest.mark.slow
 def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None:
     check = Check()
     flow = room.flow(MANY)

@@ -377,6 +377,7 @@ def test_a_silent_script_with_retries_is_run_again_as_often_as_they_say(room: Ro
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_a_script_that_speaks_is_not_silent(room: Room) -> None:
     """On either of its outputs; together it takes much longer than its timeout."""
     script = """
