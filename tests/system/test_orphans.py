@@ -41,7 +41,10 @@ def ended(pid: int, began: str) -> bool:
     return not alive(pid, began)
 
 
-def test_an_orphan_is_ended(orphans: Orphans, tmp_path: Path) -> None:
+def test_an_orphan_is_ended_and_not_waited_for_any_longer(
+    orphans: Orphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 3600.0)
     pid = left(tmp_path, says(tmp_path, "SAY; exec sleep 600"))
     began = start_time(pid)
     orphans.end()

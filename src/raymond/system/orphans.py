@@ -45,6 +45,7 @@ class Orphans:
                 if not _send(pid, signal.SIGKILL if pid in told else signal.SIGTERM):
                     beyond.add(pid)
                 told.add(pid)
+            for pid in left:
                 try_reap(pid)
             if time.monotonic() - began > 5 * GRACE:
                 return len(left)
