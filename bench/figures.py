@@ -109,6 +109,7 @@ def goals(size: Size) -> dict[str, list[Goal]]:
         ],
         "slices": [
             Goal("slices", "the driver's longest piece of work while a script prints 1 MB, CPU", 1.0, 0.5, times),
+            Goal("slices-of-turns", "the same while a program answers with 1 MB", 1.0, 0.5, times),
         ],
         "turns": [
             Goal("turns", f"own CPU per turn of Claude Code, of {size.turns} in a row", 0.05, 0.02, "{:.0%}"),
@@ -362,7 +363,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "reading": lambda home, size: watching.reading(home, size.runs, size.live, size.read_rounds),
     "watching": lambda home, size: watching.watching(home, size.watched, size.watch_rounds),
     "redaction": lambda _, size: redacting.redaction(size.redaction_rounds),
-    "slices": lambda home, size: slices.slices(home, size.slice_rounds),
+    "slices": lambda home, size: slices.both(home, size.slice_rounds),
     "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }
 

@@ -105,6 +105,15 @@ def test_a_program_by_its_whole_path_with_arguments_of_its_own(room: Room) -> No
     assert (ran.code, ran.result) == (0, "two words; $HOME `x` {{}")
 
 
+@pytest.mark.parametrize("count", [254, 255, 256, 257, 1000])
+def test_an_answer_of_many_short_lines_is_read_whole(room: Room, count: int) -> None:
+    """Only so many are read at once."""
+    agent(room, f"seq {count}; echo '<result>done</result>'")
+    table(room)
+    [turn] = run(room).transcript()
+    assert turn["said"].split() == [*map(str, range(1, count + 1)), "<result>done</result>"]
+
+
 # --- failures
 
 ONCE = {"START.md": "---\nretries: 0\n---\nDo it."}

@@ -14,6 +14,7 @@ import pytest
 from raymond.machine.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
 from raymond.steps import script_step
 from raymond.steps import step as step_module
+from raymond.steps.answer import SLICE
 from raymond.store.project import Project
 from raymond.system import processes
 from running import GO, Ran, Room, alive, until, zombie
@@ -722,7 +723,7 @@ def test_what_a_script_leaves_in_its_pipe_is_read_in_slices_and_the_driver_looks
         sys.setprofile(None)
     assert ran.result == "done"
     assert ran.transcript()[0]["out"].endswith("." * 1_000_000)
-    assert max(reads) * script_step._CHUNK <= 1 << 17
+    assert max(reads) * SLICE <= 1 << 17
 
 
 def test_a_script_that_closes_its_outputs_is_waited_for(either: tuple[Room, Callable[..., Ran]]) -> None:

@@ -8,12 +8,13 @@ import time
 
 import msgspec
 
-from raymond.language.reading import Reader, Reading, read
+from raymond.language.reading import Reader, Reading
 from raymond.machine.decide import meant
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
+from raymond.steps.answer import SLICE, Answer
 from raymond.steps.job import ScriptJob
 from raymond.steps.out_file import VARIABLE, OutFile
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
@@ -28,8 +29,6 @@ DRAIN = 0.2
 """Seconds the pipes of an ended script stay open for processes it left running."""
 LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
-_CHUNK = 1 << 15
-"""Bytes of a pipe that are read at once: other steps must go on meanwhile, however slow the text is to search."""
 _LAST = 1 << 20
 """Bytes that a pipe can hold: what is read after `DRAIN`, because a process left running may never stop writing."""
 _BUILT_IN = {
@@ -74,6 +73,8 @@ class ScriptStep(Step):
         self._left = _LAST
         self._files: list[str] = []
         self._out_file = OutFile(host.spool, job.step)
+        self._decision: Answer | None = None
+        """What it wrote into that file, while it is read."""
 
     def start(self) -> None:
         """Start the script."""
@@ -140,14 +141,18 @@ class ScriptStep(Step):
         return path
 
     def deadline(self) -> float:
-        """Once the process is gone, the end of draining."""
+        """Once the process is gone, the end of draining; at once while its decision is read."""
+        if self._decision:
+            return 0.0
         if self._ended_at != FAR:
             return self._ended_at + DRAIN
         return super().deadline() if self._listening else min(self.began + LISTEN_AFTER, super().deadline())
 
     def check(self, now: float) -> None:
-        """Close a pipe that another process keeps open after the script has ended."""
-        if self._ended_at == FAR:
+        """Close a pipe that another process keeps open after the script has ended; read on in what it decided."""
+        if self._decision:
+            self._read_on(self._decision)
+        elif self._ended_at == FAR:
             if now >= self.began + LISTEN_AFTER:
                 self._listen()
             super().check(now)
@@ -169,7 +174,7 @@ class ScriptStep(Step):
     def _read(self, fd: int) -> int:
         """Take what is in the pipe, at most a chunk; how much it was."""
         try:
-            data = os.read(fd, _CHUNK)
+            data = os.read(fd, SLICE)
         except BlockingIOError:
             return 0
         if data:
@@ -223,7 +228,7 @@ class ScriptStep(Step):
         self._ended_at = time.monotonic()
         for fd in list(self._open):
             # Most scripts say little: that is all of it then, and the second read finds the end of the pipe.
-            if 0 < self._read(fd) < _CHUNK:
+            if 0 < self._read(fd) < SLICE:
                 self._read(fd)
         if not self._open:
             self._finish()
@@ -233,13 +238,13 @@ class ScriptStep(Step):
 
     def _drain(self) -> None:
         """It is time to end, although a process left running may hold the pipes: read what is in them, in slices."""
-        self._left -= _CHUNK
+        self._left -= SLICE
         more = [self._read(fd) for fd in list(self._open)]
         if not any(more) or self._left <= 0:
             self._finish()
 
     def _finish(self) -> None:
-        if self.ended:
+        if self.ended or self._decision:
             return
         for fd in list(self._open):
             self._shut(fd)
@@ -247,7 +252,29 @@ class ScriptStep(Step):
         reading = self._reading or self._reader.close()
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
-        reading, wrong = self._decided(reading)
+        try:
+            text = self._out_file.take()
+        except OSError as error:
+            self._conclude(reading, f"{VARIABLE} cannot be read: {error.strerror}")
+            return
+        if text is None:
+            self._conclude(reading)
+            return
+        self._decision = Answer(self.host.secrets, text, script=True)
+        self._read_on(self._decision)
+
+    def _read_on(self, decision: Answer) -> None:
+        if not decision.go_on():
+            self.host.soonest = 0.0
+            return
+        self._decision = None
+        self._record.add("decided", decision.text)
+        for shown in decision.reading.prints:
+            self.host.show(self.agent, "print", shown)
+        self._conclude(decision.reading)
+
+    def _conclude(self, reading: Reading, wrong: str = "") -> None:
+        """Report how it ended: what it said, unless something is `wrong` with it."""
         spent = Spending(offset=self._record.end(exit=self._exit))
         if self._verdict:
             self.host.marks.end(step=self.number)
@@ -269,21 +296,6 @@ class ScriptStep(Step):
                 directories=directories(job, meant(job.policy, reading)),
             )
             self.host.report(self, output)
-
-    def _decided(self, reading: Reading) -> tuple[Reading, str]:
-        """What the script wrote for us to read, or else `reading`; and why that cannot be read."""
-        try:
-            text = self._out_file.take()
-        except OSError as error:
-            return reading, f"{VARIABLE} cannot be read: {error.strerror}"
-        if text is None:
-            return reading, ""
-        text = self.host.secrets.clean(text)
-        self._record.add("decided", text)
-        decided = read(text, script=True)
-        for shown in decided.prints:
-            self.host.show(self.agent, "print", shown)
-        return decided, ""
 
     def close(self) -> None:
         """Close the pipes, remove the files."""

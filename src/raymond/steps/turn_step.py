@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from raymond.backends import Backend, Command, Delayed, Direct, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded, GuardedDirect
-from raymond.language.reading import read
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
+from raymond.steps.answer import SLICE, Answer, glimpse
 from raymond.steps.job import TurnJob
 from raymond.steps.line import Line
 from raymond.steps.spool import MOST_LINE, remove
@@ -25,10 +25,10 @@ from raymond.system.processes import alive, spawn, start_time
 
 READ_EVERY = 0.1
 """Seconds between two reads of what a program has written."""
+_MOST_LINES = 256
+"""Lines that are read at once: each costs something, however short it is."""
 LINGER = 2.0
 """Seconds a program may keep running after it has given its result."""
-_SLICE = 1 << 15
-"""Bytes that are read at once: other steps must go on meanwhile, however slow the text is to search."""
 _MATCHED = 500
 """Characters of an error that patterns are tried on: a slow one must not hold up the run."""
 
@@ -42,6 +42,8 @@ class TurnStep(Step):
         super().__init__(host, job)
         self._denied: list[str] = []
         """What would allow the tools that were denied."""
+        self._concluding: tuple[Reply, Answer] | None = None
+        """The reply that ends the turn while it is read."""
         turn = job.invocation
         self.turn = replace(turn, spool=os.path.join(host.spool, turn.spool))
         self._record = host.transcripts.step(
@@ -63,7 +65,7 @@ class TurnStep(Step):
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
         for raw in observations:
-            seen = replace(raw, text=self.host.secrets.clean(raw.text))
+            seen = replace(raw, text=glimpse(self.host.secrets, raw.text))
             if seen.kind in ("tool", "text"):
                 self.host.show(self.agent, seen.kind, seen.text)
             if seen.kind == "tool":
@@ -82,15 +84,42 @@ class TurnStep(Step):
                 self.host.named(self.agent, seen.text)
 
     def conclude(self, ending: Reply | Trouble) -> None:
-        """Report how the turn ended."""
+        """Report how the turn ended; a long reply is read slice by slice first."""
         if isinstance(ending, Trouble):
             self._give_up(ending)
             return
         # Cleaned again as a whole: a secret may span several of the lines that were cleaned one by one.
-        text = self.host.secrets.clean(ending.text)
-        self._record.add("said", text)
+        self._concluding = ending, Answer(self.host.secrets, ending.text)
+        self.go_on()
+
+    def deadline(self) -> float:
+        """At once while the reply is read."""
+        return 0.0 if self._concluding else super().deadline()
+
+    def check(self, now: float) -> None:
+        """Read on in the reply, or look at the limits."""
+        if self._concluding:
+            self.go_on()
+        else:
+            super().check(now)
+
+    def settle(self) -> None:
+        """Read the rest of the reply now."""
+        while self._concluding:
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Read the next slice of the reply; after the last, report it."""
+        if not self._concluding:
+            return
+        ending, answer = self._concluding
+        if not answer.go_on():
+            self.host.soonest = 0.0
+            return
+        self._concluding = None
+        reading = answer.reading
+        self._record.add("said", answer.text)
         offset = self._record.end(cost=ending.spent.cost)
-        reading = read(text)
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
         output = Output(
@@ -153,6 +182,7 @@ class DirectTurn(TurnStep):
         recalled = self._guarded.recall()
         if recalled:
             self.conclude(recalled)
+            self.settle()
         else:
             self.interrupted(Spending())
         return False
@@ -169,7 +199,7 @@ class DirectTurn(TurnStep):
     def check(self, now: float) -> None:
         """Answer when it is time."""
         ending = self._answer.ending
-        if self._verdict or now < self._due or not ending:
+        if self._concluding or self._verdict or now < self._due or not ending:
             super().check(now)
             return
         try:
@@ -181,9 +211,11 @@ class DirectTurn(TurnStep):
         self.conclude(ending)
 
     def stop(self) -> None:
-        """There is no process to wait for."""
+        """There is no process to wait for; a reply that is being read counts."""
         kind, error = self._verdict or (None, "")
-        if kind:
+        if self._concluding:
+            self.settle()
+        elif kind:
             self.conclude(Trouble(kind=kind, error=error))
         else:
             self.interrupted(Spending())
@@ -289,6 +321,7 @@ class ProgramTurn(TurnStep):
             self.conclude(self.reader.ending)
         else:
             self._recall()
+        self.settle()
         return False
 
     def _recall(self) -> None:
@@ -320,6 +353,9 @@ class ProgramTurn(TurnStep):
 
     def check(self, now: float) -> None:
         """Read what was written; stop a program that keeps running after its result."""
+        if self._concluding:
+            self.go_on()
+            return
         if self._gone:
             self._finish()
             return
@@ -344,15 +380,18 @@ class ProgramTurn(TurnStep):
             except OSError:
                 return
         # A program may have made its output shorter than what was read of it.
-        data = os.pread(self._out, max(0, min(_SLICE, self._end_at - self._read_to)), self._read_to)
-        self._read_to += len(data)
-        self._has_more = len(data) == _SLICE
-        self._take(data)
+        data = os.pread(self._out, max(0, min(SLICE, self._end_at - self._read_to)), self._read_to)
+        lines, left = data.split(b"\n", _MOST_LINES), b""
+        if len(lines) > _MOST_LINES:
+            left, lines[-1] = lines[-1], b""
+        self._has_more = len(data) == SLICE or bool(left)
+        self._read_to += len(data) - len(left)
+        self._take(lines)
         # A tool may be quiet for longer than a model.
         self._silence = self.job.tool_silence if self.reader.tool else self.job.silence
 
-    def _take(self, data: bytes) -> None:
-        first, *lines = data.split(b"\n") if not self._is_flooded else (b"",)
+    def _take(self, pieces: list[bytes]) -> None:
+        first, *lines = pieces if not self._is_flooded else (b"",)
         self._line.add(first)
         for line in lines:
             seen = self.reader.feed(self._line.end())
@@ -424,11 +463,13 @@ class ProgramTurn(TurnStep):
 
     def cut(self) -> None:
         """We stopped it and do not wait: what it has said and cost so far counts."""
-        self._read_all()
-        if self.reader.ending:
+        if not self._concluding:
+            self._read_all()
+            if not self.reader.ending:
+                self.interrupted(self.reader.spent())
+                return
             self.conclude(self.reader.ending)
-        else:
-            self.interrupted(self.reader.spent())
+        self.settle()
 
     def abandon(self) -> None:
         """Leave it running: the next driver adopts it."""
