@@ -21,13 +21,16 @@ def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
     if event.offset < 0:
         return
     reader = None
-    for line in transcripts.read(folder, event.agent, event.offset):
+    lines = transcripts.read(folder, event.agent, event.offset)
+    # Reading tags is most of the work, and hardly a step prints.
+    prints = "<print" in "".join(str(line.get(name, "")) for line in lines for name in ("out", "said"))
+    for line in lines:
         for name, kind in (("tools", "tool"), ("out", "text"), ("said", "text")):
             text = str(line.get(name, ""))
             if not text.strip():
                 continue
             yield kind, text.strip()
-            if kind == "text":
+            if kind == "text" and prints:
                 reader = reader or reading.Reader(script=name == "out")
                 yield from (("print", shown) for shown in reader.feed(text))
     if reader:

@@ -175,9 +175,10 @@ def _from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
     """The lines from `offset` on; a record may continue in the next file."""
     begin = 0
     for path in _files(folder, agent):
-        if not os.path.exists(path):
+        try:
+            size = os.path.getsize(path)
+        except FileNotFoundError:
             return  # rolled after the last record, and nothing was written since
-        size = os.path.getsize(path)
         if offset < begin + size:
             with open(path, "rb") as file:
                 file.seek(max(0, offset - begin))
