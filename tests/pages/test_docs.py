@@ -255,7 +255,7 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
         bool: "boolean",
         dict[str, str]: "map of text",
     }
-    words |= {list[str]: "list of text", dict[str, dict[str, object]]: "map of map"}
+    words |= {list[str]: "list of text", dict[str, dict[str, Any]]: "map of map"}
     words |= {str | None: "text", int | None: "integer", float | None: "number"}
     words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map", Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}

@@ -5,7 +5,7 @@ removed or given another meaning. Names of states are resolved, directories abso
 journal needs nothing else.
 """
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -54,7 +54,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     max_wait: float = 86400.0
     patience: float = 21600.0
     roots: list[str] = []
-    overrides: dict[str, dict[str, object]] = {}
+    overrides: dict[str, dict[str, Any]] = {}
     """`--set STATE.KEY=VALUE`."""
     replies: str = ""
     """The text of `--replies FILE`."""
