@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import long_run
 import redacting
 import slices
 import turns
@@ -38,6 +39,8 @@ class Size:
     start_rounds: int = 15
     runs: int = 1000
     read_rounds: int = 5
+    steps: int = 50_000
+    look_rounds: int = 5
     watched: int = 1000
     watch_rounds: int = 3
     redaction_rounds: int = 5
@@ -58,6 +61,8 @@ QUICK = Size(
     start_rounds=5,
     runs=200,
     read_rounds=2,
+    steps=5000,
+    look_rounds=2,
     watched=200,
     watch_rounds=1,
     redaction_rounds=1,
@@ -94,6 +99,10 @@ def goals(size: Size) -> dict[str, list[Goal]]:
         "reading": [
             Goal("list", f"CPU of `raymond list` over {size.runs:,} finished runs", 0.3, 0.15, "{:.2f} s"),
             Goal("status-many", f"CPU of `raymond status` with {size.live:,} agents", 0.5, 0.25, "{:.2f} s"),
+        ],
+        "looking back": [
+            Goal("logs", f"CPU of `raymond logs` of {size.steps:,} steps", 8.0, 4.0, times),
+            Goal("cost", f"CPU of `raymond cost` of {size.steps:,} steps", 6.0, 3.0, times),
         ],
         "watching": [
             Goal(
@@ -363,6 +372,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "reading": lambda home, size: watching.reading(home, size.runs, size.live, size.read_rounds),
     "watching": lambda home, size: watching.watching(home, size.watched, size.watch_rounds),
     "redaction": lambda _, size: redacting.redaction(size.redaction_rounds),
+    "looking back": lambda home, size: long_run.looking_back(home, size.steps, size.look_rounds),
     "slices": lambda home, size: slices.both(home, size.slice_rounds),
     "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }

@@ -16,7 +16,7 @@ from crash.torture import ID, Place, alive, end, until
 from pace import mostly_slow
 from raymond.machine.events import RunResumed, StepFailed, StepFinished, StepInterrupted, StepStarted
 from raymond.machine.prompts import INTERRUPTED
-from raymond.store import journal, transcripts
+from raymond.store import journal, records
 
 SLEEPER = "sleep 1000 > /dev/null 2>&1 & echo $! > sleeper; echo '<goto>THINK.md</goto>'"
 """A script that leaves a process running."""
@@ -78,8 +78,8 @@ class Scene(Place):
         """What the turns were sent, as the transcript has it."""
         folder = self.project.run(ID).transcripts
         turns = self.events(StepFinished, StepInterrupted, StepFailed)
-        records = [transcripts.read(folder, "main", event.offset)[0] for event in turns if event.step > 1]
-        return [str(record["sent"]) for record in records]
+        sent = [records.read(folder, "main", event.offset)[0] for event in turns if event.step > 1]
+        return [str(record["sent"]) for record in sent]
 
 
 @pytest.fixture

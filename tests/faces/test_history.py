@@ -6,6 +6,7 @@ import pytest
 
 from raymond.faces import history
 from raymond.machine.events import StepFinished
+from raymond.store.records import Records
 from raymond.store.transcripts import PIECE, Transcripts
 
 
@@ -18,4 +19,4 @@ def test_what_is_printed_is_told_wherever_a_piece_of_the_transcript_ends(tmp_pat
         record.add("out", text[at : at + 7])
     ended = StepFinished(agent="main", step=1, offset=record.end(exit=0))
     kept.close()
-    assert [told for kind, told in history.told(str(tmp_path), ended) if kind == "print"] == ["hello"]
+    assert [told for kind, told in history.told(Records(str(tmp_path)), ended) if kind == "print"] == ["hello"]

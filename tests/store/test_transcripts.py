@@ -10,7 +10,7 @@ import pytest
 
 from raymond.errors import JournalError
 from raymond.machine.agent import file_name
-from raymond.store import transcripts
+from raymond.store import records, transcripts
 from raymond.store.transcripts import Transcripts
 from running import Room
 
@@ -28,7 +28,7 @@ def kept(folder: str) -> Iterator[Transcripts]:
 
 
 def texts(folder: str, agent: str, offset: int, name: str = "out") -> str:
-    return "".join(str(line.get(name, "")) for line in transcripts.read(folder, agent, offset))
+    return "".join(str(line.get(name, "")) for line in records.read(folder, agent, offset))
 
 
 def test_a_record_is_read_back_from_where_it_begins(kept: Transcripts, folder: str) -> None:
@@ -38,7 +38,7 @@ def test_a_record_is_read_back_from_where_it_begins(kept: Transcripts, folder: s
         record.add("out", f"said in {step}")
         offsets.append(record.end(exit=0))
     assert offsets[0] == 0
-    assert [transcripts.read(folder, "main", offset) for offset in offsets] == [
+    assert [records.read(folder, "main", offset) for offset in offsets] == [
         [{"step": step, "state": "A.sh", "out": f"said in {step}", "exit": 0}] for step in (1, 2, 3)
     ]
 
@@ -47,8 +47,8 @@ def test_turns_of_one_step_are_records_of_their_own(kept: Transcripts, folder: s
     """A reminder is another turn of the same step."""
     first = kept.step("main", step=1, turn=1, state="A.md", sent="the prompt").end(said="no tag")
     second = kept.step("main", step=1, turn=2, state="A.md", sent="a reminder").end(said="a tag")
-    assert [line["sent"] for line in transcripts.read(folder, "main", first)] == ["the prompt"]
-    assert [line["sent"] for line in transcripts.read(folder, "main", second)] == ["a reminder"]
+    assert [line["sent"] for line in records.read(folder, "main", first)] == ["the prompt"]
+    assert [line["sent"] for line in records.read(folder, "main", second)] == ["a reminder"]
 
 
 def test_long_output_is_written_as_it_comes_and_not_held(kept: Transcripts, folder: str) -> None:
@@ -120,7 +120,7 @@ def test_a_line_torn_by_a_kill_does_not_hide_what_comes_after_it(kept: Transcrip
     offset = record.end(exit=0)
     later.close()
     assert texts(folder, "main", offset) == "again"
-    assert [line["step"] for line in transcripts.read(folder, "main", first)] == [1]
+    assert [line["step"] for line in records.read(folder, "main", first)] == [1]
 
 
 def test_nobody_else_can_read_a_transcript(kept: Transcripts, folder: str) -> None:
@@ -131,9 +131,9 @@ def test_nobody_else_can_read_a_transcript(kept: Transcripts, folder: str) -> No
 
 def test_an_offset_that_is_not_there_reads_as_nothing(kept: Transcripts, folder: str) -> None:
     kept.step("main", step=1, state="A.sh").end()
-    assert transcripts.read(folder, "main", 1_000_000) == []
-    assert transcripts.read(folder, "nobody", 0) == []
-    assert transcripts.read(folder + "/nowhere", "main", 0) == []
+    assert records.read(folder, "main", 1_000_000) == []
+    assert records.read(folder, "nobody", 0) == []
+    assert records.read(folder + "/nowhere", "main", 0) == []
 
 
 # Rolled files
@@ -169,7 +169,7 @@ def test_a_record_that_goes_over_several_files_is_read_whole(small: None, kept: 
     kept.step("main", step=3, state="C.sh").end()
     assert len(os.listdir(folder)) > 4
     assert texts(folder, "main", offset) == said
-    assert transcripts.read(folder, "main", offset)[-1]["exit"] == 0
+    assert records.read(folder, "main", offset)[-1]["exit"] == 0
 
 
 def test_a_later_driver_counts_the_files_that_were_rolled(small: None, kept: Transcripts, folder: str) -> None:

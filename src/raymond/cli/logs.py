@@ -21,10 +21,10 @@ from raymond.faces.history import Json, Text, turn
 def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_dir: str | None, as_json: bool) -> int:
     """Print every line of run ID, as it was shown while it ran."""
     run = handle.find(id_)
-    follower = Follower(run.project, run.id)
-    decisions = follower.look()
+    follower = Follower(run.project, run.id) if follow else None
+    decisions = follower.look() if follower else run.decisions()
     if agent:
-        history.check_agent(follower.run, decisions, agent)
+        history.check_agent(run.id, decisions, agent)
     if step:
         for one in history.step(run.project, run.id, decisions, step):
             print(turn(one.ended, one.transcript, as_json=as_json))
@@ -38,7 +38,7 @@ def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_d
         return 0
     printed = Json(agent) if as_json else Text(agent, run.transcripts)
     printed.show(decisions)
-    if follow:
+    if follower:
         for more in follower.watch():
             printed.show(more)
     return 0

@@ -10,6 +10,7 @@ from raymond.faces.history import told as said
 from raymond.language.refusal import Refusal
 from raymond.machine.events import Decision, StepEnded
 from raymond.store.project import Project
+from raymond.store.records import Records
 
 
 def attach(project: Project, id: str, follower: Follower, face: Face, greeting: str) -> None:
@@ -18,9 +19,10 @@ def attach(project: Project, id: str, follower: Follower, face: Face, greeting: 
     face.on_decisions(run, [Decision(seq=run.seq, time=run.now, events=[])])
     face.on_note(greeting)
     drawn = 0.0
+    records = Records(project.run(id).transcripts)
     for decisions in follower.watch(0.0):
         if decisions:
-            _show(project.run(id).transcripts, follower, decisions, face)
+            _show(records, follower, decisions, face)
         drawn += EVERY
         if decisions or drawn >= face.refresh_every:
             face.refresh(run)
@@ -28,12 +30,12 @@ def attach(project: Project, id: str, follower: Follower, face: Face, greeting: 
         _listen(project, id, follower, face)
 
 
-def _show(folder: str, follower: Follower, decisions: list[Decision], face: Face) -> None:
+def _show(records: Records, follower: Follower, decisions: list[Decision], face: Face) -> None:
     """What was decided, and what the steps that ended had said."""
     for decision in decisions:
         for event in decision.events:
             if isinstance(event, StepEnded):
-                for kind, text in said(folder, event):
+                for kind, text in said(records, event):
                     face.on_output(event.agent, kind, text)
         face.on_decisions(follower.run, [decision])
 

@@ -92,10 +92,14 @@ class RunHandle:
 
     def events(self) -> "Iterator[Event]":
         """Every event so far."""
+        for decision in self.decisions():
+            yield from decision.events
+
+    def decisions(self) -> "list[Decision]":
+        """Every decision so far. Provisional."""
         from raymond.store import journal
 
-        for decision in journal.decisions(self.project.run(self.id)):
-            yield from decision.events
+        return journal.decisions(self.project.run(self.id))
 
     def follow(self) -> "Iterator[Decision]":
         """Every decision from the first, as they come, until no process drives it."""

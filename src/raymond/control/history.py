@@ -6,9 +6,8 @@ from msgspec import Struct
 
 from raymond.errors import UsageError
 from raymond.machine.events import Decision, StepEnded
-from raymond.machine.run import Run
-from raymond.store import transcripts
 from raymond.store.project import Project
+from raymond.store.records import Records
 
 
 class StepRecord(Struct, frozen=True):
@@ -18,12 +17,12 @@ class StepRecord(Struct, frozen=True):
     transcript: list[dict[str, object]]
 
 
-def check_agent(run: Run, decisions: Iterable[Decision], agent: str) -> None:
-    """Refuse an agent that these decisions do not mention."""
-    if any(getattr(event, "agent", "") == agent for decision in decisions for event in decision.events):
-        return
-    known = ", ".join(list(run.agents) or list(run.outcomes))
-    raise UsageError(f"there is no agent `{agent}` in {run.start.workflow_id}", hint=f"among them: {known[:200]}")
+def check_agent(id: str, decisions: Iterable[Decision], agent: str) -> None:
+    """Refuse an agent that these decisions of run `id` do not mention."""
+    known = dict.fromkeys(getattr(event, "agent", "") for decision in decisions for event in decision.events)
+    if agent not in known:
+        among = ", ".join(filter(None, known))
+        raise UsageError(f"there is no agent `{agent}` in {id}", hint=f"among them: {among[:200]}")
 
 
 def step(project: Project, id: str, decisions: Sequence[Decision], number: int) -> list[StepRecord]:
@@ -33,5 +32,5 @@ def step(project: Project, id: str, decisions: Sequence[Decision], number: int) 
     if not ends:
         most = max((getattr(event, "step", 0) for event in events), default=0)
         raise UsageError(f"step {number} of {id} has not ended", hint=f"the last one is step {most}")
-    folder = project.run(id).transcripts
-    return [StepRecord(end, transcripts.read(folder, end.agent, end.offset) if end.offset >= 0 else []) for end in ends]
+    records = Records(project.run(id).transcripts)
+    return [StepRecord(end, records.of(end.agent, end.offset)) for end in ends]

@@ -30,8 +30,9 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
-from raymond.store import exports, transcripts
+from raymond.store import exports
 from raymond.store.project import Project
+from raymond.store.records import Records
 from raymond.system.files import make_private, private
 from raymond.views import times
 
@@ -42,7 +43,7 @@ class Folder(Quiet):
     def __init__(self, path: str, transcript_folder: str, tree: str = "") -> None:
         self.name = path
         self._tree = tree
-        self._transcripts = transcript_folder
+        self._records = Records(transcript_folder)
         self._steps: dict[str, int] = {}
         self._states: dict[str, str] = {}
         self._sessions: dict[str, str] = {}
@@ -109,7 +110,7 @@ class Folder(Quiet):
 
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
-        lines = transcripts.read(self._transcripts, event.agent, event.offset) if event.offset >= 0 else []
+        lines = self._records.of(event.agent, event.offset)
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
         state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"

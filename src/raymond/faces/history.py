@@ -9,19 +9,17 @@ import msgspec
 from raymond.faces.lines import Lines, shown
 from raymond.language import reading
 from raymond.machine.events import Decision, StepEnded
-from raymond.store import transcripts
+from raymond.store.records import Records
 from raymond.views import times
 
 _TEXTS = ("sent", "said", "tools", "out", "decided", "err", "note", "error")
 """What is shown first of a step."""
 
 
-def told(folder: str, event: StepEnded) -> Iterator[tuple[str, str]]:
+def told(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
     """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
-    if event.offset < 0:
-        return
     reader = None
-    lines = transcripts.read(folder, event.agent, event.offset)
+    lines = records.of(event.agent, event.offset)
     # Reading tags is most of the work, and hardly a step prints.
     prints = "<print" in "".join(str(line.get(name, "")) for line in lines for name in ("out", "said"))
     for line in lines:
@@ -51,25 +49,30 @@ class Text:
     def __init__(self, agent: str | None, transcript_folder: str) -> None:
         self._lines = _Lines(sys.stdout)
         self._agent = agent
-        self._transcripts = transcript_folder
+        self._records = Records(transcript_folder)
         self._cost = 0.0
         self._mark = ""
+        self._total = "$0.00"
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print these."""
         for decision in decisions:
-            spent = [event for event in decision.events if isinstance(event, StepEnded)]
-            self._cost += sum(event.cost for event in spent)
-            if any(event.estimated for event in spent):
-                self._mark = "~"
-            kept = _about(decision, self._agent)
-            for event in kept.events:
+            for event in decision.events:
                 if isinstance(event, StepEnded):
-                    for kind, text in told(self._transcripts, event):
-                        self._lines.on_output(event.agent, kind, text)
+                    self._end(event)
+            kept = _about(decision, self._agent)
             if kept.events:
-                self._lines.add(kept, f"{self._mark}${self._cost:.2f}")
+                self._lines.add(kept, self._total)
         self._lines.refresh()
+
+    def _end(self, event: StepEnded) -> None:
+        if event.cost or event.estimated:
+            self._cost += event.cost
+            self._mark = "~" if event.estimated else self._mark
+            self._total = f"{self._mark}${self._cost:.2f}"
+        if not self._agent or event.agent == self._agent:
+            for kind, text in told(self._records, event):
+                self._lines.on_output(event.agent, kind, text)
 
 
 class Json:

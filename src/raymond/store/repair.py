@@ -62,7 +62,7 @@ def _replace(folder: RunFolder, held: Lock, data: bytes) -> None:
 
 def _first_bad(folder: RunFolder) -> int:
     try:
-        journal.decisions(folder)
+        journal.check(folder)
     except NewerJournal:
         raise
     except JournalError as error:

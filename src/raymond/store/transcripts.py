@@ -141,18 +141,6 @@ class Record:
             self.offset = at
 
 
-def read(folder: str, agent: str, offset: int) -> list[dict[str, object]]:
-    """The lines of the step or turn whose record begins at `offset`."""
-    lines: list[dict[str, object]] = []
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        for raw in _from(folder, agent, offset):
-            line = msgspec.json.decode(raw, type=dict[str, object])
-            if lines and ("state" in line or line.get("step") != lines[0].get("step")):
-                break
-            lines.append(line)
-    return lines
-
-
 def last_line(folder: str, agent: str) -> str:
     """The last line of output that is written so far for `agent`."""
     try:
@@ -171,7 +159,7 @@ def last_line(folder: str, agent: str) -> str:
     return ""
 
 
-def _from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
+def lines_from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
     """The lines from `offset` on; a record may continue in the next file."""
     begin = 0
     for path in _files(folder, agent):
