@@ -83,7 +83,7 @@ echo "<goto>CHECK</goto>" > "$RAYMOND_OUT"
 WRITES = {
     "a refused transition": ("echo '<goto>NOBODY</goto>' > $RAYMOND_OUT", "NOBODY"),
     "two transitions": ("echo '<result>a</result><result>b</result>' > $RAYMOND_OUT", "two transitions"),
-    "no transition": ("echo hello > $RAYMOND_OUT", "no transition"),
+    "no transition": ("echo hello > $RAYMOND_OUT", "RAYMOND_OUT: the output has no transition"),
     "a link": ("ln -s /etc/hostname $RAYMOND_OUT", "RAYMOND_OUT cannot be read"),
     "a pipe": ("mkfifo $RAYMOND_OUT", "RAYMOND_OUT cannot be read: not a regular file"),
     "a folder": ("mkdir $RAYMOND_OUT", "RAYMOND_OUT cannot be read"),

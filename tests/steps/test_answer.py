@@ -1,6 +1,7 @@
 """A long answer is read the same in slices as in one, and the driver looks around between them."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from raymond.backends.guard import Guarded
 from raymond.language.reading import read
 from raymond.redaction import Secrets
 from raymond.steps.answer import SLICE, Answer, glimpse
-from running import Ran, Room
+from running import Ran, Room, until, zombie
 
 TOKEN = "q7Zr2LmX9vTb4KpW"
 SECRETS = Secrets.of({"MY_TOKEN": TOKEN})
@@ -93,6 +94,35 @@ def test_a_driver_looks_around_between_the_slices_of_an_answer(room: Room, kind:
     assert between.drive(room, files, backend=backend).result == "done"
     assert sum(between.calls) >= len(LONG) // SLICE
     assert max(between.calls) <= 2
+
+
+DECIDES = f"""
+import os
+open("times", "a").write("x")
+open("pid", "w").write(str(os.getpid()))
+while not os.path.exists("go"): pass
+open(os.environ["RAYMOND_OUT"], "w").write({PIECE!r} * 50_000 + "<goto>NEXT</goto>")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["stop", "pause"])
+def test_a_decision_counts_that_was_made_before_the_run_was_stopped(room: Room, how: str) -> None:
+    """The script has ended, and is still being read when the driver hears of the stop."""
+    flow = room.flow({"START.py": DECIDES, "NEXT.sh": "echo '<result>done</result>'"})
+    with room.start("run", flow, "--id", "r") as live:
+        until(lambda: (room.path / "pid").exists() and (room.path / "pid").read_text(), "the script")
+        live.signal(signal.SIGSTOP)
+        room.go()
+        until(lambda: zombie(int((room.path / "pid").read_text())), "the end of the script")
+        if how == "pause":
+            room.raymond("stop", "r", "--agent", "main")
+        else:
+            live.signal(signal.SIGTERM)
+        live.signal(signal.SIGCONT)
+        live.wait()
+    assert room.raymond("resume", "r").returncode == 0
+    assert (room.path / "times").read_text() == "x"
 
 
 def test_a_driver_looks_around_between_many_short_lines(room: Room) -> None:

@@ -79,18 +79,34 @@ def send(targets: list[str], run: Run, about: dict[str, Any], *how: str) -> list
 
 
 def _start(given: list[str], data: bytes) -> int:
-    reader, writer = os.pipe()
     argv = [sys.executable, "-I", _PROGRAM, *given]
+    reader = _opened(data if len(data) <= _MOST else _short(data))
     actions = [(os.POSIX_SPAWN_DUP2, reader, 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
     try:
-        os.set_blocking(writer, False)
-        # A pipe holds it all: nothing has to wait until it is read.
-        os.write(writer, data if len(data) <= _MOST else _short(data))
         # In its own group: Ctrl-C is meant for the run.
         return os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)
     finally:
         os.close(reader)
+
+
+def _opened(data: bytes) -> int:
+    """A descriptor to read `data` from."""
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(writer, False)
+        # A pipe holds it all: nothing has to wait until it is read.
+        if os.write(writer, data) == len(data):
+            return reader
+    finally:
         os.close(writer)
+    os.close(reader)
+    # The system gives only small pipes to somebody who has many.
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        return os.dup(file.fileno())
 
 
 def _short(data: bytes) -> bytes:

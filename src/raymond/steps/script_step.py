@@ -7,6 +7,7 @@ import sys
 import time
 
 import msgspec
+from msgspec.structs import replace
 
 from raymond.language.reading import Reader, Reading
 from raymond.machine.decide import meant
@@ -144,7 +145,7 @@ class ScriptStep(Step):
         """Once the process is gone, the end of draining; at once while its decision is read."""
         if self._decision:
             return 0.0
-        if self._ended_at != FAR:
+        if self._has_ended:
             return self._ended_at + DRAIN
         return super().deadline() if self._listening else min(self.began + LISTEN_AFTER, super().deadline())
 
@@ -152,12 +153,39 @@ class ScriptStep(Step):
         """Close a pipe that another process keeps open after the script has ended; read on in what it decided."""
         if self._decision:
             self._read_on(self._decision)
-        elif self._ended_at == FAR:
+        elif not self._has_ended:
             if now >= self.began + LISTEN_AFTER:
                 self._listen()
             super().check(now)
         elif now >= self._ended_at + DRAIN:
             self._drain()
+
+    def _stop_for(self, kind: Kind | None, error: str, now: float) -> None:
+        if not self._has_ended:
+            super()._stop_for(kind, error, now)
+
+    def stop(self) -> None:
+        """Ask the process to end; one that has ended is only read to its end."""
+        if not self._has_ended:
+            super().stop()
+
+    def kill(self) -> None:
+        """Kill the process, unless it has ended: its number may be another's by now."""
+        if not self._has_ended:
+            super().kill()
+
+    def cut(self) -> None:
+        """Read what a script has said that has ended, and what it decided; any other was interrupted."""
+        if not self._has_ended:
+            super().cut()
+            return
+        self._finish()
+        while self._decision:
+            self._read_on(self._decision)
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._ended_at != FAR
 
     def _listen(self) -> None:
         if not self._listening:
@@ -168,7 +196,7 @@ class ScriptStep(Step):
     def _readable(self, fd: int) -> None:
         if fd in self._open:  # else it was closed because the process ended, which came in at the same moment
             self._read(fd)
-            if not self._open and self._ended_at != FAR:
+            if not self._open and self._has_ended:
                 self._finish()
 
     def _read(self, fd: int) -> int:
@@ -269,16 +297,19 @@ class ScriptStep(Step):
             return
         self._decision = None
         self._record.add("decided", decision.text)
-        for shown in decision.reading.prints:
+        reading = decision.reading
+        for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
-        self._conclude(decision.reading)
+        if reading.refused:
+            reading = replace(reading, refused=replace(reading.refused, reason=f"{VARIABLE}: {reading.refused.reason}"))
+        self._conclude(reading)
 
     def _conclude(self, reading: Reading, wrong: str = "") -> None:
         """Report how it ended: what it said, unless something is `wrong` with it."""
         spent = Spending(offset=self._record.end(exit=self._exit))
-        if self._verdict:
+        kind, error = self._verdict or (None, "")
+        if self._verdict and not (kind == "crash" and self._exit == 0):  # a person came too late to stop it
             self.host.marks.end(step=self.number)
-            kind, error = self._verdict
             self.fail(kind or "crash", error, spent, self._exit)
         elif self._exit is None:
             self.fail("crash", UNKNOWN_EXIT, spent)

@@ -203,7 +203,8 @@ def stop_all(host: Host, steps: list[Step]) -> None:
         step.stop()
     deadline = time.monotonic() + GRACE
     while running and time.monotonic() < deadline:
-        host.poll.wait(max(0.0, min(deadline - time.monotonic(), 0.1)))
+        due = min(deadline, *(step.deadline() for step in running))
+        host.poll.wait(max(0.0, min(due - time.monotonic(), 0.1)))
         host.watcher.poll()
         now = time.monotonic()
         for step in running:
