@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -369,6 +370,41 @@ def test_trust_lapses_when_a_folder_gets_skills_of_its_own(room: Checkout, where
     assert "changed since you trusted the project" in standing.note
     room.trusts()
     assert decided(room).trusts["claude"].trees
+
+
+@pytest.mark.parametrize("where", [".claude/skills", "packages/web/.claude/skills"])
+def test_a_skill_may_have_any_name_and_is_seen(room: Checkout, where: str) -> None:
+    """Only `.claude/worktrees` holds checkouts that the program makes itself."""
+    room.prepare().put(".mcp.json", {})
+    room.trusts()
+    room.put(f"{where}/worktrees/SKILL.md", SKILL)
+    assert not decided(room).trusts["claude"].trees
+    room.trusts()
+    assert decided(room).trusts["claude"].trees
+    room.put(f"{where}/worktrees/other.md", SKILL)
+    assert not decided(room).trusts["claude"].trees
+
+
+def test_a_folder_that_cannot_be_listed_may_hold_skills(room: Checkout) -> None:
+    room.prepare().put(".mcp.json", {})
+    room.put("sub/.claude/skills/evil/SKILL.md", SKILL)
+    room.trusts()
+    asks = (
+        "from raymond.store import foreign_settings as found\n"
+        f"try: print(sorted(found.brought({str(room.path)!r}, {str(room.path)!r})))\n"
+        "except found.Unclear as error: print(error)\n"
+    )
+    for mode, sees in ((0o755, "SKILL.md"), (0o311, f"{room.path}/sub cannot be read"), (0o600, "['.mcp.json']")):
+        (room.path / "sub").chmod(mode)
+        assert sees in unprivileged(asks), f"{mode:o}"
+    (room.path / "sub").chmod(0o755)
+
+
+def unprivileged(code: str) -> str:
+    """What a program prints for which modes hold, also when root tests."""
+    drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] if os.geteuid() == 0 else []
+    done = subprocess.run([*drop, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
 
 
 def test_a_link_to_a_folder_with_skills_is_not_trusted(room: Checkout, tmp_path: Path) -> None:

@@ -595,6 +595,24 @@ def test_the_module_is_light() -> None:
     assert done.stdout.split() == ["raymond", "raymond.system", "raymond.system.git"]
 
 
+@pytest.mark.parametrize("kept", ["nested", "nested and kept apart", "a submodule"])
+def test_a_folder_does_not_get_the_worktrees_of_a_repository_below_it(repo: Path, tmp_path: Path, kept: str) -> None:
+    run(repo, "commit", "-q", "--allow-empty", "-m", "one")
+    work, apart = tmp_path / "work", ["--separate-git-dir", str(tmp_path / "work/proj/.data")]
+    work.mkdir()
+    if kept == "a submodule":
+        run(work, "init", "-q", "super")
+        run(work / "super", "submodule", "--quiet", "add", str(repo), "proj")
+        proj, own = work / "super/proj", "super/.git/modules/proj"
+    else:
+        run(work, "clone", "-q", *(apart if "apart" in kept else []), str(repo), "proj")
+        proj, own = work / "proj", "proj/.data" if "apart" in kept else "proj/.git"
+    run(proj, "worktree", "add", "-q", str(tmp_path / "outside"))
+    (work / ".git").write_text(f"gitdir: {own}\n")
+    assert git.worktrees(str(work)) == []
+    assert str(tmp_path / "outside") in git.worktrees(str(tmp_path / "outside"))
+
+
 @pytest.mark.parametrize("forged", ["a file", "a link", "a common directory"])
 def test_a_repository_says_itself_what_belongs_to_it(repo: Path, tmp_path: Path, forged: str) -> None:
     """Anybody can write a `.git` that points to the repository of somebody else."""

@@ -20,7 +20,7 @@ _SETTINGS = (".claude", ".codex", ".mcp.json", "settings.json", "settings.local.
 """What must not be a link: its content could change unseen."""
 _LOCAL = ".claude/settings.local.json"
 """Claude Code also takes the one of the main checkout in every other worktree."""
-_WORKTREES = "/worktrees"
+_WORKTREES = "worktrees"
 """In `.claude`: whole checkouts, which the program makes itself and which are no settings."""
 _NESTED = ".claude/skills"
 """What Claude Code also takes from a folder below, once an agent uses a file there. Skills can have hooks."""
@@ -94,7 +94,7 @@ def _paths(top: str, cwd: str, below: bool) -> Iterator[str]:
 def _nested(top: str) -> Iterator[str]:
     """The skills in folders of the project, except for folders that git ignores, as the program does."""
     ignored, own = {*git.ignored_folders(top), *git.worktrees(top)} - {top}, _own_folders()
-    for count, (folder, folders, _) in enumerate(os.walk(top)):
+    for count, (folder, folders, _) in enumerate(os.walk(top, onerror=_unseen)):
         if count > MOST_FOLDERS:
             raise Unclear(f"{top} has more than {MOST_FOLDERS} folders that git does not ignore")
         if _levels(top, folder) > _DEEPEST_FOLDER:
@@ -106,6 +106,12 @@ def _nested(top: str) -> Iterator[str]:
         for path in (os.path.join(folder, name) for name in folders):
             if os.path.islink(path) and os.path.lexists(os.path.join(path, _NESTED)):
                 raise Unclear(f"{path} is a link to a folder with skills")
+
+
+def _unseen(error: OSError) -> None:
+    """A folder that can be entered and not listed may hold what a program finds by name."""
+    if os.access(error.filename, os.X_OK):
+        _unreadable(error)
 
 
 def _chain(folder: str) -> Iterator[str]:
@@ -131,10 +137,11 @@ def _files(path: str) -> Iterator[str]:
         if os.path.lexists(path):  # a link may lead nowhere
             yield path
         return
+    checkouts = os.path.join(path, _WORKTREES) if os.path.basename(path) == ".claude" else ""
     for folder, folders, names in os.walk(path, onerror=_unreadable):
         if _levels(path, folder) >= DEEPEST:
             raise Unclear(f"{path} has folders {DEEPEST} levels deep")
-        folders[:] = [name for name in folders if os.path.join(folder, name) != f"{path}{_WORKTREES}"]
+        folders[:] = [name for name in folders if os.path.join(folder, name) != checkouts]
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         yield from (os.path.join(folder, name) for name in sorted([*names, *links]))
 

@@ -227,13 +227,13 @@ def _common_above(cwd: str) -> str:
 
 
 def _is_apart(own: str, folder: str) -> bool:
-    """Whether `own` is the git directory of `folder`, kept apart from it: below it, or by its own settings."""
-    if own.startswith(f"{folder}/"):
-        return True
-    settings = os.fsdecode(_content(os.path.join(own, "config"), _MANY) or b"")
+    """Whether `own` is the git directory of `folder`, kept apart from it: right in it, or by its own settings."""
+    settings = os.fsdecode((_content(os.path.join(own, "config"), _MANY) or b"").replace(b"\0", b""))
     core = settings.partition("[core]")[2].partition("\n[")[0]
     named = [line.partition("=")[2].strip() for line in core.splitlines() if line.split("=")[0].strip() == "worktree"]
-    return any(os.path.realpath(os.path.join(own, one)) == folder for one in named if one and "\0" not in one)
+    if named:
+        return any(os.path.realpath(os.path.join(own, one)) == folder for one in named)
+    return os.path.dirname(own) == folder
 
 
 def _line(path: str) -> str | None:
