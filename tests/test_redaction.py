@@ -84,7 +84,20 @@ def test_a_variable_is_known_by_its_name_in_any_case_and_place(name: str) -> Non
 
 @pytest.mark.parametrize(
     "name",
-    ["PATH", "KE_Y", "PWD", "OLDPWD", "PASSENGERS", "AUTHOR", "GIT_AUTHOR_NAME", "XAUTHORITY", "PATTERN", "REPAT", ""],
+    [
+        "PATH",
+        "KE_Y",
+        "PWD",
+        "OLDPWD",
+        "PASSENGERS",
+        "AUTHOR",
+        "GIT_AUTHOR_NAME",
+        "XAUTHORITY",
+        "PATTERN",
+        "REPAT",
+        "RAYMOND_STEP_KEY",
+        "",
+    ],
 )
 def test_a_variable_with_another_name_is_no_secret(name: str) -> None:
     assert Secrets.of({name: "a1b2c3d4e5f6"}).clean("a1b2c3d4e5f6") == "a1b2c3d4e5f6"

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from attacks.steps import BARE, DISGUISES, KNOCK, RAYMOND, asking
 from raymond.machine.events import AskEnded, LimitsChanged, RequestTaken, RunStarted
 from raymond.machine.sender import Sender
+from raymond.store import lock
 from running import until
 from trust.places import ASKS, Place, kill
 
@@ -268,6 +270,64 @@ def test_a_person_who_types_where_the_run_is_driven_approves(room: Place) -> Non
     os.close(screen)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert sender(room).way == "face"
+
+
+PAST = ["--goto END --input yes", "--result yes", "--give-up"]
+
+
+@pytest.mark.parametrize("move", PAST)
+def test_nobody_but_a_person_moves_an_agent_past_its_question(room: Place, move: str) -> None:
+    assert room.command(PERSON).code == 3
+    refused = room.raymond("resume", "r", "--agent", "main", *move.split())
+    assert refused.returncode == 2
+    assert "asks for the approval of a person, which has to be typed on a terminal" in refused.stderr
+    assert [event.problem[:33] for event in kept(room, RequestTaken)] == ["main asks for the approval of a p"]
+    assert room.status("r")["agents"][0]["status"] == "asking"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("move", PAST)
+def test_a_person_may_move_an_agent_past_its_question(room: Place, move: str) -> None:
+    assert room.command(PERSON).code == 3
+    code, said = typed(room, "resume", "r", "--agent", "main", *move.split(), "-q")
+    assert code == ("give-up" in move), said
+    assert kept(room, RequestTaken)[0].problem == ""
+
+
+@pytest.mark.slow
+def test_that_a_step_tried_to_resume_is_in_the_journal_of_the_run(room: Place) -> None:
+    assert room.command(PERSON, id="victim").code == 3
+    tries = ["--budget 99", "--agent main --result yes", "--root /", ""]
+    room.command(
+        {"START.sh": "".join(f"{RAYMOND} resume victim {one}\n" for one in tries) + "echo '<result></result>'"}
+    )
+    found = kept(room, RequestTaken, "victim")
+    assert [(event.kind, event.problem) for event in found] == [
+        ("resume", "`resume` was asked for by a step of another run")
+    ] * 4
+
+
+@pytest.mark.slow
+def test_a_run_that_a_step_waits_for_is_not_resumed_beside_it(room: Place) -> None:
+    """The step is repeated, and starts it again."""
+    inner = room.flow({"START.sh": "until [ -e go ]; do sleep 0.05; done; echo '<result>in</result>'"}, "inner")
+    outer = room.flow({"START.sh": f'x=$({RAYMOND} run {inner} -q); echo "<result>$x</result>"'}, "outer")
+    apart = room.flow(
+        {"START.sh": f"{RAYMOND} run {inner} -d --id apart -q; until [ -e go ]; do sleep 0.05; done"}, "apart"
+    )
+    with room.start("run", outer, "--id", "o") as live:
+        until(lambda: len(room.project.ids()) == 2, "the inner run")
+        live.signal(signal.SIGTERM)
+        live.wait()
+    with room.start("run", apart, "--id", "a", "--allow-start") as live:
+        until(lambda: "apart" in room.project.ids() and room.status("apart")["status"] == "running", "the run apart")
+        live.signal(signal.SIGTERM)
+        live.wait()
+    holder = lock.holder(room.project.run("apart"))
+    assert holder
+    os.kill(holder.pid, signal.SIGKILL)
+    until(lambda: room.status("apart")["status"] == "interrupted", "its end")
+    assert sorted(room.raymond("resume", "--all", "--dry-run").stdout.split()) == ["a", "apart", "o"]
 
 
 @pytest.mark.slow

@@ -40,9 +40,9 @@ def test_a_backend_that_asks_nobody_has_no_rights_to_widen() -> None:
     assert findings("allowed_tools: [Bash]", backend="scripted") == []
 
 
-def ignored(text: str, can: Abilities) -> list[str]:
+def ignored(text: str, can: Abilities, **said: Any) -> list[str]:
     workspace = place({"START.md": head(text)}, "START.md")
-    begun = start(workspace, backend="mine")
+    begun = start(workspace, backend="mine", **said)
     proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, [], [], {"mine": can})
     return [one.message for one in preflight.unheeded(proposal)]
 
@@ -54,6 +54,13 @@ def test_a_right_that_the_backend_ignores_is_found() -> None:
     assert ignored("permission_mode: plan", Abilities(tool_rules=True)) == [
         "mine ignores `permission_mode`, so START.md would get more rights than it asks for"
     ]
+
+
+@pytest.mark.parametrize(("mode", "found"), [("plan", 1), ("manual", 1), ("acceptEdits", 0), ("", 0)])
+def test_a_mode_of_the_person_that_the_backend_ignores_is_found(mode: str, found: int) -> None:
+    message = f"mine ignores the permission mode `{mode}`, so START.md would get more rights than you gave"
+    assert ignored("retries: 1", Abilities(), permission_mode=mode) == [message] * found
+    assert ignored("retries: 1", Abilities(permission_modes=True), permission_mode=mode) == []
 
 
 def test_a_right_that_the_backend_honours_is_no_finding() -> None:

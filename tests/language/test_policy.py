@@ -112,6 +112,20 @@ def test_a_block_that_is_never_closed_is_refused(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "line", ["#/// raymond", "# ///raymond", "# /// Raymond", "# //// raymond:", "#  ///  raymond"]
+)
+def test_what_is_almost_a_block_is_refused_because_somebody_relies_on_it(line: str) -> None:
+    text = f"echo\n{line}\n# allowed_transitions: [{{tag: result}}]\n# ///\n"
+    [found] = policy.parse(text, file="X.sh", script=True).diagnostics
+    assert (found.id, found.line, found.hint) == ("bad-frontmatter", 2, "write `# /// raymond`")
+
+
+@pytest.mark.parametrize("line", ["# see /// raymond in the docs", "# ///", "#//////", "# /// script", "# raymond"])
+def test_a_comment_that_only_speaks_of_blocks_is_a_comment(line: str) -> None:
+    assert policy.parse(f"{line}\necho\n", file="X.sh", script=True).diagnostics == []
+
+
 def test_a_second_block_is_refused() -> None:
     text = "# /// raymond\n# retries: 1\n# ///\n# /// raymond\n# ///\n"
     [found] = policy.parse(text, file="X.sh", script=True).diagnostics

@@ -17,7 +17,7 @@ from raymond.faces import errors
 @click.option("--keep", type=flags.Duration(), metavar="TIME", help="Keep runs that ended within this time (30d).")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
-    """Remove finished runs: the ones you name, or all that ended long ago. Unfinished runs are never touched."""
+    """Remove finished runs, failed ones too: those you name, or all that ended long ago. Others are never touched."""
     project = runs.here()
     kept = config.load(project.tree, flags={"keep": keep})["keep"]
     gone = [_clean(run, project.tree, dry_run) for run in clean.removable(ids, kept)]

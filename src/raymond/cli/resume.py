@@ -7,7 +7,7 @@ import click
 from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, runs
+from raymond.control import inside, runs, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error
@@ -25,7 +25,7 @@ def command(id_: str, given: ResumeFlags) -> int:
     if given.every:
         return _every(given, how)
     run = choice.change(id_)
-    inside.check(run.start, "resume")
+    steer.check_resume(run.project, run.start)
     if given.show.notify:
         inside.check_person("resume --notify")
     run.trusts_now = given.trust_project

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from raymond.drivers import origin
 from raymond.errors import JournalError, UsageError
+from raymond.language.refusal import Refusal
 from raymond.machine import rights
 from raymond.machine.events import RunStarted
 from raymond.machine.rights import DEFAULT, RANKS, Rights
@@ -45,9 +46,14 @@ def starter() -> Starter:
 
 def check(start: RunStarted, what: str) -> None:
     """Refuse `what` when this process belongs to a step that may not do it with the run that began with `start`."""
-    refused = barred(start.key, start.inside, what, origin.this())
+    refused = refusal(start, what)
     if refused:
         raise UsageError(refused.reason, hint=refused.hint)
+
+
+def refusal(start: RunStarted, what: str) -> Refusal | None:
+    """Why this process may not do `what` with the run that began with `start`."""
+    return barred(start.key, start.inside, what, origin.this())
 
 
 def check_person(what: str) -> None:

@@ -231,6 +231,13 @@ def unheeded(proposal: Proposal) -> Iterator[Diagnostic]:
                 message = f"{backend} ignores `{key}`, so {state.name} would get more rights than it asks for"
                 mark = mark_of(proposal.loaded.workflow, state, (key,))
                 yield frontmatter.diagnose(mark, "unheeded-right", message, "use another backend, or remove this key")
+        mode = proposal.start.permission_mode
+        if mode and not can.permission_modes and rights.RANKS[mode] < rights.RANKS[rights.DEFAULT]:
+            message = (
+                f"{backend} ignores the permission mode `{mode}`, so {state.name} would get more rights than you gave"
+            )
+            hint = "use another backend, or another mode"
+            yield Diagnostic(id="unheeded-right", message=message, file=state.name, hint=hint)
 
 
 def polluting(proposal: Proposal) -> Iterator[Diagnostic]:

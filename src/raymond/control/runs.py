@@ -244,8 +244,15 @@ def resumable(project: Project) -> Iterator[str | JournalError]:
         except JournalError as error:
             yield error
             continue
-        if lock.holder(project.run(id)) is None and (seen.status == INTERRUPTED or was_shut_down(seen.run)):
+        if lock.holder(project.run(id)) is not None or _belongs_to_step(seen.run):
+            continue
+        if seen.status == INTERRUPTED or was_shut_down(seen.run):
             yield id
+
+
+def _belongs_to_step(run: Run) -> bool:
+    """Whether a step of another run waits for it: that step is repeated, and starts it again."""
+    return bool(run.start.inside) and not run.start.apart
 
 
 def was_shut_down(run: Run) -> bool:

@@ -67,6 +67,8 @@ class Options(Struct, kw_only=True):
 class Choices(Options, kw_only=True):
     """What a run starts with: the person's options, the settings where they said nothing, and the site rules."""
 
+    apart: bool = False
+    """It goes on in the background, whatever becomes of the step that starts it."""
     tables: dict[str, dict[str, Any]] = {}
     """The backends of the configuration."""
     prices: dict[str, Price] = {}
@@ -256,6 +258,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         allowed_tools=options.allowed_tools or [],
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
+        apart=options.apart,
         notify=[notifying.settled(target) for target in options.notify or []],
         version=__version__,
     )

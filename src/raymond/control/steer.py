@@ -8,6 +8,7 @@ from raymond.control.deliver import Delivery, deliver
 from raymond.drivers.face import Face
 from raymond.errors import UsageError
 from raymond.machine import requests
+from raymond.machine.events import RunStarted
 from raymond.machine.requests import Request
 from raymond.store import journal
 from raymond.store.project import Project
@@ -67,6 +68,14 @@ def retry(
 def give_up(project: Project, id: str, agent: str, *, force: bool = False, face: Face | None = None) -> Delivery:
     """Let `agent` fail for good."""
     return deliver(project, id, Request(id=_new(), kind="give_up", agent=agent), force=force, face=face)
+
+
+def check_resume(project: Project, start: RunStarted) -> None:
+    """Refuse to let a step resume a run that it may not; that it tried is journaled."""
+    refused = inside.refusal(start, "resume")
+    if refused:
+        deliver(project, start.workflow_id, Request(id=_new(), kind="resume"))
+        raise UsageError(refused.reason, hint=refused.hint)
 
 
 def change_limits(

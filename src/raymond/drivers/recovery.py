@@ -23,7 +23,7 @@ def notes(run: Run, now: float) -> list[str]:
     if run.stop:
         return []
     return [
-        f"{backend} is closed until {instant(closed.until)}: {closed.error}"
+        f"{backend} is closed until {instant(closed.until)}: {' '.join(closed.error.splitlines())}"
         for backend, closed in run.closed.items()
         if closed.until > now
     ]

@@ -107,9 +107,9 @@ class Lines(Quiet):
         self._put("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
 
     def on_note(self, text: str) -> None:
-        """Something a person should know."""
+        """Something a person should know, which may quote what others said."""
         self.refresh()
-        self._put(f"{text}\n")
+        self._put("".join(f"{visible(line)}\n" for line in text.splitlines()))
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""

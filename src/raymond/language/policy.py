@@ -139,14 +139,14 @@ def _head(text: str, file: str) -> tuple[Document, str, int]:
 
 
 def _block(text: str, file: str) -> tuple[Document, str, int]:
-    if "/// raymond" not in text:
-        return Document(file), text, 1
     # A batch file has no `#`.
     comment = "::" if file.endswith(".bat") else "#"
+    if "///" not in text:
+        return Document(file), text, 1
     lines = text.replace("\r\n", "\n").split("\n")
     opening = [number for number, line in enumerate(lines) if line.rstrip() == f"{comment} /// raymond"]
     if not opening:
-        return Document(file), text, 1
+        return _misspelt(lines, comment, file), text, 1
     first = opening[0]
     last = first + 1
     while last < len(lines) and lines[last].startswith(comment) and lines[last].rstrip() != f"{comment} ///":
@@ -165,6 +165,22 @@ def _block(text: str, file: str) -> tuple[Document, str, int]:
             frontmatter.diagnose(again, "bad-frontmatter", message, "put all keys in the first one")
         )
     return document, text, 1
+
+
+_ALMOST = re.compile(r"(?:#|::)\s*/{2,4}\s*raymond\s*:?\s*", re.IGNORECASE)
+
+
+def _misspelt(lines: list[str], comment: str, file: str) -> Document:
+    """No block, unless a line is so close to its beginning that somebody relies on it."""
+    document = Document(file)
+    for number, line in enumerate(lines):
+        if _ALMOST.fullmatch(line):
+            mark = Mark(file, number + 1, 1, line, len(line))
+            hint = f"write `{comment} /// raymond`"
+            document.diagnostics.append(
+                frontmatter.diagnose(mark, "bad-frontmatter", "this looks like a policy block and is a comment", hint)
+            )
+    return document
 
 
 def _unclosed(mark: Mark, hint: str) -> Document:

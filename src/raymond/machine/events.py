@@ -83,6 +83,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """The runs in whose steps it was started, by their keys, the innermost first."""
     allow_start: bool = False
     """Its steps may start runs that outlive it."""
+    apart: bool = False
+    """It outlives the run in whose step it was started."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing asked; its `id` makes a second delivery harmless."""
 
     id: str
-    kind: Literal["answer", "stop", "pause", "retry", "move", "result", "give_up", "limits"]
+    kind: Literal["answer", "stop", "pause", "retry", "move", "result", "give_up", "limits", "resume"]
     agent: str = ""
     text: str = ""
     state: str = ""
@@ -125,6 +125,8 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             return [] if stopped else [RunStopped(kind="stop", at_once=request.now, by=who(request.sender))]
         case "limits":
             return _limits(run, request)
+        case "resume":
+            return []  # whoever may do that drives the run; only that somebody else tried is a fact
         case "answer":
             return _answer(run, workspace, request)
         case _:
@@ -177,9 +179,9 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     if request.question not in (0, agent.asks):
         what = f"{agent.id} asks question {agent.asks} now, not {request.question}"
         return Refusal("other_question", what)
-    if _needs_person(agent) and not (request.sender and request.sender.is_person):
-        what = f"{agent.id} asks for the approval of a person, which has to be typed on a terminal"
-        return Refusal("needs_person", what)
+    refused = _lacks_person(agent, request)
+    if refused:
+        return refused
     if _needs_person(agent) and not request.text.strip():
         return Refusal("no_text", f"{agent.id} asks for the approval of a person, and nothing was said")
     return transitions.end_ask(run, workspace, agent, request.text)
@@ -187,6 +189,14 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
 
 def _needs_person(agent: Agent) -> bool:
     return agent.visit.rest is not None and agent.visit.rest.approve == "person"
+
+
+def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
+    """Why nobody else may decide for an agent that asks for the approval of a person."""
+    if not _needs_person(agent) or (request.sender and request.sender.is_person):
+        return None
+    what = f"{agent.id} asks for the approval of a person, which has to be typed on a terminal"
+    return Refusal("needs_person", what)
 
 
 def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
@@ -197,6 +207,10 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
         return []  # its driver ends the step first
     if agent.status == RUNNING:
         return Refusal("agent_running", f"{agent.id} is running")
+    # To move it past its question, or to let it fail and then move it, would be to answer.
+    refused = _lacks_person(agent, request)
+    if refused:
+        return refused
     match request.kind:
         case "pause":
             if agent.status in (FAILED, PAUSED):

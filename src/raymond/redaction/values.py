@@ -18,8 +18,8 @@ _NAME = re.compile(
 )
 
 
-_PLACES = frozenset(("PWD", "OLDPWD"))
-"""Names that look like those of secrets, and are directories."""
+_HARMLESS = frozenset(("PWD", "OLDPWD", "RAYMOND_STEP_KEY"))
+"""Names that look like those of secrets: two directories, and what a step names its work by."""
 
 
 _PIECES = r'(?:["\r\n]|\\[rn])+'
@@ -71,7 +71,7 @@ _UNQUOTED = (
 
 def is_named(name: str) -> bool:
     """Whether a variable of that name holds a secret."""
-    return name not in _PLACES and _NAME.search(name) is not None
+    return name not in _HARMLESS and _NAME.search(name) is not None
 
 
 def parts(value: str) -> Iterator[str]:
