@@ -201,10 +201,12 @@ def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene)
 
     resumed = scene.resume()
     orphan.wait(torture.PATIENCE)
-    until(lambda: not alive(sleeper), "the end of what an earlier step left running")
+    until(lambda: len(scene.events(StepStarted)) == 3, "the second attempt")
+    assert alive(sleeper), "what a finished step left running stays for later ones"
     scene.open_gate()
     done = resumed.wait()
 
+    assert not alive(sleeper)
     assert bystander.poll() is None
     assert (done.code, done.out) == (0, "thought\n"), done.err
     first, second = scene.events(StepStarted)[1:]

@@ -26,6 +26,7 @@ from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
 from raymond.store import exports
 from raymond.store.journal import Journal
+from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
@@ -77,9 +78,9 @@ class Driver:
         self._steps: dict[str, Step] = {}
         self._woken = False
         """A turn was named."""
-        self._marks = Marks(run.start.key, folder.pids)
+        self._left = Leftovers(folder, run.start)
         self._host = Host(
-            marks=self._marks,
+            marks=Marks(run.start.key, folder.pids),
             transcripts=Transcripts(folder.transcripts, id),
             unpacked=unpacked,
             tree=project.tree,
@@ -138,8 +139,9 @@ class Driver:
         for note in recovery.notes(self.run, now):
             self._face.on_note(note)
         begun = [self._step(agent) for agent in self.run.agents.values() if agent.status == RUNNING]
-        for step in recovery.adopt(begun, self._marks, restart=restart):
+        for step in recovery.adopt(begun, restart=restart):
             self._watch(step)
+        recovery.clear(self.run, self._endings, self._left)
 
     # --- a round
 
@@ -287,7 +289,7 @@ class Driver:
 
     def _leave(self) -> None:
         """Nothing is left to do: end what was left running, and leave the record in order."""
-        self._marks.end()
+        self._left.end()
         # Steps that may start runs which outlive this one may leave anything.
         left = self._orphans.end() if self._orphans and not self.run.start.allow_start else 0
         if left:

@@ -2,20 +2,26 @@
 
 from collections.abc import Iterable
 
+from raymond.machine.inputs import Ending, Interruption
 from raymond.machine.run import Run
 from raymond.steps.step import Step
-from raymond.system.marks import Marks
+from raymond.store.leftovers import Leftovers
 from raymond.views.times import instant
 
 
-def adopt(steps: Iterable[Step], marks: Marks, *, restart: bool) -> list[Step]:
-    """The steps that still run; the others have reported how they ended, and nothing else of the run is left running.
+def adopt(steps: Iterable[Step], *, restart: bool) -> list[Step]:
+    """The steps that still run; the others have reported how they ended. With `restart`, no step is left running."""
+    return [step for step in steps if step.adopt(restart=restart)]
 
-    With `restart`, no step is left running.
+
+def clear(run: Run, endings: Iterable[tuple[Step, Ending]], left: Leftovers) -> None:
+    """Leave nothing running of steps that were cut off: they run again.
+
+    What finished steps left running stays for those that follow.
     """
-    running = [step for step in steps if step.adopt(restart=restart)]
-    marks.end(spare=[step.number for step in running])
-    return running
+    cut = {step.number for step, ending in endings if isinstance(ending, Interruption)}
+    # A step that a repaired journal has lost goes too: its number will be given again.
+    left.end(lambda step: step in cut or step > run.steps)
 
 
 def notes(run: Run, now: float) -> list[str]:

@@ -8,7 +8,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from raymond.system import processes
 from raymond.system.files import make_private, private
@@ -53,30 +53,20 @@ class Marks:
 
     def leader(self, step: int) -> int:
         """The pid that a step was started as, found by its mark; 0 when it is gone."""
-        for pid in self._find(step, set()):
+        for pid in self.find(lambda number: number == step):
             with contextlib.suppress(OSError):
                 if os.getsid(pid) == pid:
                     return pid
         return 0
 
-    def end(self, *, step: int = 0, spare: Iterable[int] = ()) -> int:
-        """End every process with the mark of the run (or of a step), except those of spared steps; returns how many."""
-        kept = set(spare)
-        found = self._find(step, kept)
-        if not found:
-            return 0
-        for pid in found:
-            _kill(pid, signal.SIGTERM)
-        _gone_by(found, time.monotonic() + processes.GRACE)
-        stubborn = self._find(step, kept)
-        for pid in stubborn:
-            _kill(pid, signal.SIGKILL)
-        _gone_by(stubborn, time.monotonic() + processes.GRACE)
-        return len(found)
+    def end(self, *, step: int = 0) -> int:
+        """End every process with the mark of the run, or of a step; how many there were."""
+        return len(end_all(lambda: self.find(lambda number: step in (0, number))))
 
-    def _find(self, step: int, kept: set[int]) -> list[int]:
+    def find(self, only: Callable[[int], bool] | None = None) -> dict[int, int]:
+        """The processes with a mark of the run, and its step; of the steps `only` is true of."""
         found = self._search() if processes.HAS_PROC else self._noted()
-        return [pid for pid, number in found if number not in kept and (not step or number == step)]
+        return {pid: number for pid, number in found if only is None or only(number)}
 
     def _search(self) -> Iterator[tuple[int, int]]:
         needle = f"{self._key}/".encode()
@@ -107,6 +97,24 @@ class Marks:
         for number, (at, when) in found.items():
             if (alive(number, when) if when else _leads(number)) or _group_without_leader(number):
                 yield number, at
+
+
+def end_all(find: Callable[[], dict[int, int]]) -> dict[int, int]:
+    """End every process that `find` gives, and what it gives then; what was found at first."""
+    found = find()
+    if not found:
+        return found
+    began = {pid: start_time(pid) for pid in found}
+    for pid in found:
+        _kill(pid, signal.SIGTERM)
+    _gone_by(began, time.monotonic() + processes.GRACE)
+    # One that was found by whom it came from is not found that way again when its parent has ended.
+    stubborn = {pid: began[pid] for pid in found if alive(pid, began[pid])}
+    stubborn |= {pid: start_time(pid) for pid in find()}
+    for pid in stubborn:
+        _kill(pid, signal.SIGKILL)
+    _gone_by(stubborn, time.monotonic() + processes.GRACE)
+    return found
 
 
 def _leads(pid: int) -> bool:
@@ -142,13 +150,12 @@ def _kill(pid: int, number: int) -> None:
         signal_group(pid, number)
 
 
-def _gone_by(pids: list[int], deadline: float) -> None:
-    """Wait until all are gone or the deadline has passed."""
-    began = {pid: start_time(pid) for pid in pids}
+def _gone_by(began: Mapping[int, str], deadline: float) -> None:
+    """Wait until all processes that `began` then are gone, or the deadline has passed."""
     while True:
-        for pid in pids:
+        for pid in began:
             try_reap(pid)
-        if not any(alive(pid, began[pid]) or (not processes.HAS_PROC and _group_without_leader(pid)) for pid in pids):
+        if not any(alive(*one) or (not processes.HAS_PROC and _group_without_leader(one[0])) for one in began.items()):
             return
         if time.monotonic() >= deadline:
             return

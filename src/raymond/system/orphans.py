@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 from typing import Any
 
-from raymond.system import ancestry
+from raymond.system import ancestry, kin
 from raymond.system.processes import GRACE, try_reap
 
 _SUBREAPER = 36
@@ -55,12 +55,7 @@ class Orphans:
     def _tree(self) -> set[int]:
         """The orphans, and every process below them."""
         found = {pid for pid in _children() if pid not in self._before and self._is_outside(pid)}
-        below = _by_parent() if found else {}
-        more = found
-        while more:
-            more = {child for pid in more for child in below.get(pid, ())} - found
-            found |= more
-        return found
+        return kin.of(found, sessions=False) if found else found
 
     def _is_outside(self, pid: int) -> bool:
         found = ancestry.look(pid)
@@ -80,16 +75,6 @@ def _send(pid: int, number: int) -> bool:
     except ProcessLookupError:
         pass
     return True
-
-
-def _by_parent() -> dict[int, list[int]]:
-    """Every process of the system, by its parent."""
-    found: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        process = ancestry.look(int(name)) if name.isdigit() else None
-        if process:
-            found.setdefault(process.parent, []).append(process.pid)
-    return found
 
 
 def _children() -> list[int]:
