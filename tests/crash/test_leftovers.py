@@ -2,12 +2,16 @@
 
 import os
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from crash import runs
 from crash.torture import ID, Place, alive, until
+from raymond.machine.events import Fact, RunEnded, StepInterrupted
+from raymond.store import journal
 
+Kind = TypeVar("Kind", bound=Fact)
 SERVER = "setsid sleep 1000 > /dev/null 2>&1 & echo $! > server; echo '<goto>USE.sh</goto>'"
 """A script that leaves a server running."""
 USE = "echo x >> uses; if [ ! -e open ]; then cat gate; fi; grep -q sleep /proc/$(cat server)/cmdline && echo '<result>it lives</result>'"
@@ -43,3 +47,114 @@ def test_what_a_finished_step_left_running_is_there_after_a_crash(scene: Scene) 
     assert (done.code, done.out) == (0, "it lives\n"), done.err
     assert not alive(scene.pid())
     assert not scene.marked()
+
+
+def test_stop_now_ends_the_steps_of_a_dead_driver(scene: Scene) -> None:
+    scene.reach()
+    scene.command.kill()
+    assert len(scene.marked()) >= 2
+
+    done = scene.start("stop", ID, "--now").wait()
+
+    assert done.code == 0, done.err
+    assert "r is stopped; to continue: raymond resume r\nended: 3 processes\n" in done.err
+    assert not scene.marked()
+    (cut,) = events(scene, StepInterrupted)
+    assert (cut.agent, cut.step) == ("main", 2)
+    run = journal.read(scene.project.run(ID)).run
+    assert (run.stop and run.stop.kind, runs.running(run)) == ("stop", [])
+
+
+def test_stop_says_what_still_runs_of_a_dead_driver(scene: Scene) -> None:
+    scene.reach()
+    scene.command.kill()
+
+    done = scene.start("stop", ID).wait()
+
+    assert done.code == 0
+    assert "still running, although no process drives it:\n" in done.err
+    assert f"  {scene.pid()}  main  sleep 1000\n" in done.err
+    assert done.err.endswith("to end them: raymond stop r --now\n")
+    assert alive(scene.pid())
+    assert not events(scene, StepInterrupted), "the next driver says what became of it"
+
+
+REPLY = """
+START.md: {text: "<result>thought</result>", cost: 0.25, tokens: {in: 7, out: 3}, writes: {gate: "through"}}
+"""
+
+
+def at_the_gate(scene: Scene) -> int:
+    """A paid turn waits at the gate, and its driver is dead; the pid of its program."""
+    os.mkfifo(scene.room / "gate")
+    flow = runs.workflow(scene.room.parent / "flow", START_md="Think.", replies=REPLY)
+    command = scene.start("run", str(flow), "--id", ID, "--backend", "scripted-program")
+    spool = Path(scene.project.run(ID).spool, "1.1")
+    until(lambda: scene.programs() and (spool / "pid").exists() and (spool / "out").read_bytes(), "the turn")
+    command.kill()
+    return int((spool / "pid").read_text().split()[0])
+
+
+def test_stop_now_counts_what_a_turn_has_cost(scene: Scene) -> None:
+    pid = at_the_gate(scene)
+    assert scene.start("stop", ID, "--now").wait().code == 0
+    assert not alive(pid)
+    (cut,) = events(scene, StepInterrupted)
+    assert (cut.step, cut.cost, cut.estimated) == (1, 0.5, True)
+    assert journal.read(scene.project.run(ID)).run.cost == 0.5
+
+
+def test_stop_now_leaves_a_result_for_the_next_driver(scene: Scene) -> None:
+    pid = at_the_gate(scene)
+    (scene.room / "gate").read_bytes()
+    until(lambda: not alive(pid), "the end of the program")
+    assert scene.start("stop", ID, "--now").wait().code == 0
+    assert not events(scene, StepInterrupted)
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    assert journal.read(scene.project.run(ID)).run.cost == 0.25
+
+
+STUBBORN = """setsid bash -c 'trap "" TERM; echo $$ > server; while :; do sleep 0.05; done' > /dev/null 2>&1 &
+until [ -s server ]; do sleep 0.01; done; echo '<result>done</result>'"""
+
+
+def ended(scene: Scene) -> int:
+    """A run that has ended, and whose driver was killed before it could end what was left running; that process."""
+    flow = runs.workflow(scene.room.parent / "flow", START_sh=STUBBORN)
+    command = scene.start("run", str(flow), "--id", ID)
+    until(lambda: scene.lines() and events(scene, RunEnded), "the end")
+    command.kill()
+    os.makedirs(f"{scene.project.run(ID).spool}/1.1")
+    assert alive(scene.pid())
+    return scene.pid()
+
+
+@pytest.mark.slow
+def test_resume_of_a_run_that_has_ended_ends_what_is_left(scene: Scene) -> None:
+    pid = ended(scene)
+    lines = scene.lines()
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "done\n")
+    assert "r has ended: nothing to resume, but " in done.err
+    assert not alive(pid)
+    assert not os.path.exists(scene.project.run(ID).spool)
+    assert scene.lines() == lines
+
+
+@pytest.mark.slow
+def test_clean_ends_what_is_left(scene: Scene) -> None:
+    pid = ended(scene)
+    done = scene.start("clean", ID).wait()
+    assert done.code == 0, done.err
+    assert not alive(pid)
+    assert not scene.project.run(ID).exists
+
+
+def events(scene: Scene, kind: type[Kind]) -> list[Kind]:
+    found = (event for decision in journal.decisions(scene.project.run(ID)) for event in decision.events)
+    return [event for event in found if isinstance(event, kind)]

@@ -2,7 +2,13 @@
 
 from raymond.control.deliver import Delivery, Journaled, Left, Taken
 from raymond.errors import UsageError
+from raymond.faces import words as words_of
+from raymond.faces.summary import one_line
 from raymond.language.refusal import Refusal
+from raymond.text import visible
+
+SHOWN = 20
+"""Processes that are shown."""
 
 
 def words(delivery: Delivery, id: str, agent: str = "") -> str:
@@ -19,6 +25,19 @@ def words(delivery: Delivery, id: str, agent: str = "") -> str:
                 return f"waiting for process {delivery.pid}, which drives {id}"
             gone = f"if {delivery.host} is gone: raymond resume {id} --force"
             return f"waiting for process {delivery.pid} on {delivery.host}, which drives {id}; {gone}"
+
+
+def leftovers(delivery: Delivery, id: str, *, now: bool) -> list[str]:
+    """Of a stop: the processes that were ended, and those that still run."""
+    if not isinstance(delivery, Journaled):
+        return []
+    lines = [f"ended: {words_of.many(delivery.ended, 'process')}"] if delivery.ended else []
+    if delivery.left:
+        lines.append("still running, although no process drives it:")
+        lines += [f"  {one.pid}  {one.agent or '-'}  {one_line(one.command)}" for one in delivery.left[:SHOWN]]
+        lines += [f"  ... and {len(delivery.left) - SHOWN} more"] if len(delivery.left) > SHOWN else []
+        lines.append("they cannot be ended" if now else f"to end them: raymond stop {id} --now")
+    return [visible(line) for line in lines]
 
 
 def _hint(refusal: Refusal, id: str, agent: str) -> str:

@@ -8,7 +8,7 @@ from raymond.cli.flags import ShowFlags
 from raymond.control import runs
 from raymond.control.drive import AS_IT_IS, HeldRun, Resumption, hold
 from raymond.control.handle import RunHandle
-from raymond.faces import summary
+from raymond.faces import summary, words
 from raymond.faces.fanout import Faces
 from raymond.faces.log_file import LogFile
 from raymond.views.status import exit_code
@@ -42,15 +42,17 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
         faces.close()
         raise
     if held.run.final_status == "completed":
+        ended = held.clear()
         held.close()
         faces.close()
-        return tell_ended(held.run, show)
+        return _tell_ended(held.run, show, ended)
     return finish(held, faces, show, how)
 
 
-def tell_ended(run: "Run", show: ShowFlags) -> int:
-    """Nothing is left to resume, and nothing is written."""
-    print(f"{run.start.workflow_id} has ended: nothing to resume", file=sys.stderr)
+def _tell_ended(run: "Run", show: ShowFlags, ended: int) -> int:
+    """Nothing is left to resume, and nothing is written; `ended` processes of it were still there."""
+    left = f", but {words.many(ended, 'process')} of it still ran: ended now" if ended else ""
+    print(f"{run.start.workflow_id} has ended: nothing to resume{left}", file=sys.stderr)
     return summary.tell(run, runs.left(run), as_json=show.as_json)
 
 

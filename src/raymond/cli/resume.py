@@ -33,7 +33,7 @@ def command(id_: str, given: ResumeFlags) -> int:
     if (given.renew or given.show.detach or given.limits.given or given.roots) and not given.agent:
         folded = run.read()
         if folded.final_status == "completed":
-            return foreground.tell_ended(folded, given.show)
+            return foreground.drive(run, given.show, how)
     if given.cd:
         run = _move(run, given)
     if given.renew:

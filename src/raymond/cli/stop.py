@@ -22,5 +22,6 @@ def command(id_: str, now: bool, agent: str) -> int:
     else:
         done = steer.stop(project, id, now=now, face=face)
     what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"
-    print(delivery.words(done, id) or f"{what}; to continue: raymond resume {id}", file=sys.stderr)
+    told = delivery.words(done, id) or f"{what}; to continue: raymond resume {id}"
+    print("\n".join([told, *delivery.leftovers(done, id, now=now)]), file=sys.stderr)
     return 0

@@ -9,6 +9,7 @@ from raymond.control.handle import RunHandle
 from raymond.errors import JournalError, UsageError
 from raymond.machine.run import Run
 from raymond.store import clean, lock
+from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
 
 
@@ -29,7 +30,10 @@ def removable(ids: Sequence[str], keep: float) -> list[RunHandle]:
 
 def remove(run: RunHandle) -> None:
     """Remove a run; an unfinished one that another host may still drive is refused."""
-    clean.remove_run(run.project, run.id, finished=bool(run.read().final_status))
+    read, folder = run.read(), run.project.run(run.id)
+    # A driver that leaves ends what is left running, then removes the spool: looking again takes milliseconds a run.
+    left = Leftovers(folder, read.start) if os.path.exists(folder.spool) else None
+    clean.remove_run(run.project, run.id, left, finished=bool(read.final_status))
 
 
 def unused(project: Project, *, dry_run: bool) -> Iterator[str | JournalError]:

@@ -2,13 +2,15 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from time import monotonic, sleep, time
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from raymond.control import runs
+from raymond.control import leftovers, runs
+from raymond.control.leftovers import Leftover
 from raymond.drivers import origin
 from raymond.drivers.face import Face
 from raymond.drivers.reception import IN_INBOX
@@ -29,6 +31,9 @@ from raymond.store.journal import Folded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from raymond.backends.guard import Guarded
 
 TAKEN_WITHIN = 3.0
 """Seconds to wait for the process that drives a run."""
@@ -60,6 +65,10 @@ class Journaled(Struct, frozen=True):
     """Nobody drives the run: these decisions follow from the request and are in the journal."""
 
     decisions: list[Decision]
+    ended: int = 0
+    """Of a stop: how many processes of the run were ended."""
+    left: list[Leftover] = []
+    """Of a stop: the processes of the run that still run."""
 
 
 Delivery: TypeAlias = Taken | Left | Journaled | Refusal
@@ -190,7 +199,9 @@ def _journal(
         # Its process may live on: the next driver finds it, or ends it.
         return Refusal("not_driven", f"no process drives {id}: {request.agent} was interrupted")
     # The driver is gone, and with it the step that the journal still calls running.
-    commit(requests.cut(run, request.agent, _cost(project, run, workspace, request.agent)))
+    ended = leftovers.end(project.run(id), run) if request.kind == "stop" and request.now and not refused else 0
+    for events in _cut(project, run, workspace, request):
+        commit(events)
     problem = requests.problem(run, workspace, request)
     if problem:
         return problem
@@ -201,7 +212,8 @@ def _journal(
     if face:
         face.on_decisions(run, decisions)
         face.refresh(run)
-    return Journaled(decisions)
+    left = leftovers.find(project.run(id), run) if request.kind == "stop" else []
+    return Journaled(decisions, ended=ended, left=left)
 
 
 def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision]) -> None:
@@ -211,20 +223,35 @@ def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision])
     book.close()
 
 
-def _cost(project: Project, run: Run, workspace: Workspace, name: str) -> dict[str, Any]:
-    """What the running turn of an agent has cost so far, by its spool."""
+def _cut(project: Project, run: Run, workspace: Workspace, request: Request) -> Iterator[list[Event]]:
+    """The ends of the steps that the journal still calls running, and that the request is about."""
+    if request.kind != "stop":
+        yield requests.cut(run, request.agent, _cost(_said(project, run, workspace, request.agent)))
+    elif request.now:
+        for name in [agent.id for agent in run.agents.values() if agent.status == RUNNING]:
+            said = _said(project, run, workspace, name)
+            if not said or said.ending is None:  # else the next driver takes the result from the spool
+                yield requests.cut(run, name, _cost(said))
+
+
+def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guarded | None":
+    """What the running turn of an agent has said, by its spool."""
     from raymond.backends import Direct, registry
     from raymond.control import config
-    from raymond.machine.agent import RUNNING, SCRIPTS, backend_of
-    from raymond.machine.decide import cost_of
+    from raymond.machine.agent import SCRIPTS, backend_of
     from raymond.steps import spool
 
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
-        return {}
+        return None
     backends = registry.make(project, run, workspace, config.load(project.tree)["backends"])
     backend = backends[backend_of(agent.pool)]
     if isinstance(backend, Direct):
-        return {}
-    turn = spool.turn_of(run, workspace, agent, project.run(run.start.workflow_id).spool)
-    return cost_of(spool.spent(backend, turn))
+        return None
+    return spool.read(backend, spool.turn_of(run, workspace, agent, project.run(run.start.workflow_id).spool))
+
+
+def _cost(said: "Guarded | None") -> dict[str, Any]:
+    from raymond.machine.decide import cost_of
+
+    return cost_of(said.spent()) if said else {}

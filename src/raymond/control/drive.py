@@ -83,7 +83,7 @@ def hold(
     except BaseException:
         held.release()
         raise
-    return HeldRun(held, book, unpacked, driver)
+    return HeldRun(project, held, book, unpacked, driver)
 
 
 def _ruled(run: Run, workspace: Workspace) -> Workspace:
@@ -108,8 +108,9 @@ def _trusts(project: Project, run: Run, workspace: Workspace, trusts_now: bool, 
 class HeldRun:
     """A run this process may drive, until it is closed."""
 
-    def __init__(self, held: Lock, book: journal.Journal, unpacked: Unpacked, driver: Driver) -> None:
+    def __init__(self, project: Project, held: Lock, book: journal.Journal, unpacked: Unpacked, driver: Driver) -> None:
         self.lock = held
+        self._project = project
         self._unpacked = unpacked
         self.driver = driver
         self._journal = book
@@ -128,6 +129,12 @@ class HeldRun:
         """Drive it until nothing is left that this process could do."""
         withhold_descriptors()
         self.driver.drive(restart=how.restart, at_once=how.at_once, fresh=how.fresh)
+
+    def clear(self) -> int:
+        """Of a run that has ended: end what a driver that was killed left of it; how many processes there were."""
+        from raymond.control import leftovers
+
+        return leftovers.clear(self._project, self.run)
 
     def close(self) -> None:
         """Close the journal, then let others drive."""

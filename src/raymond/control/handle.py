@@ -53,6 +53,7 @@ class RunHandle:
         with drive.hold(self.project, self.id, faces, loaded=self.loaded, trusts_now=self.trusts_now) as held:
             run, targets = held.run, held.run.start.notify
             if run.final_status == "completed":
+                held.clear()
                 return runs.left(run)
             faces.notify(targets)
             try:

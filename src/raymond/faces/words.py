@@ -118,7 +118,7 @@ def _pause(kind: str, error: str, tools: Iterable[str], backend: str) -> str:
 
 def many(count: int, what: str) -> str:
     """`count` things, in words."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{count:,} {what}{'' if count == 1 else 'es' if what.endswith('s') else 's'}"
 
 
 def pausing(run: Run) -> str:

@@ -7,7 +7,6 @@ from raymond.backends import Backend, Turn
 from raymond.backends.guard import Guarded
 from raymond.machine import prompts, rights
 from raymond.machine.agent import Agent
-from raymond.machine.inputs import Spending
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
@@ -44,14 +43,14 @@ def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
     )
 
 
-def spent(backend: Backend, turn: Turn) -> Spending:
-    """What a turn has cost, as far as its spool tells."""
+def read(backend: Backend, turn: Turn) -> Guarded:
+    """What a turn has said and cost, as far as its spool tells."""
     reader = Guarded(backend, turn)
     with contextlib.suppress(OSError), open(os.path.join(turn.spool, "out"), "rb") as file:
         # A line that is too long ended the turn; what comes after it counts no more than it did then.
         while (line := file.readline(MOST_LINE + 1)) and len(line) <= MOST_LINE:
             reader.feed(line.rstrip(b"\n"))
-    return reader.spent()
+    return reader
 
 
 def remove(spool: str) -> None:

@@ -12,6 +12,7 @@ from time import time
 from raymond.errors import JournalError
 from raymond.store import exports, lock
 from raymond.store.home import Home
+from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
 from raymond.store.run_folder import ID_FORM
 from raymond.system import files, folders
@@ -26,13 +27,15 @@ _ABOUT_ASIDE = re.compile(r"project\.json\.[0-9a-f]{8}\.tmp")
 _ASIDE = re.compile(r"[0-9a-f]{64}\.zip\.[0-9a-f]{8}\.tmp")
 
 
-def remove_run(project: Project, id: str, *, finished: bool = True) -> None:
-    """Remove a run: what it left in its project, then its folder, which is gone as soon as it has lost its name."""
+def remove_run(project: Project, id: str, left: Leftovers | None = None, *, finished: bool = True) -> None:
+    """Remove a run: what it `left` running and in its project, then its folder, gone as soon as that lost its name."""
     # Of a finished run, the name of a host that died does not count; whoever holds the lock is always respected.
     # Nothing is signed: a disk that is full is a reason to remove runs.
     held = lock.take(project.run(id), force=finished, sign=False, has_flag=False)
     path = project.run(id).path
     try:
+        if left:
+            left.end()
         exports.remove(project.tree, id)
         with folders.opened(project.runs) as runs:
             gone = f".{id}.{os.urandom(4).hex()}.old"
