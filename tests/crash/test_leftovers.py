@@ -1,15 +1,17 @@
 """What steps leave running stays while the run is driven and after its driver was killed, and is ended with it."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from crash import runs
-from crash.torture import ID, Place, alive, until
+from crash.torture import ID, Place, alive, end, told, until
 from raymond.machine.events import Fact, RunEnded, StepInterrupted
 from raymond.store import journal
+from raymond.system.processes import start_time
 
 Kind = TypeVar("Kind", bound=Fact)
 SERVER = "setsid sleep 1000 > /dev/null 2>&1 & echo $! > server; echo '<goto>USE.sh</goto>'"
@@ -33,8 +35,12 @@ class Scene(Place):
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path)
+    yield made
+    for name in ("server", "bare"):
+        if (made.room / name).exists() and b"sleep" in told(made.pid(name), "cmdline"):
+            end(made.pid(name))
 
 
 def test_what_a_finished_step_left_running_is_there_after_a_crash(scene: Scene) -> None:
@@ -77,6 +83,86 @@ def test_stop_says_what_still_runs_of_a_dead_driver(scene: Scene) -> None:
     assert done.err.endswith("to end them: raymond stop r --now\n")
     assert alive(scene.pid())
     assert not events(scene, StepInterrupted), "the next driver says what became of it"
+
+
+BARE = "setsid env -i sleep 1000 > /dev/null 2>&1 & echo $! > server; echo '<goto>USE.sh</goto>'"
+"""A script that leaves a process running that has no environment, so no mark."""
+
+
+def bare(scene: Scene, pid: int) -> int:
+    """The driver has noted the process, and is killed."""
+    until(lambda: f"{pid} 0 " in noted(scene), "the note")
+    scene.command.kill()
+    return pid
+
+
+def noted(scene: Scene) -> str:
+    path = Path(scene.project.run(ID).noted)
+    return path.read_text() if path.exists() else ""
+
+
+def test_stop_now_ends_what_carries_no_mark(scene: Scene) -> None:
+    scene.reach(BARE)
+    pid = bare(scene, scene.pid())
+    assert pid not in scene.marked()
+
+    assert scene.start("stop", ID, "--now").wait().code == 0
+
+    assert not alive(pid)
+    assert not noted(scene)
+
+
+def test_with_allow_start_only_what_carries_a_mark_is_ended(scene: Scene) -> None:
+    """A run that a step has started must outlive this one, and cannot be told from other processes."""
+    scene.reach(SERVER, "env -i setsid sleep 999 & echo $! > bare; echo x >> uses; cat gate", "--allow-start")
+    scene.command.kill()
+
+    assert scene.start("stop", ID, "--now").wait().code == 0
+
+    assert not scene.marked()
+    assert alive(scene.pid("bare"))
+
+
+@pytest.mark.slow
+def test_what_carries_no_mark_stays_for_later_steps_and_ends_with_the_next_driver(scene: Scene) -> None:
+    scene.reach(BARE)
+    pid = bare(scene, scene.pid())
+    (scene.room / "open").touch()
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "it lives\n"), done.err
+    assert not alive(pid)
+    assert not noted(scene)
+
+
+@pytest.mark.slow
+def test_a_step_that_was_cut_off_takes_along_what_it_has_started_without_a_mark(scene: Scene) -> None:
+    """The process that has the mark is gone: only the note of the driver tells whose step it was."""
+    use = "echo x >> uses; [ -e open ] && echo '<result>done</result>' && exit; env -i setsid sleep 999 & echo $! > bare; exec env -i cat gate"
+    scene.reach(SERVER, use)
+    until(lambda: len([line for line in noted(scene).splitlines() if line.split()[1] == "2"]) == 1, "the note")
+    scene.command.kill()
+    pid = scene.pid("bare")
+    assert alive(pid)
+    (scene.room / "open").touch()
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "done\n"), done.err
+    assert not alive(pid)
+
+
+@pytest.mark.slow
+def test_a_later_process_with_the_number_of_one_that_was_noted_is_left_alone(scene: Scene) -> None:
+    scene.reach(BARE)
+    pid = bare(scene, scene.pid())
+    path = Path(scene.project.run(ID).noted)
+    began = start_time(pid)
+    path.write_text(noted(scene).replace(f" {began} ", f" {int(began) - 1} ") + f"{pid} 0")
+    assert scene.start("stop", ID, "--now").wait().code == 0
+    assert alive(pid)
+    end(pid)
 
 
 REPLY = """

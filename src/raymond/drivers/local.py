@@ -152,6 +152,7 @@ class Driver:
             self._carry_out([])
             if self._orphans:
                 self._orphans.reap(self._host.watcher.pids)
+                self._note(self._orphans.new())
         if self._conductor.stopping:
             self._stop_steps()
         while True:
@@ -161,6 +162,11 @@ class Driver:
             if not self._endings:
                 break
         self._upkeep.keep(self.run)
+
+    def _note(self, pids: list[int]) -> None:
+        """Note new processes, except those that work for a face."""
+        steps, helpers = {step.pid: step.number for step in self._steps.values()}, self._face.helpers()
+        self._left.note({pid: steps.get(pid, 0) for pid in pids if pid not in helpers})
 
     def _hand_in(self) -> list[Step]:
         """Give the conductor the endings that were reported; the steps that have ended."""

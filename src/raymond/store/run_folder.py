@@ -89,6 +89,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/pids"
 
     @property
+    def noted(self) -> str:
+        """The processes that its driver has seen, for whoever ends what is left of them when it is killed."""
+        return f"{self.path}/processes"
+
+    @property
     def moves(self) -> str:
         """Which project it belonged to in each directory that it was moved from."""
         return f"{self.path}/moves.json"

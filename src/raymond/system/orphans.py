@@ -21,6 +21,7 @@ class Orphans:
         self._before = set(_children())
         """They were there before: whoever executed this program started them."""
         self._session = os.getsid(0)
+        self._seen = set[int]()
         _adopt(True)
 
     def reap(self, watched: Collection[int]) -> None:
@@ -35,6 +36,13 @@ class Orphans:
             if ended.si_pid not in self._before and not self._is_outside(ended.si_pid):
                 return
             try_reap(ended.si_pid)
+
+    def new(self) -> list[int]:
+        """The children, orphans or not, that were not there when this was last asked; none that has our session."""
+        now = self._outside()
+        found = now - self._seen
+        self._seen = now
+        return sorted(found)
 
     def end(self) -> int:
         """End all of them with everything below them; how many are left, which are other users'."""
@@ -54,8 +62,12 @@ class Orphans:
 
     def _tree(self) -> set[int]:
         """The orphans, and every process below them."""
-        found = {pid for pid in _children() if pid not in self._before and self._is_outside(pid)}
+        found = self._outside()
         return kin.of(found, sessions=False) if found else found
+
+    def _outside(self) -> set[int]:
+        """The children that came after us and have a session of their own."""
+        return {pid for pid in _children() if pid not in self._before and self._is_outside(pid)}
 
     def _is_outside(self, pid: int) -> bool:
         found = ancestry.look(pid)

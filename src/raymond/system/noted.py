@@ -1,0 +1,68 @@
+"""A file of processes, for whoever has to find them when this process is dead.
+
+Most of them carry a mark, but a program may start without its environment, or write over it.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+
+from raymond.errors import JournalError
+from raymond.system import files
+from raymond.system.processes import alive, start_time
+
+_MANY = 1000
+"""Lines that are added before those of processes that have ended are dropped."""
+
+
+class Noted:
+    """The processes in a file, each with the step it was started as; 0 when that is not known."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._added = 0
+
+    def add(self, steps: Mapping[int, int]) -> None:
+        """Add processes; one that cannot be written down is only found by its mark."""
+        boot = _boot()
+        lines = [f"{pid} {step} {start_time(pid)} {boot}\n" for pid, step in steps.items()]
+        with contextlib.suppress(OSError), open(self._path, "a", encoding="ascii", opener=files.private) as file:
+            file.write("".join(lines))
+        self._added += len(lines)
+        if self._added >= _MANY:
+            self._added = 0
+            kept = "".join(f"{pid} {step} {began} {boot}\n" for pid, step, began in self._read())
+            with contextlib.suppress(JournalError):
+                files.replace(self._path, kept.encode())
+
+    def left(self) -> dict[int, int]:
+        """Those that are still there, with their steps: not later processes with their numbers."""
+        return {pid: step for pid, step, _ in self._read()}
+
+    def forget(self) -> None:
+        """None of them is left."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+
+    def _read(self) -> Iterator[tuple[int, int, str]]:
+        try:
+            with open(self._path, encoding="ascii", errors="replace") as file:
+                lines = file.read().splitlines()
+        except OSError:
+            return
+        boot = _boot()
+        for words in map(str.split, lines):
+            # A driver that was killed may have written half a line.
+            if len(words) == 4 and words[0].isdecimal() and words[1].isdecimal() and words[3] == boot:
+                pid, step, began = int(words[0]), int(words[1]), words[2]
+                if alive(pid, began):
+                    yield pid, step, began
+
+
+def _boot() -> str:
+    """Since when this machine has been running: pids and start times of before say nothing."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return "-"
