@@ -9,7 +9,7 @@ import pytest
 
 from crash import runs
 from crash.torture import ID, Place, alive, end, told, until
-from raymond.machine.events import Fact, RunEnded, StepInterrupted
+from raymond.machine.events import Fact, LeftoversEnded, RunEnded, StepInterrupted
 from raymond.store import journal
 from raymond.system.processes import start_time
 
@@ -83,6 +83,21 @@ def test_stop_says_what_still_runs_of_a_dead_driver(scene: Scene) -> None:
     assert done.err.endswith("to end them: raymond stop r --now\n")
     assert alive(scene.pid())
     assert not events(scene, StepInterrupted), "the next driver says what became of it"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["", "env -i"], ids=["marked", "bare"])
+def test_a_driver_that_leaves_says_what_it_ended(scene: Scene, server: str) -> None:
+    """It leaves for a question that nobody is there to answer."""
+    ask = "echo x >> uses; echo '<ask next=\"USE.sh\">well?</ask>'"
+    scene.reach(SERVER.replace("sleep", f"{server} sleep"), ask)
+
+    done = scene.command.wait()
+
+    assert not alive(scene.pid())
+    assert [event.count for event in events(scene, LeftoversEnded)] == [1]
+    assert "1 process that steps had left running was ended\n" in done.err
+    assert "  1 process that steps had left running was ended\n" in scene.start("status", ID).wait().out
 
 
 BARE = "setsid env -i sleep 1000 > /dev/null 2>&1 & echo $! > server; echo '<goto>USE.sh</goto>'"

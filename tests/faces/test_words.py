@@ -465,6 +465,8 @@ LINES: list[tuple[Event, str | None]] = [
     (start(place(FILES), budget_from="--budget"), "run test-1 started: test at START.md, no budget (--budget)"),
     (events.RunResumed(), "run resumed"),
     (events.RunMoved(cwd="/new/place"), "run continues in /new/place"),
+    (events.LeftoversEnded(count=1), "1 process that steps had left running was ended"),
+    (events.LeftoversEnded(count=2), "2 processes that steps had left running were ended"),
     (events.RunStopped(kind="stop"), "run stops: stopped on request"),
     (events.RunEnded(status="completed"), "run completed"),
     (events.RequestTaken(request="r", kind="stop"), "request stop accepted"),

@@ -76,6 +76,8 @@ class Driver:
         self._endings: list[tuple[Step, Ending]] = []
         self._untold: list[Decision] = []
         self._steps: dict[str, Step] = {}
+        self._cut = set[int]()
+        """The steps that were cut off here: what is left of them was not meant to stay."""
         self._woken = False
         """A turn was named."""
         self._left = Leftovers(folder, run.start)
@@ -291,15 +293,19 @@ class Driver:
     def _stop_steps(self) -> None:
         """Stop every step now, once that is written."""
         self._carry_out([])
+        self._cut |= {step.number for step in self._steps.values()}
         stop_all(self._host, list(self._steps.values()))
 
     def _leave(self) -> None:
         """Nothing is left to do: end what was left running, and leave the record in order."""
-        self._left.end()
+        count = sum(step not in self._cut for step in self._left.end().values())
         # Steps that may start runs which outlive this one may leave anything.
-        left = self._orphans.end() if self._orphans and not self.run.start.allow_start else 0
-        if left:
-            self._face.on_note(f"{left} processes that steps left running could not be ended")
+        if self._orphans and not self.run.start.allow_start:
+            ended, left = self._orphans.end()
+            count += ended
+            if left:
+                self._face.on_note(f"{left} processes that steps left running could not be ended")
+        self._conductor.leave(count, self._clock())
         self._carry_out([])
         self._upkeep.leave(self.run)
         # Every step has ended in the journal; this also deletes what a killed driver had no time to delete.

@@ -22,6 +22,7 @@ from raymond.machine.events import (
     BackendOpened,
     Decision,
     Event,
+    LeftoversEnded,
     RequestTaken,
     RunEnded,
     RunMoved,
@@ -121,6 +122,11 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 'es' if what.endswith('s') else 's'}"
 
 
+def leftovers(count: int) -> str:
+    """What was ended when the driver left."""
+    return f"{many(count, 'process')} that steps had left running {'was' if count == 1 else 'were'} ended"
+
+
 def pausing(run: Run) -> str:
     """What the first Ctrl-C waits for, and what a second one loses."""
     names = [agent.id for agent in run.agents.values() if agent.status == RUNNING]
@@ -171,6 +177,8 @@ def line(event: Event, state: str = "") -> str | None:
             return f"run stops: {stop(event)}"
         case RunEnded():
             return f"run {event.status}"
+        case LeftoversEnded():
+            return leftovers(event.count)
         case BackendClosed():
             until = f" until {instant(event.until)}" if event.until else ""
             return f"{event.backend} closed{until} ({event.kind}): {event.error}"

@@ -18,7 +18,7 @@ from msgspec import Struct
 from raymond.machine import budget, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS
 from raymond.machine.decide import decide
-from raymond.machine.events import Decision, Event, RunStopped
+from raymond.machine.events import Decision, Event, LeftoversEnded, RunStopped
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Stop, Tick
 from raymond.machine.requests import Request
@@ -105,6 +105,11 @@ class Conductor:
     def resume(self, version: str, now: float, *, at_once: bool = False, fresh: bool = False) -> None:
         """A driver resumes the run; `requests.resume` says what that means."""
         self._commit(now, requests.resume(self.run, version, now=now, at_once=at_once, fresh=fresh))
+
+    def leave(self, leftovers: int, now: float) -> None:
+        """The driver leaves, and has ended processes that finished steps had left running."""
+        if leftovers:
+            self._commit(now, [LeftoversEnded(count=leftovers)])
 
     # What follows
 

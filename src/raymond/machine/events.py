@@ -144,6 +144,13 @@ class RunEnded(Fact, frozen=True, kw_only=True):
     status: Literal["completed", "failed"]
 
 
+class LeftoversEnded(Fact, frozen=True, kw_only=True):
+    """The driver left the run, and ended what finished steps had left running."""
+
+    count: int = 0
+    """How many processes."""
+
+
 class RequestTaken(Fact, frozen=True, kw_only=True):
     """A request from outside was carried out, or refused for `problem`."""
 
@@ -436,6 +443,7 @@ Event: TypeAlias = (
     | RunResumed
     | RunStopped
     | RunEnded
+    | LeftoversEnded
     | RequestTaken
     | LimitsChanged
     | RunMoved

@@ -48,6 +48,7 @@ from raymond.machine.events import (
     BackendOpened,
     Decision,
     Event,
+    LeftoversEnded,
     LimitsChanged,
     RequestTaken,
     RunEnded,
@@ -111,13 +112,17 @@ def _run_started(run: Run, event: RunStarted) -> None:
 
 
 def _run_resumed(run: Run, event: RunResumed) -> None:
-    run.stop, run.final_status = None, ""
+    run.stop, run.final_status, run.leftovers = None, "", 0
     run.driven += max(0.0, run.driven_until - run.resumed_at)
     run.resumed_at = run.now
 
 
 def _run_stopped(run: Run, event: RunStopped) -> None:
     run.stop = event
+
+
+def _leftovers_ended(run: Run, event: LeftoversEnded) -> None:
+    run.leftovers = event.count
 
 
 def _run_ended(run: Run, event: RunEnded) -> None:
@@ -450,6 +455,7 @@ _CHANGES: dict[type, Change] = {
     RunResumed: _run_resumed,
     RunStopped: _run_stopped,
     RunEnded: _run_ended,
+    LeftoversEnded: _leftovers_ended,
     RequestTaken: _request_taken,
     LimitsChanged: _limits_changed,
     RunMoved: _run_moved,

@@ -61,6 +61,8 @@ class Run(Struct):
     """What agents may now do without asking."""
     stop: RunStopped | None = None
     final_status: str = ""
+    leftovers: int = 0
+    """Processes that finished steps had left running, and that the last driver ended when it left."""
 
     @property
     def start(self) -> RunStarted:

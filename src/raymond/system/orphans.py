@@ -44,25 +44,23 @@ class Orphans:
         self._seen = now
         return sorted(found)
 
-    def end(self) -> int:
-        """End all of them with everything below them; how many are left, which are other users'."""
-        began, beyond = time.monotonic(), set[int]()
-        told: set[int] = set()
+    def end(self) -> tuple[int, int]:
+        """End all of them with everything below them; how many were ended, and how many are left, other users'."""
+        began, beyond, told = time.monotonic(), set[int](), set[int]()
         while left := self._tree() - beyond:
             for pid in left if time.monotonic() - began > GRACE else left - told:
                 if not _send(pid, signal.SIGKILL if pid in told else signal.SIGTERM):
                     beyond.add(pid)
                 told.add(pid)
-            for pid in left:
-                try_reap(pid)
             if time.monotonic() - began > 5 * GRACE:
-                return len(left)
+                beyond |= left
+                break
             time.sleep(0.005)
-        return len(beyond)
+        return len(told - beyond), len(beyond)
 
     def _tree(self) -> set[int]:
-        """The orphans, and every process below them."""
-        found = self._outside()
+        """The orphans that have not ended, and every process below them."""
+        found = {pid for pid in self._outside() if not try_reap(pid)[0]}
         return kin.of(found, sessions=False) if found else found
 
     def _outside(self) -> set[int]:
