@@ -55,6 +55,26 @@ def test_what_a_finished_step_left_running_is_there_after_a_crash(scene: Scene) 
     assert not scene.marked()
 
 
+def test_a_step_that_a_repair_has_lost_is_ended_before_it_runs_again(scene: Scene) -> None:
+    scene.reach()
+    scene.command.kill()
+    lost = [pid for pid in scene.marked() if pid != scene.pid()]
+    path = Path(scene.project.run(ID).journal)
+    path.write_text(
+        path.read_text().replace('"StepStarted","agent":"main","step":2', '"StepStarted","agent":"main","step":3')
+    )
+    assert scene.start("doctor", "--repair", ID).wait().code == 0
+
+    resumed = scene.resume()
+    until(lambda: len((scene.room / "uses").read_text()) == 4, "the second time")
+    assert lost
+    assert not any(map(alive, lost))
+    (scene.room / "gate").write_text("")
+    done = resumed.wait()
+
+    assert (done.code, done.out) == (0, "it lives\n"), done.err
+
+
 def test_stop_now_ends_the_steps_of_a_dead_driver(scene: Scene) -> None:
     scene.reach()
     scene.command.kill()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from raymond.machine.events import JournalCut, StepStarted
 from raymond.store import journal, lock
 from running import Room
 
@@ -50,6 +51,67 @@ def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room:
     resumed = room.resume()
     assert (resumed.code, resumed.out) == (0, "end\n")
     assert (room.path / "log").read_text().split() == ["START", "A", "B", "A", "B"]
+
+
+def numbered(room: Room) -> list[int]:
+    """The steps that the journal has, in order."""
+    happened = [event for one in journal.decisions(room.project.run("r")) for event in one.events]
+    return [event.step for event in happened if isinstance(event, StepStarted)]
+
+
+def test_no_step_has_the_number_of_one_that_was_lost(room: Room) -> None:
+    """Sessions and marks of processes are named after steps: a reply or a process of the lost time must not fit."""
+    assert room.raymond("doctor", "--repair", "r").returncode == 0
+    (cut,) = journal.decisions(room.project.run("r"))[-1].events
+    assert isinstance(cut, JournalCut)
+    assert cut.steps > 3
+    assert room.resume().code == 0
+    assert numbered(room)[0] == 1
+    assert [number - cut.steps for number in numbered(room)[1:]] == [1, 2]
+
+
+def test_what_a_repair_says_goes_beyond_lines_that_are_missing(room: Room) -> None:
+    """Of lines that nobody can read, those after them tell what they were; the others are counted by their length."""
+    path = Path(room.project.run("r").journal)
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([*lines[:4], b"", *lines[7:]]))
+    assert room.raymond("doctor", "--repair", "r").returncode == 0
+    (cut,) = journal.decisions(room.project.run("r"))[-1].events
+    assert isinstance(cut, JournalCut)
+    assert cut.steps > 3
+    assert cut.decisions >= len(lines) - 1 - 4
+
+
+def test_a_second_repair_does_not_come_back_to_the_numbers_of_the_first(room: Room) -> None:
+    path = Path(room.project.run("r").journal)
+    damaged = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join(damaged[:5] + damaged[5:-1] * 100 + [b""]))
+    assert room.raymond("doctor", "--repair", "r").returncode == 0
+    (first,) = journal.decisions(room.project.run("r"))[-1].events
+    assert isinstance(first, JournalCut)
+    path.write_bytes(path.read_bytes().replace(b'"seq":3', b'"seq":4', 1))
+    assert room.raymond("doctor", "--repair", "r").returncode == 0
+    (second,) = journal.decisions(room.project.run("r"))[-1].events
+    assert isinstance(second, JournalCut)
+    assert second.steps > first.steps > 100
+
+
+def test_a_torn_line_may_have_begun_a_step_whose_number_is_not_used_again(room: Room) -> None:
+    """What is taken for torn may have been whole once, and something may have followed from it."""
+    path = Path(room.project.run("r").journal)
+    lines = path.read_bytes().replace(b"StepStarred", b"StepStarted").split(b"\n")
+    path.write_bytes(b"\n".join(lines[:4]) + b"\n" + lines[4][:-20])
+    assert room.resume().code == 0
+    assert numbered(room)[0] == 1
+    assert min(numbered(room)[1:]) > 2
+
+
+def test_a_request_that_cuts_off_a_torn_line_keeps_its_numbers_from_coming_again(room: Room) -> None:
+    path = Path(room.project.run("r").journal)
+    lines = path.read_bytes().replace(b"StepStarred", b"StepStarted").split(b"\n")
+    path.write_bytes(b"\n".join(lines[:4]) + b"\n" + lines[4][:-20])
+    assert room.raymond("stop", "r").returncode == 0
+    assert journal.read(room.project.run("r")).run.steps > 2
 
 
 def test_a_journal_that_is_not_damaged_is_not_repaired(room: Room) -> None:

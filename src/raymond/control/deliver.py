@@ -189,6 +189,7 @@ def _journal(
             decisions.append(Decision(seq=run.seq + 1, time=round(time(), 3), events=events))
             apply(run, decisions[-1])
 
+    commit(journal.torn(folded))
     refused = requests.problem(run, workspace, request)
     if refused and refused.kind in _BY_SENDER and not run.final_status:
         commit(requests.take(run, workspace, request))

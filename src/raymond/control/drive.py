@@ -76,6 +76,8 @@ def hold(
             told.on_note(unpacked.note)
         trusts = _trusts(project, run, workspace, trusts_now, told)
         book = journal.Journal(folder, reading.size, held)
+        book.decide(run, clock(), journal.torn(reading))
+        book.write()
         settings = config.load(project.tree)
         backends = registry.make(project, run, workspace, settings["backends"], trusts)
         parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)

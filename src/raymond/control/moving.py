@@ -9,7 +9,7 @@ from raymond.backends import Carrier, registry
 from raymond.control import config
 from raymond.errors import RunExists, UsageError
 from raymond.machine.agent import Agent, rebased
-from raymond.machine.events import Decision, RunMoved
+from raymond.machine.events import RunMoved
 from raymond.machine.run import Run
 from raymond.store import journal, lock, workspaces
 from raymond.store import project as projects
@@ -34,7 +34,8 @@ def move(project: Project, id: str, directory: str, *, force: bool = False) -> t
         folder = target.run(id)
         held.follow(folder)
         book = journal.Journal(folder, folded.size, held)
-        book.append(Decision(seq=folded.run.seq + 1, time=round(time(), 3), events=[moved]))
+        book.decide(folded.run, time(), journal.torn(folded))
+        book.decide(folded.run, time(), [moved])
         book.close()
     finally:
         held.release()

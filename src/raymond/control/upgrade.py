@@ -11,7 +11,7 @@ from raymond.control.preflight import Proposal
 from raymond.errors import JournalError
 from raymond.language.workflow import bare
 from raymond.machine import workflow_change
-from raymond.machine.events import Decision, RunStarted, WorkflowChanged
+from raymond.machine.events import RunStarted, WorkflowChanged
 from raymond.machine.run import Run
 from raymond.store import journal, loader, lock, sources
 from raymond.store.loader import Loaded
@@ -30,7 +30,8 @@ def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: boo
         changed = _change(project, folded.run, loaded, renamed)
         sources.prepare(folder, loaded)
         book = journal.Journal(folder, folded.size, held)
-        book.append(Decision(seq=folded.run.seq + 1, time=round(time(), 3), events=[changed]))
+        book.decide(folded.run, time(), journal.torn(folded))
+        book.decide(folded.run, time(), [changed])
         book.close()
         sources.change(folder)
         return changed

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from raymond.machine.inputs import Ending, Interruption
-from raymond.machine.run import Run
+from raymond.machine.run import Run, is_lost
 from raymond.steps.step import Step
 from raymond.store.leftovers import Leftovers
 from raymond.views.times import instant
@@ -15,13 +15,12 @@ def adopt(steps: Iterable[Step], *, restart: bool) -> list[Step]:
 
 
 def clear(run: Run, endings: Iterable[tuple[Step, Ending]], left: Leftovers) -> None:
-    """Leave nothing running of steps that were cut off: they run again.
+    """Leave nothing running of steps that were cut off, or that the journal has lost: they run again.
 
     What finished steps left running stays for those that follow.
     """
     cut = {step.number for step, ending in endings if isinstance(ending, Interruption)}
-    # A step that a repaired journal has lost goes too: its number will be given again.
-    left.end(lambda step: step in cut or step > run.steps)
+    left.end(lambda step: step in cut or is_lost(run, step))
 
 
 def notes(run: Run, now: float) -> list[str]:

@@ -22,6 +22,7 @@ from raymond.machine.events import (
     BackendOpened,
     Decision,
     Event,
+    JournalCut,
     LeftoversEnded,
     RequestTaken,
     RunEnded,
@@ -169,6 +170,8 @@ def line(event: Event, state: str = "") -> str | None:
             return f"run {event.workflow_id} started: {event.name} at {event.entry}{_budget(event)}"
         case RunResumed():
             return "run resumed"
+        case JournalCut():
+            return f"the end of the journal was lost; steps are counted from {event.steps + 1}"
         case RunMoved():
             return f"run continues in {event.cwd}"
         case WorkflowChanged():

@@ -93,6 +93,17 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     version: str = ""
 
 
+class JournalCut(Fact, frozen=True, kw_only=True):
+    """The end of the journal was lost; what it may have numbered is not numbered a second time."""
+
+    steps: int = 0
+    """The next step has a higher number, and so have the sessions and processes that are named after it."""
+    questions: int = 0
+    """The next question has a higher number."""
+    decisions: int = 0
+    """How many decisions may have been lost."""
+
+
 class RunMoved(Fact, frozen=True, kw_only=True):
     """A person resumed the run in the directory that its project was moved to."""
 
@@ -445,6 +456,7 @@ Event: TypeAlias = (
     | RunEnded
     | LeftoversEnded
     | RequestTaken
+    | JournalCut
     | LimitsChanged
     | RunMoved
     | WorkflowChanged

@@ -48,6 +48,7 @@ from raymond.machine.events import (
     BackendOpened,
     Decision,
     Event,
+    JournalCut,
     LeftoversEnded,
     LimitsChanged,
     RequestTaken,
@@ -72,7 +73,7 @@ from raymond.machine.limits import limits_of
 from raymond.machine.rights import rights_of
 from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_status, set_timer
 
-_BY_A_PERSON = (RequestTaken, RunMoved, WorkflowChanged)
+_BY_A_PERSON = (JournalCut, RequestTaken, RunMoved, WorkflowChanged)
 _NOWHERE = Visit("")
 """The visit of an agent that has not entered its first state."""
 
@@ -131,6 +132,11 @@ def _run_ended(run: Run, event: RunEnded) -> None:
 
 def _request_taken(run: Run, event: RequestTaken) -> None:
     run.requests[event.request] = None
+
+
+def _journal_cut(run: Run, event: JournalCut) -> None:
+    run.gaps.append((run.steps, event.steps))
+    run.steps, run.questions = max(run.steps, event.steps), max(run.questions, event.questions)
 
 
 def _limits_changed(run: Run, event: LimitsChanged) -> None:
@@ -457,6 +463,7 @@ _CHANGES: dict[type, Change] = {
     RunEnded: _run_ended,
     LeftoversEnded: _leftovers_ended,
     RequestTaken: _request_taken,
+    JournalCut: _journal_cut,
     LimitsChanged: _limits_changed,
     RunMoved: _run_moved,
     WorkflowChanged: _workflow_changed,

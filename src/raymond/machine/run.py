@@ -41,6 +41,8 @@ class Run(Struct):
     steps: int = 0
     questions: int = 0
     """Questions that were asked; an answer names the number of the one it is about."""
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """Numbers that only lost steps can have had: those over the first of each pair, up to the second."""
     iterations: int = 0
     cost: float = 0.0
     estimated: bool = False
@@ -88,6 +90,11 @@ def hold(run: Run, agent: Agent, pool: str) -> None:
     set_status(run, agent, DECIDING)
     agent.visit.held = pool
     set_status(run, agent, READY)
+
+
+def is_lost(run: Run, step: int) -> bool:
+    """Whether the journal knows nothing of a step with this number, since its end was cut off."""
+    return step > run.steps or any(after < step <= last for after, last in run.gaps)
 
 
 def set_timer(run: Run, agent: Agent, at: float) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import JournalError, NewerJournal, RunExists
-from raymond.machine.events import Decision, Event, RunStarted
+from raymond.machine.events import Decision, Event, JournalCut, RunStarted
 from raymond.machine.evolve import apply
 from raymond.machine.failures import KINDS
 from raymond.machine.run import Run
@@ -33,6 +33,8 @@ SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
 _BEGIN = b'{"seq":'
+_SHORTEST = 80
+"""Bytes; no line with a decision is shorter."""
 _CLASSES = (*KINDS, "visits", "given up")
 _IMPOSSIBLE = (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
@@ -66,6 +68,17 @@ class Folded(Struct):
     folded_from: int = 0
 
 
+def lost_after(run: Run, decisions: int, unreadable: int) -> JournalCut:
+    """What may have been numbered by lost `decisions` and by `unreadable` bytes: a decision begins one step at most."""
+    lost = decisions + unreadable // _SHORTEST + 1
+    return JournalCut(steps=run.steps + lost, questions=run.questions + lost, decisions=lost)
+
+
+def torn(folded: Folded) -> list[Event]:
+    """What has to be written before anything else when a torn end was cut off: nothing in it is numbered again."""
+    return [lost_after(folded.run, 0, folded.torn)] if folded.torn else []
+
+
 class Journal:
     """The journal of one run, open for the holder of its lock."""
 
@@ -91,6 +104,13 @@ class Journal:
     def append(self, decision: Decision) -> None:
         """Add a line; the next `write` hands it to the system."""
         self._lines.append(_line(self._folder.blobs, decision, self._folder.id))
+
+    def decide(self, run: Run, time: float, events: list[Event]) -> None:
+        """Apply these events to the run and add their line; nothing when there are none."""
+        if events:
+            decision = Decision(seq=run.seq + 1, time=round(time, 3), events=events)
+            apply(run, decision)
+            self.append(decision)
 
     def write(self) -> bool:
         """Hand every added line to the system; nothing may follow from a decision before this."""
@@ -276,12 +296,21 @@ def tail(folder: RunFolder, offset: int, run: Run) -> tuple[list[Decision], int]
     return found, offset + _scan(folder, data, start, take, run.seq)
 
 
+def whole(lines: list[bytes]) -> list[bytes]:
+    """Those of `lines` that are intact."""
+    return [line for line in lines if _whole(line)]
+
+
+def line(folder: RunFolder, decision: Decision) -> bytes:
+    """The line of a decision."""
+    return _line(folder.blobs, decision, folder.id)
+
+
 def salvage(folder: RunFolder, lines: list[bytes]) -> Iterator[Decision]:
     """The decisions in those of `lines` that are intact; one of a newer Raymond is an error."""
-    for line in lines:
-        if _whole(line):
-            with contextlib.suppress(BadBlob):
-                yield _parse(folder, line)
+    for one in whole(lines):
+        with contextlib.suppress(BadBlob):
+            yield _parse(folder, one)
 
 
 def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision], object], seq: int) -> int:

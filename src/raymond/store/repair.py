@@ -2,13 +2,14 @@
 
 import contextlib
 import os
-from time import strftime
+from time import strftime, time
 
 from msgspec import Struct
 
 from raymond import __version__
 from raymond.errors import JournalError, NewerJournal, UsageError
-from raymond.machine.events import Decision, RunResumed, RunStarted, StepFinished
+from raymond.machine.events import Decision, JournalCut, RunResumed, RunStarted, StepFinished
+from raymond.machine.evolve import fold
 from raymond.store import journal, lock
 from raymond.store.lock import Lock
 from raymond.store.run_folder import RunFolder
@@ -34,10 +35,11 @@ def repair(folder: RunFolder) -> Repair:
         _check_needed(folder, number)
         data = files.read(folder.journal)
         lines = data.split(b"\n")
-        lost = _lost(folder, lines, number)
+        kept, lost = _parted(folder, lines, number)
         copy = f"{folder.journal}.{strftime('%Y%m%dT%H%M%S')}.damaged"
         files.replace(copy, data, durable=True)
-        _replace(folder, held, b"".join(line + b"\n" for line in lines[: number - 1]))
+        whole = b"".join(line + b"\n" for line in lines[: number - 1])
+        _replace(folder, held, whole + _cut(folder, kept, lost, lines[number - 1 :]))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder.snapshot)
     finally:
@@ -83,8 +85,22 @@ def _check_needed(folder: RunFolder, number: int) -> None:
     raise UsageError(message, hint=f"`raymond resume {folder.id}` continues it; only its history cannot be shown")
 
 
-def _lost(folder: RunFolder, lines: list[bytes], number: int) -> list[Decision]:
-    """The good decisions after line `number`; refused when a newer Raymond wrote any part of the journal."""
+def _cut(folder: RunFolder, kept: list[Decision], lost: list[Decision], lines: list[bytes]) -> bytes:
+    """The line that follows those kept: no number of the lost ones comes a second time."""
+    run = fold(kept)
+    for event in (event for decision in lost for event in decision.events):
+        # An earlier repair may have left out numbers.
+        if isinstance(event, JournalCut):
+            run.steps, run.questions = max(run.steps, event.steps), max(run.questions, event.questions)
+    # Lines may be missing altogether; the numbers of those that are left tell how many.
+    decisions = max([len(lost), *(decision.seq - run.seq for decision in lost)])
+    unreadable = sum(map(len, lines)) - sum(map(len, journal.whole(lines)))
+    cut = journal.lost_after(run, decisions, unreadable)
+    return journal.line(folder, Decision(seq=run.seq + 1, time=round(time(), 3), events=[cut]))
+
+
+def _parted(folder: RunFolder, lines: list[bytes], number: int) -> tuple[list[Decision], list[Decision]]:
+    """The good decisions before and after line `number`; refused when a newer Raymond wrote any part of the journal."""
     try:
         kept = list(journal.salvage(folder, lines[1 : number - 1]))
         lost = list(journal.salvage(folder, lines[number:]))
@@ -94,7 +110,7 @@ def _lost(folder: RunFolder, lines: list[bytes], number: int) -> list[Decision]:
         for event in decision.events:
             if isinstance(event, RunStarted | RunResumed) and _parts(event.version) > _parts(__version__):
                 raise _newer(folder, f"Raymond {event.version}")
-    return lost
+    return kept, lost
 
 
 def _newer(folder: RunFolder, what: str) -> NewerJournal:
