@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from raymond.backends import Reply, scripted
 from raymond.faces import words
 from raymond.machine.events import (
     AgentEnded,
@@ -19,6 +20,7 @@ from raymond.machine.events import (
     StepRefused,
     StepStarted,
 )
+from raymond.steps import probe
 from running import Ran, Room
 
 HERE, PROGRAM = "scripted", "scripted-program"
@@ -489,3 +491,12 @@ def test_without_replies_claude_code_answers_when_nobody_was_named(room: Room) -
     hint = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
     assert (ran.code, ran.err) == (5, f"error: there is no program `claude` on the PATH\nhint: {hint}\n")
     assert room.project.ids() == []
+
+
+def test_a_reply_to_another_prompt_is_not_recalled(tmp_path: Path) -> None:
+    asked = probe.turn("Do it.", cwd=str(tmp_path), session="s")
+    kept = Reply(text="done", session="s")
+    scripted.keep(str(tmp_path), "s", "", asked.prompt, kept)
+    backend = scripted.ScriptedBackend(None, str(tmp_path))
+    assert backend.recall(asked) == kept
+    assert backend.recall(probe.turn("Do that.", cwd=str(tmp_path), session="s")) is None

@@ -62,7 +62,7 @@ class ScriptedBackend:
 
     def recall(self, turn: Turn) -> Reply | None:
         """The reply in the session of this turn."""
-        return recall(self._sessions, turn.session)
+        return recall(self._sessions, turn)
 
 
 class ScriptedProgram:
@@ -101,7 +101,7 @@ class ScriptedProgram:
 
     def recall(self, turn: Turn) -> Reply | None:
         """The reply in the session of this turn."""
-        return recall(self._sessions, turn.session)
+        return recall(self._sessions, turn)
 
 
 def _ending(reply: Scripted, turn: Turn) -> Reply | Trouble | None:
@@ -150,13 +150,13 @@ def _load(folder: str, session: str) -> Session | None:
         return None
 
 
-def recall(folder: str, session: str) -> Reply | None:
-    """The reply a session ends with."""
-    turn = _load(folder, session)
-    if not turn:
+def recall(folder: str, turn: Turn) -> Reply | None:
+    """The reply that the session of `turn` ends with, if it answers the same prompt."""
+    said = _load(folder, turn.session)
+    if not said or said.prompt != turn.prompt:
         return None
-    spent = Spending(cost=turn.cost, tokens_in=turn.tokens_in, tokens_out=turn.tokens_out)
-    return Reply(text=turn.reply, session=session, spent=spent)
+    spent = Spending(cost=said.cost, tokens_in=said.tokens_in, tokens_out=said.tokens_out)
+    return Reply(text=said.reply, session=turn.session, spent=spent)
 
 
 def conversation(folder: str, session: str) -> list[Session]:
