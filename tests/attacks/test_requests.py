@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from attacks.steps import BARE, DISGUISES, KNOCK, RAYMOND, asking
 from raymond.machine.events import AskEnded, LimitsChanged, RequestTaken, RunStarted
 from raymond.machine.sender import Sender
 from raymond.store import lock
-from running import until
+from running import alive, until
 from trust.places import ASKS, Place, kill
 
 PERSON = {**ASKS, "START.sh": 'echo \'<ask next="END" approve="person">Deploy?</ask>\''}
@@ -270,6 +271,20 @@ def test_a_person_who_types_where_the_run_is_driven_approves(room: Place) -> Non
     os.close(screen)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert sender(room).way == "face"
+
+
+def test_a_driver_that_leaves_with_an_error_ends_what_could_pass_for_a_person(room: Place) -> None:
+    journal = room.project.run("r").journal
+    does = f"""
+    env -i {shutil.which("setsid")} -f {shutil.which("bash")} -c 'echo $$ > late; exec /bin/sleep 1000' > /dev/null 2>&1
+    until [ -s late ]; do sleep 0.02; done
+    mv {journal} {journal}.away
+    echo '<goto>END</goto>'
+    """
+    done = room.command({**ASKS, "START.sh": does})
+    assert done.code == 1
+    assert "was removed while this process was driving" in done.err
+    assert not alive(int((room.path / "late").read_text()))
 
 
 PAST = ["--goto END --input yes", "--result yes", "--give-up"]

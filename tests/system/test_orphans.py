@@ -11,7 +11,7 @@ import pytest
 from raymond.system import ancestry
 from raymond.system.orphans import Orphans
 from raymond.system.processes import alive, start_time
-from running import until
+from running import until, zombie
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="there is no /proc")
 
@@ -110,6 +110,23 @@ def test_an_orphan_that_has_ended_is_reaped_and_a_watched_child_is_not(orphans: 
         return ancestry.look(pid) is None
 
     until(gone, "the end")
+
+
+def test_a_child_of_somebody_else_keeps_no_orphan_from_being_reaped(orphans: Orphans, tmp_path: Path) -> None:
+    helper = subprocess.Popen(["true"])
+    until(lambda: zombie(helper.pid), "the end of the helper")
+    pid = left(tmp_path, says(tmp_path, "SAY"))
+    until(lambda: zombie(pid), "the end of the orphan")
+    orphans.reap(set())
+    assert ancestry.look(pid) is None
+    assert helper.wait() == 0
+
+
+def test_what_is_spared_is_not_ended(orphans: Orphans, tmp_path: Path) -> None:
+    pid = left(tmp_path, says(tmp_path, "SAY; exec sleep 600"))
+    assert orphans.end([pid]) == (0, 0)
+    assert alive(pid, start_time(pid))
+    assert orphans.end() == (1, 0)
 
 
 def test_a_child_that_ended_before_keeps_nobody_from_being_reaped(tmp_path: Path) -> None:

@@ -124,6 +124,9 @@ class Driver:
                     while not self._wait():
                         pass
                 self._leave()
+            except BaseException:
+                self._end_orphans()
+                raise
             finally:
                 self._abandon()
 
@@ -299,17 +302,21 @@ class Driver:
     def _leave(self) -> None:
         """Nothing is left to do: end what was left running, and leave the record in order."""
         count = sum(step not in self._cut for step in self._left.end().values())
-        # Steps that may start runs which outlive this one may leave anything.
-        if self._orphans and not self.run.start.allow_start:
-            ended, left = self._orphans.end()
-            count += ended
-            if left:
-                self._face.on_note(f"{left} processes that steps left running could not be ended")
-        self._conductor.leave(count, self._clock())
+        self._conductor.leave(count + self._end_orphans(), self._clock())
         self._carry_out([])
         self._upkeep.leave(self.run)
         # Every step has ended in the journal; this also deletes what a killed driver had no time to delete.
         spool.remove(self._host.spool)
+
+    def _end_orphans(self) -> int:
+        """End what steps let go of, however the driver leaves: it could pass for a person. How many there were."""
+        # Steps that may start runs which outlive this one may leave anything.
+        if not self._orphans or self.run.start.allow_start:
+            return 0
+        ended, left = self._orphans.end([step.pid for step in self._steps.values()])
+        if left:
+            self._face.on_note(f"{left} processes that steps left running could not be ended")
+        return ended
 
     def _abandon(self) -> None:
         """Also when something went wrong: leave no step running that nobody could find, and no file open."""

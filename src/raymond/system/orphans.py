@@ -26,16 +26,14 @@ class Orphans:
 
     def reap(self, watched: Collection[int]) -> None:
         """Reap those that have ended; children that are `watched`, or of our own session, are for others to reap."""
-        while True:
-            try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except (ChildProcessError, AttributeError):
+        try:
+            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 return
-            if ended is None or ended.si_pid in watched:
-                return
-            if ended.si_pid not in self._before and not self._is_outside(ended.si_pid):
-                return
-            try_reap(ended.si_pid)
+        except (ChildProcessError, AttributeError):
+            return
+        for pid in _children():
+            if pid not in watched and (pid in self._before or self._is_outside(pid)):
+                try_reap(pid)
 
     def new(self) -> list[int]:
         """The children, orphans or not, that were not there when this was last asked; none that has our session."""
@@ -44,10 +42,10 @@ class Orphans:
         self._seen = now
         return sorted(found)
 
-    def end(self) -> tuple[int, int]:
-        """End all of them with everything below them; how many were ended, and how many are left, other users'."""
+    def end(self, spare: Collection[int] = ()) -> tuple[int, int]:
+        """End all but some, with everything below them; how many were ended, and how many are left, other users'."""
         began, beyond, told = time.monotonic(), set[int](), set[int]()
-        while left := self._tree() - beyond:
+        while left := self._tree(spare) - beyond:
             for pid in left if time.monotonic() - began > GRACE else left - told:
                 if not _send(pid, signal.SIGKILL if pid in told else signal.SIGTERM):
                     beyond.add(pid)
@@ -58,9 +56,9 @@ class Orphans:
             time.sleep(0.005)
         return len(told - beyond), len(beyond)
 
-    def _tree(self) -> set[int]:
+    def _tree(self, spare: Collection[int]) -> set[int]:
         """The orphans that have not ended, and every process below them."""
-        found = {pid for pid in self._outside() if not try_reap(pid)[0]}
+        found = {pid for pid in self._outside() if pid not in spare and not try_reap(pid)[0]}
         return kin.of(found, sessions=False) if found else found
 
     def _outside(self) -> set[int]:
