@@ -149,11 +149,13 @@ class Story(Struct):
     resumed: int
     sessions: dict[str, Visit]
     """Every conversation a turn was started to write."""
+    attempts: dict[Visit, int]
+    """The number of the last attempt."""
 
 
 def story(project: Project, id: str, decisions: list[Decision] | None = None) -> Story:
     """Read a journal as a list of visits."""
-    told = Story(Run(), Counter(), Counter(), Counter(), Counter(), Counter(), 0, {})
+    told = Story(Run(), Counter(), Counter(), Counter(), Counter(), Counter(), 0, {}, {})
     for decision in journal.decisions(project.run(id)) if decisions is None else decisions:
         told.run.seq, told.run.now = decision.seq, decision.time
         for event in decision.events:
@@ -176,6 +178,8 @@ def _note(told: Story, event: object) -> None:
     agent = told.run.agents[event.agent]
     visit = Visit(agent.id, agent.entered, agent.state)
     lists[type(event)][visit] += 1
+    if isinstance(event, StepStarted):
+        told.attempts[visit] = event.attempt
     if isinstance(event, StepStarted) and event.session:
         told.sessions[event.session] = visit
 

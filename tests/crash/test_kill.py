@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crash import torture
-from crash.runs import Story
+from crash.nothing_lost import Expected
 from pace import mostly_slow
 
 FEW = int(os.environ.get("RAYMOND_TORTURE", "15"))
@@ -16,23 +16,23 @@ FIRST = int(os.environ.get("RAYMOND_SEED", "0"))
 
 
 @pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Story:
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Expected:
     return torture.unbroken(tmp_path_factory.mktemp("unbroken"))
 
 
 @pytest.mark.parametrize("seed", mostly_slow(range(FIRST, FIRST + FEW), daily=2))
-def test_killed_at_chance_moments_nothing_is_lost_or_done_twice(seed: int, unbroken: Story, tmp_path: Path) -> None:
+def test_killed_at_chance_moments_nothing_is_lost_or_done_twice(seed: int, unbroken: Expected, tmp_path: Path) -> None:
     survive(seed, unbroken, tmp_path)
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(FIRST + 1000, FIRST + 1000 + MANY))
-def test_killed_hundreds_of_times_nothing_is_lost_or_done_twice(seed: int, unbroken: Story, tmp_path: Path) -> None:
+def test_killed_hundreds_of_times_nothing_is_lost_or_done_twice(seed: int, unbroken: Expected, tmp_path: Path) -> None:
     survive(seed, unbroken, tmp_path)
 
 
-def survive(seed: int, unbroken: Story, folder: Path) -> None:
+def survive(seed: int, unbroken: Expected, folder: Path) -> None:
     place = torture.Place(folder)
     print(f"seed {seed}: RAYMOND_SEED={seed} RAYMOND_TORTURE=1; everything is in {folder}")
     done = torture.torture(place, seed)

@@ -14,17 +14,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from crash import runs
-from crash.runs import Story
-from raymond.machine.events import StepEnded, StepStarted
-from raymond.machine.prices import UNKNOWN_TURN
+from crash import nothing_lost, runs
+from crash.nothing_lost import Expected
 from raymond.store import home as homes
 from raymond.store import journal
 from raymond.store.project import Project
@@ -48,6 +45,8 @@ class Ending(Struct):
 
 class Place:
     """A directory with one run, and the real command to drive it."""
+
+    id = ID
 
     def __init__(self, folder: Path) -> None:
         self.room = folder / "room"
@@ -224,101 +223,32 @@ def strike(place: Place, command: Command, mode: str, chance: random.Random) -> 
 # --- the proof
 
 
-def check(place: Place, done: Round, unbroken: Story) -> None:
+def check(place: Place, done: Round, unbroken: Expected) -> None:
     """Nothing is lost, doubled, or left."""
     assert done.ending.code == 0, done.ending.err
-    told = runs.story(place.project, ID)
-    assert runs.ending(told.run) == ("completed", 0)
-    assert done.ending.out.strip() == told.run.outcomes["main"].result.strip()
-    assert runs.outcomes(told.run) == runs.outcomes(unbroken.run)
-    assert told.finished == unbroken.finished, "every visit is finished once"
-    assert not told.refused
-    assert [one.seq for one in journal.decisions(place.project.run(ID))] == list(range(1, told.run.seq + 1))
-    check_scripts(place, told)
-    check_money(place, done, told, unbroken)
-    assert place.marked() == [], "no process is left"
-    assert not os.path.exists(place.project.run(ID).spool), "no file of a turn is left"
-    check_talks(place, told)
+    assert done.ending.out.strip() == unbroken.result.strip()
+    only_drivers = "program" not in done.killed and "all" not in done.killed
+    nothing_lost.check(place, unbroken, [done.ending], paid_once=only_drivers)
 
 
-def check_scripts(place: Place, told: Story) -> None:
-    """A script whose end was journaled never runs again, and two attempts never run at once."""
-    attempts: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for line in place.ledger.read_text("utf-8").splitlines():
-        what, agent, state, attempt, key = line.split()
-        attempts[f"{agent} {state} {key}"].append((int(attempt), what))
-    scripts = Counter({f"{v.agent} {v.state}": n for v, n in told.started.items() if not v.state.endswith(".md")})
-    assert len(attempts) == len(scripts)
-    for name, seen in attempts.items():
-        started = scripts[name.rpartition(" ")[0]]
-        assert seen == sorted(seen, key=lambda one: (one[0], one[1] != "begin")), f"attempts at once: {name} {seen}"
-        assert len(seen) == len(set(seen)), f"an attempt ran twice: {name} {seen}"
-        assert seen[-2:] == [(started, "begin"), (started, "end")], f"not the last attempt finished: {name} {seen}"
-
-
-def check_money(place: Place, done: Round, told: Story, unbroken: Story) -> None:
-    """Every turn is paid once; only one that was itself killed may be paid again, and then both count."""
-    spent = [
-        event
-        for decision in journal.decisions(place.project.run(ID))
-        for event in decision.events
-        if isinstance(event, StepEnded)
-    ]
-    exact = sum(event.cost for event in spent if not event.estimated)
-    lost = sum(event.estimated for event in spent)
-    assert round(exact, 9) == round(unbroken.run.cost, 9), "every finished turn counts once"
-    assert round(told.run.cost, 9) == round(exact + UNKNOWN_TURN * lost, 9), "a killed turn counts too"
-    files = sessions(place)
-    prompts = {visit for visit in told.started if visit.state.endswith(".md")}
-    assert files <= set(told.sessions)
-    assert {told.sessions[name] for name in files} == prompts, "every prompt was answered"
-    if "program" not in done.killed and "all" not in done.killed:
-        assert lost == 0
-        assert len(files) == len(prompts), "a turn was paid for twice"
-    else:
-        assert len(files) <= len(prompts) + lost
-
-
-def sessions(place: Place) -> set[str]:
-    """The conversations that were written: each is one paid turn."""
-    folder = place.project.run(ID).sessions
-    return {name.removesuffix(".json") for name in os.listdir(folder) if not name.startswith(".")}
-
-
-def check_talks(place: Place, told: Story) -> None:
-    """A callee saw its caller's conversation and nothing else."""
-    started = [e for d in journal.decisions(place.project.run(ID)) for e in d.events if isinstance(e, StepStarted)]
-    for event in started:
-        visit = told.sessions.get(event.session)
-        if visit and event.session in sessions(place):
-            states = conversation(told, started, event)
-            assert states == EXPECTED[visit.state], f"{visit} sees {states}"
-
-
-EXPECTED = {
+TALKS = {
     "START.md": ["START.md"],
     "WORK.md": ["WORK.md"],
     "CHECK.md": ["WORK.md", "CHECK.md"],
     "JOIN.md": ["START.md", "JOIN.md"],
     "CLOSE.md": ["START.md", "JOIN.md", "CLOSE.md"],
 }
+"""A callee sees its caller's conversation and nothing else."""
 
 
-def conversation(told: Story, started: list[StepStarted], last: StepStarted) -> list[str]:
-    by_session = {event.session: event for event in started if event.session}
-    states: list[str] = []
-    event: StepStarted | None = last
-    while event:
-        states.append(told.sessions[event.session].state)
-        event = by_session.get(event.base)
-    return states[::-1]
-
-
-def unbroken(folder: Path) -> Story:
-    """The same run with nobody in its way."""
+def unbroken(folder: Path) -> Expected:
+    """What the same run comes to with nobody in its way."""
     place = Place(folder)
     done = place.begin().wait()
     assert done.code == 0, done.err
-    told = runs.story(place.project, ID)
-    check(place, Round(-1, [], done), told)
-    return told
+    found = nothing_lost.expected(place)
+    assert found.talks == TALKS
+    check(place, Round(-1, [], done), found)
+    nothing_lost.check_views(place)
+    nothing_lost.check_clean(place)
+    return found

@@ -1,0 +1,45 @@
+"""What scripts note outside of everything Raymond keeps: which attempt of which visit really began and ended."""
+
+from collections import defaultdict
+from pathlib import Path
+
+from msgspec import Struct
+
+from crash.runs import Story
+
+NOTE = 'note() { echo "$1 $RAYMOND_AGENT_ID $RAYMOND_STATE $RAYMOND_ATTEMPT $RAYMOND_STEP_KEY" >> "$LEDGER"; }\n'
+"""The beginning of a script; it says `note begin`, does its work and says `note end`. LEDGER is the file."""
+
+
+class Line(Struct):
+    """One note of a script."""
+
+    what: str
+    agent: str
+    state: str
+    attempt: int
+    key: str
+
+
+def read(path: Path) -> list[Line]:
+    """All notes in order."""
+    lines = [line.split() for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    return [Line(what, agent, state, int(attempt), key) for what, agent, state, attempt, key in lines]
+
+
+def check(path: Path, told: Story) -> None:
+    """A script whose end was journaled never runs again, and two attempts never run at once."""
+    seen: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for line in read(path):
+        seen[line.key].append((line.attempt, line.what))
+    scripts = {
+        f"{told.run.start.key}-{visit.agent}-{visit.entered}": attempt
+        for visit, attempt in told.attempts.items()
+        if not visit.state.endswith(".md")
+    }
+    assert seen.keys() == scripts.keys(), "every script ran, and no other"
+    for key, last in scripts.items():
+        notes = seen[key]
+        assert notes == sorted(notes, key=lambda one: (one[0], one[1] != "begin")), f"attempts at once: {key} {notes}"
+        assert len(notes) == len(set(notes)), f"an attempt ran twice: {key} {notes}"
+        assert notes[-2:] == [(last, "begin"), (last, "end")], f"not the last attempt finished: {key} {notes}"

@@ -1,0 +1,173 @@
+"""The proof that a run which met trouble ended as it should: nothing is lost, done twice, or left behind.
+
+    check(place, expected, endings)     the run: its result, steps, money, conversations, processes and files
+    check_views(place)                  two commands more: what `status` and `list` say
+    check_clean(place)                  two more: `clean` leaves nothing of it; the last check, for the run is gone
+
+`place` holds the run and the ledger of its scripts, `expected` is what the run comes to when nobody is in its way, and
+`endings` are the commands that were given meanwhile.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from crash import ledger, runs
+from crash.runs import Story
+from raymond.machine.events import StepEnded, StepFinished, StepRefused, StepStarted
+from raymond.store import journal, lock
+
+if TYPE_CHECKING:
+    from crash.torture import Ending, Place
+
+_OUR_FAULT = re.compile(r"Traceback|bug in Raymond|Exception ignored|Fatal Python error")
+_ASIDE = re.compile(r"\..*|.*\.(tmp|new|old)")
+"""Names of what is half written or half removed."""
+
+
+class Expected(Struct):
+    """What a run comes to when nobody is in its way."""
+
+    result: str
+    finished: Counter[tuple[str, str]]
+    """How many visits each agent finished in each state."""
+    cost: float
+    """Of all turns that were answered."""
+    talks: dict[str, list[str]]
+    """What the turn of each prompt could see: the states that were asked before it, and itself."""
+
+
+def expected(place: "Place") -> Expected:
+    """The same from a run that nobody was in the way of."""
+    told = runs.story(place.project, place.id)
+    result = told.run.outcomes["main"].result
+    return Expected(result, _visits(told), _paid(_ends(place)), dict(_talks(place, told)))
+
+
+def check(place: "Place", expected: Expected, endings: Iterable["Ending"] = (), *, paid_once: bool = False) -> None:
+    """Nothing is lost, doubled, or left; with `paid_once` no turn was cut off, so that none was paid for twice."""
+    for ending in endings:
+        check_words(ending)
+    told = runs.story(place.project, place.id)
+    check_story(place, expected, told)
+    ledger.check(place.ledger, told)
+    check_money(place, expected, told, paid_once=paid_once)
+    for state, talk in _talks(place, told):
+        assert talk == expected.talks[state], f"{state} sees {talk}"
+    check_left(place)
+
+
+def check_words(ending: "Ending") -> None:
+    """A command that cannot do its work says so in words, and never that it is our fault."""
+    assert ending.code != 70, ending.err
+    assert not _OUR_FAULT.search(ending.err), ending.err
+
+
+def check_story(place: "Place", expected: Expected, told: Story) -> None:
+    """The journal tells of the right end, and of every visit once."""
+    assert runs.ending(told.run) == ("completed", 0)
+    assert told.run.outcomes["main"].result == expected.result
+    assert _visits(told) == expected.finished, "the finished visits"
+    assert set(told.finished.values()) == {1}, "every visit is finished once"
+    numbers = [one.seq for one in journal.decisions(place.project.run(place.id))]
+    assert numbers == list(range(1, told.run.seq + 1))
+
+
+def _visits(told: Story) -> Counter[tuple[str, str]]:
+    return Counter((visit.agent, visit.state) for visit in told.finished)
+
+
+def check_money(place: "Place", expected: Expected, told: Story, *, paid_once: bool) -> None:
+    """Every answer is paid once; a turn that was itself cut off may be paid again, and then both count."""
+    ends = _ends(place)
+    assert round(_paid(ends), 9) == round(expected.cost, 9), "every answered turn counts once"
+    assert round(told.run.cost, 9) == round(sum(event.cost for event in ends), 9), "what was cut off counts too"
+    files = sessions(place)
+    turns = {visit: n for visit, n in (told.finished + told.refused).items() if visit.state.endswith(".md")}
+    assert files <= set(told.sessions)
+    assert {told.sessions[name] for name in files} == set(turns), "every prompt was answered"
+    cut_off = sum(event.estimated for event in ends)
+    assert len(files) <= sum(turns.values()) + cut_off, "a turn was paid for twice"
+    assert not (paid_once and cut_off), "a turn was cut off"
+
+
+def _ends(place: "Place") -> list[StepEnded]:
+    decisions = journal.decisions(place.project.run(place.id))
+    return [event for decision in decisions for event in decision.events if isinstance(event, StepEnded)]
+
+
+def _paid(ends: list[StepEnded]) -> float:
+    return sum(event.cost for event in ends if isinstance(event, StepFinished | StepRefused))
+
+
+def sessions(place: "Place") -> set[str]:
+    """The conversations that were written: each is one answered turn."""
+    folder = place.project.run(place.id).sessions
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return {name.removesuffix(".json") for name in names if not name.startswith(".")}
+
+
+def _talks(place: "Place", told: Story) -> list[tuple[str, list[str]]]:
+    """What every answered turn could see: a callee its caller's conversation, and nobody anything else."""
+    decisions = journal.decisions(place.project.run(place.id))
+    started = {e.session: e for d in decisions for e in d.events if isinstance(e, StepStarted) and e.session}
+    return [(told.sessions[name].state, _talk(told, started, name)) for name in sorted(sessions(place))]
+
+
+def _talk(told: Story, started: dict[str, StepStarted], session: str) -> list[str]:
+    states: list[str] = []
+    while session:
+        states.append(told.sessions[session].state)
+        session = started[session].base
+    return states[::-1]
+
+
+def check_left(place: "Place") -> None:
+    """Nothing runs, nobody holds the lock, and no file of a turn or a request is left."""
+    folder = place.project.run(place.id)
+    assert place.marked() == [], "no process is left"
+    assert lock.holder(folder) is None
+    assert not os.path.exists(folder.spool), "no file of a turn is left"
+    assert not os.path.exists(folder.inbox) or not os.listdir(folder.inbox), "every request was taken"
+
+
+def check_views(place: "Place") -> None:
+    """`status` and `list` say what the journal says."""
+    told = runs.story(place.project, place.id)
+    shown = _json(place, "status", place.id, "--json")
+    assert (shown["status"], shown["journal_seq"], shown["agents"]) == ("completed", told.run.seq, [])
+    assert shown["results"] == {one.agent: one.result for one in told.run.outcomes.values() if one.status == "done"}
+    assert shown["total_cost_usd"] == round(told.run.cost, 6)
+    (row,) = [one for one in _json(place, "list", "--json") if one["workflow_id"] == place.id]
+    assert (row["status"], row["driven"], row["cost_usd"]) == ("completed", False, shown["total_cost_usd"])
+
+
+def _json(place: "Place", *args: str) -> Any:
+    done = place.start(*args).wait()
+    check_words(done)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def check_clean(place: "Place") -> None:
+    """`clean` removes the run, and whatever a killed process left half written; an hour is given to those that live."""
+    now = os.stat(place.journal).st_mtime
+    for path in Path(place.project.home.path).rglob("*"):
+        os.utime(path, (now - 7200, now - 7200), follow_symlinks=False)
+    for args in (("clean", place.id), ("clean",)):
+        done = place.start(*args).wait()
+        check_words(done)
+        assert done.code == 0, done.err
+    assert place.project.ids() == []
+    left = [path for path in _files(place) if _ASIDE.fullmatch(path.name) or path.suffix in (".zip", ".sh")]
+    assert left == [], "nothing of it is left in the home"
+
+
+def _files(place: "Place") -> list[Path]:
+    return [path for path in Path(place.project.home.path).rglob("*") if path.is_file()]
