@@ -1,6 +1,9 @@
 # Everything a contributor runs. Needs Python 3.11 or later with venv, make, bash and git.
 PYTHON ?= python3
 TORTURE ?= 500
+SAMPLE ?= 0
+SEED ?= 0
+POINT ?=
 SBOM ?= dist/raymond.cdx.json
 
 SHELL := /bin/bash
@@ -11,7 +14,7 @@ STAMP := .venv/.ready
 # Without compiled files every start of the program takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow check bench torture e2e pins sbom clean
+.PHONY: help demo test test-slow check bench torture crashpoints e2e pins sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -19,7 +22,7 @@ help: ## this list
 demo: $(STAMP) ## run the demo: no account, no network, no cost
 	@$(BIN)/raymond demo
 
-test: $(STAMP) ## all tests but test-slow, torture and e2e; at most 3 minutes on 2 cores
+test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 3 minutes on 2 cores
 	@$(BIN)/python -m pytest
 
 test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families
@@ -36,6 +39,11 @@ bench: $(STAMP) ## measure the runtime against a plain shell loop
 
 torture: $(STAMP) ## kill the program TORTURE (500) times and look for anything lost
 	@RAYMOND_TORTURE=$(TORTURE) $(BIN)/python -m pytest -m torture -n 2 --timeout 3600
+
+crashpoints: $(STAMP) ## crash or fail every system call of a short run; SAMPLE=100 of them, or one POINT; needs strace
+	@command -v strace >/dev/null || echo "strace is not here: try apt-get install strace" >&2
+	@RAYMOND_CRASHPOINTS=$(SAMPLE) RAYMOND_SEED=$(SEED) RAYMOND_POINT='$(POINT)' \
+		$(BIN)/python -m pytest -m crashpoints -n 0 -s tests/crash/test_crashpoints.py
 
 e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked on loopback
 	@bash tests/e2e/install
