@@ -93,6 +93,14 @@ def test_without_a_place_for_a_socket_there_is_no_door(tmp_path: Path) -> None:
     assert not Door(str(tmp_path / "none" / "socket"), Poll(), lambda *_: None).open()
 
 
+def test_where_the_kernel_does_not_tell_who_asks_there_is_no_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(socket, "SO_PEERCRED")
+    made = Door(str(tmp_path / "socket"), Poll(), lambda request, pid: None)
+    assert (made.open(), made.is_open, os.listdir(tmp_path)) == (False, False, [])
+
+
 def test_a_path_longer_than_any_address_is_reached(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 100) / ("y" * 100)
     folder.mkdir(parents=True)

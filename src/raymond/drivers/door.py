@@ -50,9 +50,10 @@ class Door:
             try:
                 self._server = sockets.listen(self._path)
                 sockets.peer(self._server)
+                self._poll.register(self._server.fileno(), self._greet)
             except OSError:
+                self._shut()
                 return False
-            self._poll.register(self._server.fileno(), self._greet)
         return True
 
     @property
@@ -74,6 +75,10 @@ class Door:
             self._dismiss(fd)
         if self._server is not None:
             self._poll.unregister(self._server.fileno())
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._server is not None:
             self._server.close()
             self._server = None
             with contextlib.suppress(OSError):

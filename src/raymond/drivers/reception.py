@@ -62,6 +62,8 @@ class Reception:
         self._secrets = secrets
         self._opens_at = time.monotonic() + OPEN_AFTER
         self._door: Door | None = None
+        self._is_announced = False
+        """Others can find out where we take requests."""
         self._paths: dict[str, str] = {}
         """The files of the requests that were seen in the inbox, by their ids."""
         self._refused: dict[str, Refusal] = {}
@@ -78,6 +80,7 @@ class Reception:
             self._open()
         if self._door:
             self._door.dismiss_idle()
+            self._tell_where(self._door)
         self.next_look = min(now + LOOK_EVERY, max(now, self._opens_at))
         self.read_inbox(self._conductor.ask)
         return True
@@ -104,9 +107,16 @@ class Reception:
 
             self._opens_at = float("inf")
             self._door = Door(self._folder.socket, self._poll, self._hear)
-            with contextlib.suppress(JournalError):  # a full disk does not end a run for this
-                self._announce(self._folder.socket if self._door.open() else IN_INBOX)
+            self._door.open()
+            self._tell_where(self._door)
         return self._door.is_open
+
+    def _tell_where(self, door: "Door") -> None:
+        """Say where requests are taken; a full disk does not end a run for this, and the next look tries again."""
+        if not self._is_announced:
+            with contextlib.suppress(JournalError):
+                self._announce(self._folder.socket if door.is_open else IN_INBOX)
+                self._is_announced = True
 
     def _hear(self, request: Request, pid: int) -> None:
         """Somebody asks at the door."""
