@@ -1358,3 +1358,13 @@ def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(roo
         "hint: please report the lines above to the issue tracker named in `pip show raymond-orchestrator`",
     ]
     assert everything(room) == before
+
+
+def test_what_the_machine_has_too_little_of_is_not_our_bug(room: Room) -> None:
+    short = BREAKS.replace('RuntimeError("a wheel fell off")', 'OSError(errno.ENOMEM, "Cannot allocate memory")')
+    done = run(room, sys.executable, "-c", f"import errno\n{short}")
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == [
+        "error: the system refused a call: cannot allocate memory",
+        "hint: nothing already written is lost: fix this, then try again",
+    ]

@@ -42,8 +42,11 @@ ALIASES = {"start": "run"}
 COMPLETE = "_RAYMOND_COMPLETE"
 """Set by the script of `raymond completion` when the shell asks for completions."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
-"""Errors of the machine that do not name a file."""
+_MACHINE = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN),
+)
+"""Errors that are the machine's, whatever call they come from; most name no file."""
 
 
 class Commands(click.Group):
@@ -118,8 +121,8 @@ def main(args: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
-        if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
-            what = f"{error.filename or 'a file cannot be written'}: {(error.strerror or '').lower()}"
+        if isinstance(error, OSError) and (error.filename or error.errno in _MACHINE):
+            what = f"{error.filename or 'the system refused a call'}: {(error.strerror or '').lower()}"
             return _say(f"error: {what}\nhint: nothing already written is lost: fix this, then try again", 1)
         import traceback
 
