@@ -1,5 +1,6 @@
 """What steps leave running stays while the run is driven and after its driver was killed, and is ended with it."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -262,6 +263,8 @@ def test_resume_of_a_run_that_has_ended_ends_what_is_left(scene: Scene) -> None:
 
     assert (done.code, done.out) == (0, "done\n")
     assert "r has ended: nothing to resume, but " in done.err
+    told = scene.room / ".raymond" / "workflows" / "r.json"
+    assert json.loads(told.read_text())["status"] == "completed", "what the killed driver had no time to write"
     assert not alive(pid)
     assert not os.path.exists(scene.project.run(ID).spool)
     assert scene.lines() == lines

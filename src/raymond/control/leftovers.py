@@ -1,15 +1,19 @@
 """What still runs of a run that nobody drives, and how it is ended; whoever calls this holds the lock."""
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from raymond.control import runs
+from raymond.errors import JournalError
+from raymond.faces import documents
 from raymond.machine.agent import RUNNING
 from raymond.machine.events import StepStarted
 from raymond.machine.run import Run
 from raymond.redaction import Secrets
-from raymond.store import journal
+from raymond.store import exports, journal
 from raymond.store.leftovers import Leftovers
 from raymond.store.run_folder import RunFolder
 from raymond.system import ancestry
@@ -46,7 +50,11 @@ def clear(project: "Project", run: Run) -> int:
 
     folder = project.run(run.start.workflow_id)
     ended = end(folder, run)
-    spool.remove(folder.spool)
+    if os.path.exists(folder.spool):
+        # That is the last thing a driver removes: this one was killed, perhaps before it could say how the run ended.
+        with contextlib.suppress(JournalError):
+            exports.put_state(project.tree, folder.id, documents.state_file(run, status=runs.left(run)))
+        spool.remove(folder.spool)
     return ended
 
 
