@@ -114,6 +114,21 @@ def test_an_answer_of_many_short_lines_is_read_whole(room: Room, count: int) -> 
     assert turn["said"].split() == [*map(str, range(1, count + 1)), "<result>done</result>"]
 
 
+@pytest.mark.parametrize("how", ["stop", "pause"])
+def test_a_turn_that_a_person_stops_is_recorded_as_interrupted_and_not_as_failed(room: Room, how: str) -> None:
+    agent(room, "touch here; sleep 1000")
+    table(room)
+    with room.start("run", room.flow({"START.md": "Go."}), "--id", "r", "--backend", "mine") as live:
+        until((room.path / "here").exists, "the turn")
+        if how == "pause":
+            room.raymond("stop", "r", "--agent", "main")
+        else:
+            live.signal(signal.SIGTERM)
+        ran = live.wait()
+    [turn] = ran.transcript()
+    assert (turn.get("interrupted"), turn.get("failed")) == (True, None)
+
+
 # --- failures
 
 ONCE = {"START.md": "---\nretries: 0\n---\nDo it."}

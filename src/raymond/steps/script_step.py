@@ -308,7 +308,7 @@ class ScriptStep(Step):
         """Report how it ended: what it said, unless something is `wrong` with it."""
         spent = Spending(offset=self._record.end(exit=self._exit))
         kind, error = self._verdict or (None, "")
-        if self._verdict and not (kind == "crash" and self._exit == 0):  # a person came too late to stop it
+        if self._verdict and not (self.is_cut and self._exit == 0):  # a person came too late to stop it
             self.host.marks.end(step=self.number)
             self.fail(kind or "crash", error, spent, self._exit)
         elif self._exit is None:

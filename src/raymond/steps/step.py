@@ -113,6 +113,8 @@ class Step:
         self._kill_at = FAR
         self._verdict: tuple[Kind | None, str] | None = None
         """The failure class and error of a step that we stopped."""
+        self.is_cut = False
+        """It is stopped for a person or with its run, so that it has not failed."""
 
     def start(self) -> None:
         """Start the process."""
@@ -150,6 +152,7 @@ class Step:
 
     def pause(self) -> None:
         """Stop the process because a person pauses the agent; kill it when it does not stop."""
+        self.is_cut = True
         self._stop_for("crash", "was stopped by a person", time.monotonic())
         self.host.soonest = min(self.host.soonest, self._kill_at)
 
@@ -200,6 +203,7 @@ def stop_all(host: Host, steps: list[Step]) -> None:
     """Stop every step that runs, and wait until all have reported their endings; kill those that do not stop."""
     running = [step for step in steps if not step.ended]
     for step in running:
+        step.is_cut = True
         step.stop()
     deadline = time.monotonic() + GRACE
     while running and time.monotonic() < deadline:

@@ -134,6 +134,9 @@ class TurnStep(Step):
         self.host.report(self, output)
 
     def _give_up(self, trouble: Trouble) -> None:
+        if self.is_cut:
+            self.interrupted(trouble.spent)
+            return
         kind, error = trouble.kind, self.host.secrets.clean(trouble.error)
         if kind == "crash" and any(re.search(pattern, trouble.error[:_MATCHED]) for pattern in self.job.retryable):
             kind = "overload"
