@@ -154,11 +154,11 @@ class Play:
             self.begin(agent)
         return self.put(Failure(time=self.now, agent=agent, kind=kind, error=error, **given))
 
-    def interrupt(self, agent: str = "main", **spent: Any) -> list[Event]:
+    def interrupt(self, agent: str = "main", *, by_death: bool = False, **spent: Any) -> list[Event]:
         """A step of `agent` begins, unless it runs, and is cut off."""
         if self.agent(agent).status != "running":
             self.begin(agent)
-        return self.put(Interruption(time=self.now, agent=agent, spent=Spending(**spent)))
+        return self.put(Interruption(time=self.now, agent=agent, spent=Spending(**spent), by_death=by_death))
 
     def pass_time(self, seconds: float = 0.0) -> list[Event]:
         """Time goes by; all that is due happens."""

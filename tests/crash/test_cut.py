@@ -13,6 +13,7 @@ from crash import runs
 from crash.runs import RICH, Story, Visit
 from pace import mostly_slow
 from raymond.errors import JournalError
+from raymond.machine import requests
 from raymond.machine.events import Decision
 from raymond.machine.evolve import fold
 from raymond.store import journal
@@ -161,8 +162,11 @@ def take_up_cut(
     assert runs.outcomes(after.run) == runs.outcomes(recorded.story.run), where
     assert after.finished == recorded.story.finished, where
     assert after.refused == recorded.story.refused, where
-    # A failed agent that nobody collected tries again on resume: that is what resume is for.
-    again = Counter(visit for visit in before.failed if visit.agent in runs.failed(before.run))
+    # A failed agent that nobody collected tries again when its driver had left in order.
+    known = fold(recorded.decisions[:line])
+    known.is_cut = bool(torn)
+    stuck = [] if requests.driver_died(known) else runs.failed(known)
+    again = Counter(visit for visit in before.failed if visit.agent in stuck)
     assert after.failed == recorded.story.failed + again, where
     assert after.interrupted == Counter(visit for visit in in_flight(before) if visit not in found), where
     assert round(after.run.cost, 9) == round(recorded.story.run.cost, 9), where

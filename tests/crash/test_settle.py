@@ -213,7 +213,7 @@ def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene)
     (cut,) = scene.events(StepInterrupted)
     assert (first.step, first.attempt, second.step, second.attempt) == (2, 1, 3, 2)
     assert first.session != second.session, "a retry never meets its own leftover"
-    assert (cut.step, cut.cost, cut.estimated) == (2, 0.5, True)
+    assert (cut.step, cut.cost, cut.estimated, cut.by_death) == (2, 0.5, True, True)
     run = journal.read(scene.project.run(ID)).run
     assert (run.cost, run.estimated) == (0.75, True)
     assert "cost:   ~$0.75 in 2 steps\n" in done.err

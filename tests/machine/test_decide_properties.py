@@ -542,6 +542,8 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.play.run.stop or self.play.run.final_status or self.play.run.closed)
     @rule(at_once=st.booleans(), fresh=st.booleans())
     def the_run_is_resumed(self, at_once: bool, fresh: bool) -> None:
+        # What follows when nobody had stopped it is another matter (driver_died).
+        at_once = at_once or not (self.play.run.stop or self.play.run.final_status)
         self.play.resume(at_once=at_once, fresh=fresh)
         self.reference.resume(at_once=at_once, fresh=fresh)
 

@@ -15,10 +15,13 @@ from raymond.machine.events import (
     AgentPaused,
     AgentRetried,
     AgentReturned,
+    AgentWoke,
     AskEnded,
     BackendOpened,
+    JournalCut,
     LimitsChanged,
     RequestTaken,
+    RunEnded,
     RunResumed,
     RunStopped,
     StepInterrupted,
@@ -234,8 +237,134 @@ def test_an_agent_that_is_ready_or_asleep_can_be_paused() -> None:
     play.say("<goto after='5m'>A</goto>")
     play.ask("pause", agent="main")
     assert play.main.status == "paused"
+    play.ask("retry", agent="main")
+    assert (play.main.status, play.main.state) == ("sleeping", "A.md")
+
+
+def test_an_agent_that_is_paused_in_its_sleep_sleeps_on_afterwards() -> None:
+    play = Play(FILES)
+    play.say("<goto after='1h'>A</goto>")
+    due = schedule.wake_at(play.run)
+    play.ask("pause", agent="main")
+    assert (schedule.wake_at(play.run), play.pass_time(600)) == (None, [])
     play.resume()
-    assert (play.main.status, play.main.state) == ("ready", "A.md")
+    assert (play.main.status, schedule.wake_at(play.run)) == ("sleeping", due)
+    assert play.pass_time(2999) == []
+    assert play.pass_time(1) == [AgentWoke(agent="main")]
+    play.say("<goto>B</goto>")
+    play.fail("script")
+    play.resume()
+    assert play.main.status == "ready", "a sleep is over when it is over"
+
+
+def test_a_journal_of_an_agent_that_was_woken_by_its_pause_folds() -> None:
+    """Earlier releases let it go on at once."""
+    play = Play(FILES)
+    play.say("<goto after='1h'>A</goto>")
+    play.ask("pause", agent="main")
+    play.resume()
+    play.commit([StepStarted(agent="main", step=2, backend="claude", session="s")])
+    assert (play.main.status, schedule.wake_at(play.run)) == ("running", None)
+
+
+# After the death of a driver
+
+
+def fan(status: str) -> Play:
+    """Two agents, the second of which runs, and main, which is `failed` or `paused`."""
+    play = Play(FILES)
+    play.say("<fork next='B'>A</fork>")
+    if status == "failed":
+        play.fail("setup")
+    else:
+        play.ask("pause", agent="main", sender=Sender(way="socket"))
+    play.begin("main_a1")
+    return play
+
+
+@pytest.mark.parametrize("status", ["failed", "paused"])
+def test_after_the_death_of_a_driver_only_what_ran_goes_on(status: str) -> None:
+    play = fan(status)
+    assert requests.driver_died(play.run)
+    assert play.resume() == [RunResumed(version="1.0")]
+    assert (play.main.status, play.agent("main_a1").status) == (status, "running")
+    play.interrupt("main_a1", by_death=True)
+    assert requests.driver_died(play.run), "it died again before it began the step anew"
+    assert play.resume() == [RunResumed(version="1.0")]
+    play.ask("retry", agent="main")
+    assert play.main.status == "ready", "an agent that is named is tried again"
+
+
+@pytest.mark.parametrize("status", ["failed", "paused"])
+def test_after_a_stop_or_when_asked_for_all_are_tried_again(status: str) -> None:
+    play = fan(status)
+    assert AgentRetried(agent="main", fresh=True) in play.resume(fresh=True)
+    play = fan(status)
+    play.stop()
+    play.interrupt("main_a1")
+    assert AgentRetried(agent="main") in play.resume()
+
+
+def test_a_driver_that_left_by_itself_did_not_die() -> None:
+    play = Play(FILES)
+    play.say("<fork next='B'>A</fork>")
+    play.fail("setup")
+    play.say("<ask next='N'>well?</ask>", "main_a1")
+    assert not requests.driver_died(play.run)
+    play.now += 60
+    play.ask("answer", text="yes")
+    assert not requests.driver_died(play.run), "the answer came while nobody drove"
+    assert AgentRetried(agent="main") in play.resume()
+
+
+def test_a_driver_died_when_the_end_of_its_journal_is_lost_and_something_is_to_be_done() -> None:
+    """The line that was lost may have begun the step."""
+    play = Play(FILES)
+    play.say("<fork next='B'>A</fork>")
+    play.fail("setup")
+    play.now += 60
+    play.commit([JournalCut(steps=9)])
+    assert play.resume() == [RunResumed(version="1.0")]
+    play.say("<ask next='N'>well?</ask>", "main_a1")
+    play.now += 60
+    play.ask("answer", text="yes")
+    assert AgentRetried(agent="main") in play.resume(), "that was before the last driver"
+
+
+def test_tools_that_were_allowed_meanwhile_are_tried_after_a_death_too() -> None:
+    play = Play({**FILES, "START.md": head("on_denied: pause")})
+    play.say("<result></result>", denied=("Edit",))
+    play.run.statuses["running"] = 1  # another agent ran
+    assert AgentRetried(agent="main") not in play.resume()
+    play.ask("limits", allowed_tools=["Edit"])
+    play.run.statuses["running"] = 1
+    assert AgentRetried(agent="main") in play.resume()
+
+
+def test_a_visit_that_its_drivers_die_of_fails_in_the_end() -> None:
+    play = Play(FILES)
+    for _ in range(4):
+        [cut] = play.interrupt(by_death=True, cost=0.25)
+        assert cut == StepInterrupted(agent="main", step=play.main.step, cost=0.25, by_death=True)
+        play.resume()
+    *_, failed = play.interrupt(by_death=True)
+    error = "the process that drives the run died 5 times in a row during this visit"
+    assert failed == AgentFailed(agent="main", kind="crash", error=error)
+    assert play.pass_time() == [RunEnded(status="failed")]
+    play.resume()
+    assert play.interrupt(by_death=True)[1:] == [], "whoever resumes a run that failed gives it new tries"
+
+
+def test_only_deaths_in_a_row_count() -> None:
+    play = Play(FILES)
+    for _ in range(3):
+        for _ in range(4):
+            play.interrupt(by_death=True)
+        play.interrupt()
+    for _ in range(4):
+        play.interrupt(by_death=True)
+    play.say("no tag")
+    assert play.interrupt(by_death=True)[1:] == []
 
 
 def test_a_pause_and_a_stop_say_that_a_step_asked_for_them() -> None:

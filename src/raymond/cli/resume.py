@@ -18,7 +18,7 @@ from raymond.faces import errors, words
 @click.argument("id_", metavar="[ID]", required=False, default="")
 @flags.resuming
 def command(id_: str, given: ResumeFlags) -> int:
-    """Continue run ID where it left off; failed and paused agents try again."""
+    """Continue run ID where it left off; unless its driver died, failed and paused agents try again."""
     check(id_, given)
     choice.mention_earlier()
     how = Resumption(restart=given.restart, at_once=given.at_once, fresh=given.fresh, force=given.force)

@@ -97,6 +97,10 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """Set when a person decided that it is not retried automatically."""
     wake_at: float = 0.0
     rest: Rest | None = None
+    asleep: float = 0.0
+    """Until when an agent that was paused in its sleep would have slept."""
+    deaths: int = 0
+    """How often in a row its step was cut off by the death of the driver."""
 
 
 class Frame(Struct, array_like=True, gc=False):

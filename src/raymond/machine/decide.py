@@ -70,9 +70,7 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
         case Failure():
             return _with_limits(run, input.spent, _failure(run, workspace, input))
         case Interruption():
-            agent = run.agents[input.agent]
-            cut = StepInterrupted(agent=agent.id, step=agent.step, **cost_of(input.spent))
-            return _with_limits(run, input.spent, [cut])
+            return _with_limits(run, input.spent, _interruption(run, workspace, input))
         case Tick():
             return _tick(run, workspace, input.time)
         case Stop():
@@ -227,6 +225,16 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     if response.again:
         return [failed]
     return [failed, *transitions.fail(run, workspace, agent, input.kind, error)]
+
+
+def _interruption(run: Run, workspace: Workspace, input: Interruption) -> list[Event]:
+    """The visit runs again, unless it seems to be what its drivers die of: that would be paid for without end."""
+    agent = run.agents[input.agent]
+    cut = StepInterrupted(agent=agent.id, step=agent.step, by_death=input.by_death, **cost_of(input.spent))
+    if not input.by_death or agent.visit.deaths + 1 < failures.DEATHS:
+        return [cut]
+    error = f"the process that drives the run died {failures.DEATHS} times in a row during this visit"
+    return [cut, *transitions.fail(run, workspace, agent, "crash", error)]
 
 
 def _continue(agent: Agent, input: Failure) -> StepRefused:

@@ -278,6 +278,9 @@ class StepFailed(StepEnded, frozen=True, kw_only=True):
 class StepInterrupted(StepEnded, frozen=True, kw_only=True):
     """The step was cut off with its driver or by a person; the visit runs again."""
 
+    by_death: bool = False
+    """Its driver died; a visit is not tried for ever while that happens."""
+
 
 class AgentMoved(Fact, frozen=True, kw_only=True):
     """The agent continues at `state`."""

@@ -71,7 +71,7 @@ from raymond.machine.events import (
 from raymond.machine.failures import CLASSES
 from raymond.machine.limits import limits_of
 from raymond.machine.rights import rights_of
-from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_status, set_timer
+from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_status, set_timer, skip_numbers
 
 _BY_A_PERSON = (JournalCut, RequestTaken, RunMoved, WorkflowChanged)
 _NOWHERE = Visit("")
@@ -113,7 +113,7 @@ def _run_started(run: Run, event: RunStarted) -> None:
 
 
 def _run_resumed(run: Run, event: RunResumed) -> None:
-    run.stop, run.final_status, run.leftovers = None, "", 0
+    run.stop, run.final_status, run.leftovers, run.is_cut = None, "", 0, False
     run.driven += max(0.0, run.driven_until - run.resumed_at)
     run.resumed_at = run.now
 
@@ -132,11 +132,6 @@ def _run_ended(run: Run, event: RunEnded) -> None:
 
 def _request_taken(run: Run, event: RequestTaken) -> None:
     run.requests[event.request] = None
-
-
-def _journal_cut(run: Run, event: JournalCut) -> None:
-    run.gaps.append((run.steps, event.steps))
-    run.steps, run.questions = max(run.steps, event.steps), max(run.questions, event.questions)
 
 
 def _limits_changed(run: Run, event: LimitsChanged) -> None:
@@ -192,6 +187,10 @@ def _step_started(run: Run, event: StepStarted) -> None:
     # The agent that waited for its model is the one that tries it.
     set_status(run, agent, RUNNING, visit.held or event.backend or SCRIPTS)
     visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
+    if visit.wake_at:
+        # Earlier releases let an agent that was paused in its sleep go on at once.
+        visit.wake_at = 0.0
+        drop_timers(run)
     agent.step, agent.cap = event.step, event.cap
     agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
     run.steps = max(run.steps, event.step)
@@ -219,7 +218,7 @@ def _step_rejected(run: Run, event: StepRefused) -> None:
     visit.reminders += visit.reminded_for == "rejected"
     visit.tries += 1
     visit.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
-    visit.interrupted = False
+    visit.interrupted, visit.deaths = False, 0
     set_status(run, agent, READY)
 
 
@@ -230,7 +229,7 @@ def _step_failed(run: Run, event: StepFailed) -> None:
     counted = CLASSES[event.kind].counted
     run.iterations += counted
     run.turns -= not counted
-    visit.turn, visit.interrupted = 0, True
+    visit.turn, visit.interrupted, visit.deaths = 0, True, 0
     visit.failures += event.charged
     visit.tries += 1
     if event.fresh:
@@ -245,6 +244,7 @@ def _step_interrupted(run: Run, event: StepInterrupted) -> None:
     agent = run.agents[event.agent]
     _step_ended(run, agent, event)
     agent.visit.turn, agent.visit.interrupted = 0, True
+    agent.visit.deaths = agent.visit.deaths + 1 if event.by_death else 0
     set_status(run, agent, READY)
 
 
@@ -346,11 +346,12 @@ def _agent_retried(run: Run, event: AgentRetried) -> None:
     visit = agent.visit
     visit.failures = visit.reminders = visit.turn = 0
     visit.stuck, visit.freshened, visit.given_up = None, False, False
-    visit.cost, visit.held = 0.0, ""
+    visit.cost, visit.held, visit.deaths = 0.0, "", 0
     if event.fresh:
         agent.conversation = None
         visit.reminder, visit.reminded_for = "", "rejected"
-    set_status(run, agent, READY)
+    at, visit.asleep = visit.asleep, 0.0
+    _sleep_or_go(run, agent, at)
     drop_timers(run)
 
 
@@ -358,7 +359,7 @@ def _agent_failed(run: Run, event: AgentFailed) -> None:
     agent = run.agents[event.agent]
     agent.visit.stuck = Stuck(event.kind, event.error)
     agent.visit.given_up = event.kind == "given up"
-    agent.visit.wake_at, agent.visit.rest = 0.0, None
+    agent.visit.wake_at, agent.visit.rest, agent.visit.asleep = 0.0, None, 0.0
     set_status(run, agent, FAILED)
     drop_timers(run)
 
@@ -366,6 +367,7 @@ def _agent_failed(run: Run, event: AgentFailed) -> None:
 def _agent_paused(run: Run, event: AgentPaused) -> None:
     agent = run.agents[event.agent]
     agent.visit.stuck = Stuck(event.kind, event.reason, tuple(event.tools), event.backend)
+    agent.visit.asleep = agent.visit.wake_at if agent.status == SLEEPING else 0.0
     agent.visit.wake_at = 0.0
     set_status(run, agent, PAUSED)
     drop_timers(run)
@@ -463,7 +465,7 @@ _CHANGES: dict[type, Change] = {
     RunEnded: _run_ended,
     LeftoversEnded: _leftovers_ended,
     RequestTaken: _request_taken,
-    JournalCut: _journal_cut,
+    JournalCut: lambda run, event: skip_numbers(run, event.steps, event.questions),
     LimitsChanged: _limits_changed,
     RunMoved: _run_moved,
     WorkflowChanged: _workflow_changed,

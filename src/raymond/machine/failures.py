@@ -55,6 +55,8 @@ REMINDERS = 3
 """How often a visit is asked again for a readable reply."""
 PROMPT_RETRIES = 3
 SCRIPT_RETRIES = 0
+DEATHS = 5
+"""How often in a row a driver may die during a visit before the visit counts as failed."""
 SILENCE = 600.0
 """Seconds without output after which a step is stopped, unless its policy says otherwise."""
 TOOL_TIME = 1800.0

@@ -75,6 +75,8 @@ class Interruption(Struct, frozen=True, kw_only=True):
     time: float
     agent: str
     spent: Spending = Spending()
+    by_death: bool = False
+    """The driver that had started it died."""
 
 
 class Tick(Struct, frozen=True, kw_only=True):

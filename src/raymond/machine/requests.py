@@ -23,7 +23,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run, shut
-from raymond.machine.schedule import reached, too_long
+from raymond.machine.schedule import owed, reached, too_long, wake_at
 from raymond.machine.sender import Given, Sender, barred, beyond, no_step, who
 from raymond.machine.workspace import Workspace
 
@@ -85,10 +85,14 @@ def cut(run: Run, name: str, spent: Mapping[str, Any]) -> list[Event]:
 def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, fresh: bool = False) -> list[Event]:
     """A driver resumes the run: failed and paused agents try again, a backend that a person had to open is open.
 
+    After the death of a driver it may be a supervisor that resumes: what ran continues, and neither what has failed
+    nor what a person paused is touched, unless one of the other arguments shows that somebody wants it.
+
     With `at_once` one turn tries a backend that is closed until later, as when that time has come; with `fresh` failed
     and paused agents start their visit again without their conversation.
     """
     events: list[Event] = [RunResumed(version=version)]
+    died = driver_died(run) and not (at_once or fresh)
     for name, closed in run.closed.items():
         if shut(run, name):
             events.append(BackendOpened(backend=name))
@@ -96,9 +100,32 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
             events.append(BackendOpened(backend=name, probing=True))
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
-        events += [AgentRetried(agent=agent.id, fresh=fresh) for agent in stuck if not agent.visit.given_up]
+        events += [AgentRetried(agent=agent.id, fresh=fresh) for agent in stuck if _is_retried(run, agent, died)]
     stop = reached(run) or (None if at_once else _closed_too_long(run, now))
     return [*events, stop] if stop else events
+
+
+def _is_retried(run: Run, agent: Agent, died: bool) -> bool:
+    """Whether an agent that has failed or is paused tries again when its driver has left, or `died`."""
+    stuck = agent.visit.stuck
+    if agent.visit.given_up:
+        return False
+    if not died or not stuck:
+        return True
+    if stuck.kind == "denied":
+        return set(stuck.tools) <= set(run.rights.allowed)
+    return stuck.kind in ("auth", "billing", "overload")
+
+
+def driver_died(run: Run) -> bool:
+    """Whether the driver of a run died: it left something undone that it would have done."""
+    if run.stop or run.final_status:
+        return False
+    if run.statuses.get(RUNNING):
+        return True
+    # What is to be done may also be what a person asked for after the driver had left.
+    is_last = run.driven_until == run.now or run.is_cut
+    return is_last and bool(owed(run) or wake_at(run) is not None)
 
 
 def _closed_too_long(run: Run, now: float) -> RunStopped | None:

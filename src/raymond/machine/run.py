@@ -43,6 +43,8 @@ class Run(Struct):
     """Questions that were asked; an answer names the number of the one it is about."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Numbers that only lost steps can have had: those over the first of each pair, up to the second."""
+    is_cut: bool = False
+    """Its journal has lost its end, and no driver has resumed it since."""
     iterations: int = 0
     cost: float = 0.0
     estimated: bool = False
@@ -90,6 +92,13 @@ def hold(run: Run, agent: Agent, pool: str) -> None:
     set_status(run, agent, DECIDING)
     agent.visit.held = pool
     set_status(run, agent, READY)
+
+
+def skip_numbers(run: Run, steps: int, questions: int) -> None:
+    """The end of the journal was lost, and may have had steps and questions up to these numbers."""
+    run.is_cut = True
+    run.gaps.append((run.steps, steps))
+    run.steps, run.questions = max(run.steps, steps), max(run.questions, questions)
 
 
 def is_lost(run: Run, step: int) -> bool:

@@ -122,7 +122,7 @@ class Step:
 
     def adopt(self, *, restart: bool = False) -> bool:
         """Look for the step of a driver that died; whether it still runs. If it does not, its ending is reported."""
-        self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
+        self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent, by_death=not restart))
         return False
 
     def deadline(self) -> float:

@@ -154,10 +154,10 @@ class TurnStep(Step):
         )
         self.host.report(self, failure)
 
-    def interrupted(self, spent: Spending) -> None:
+    def interrupted(self, spent: Spending, *, by_death: bool = False) -> None:
         """Report that the turn was cut off."""
         offset = self._record.end(interrupted=True)
-        cut = Interruption(time=self.host.clock(), agent=self.agent, spent=_at(spent, offset))
+        cut = Interruption(time=self.host.clock(), agent=self.agent, spent=_at(spent, offset), by_death=by_death)
         self.host.report(self, cut)
 
 
@@ -187,7 +187,7 @@ class DirectTurn(TurnStep):
             self.conclude(recalled)
             self.settle()
         else:
-            self.interrupted(Spending())
+            self.interrupted(Spending(), by_death=not restart)
         return False
 
     def _ask(self) -> None:
@@ -323,16 +323,16 @@ class ProgramTurn(TurnStep):
         if self.reader.ending:
             self.conclude(self.reader.ending)
         else:
-            self._recall()
+            self._recall(by_death=not restart)
         self.settle()
         return False
 
-    def _recall(self) -> None:
+    def _recall(self, *, by_death: bool = True) -> None:
         recalled = self.reader.recall()
         if recalled:
             self.conclude(recalled)
         elif self._is_adopted:
-            self.interrupted(self.reader.spent())
+            self.interrupted(self.reader.spent(), by_death=by_death)
         else:
             # An interruption would be repeated for ever, and paid each time.
             self.conclude(Trouble(kind="crash", error=UNKNOWN_EXIT, spent=self.reader.spent()))
