@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from time import time
 
 import pytest
 
@@ -147,6 +148,25 @@ def test_a_timer_is_the_same_moment_after_a_restart(kind: str, tmp_path: Path) -
 
     assert runs.outcomes(run)["main"] == ("LATE.sh", "done", "late", "")
     assert 8 <= scene.fired_at <= 9
+
+
+@pytest.mark.parametrize("set_by", [-HOUR, HOUR])
+def test_a_clock_that_is_set_neither_prolongs_a_sleep_nor_uses_up_max_time(set_by: float, tmp_path: Path) -> None:
+    project = runs.project_in(tmp_path)
+    flow = runs.workflow(
+        tmp_path / "flow",
+        START_sh="""echo '<goto after="50ms">LATE.sh</goto>'""",
+        LATE_sh="echo '<result>late</result>'",
+    )
+    id = runs.begin(project, flow, id="r", max_time=60.0)
+    ahead = [0.0]
+
+    def jump(run: Run, decisions: list[Decision]) -> None:
+        if any(isinstance(event, AgentMoved) for decision in decisions for event in decision.events):
+            ahead[0] = set_by
+
+    run = runs.drive(project, id, runs.Silent(jump), clock=lambda: time() + ahead[0]).run
+    assert runs.outcomes(run)["main"][2] == "late"
 
 
 class Crash(BaseException):

@@ -465,6 +465,8 @@ LINES: list[tuple[Event, str | None]] = [
     (start(place(FILES), budget_from="--budget"), "run test-1 started: test at START.md, no budget (--budget)"),
     (events.RunResumed(), "run resumed"),
     (events.JournalCut(steps=7), "the end of the journal was lost; steps are counted from 8"),
+    (events.ClockSet(seconds=-3600.0), "the clock was set back by 1h"),
+    (events.ClockSet(seconds=90.0), "the clock was set forward by 1m 30s, or this machine slept"),
     (events.RunMoved(cwd="/new/place"), "run continues in /new/place"),
     (events.LeftoversEnded(count=1), "1 process that steps had left running was ended"),
     (events.LeftoversEnded(count=2), "2 processes that steps had left running were ended"),

@@ -7,7 +7,7 @@ import pytest
 from builders import START, Play, place, start
 from raymond.machine import decide, evolve, run, schedule
 from raymond.machine.agent import Closed
-from raymond.machine.events import AgentMoved, AgentWoke, BackendClosed, Decision, RunEnded, RunStopped
+from raymond.machine.events import AgentMoved, AgentWoke, BackendClosed, ClockSet, Decision, RunEnded, RunStopped
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}
 WAVE = "<fork>A</fork><fork>S</fork><fork>B</fork><fork>T</fork><fork>A</fork><fork>S</fork><wait>N</wait>"
@@ -133,6 +133,26 @@ def test_the_next_moment_is_the_earliest_of_agents_and_backends() -> None:
     assert schedule.wake_at(play.run) == START + 20
     play.commit([BackendClosed(backend="claude", kind="auth", error="x")])
     assert schedule.wake_at(play.run) == START + 20
+
+
+def test_a_timer_is_due_at_its_moment_or_after_its_time_whichever_comes_first() -> None:
+    play = Play(FILES)
+    play.say("<goto after='1h'>A</goto>")
+    due = play.now + 3600
+    for by, at in ((-600.0, due - 600), (600.0, due), (600.0, due), (-900.0, due - 300)):
+        play.commit([ClockSet(seconds=by)])
+        assert schedule.wake_at(play.run) == at, "it knows by how much the clock was set altogether"
+
+
+def test_an_overload_is_not_waited_for_any_longer_when_the_clock_is_set() -> None:
+    play = Play(FILES)
+    play.fail("overload")
+    before = play.run.closed["claude"]
+    play.commit([ClockSet(seconds=-3600.0)])
+    after = play.run.closed["claude"]
+    assert (after.until, after.since) == (before.until - 3600, before.since - 3600)
+    play.commit([ClockSet(seconds=7200.0)])
+    assert (play.run.closed["claude"].until, play.run.closed["claude"].since) == (after.until, after.since + 7200)
 
 
 def test_only_a_backend_may_be_waited_for() -> None:

@@ -161,8 +161,10 @@ class Driver:
         if self._conductor.stopping:
             self._stop_steps()
         while True:
+            now = self._clock()
+            self._conductor.notice(now, time.monotonic())
             ended = self._hand_in()
-            self._conductor.proceed(self._clock())
+            self._conductor.proceed(now)
             self._carry_out(ended)
             if not self._endings:
                 break

@@ -20,6 +20,7 @@ from raymond.machine.events import (
     AskStarted,
     BackendClosed,
     BackendOpened,
+    ClockSet,
     Decision,
     Event,
     JournalCut,
@@ -172,6 +173,10 @@ def line(event: Event, state: str = "") -> str | None:
             return "run resumed"
         case JournalCut():
             return f"the end of the journal was lost; steps are counted from {event.steps + 1}"
+        case ClockSet():
+            by = durations.show(abs(event.seconds))
+            way = f"back by {by}" if event.seconds < 0 else f"forward by {by}, or this machine slept"
+            return f"the clock was set {way}"
         case RunMoved():
             return f"run continues in {event.cwd}"
         case WorkflowChanged():

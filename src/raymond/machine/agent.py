@@ -99,6 +99,10 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     rest: Rest | None = None
     asleep: float = 0.0
     """Until when an agent that was paused in its sleep would have slept."""
+    due: float = 0.0
+    """What `wake_at` was when it was set; it differs after the clock was set back."""
+    clock: float = 0.0
+    """By how much the clock had been set then."""
     deaths: int = 0
     """How often in a row its step was cut off by the death of the driver."""
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from raymond.machine import budget, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS
 from raymond.machine.decide import decide
-from raymond.machine.events import Decision, Event, LeftoversEnded, RunStopped
+from raymond.machine.events import ClockSet, Decision, Event, LeftoversEnded, RunStopped
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Stop, Tick
 from raymond.machine.requests import Request
@@ -51,6 +51,8 @@ class Conductor:
         """Every running step is to be stopped at once, and no new step begins."""
         self.waiting: dict[str, list[Request]] = {}
         """Requests to pause an agent; the run knows nothing of them before its running step has ended."""
+        self._offset: float | None = None
+        """The wall clock less the time that passes for the driver."""
         self._decisions: list[Decision] = []
         self._taken: list[str] = []
         self._pause: list[str] = []
@@ -73,6 +75,18 @@ class Conductor:
         if self.run.agents[agent].turn_session == session:
             return False
         return self._decide(Named(time=now, agent=agent, session=session))
+
+    def notice(self, now: float, steady: float) -> None:
+        """Compare the wall clock with one that nobody sets; a difference of a second is a fact about the run."""
+        offset = now - steady
+        if self._offset is None:
+            self._offset = offset
+        by = round(offset - self._offset, 3)
+        if abs(by) < 1.0:
+            return
+        self._offset = offset
+        if not self.run.final_status:
+            self._commit(now, [ClockSet(seconds=by)])
 
     # What was asked
 

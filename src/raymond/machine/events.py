@@ -104,6 +104,13 @@ class JournalCut(Fact, frozen=True, kw_only=True):
     """How many decisions may have been lost."""
 
 
+class ClockSet(Fact, frozen=True, kw_only=True):
+    """The wall clock was set, or the machine slept: it moved otherwise than the time that passed for the driver."""
+
+    seconds: float
+    """By how much; negative when the clock was set back."""
+
+
 class RunMoved(Fact, frozen=True, kw_only=True):
     """A person resumed the run in the directory that its project was moved to."""
 
@@ -460,6 +467,7 @@ Event: TypeAlias = (
     | LeftoversEnded
     | RequestTaken
     | JournalCut
+    | ClockSet
     | LimitsChanged
     | RunMoved
     | WorkflowChanged

@@ -46,6 +46,7 @@ from raymond.machine.events import (
     AskStarted,
     BackendClosed,
     BackendOpened,
+    ClockSet,
     Decision,
     Event,
     JournalCut,
@@ -71,7 +72,19 @@ from raymond.machine.events import (
 from raymond.machine.failures import CLASSES
 from raymond.machine.limits import limits_of
 from raymond.machine.rights import rights_of
-from raymond.machine.run import Run, count_child, drop_timers, hold, pool_of, set_status, set_timer, skip_numbers
+from raymond.machine.run import (
+    Run,
+    count_child,
+    drop_timers,
+    hold,
+    pool_of,
+    probe,
+    reopen,
+    set_clock,
+    set_status,
+    set_timer,
+    skip_numbers,
+)
 
 _BY_A_PERSON = (JournalCut, RequestTaken, RunMoved, WorkflowChanged)
 _NOWHERE = Visit("")
@@ -162,20 +175,6 @@ def _workflow_changed(run: Run, event: WorkflowChanged) -> None:
 def _backend_closed(run: Run, event: BackendClosed) -> None:
     run.closed[event.backend] = Closed(event.kind, event.error, event.until, event.tries, event.since)
     run.probing.pop(event.backend, None)
-
-
-def _backend_opened(run: Run, event: BackendOpened) -> None:
-    if event.probing:
-        closed = run.closed[event.backend]
-        # `until` has passed, but the number of tries stays: if the one turn fails too, the next wait is longer.
-        run.closed[event.backend] = Closed(closed.kind, closed.error, 0.0, closed.tries, closed.since)
-        run.probing[event.backend] = None
-        return
-    run.closed.pop(event.backend, None)
-    run.probing.pop(event.backend, None)
-    if "/" in event.backend:
-        for name in list(run.ready.get(event.backend, ())):
-            hold(run, run.agents[name], "")
 
 
 # --- steps
@@ -466,11 +465,12 @@ _CHANGES: dict[type, Change] = {
     LeftoversEnded: _leftovers_ended,
     RequestTaken: _request_taken,
     JournalCut: lambda run, event: skip_numbers(run, event.steps, event.questions),
+    ClockSet: lambda run, event: set_clock(run, event.seconds),
     LimitsChanged: _limits_changed,
     RunMoved: _run_moved,
     WorkflowChanged: _workflow_changed,
     BackendClosed: _backend_closed,
-    BackendOpened: _backend_opened,
+    BackendOpened: lambda run, event: (probe if event.probing else reopen)(run, event.backend),
     StepStarted: _step_started,
     SessionNamed: _session_named,
     StepFinished: _step_finished,

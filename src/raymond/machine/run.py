@@ -9,6 +9,7 @@ import heapq
 from collections import deque
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, Agent, Closed, Outcome
 from raymond.machine.events import RunStarted, RunStopped
@@ -29,6 +30,8 @@ class Run(Struct):
     """Time of the last decision a driver made; requests journaled while nobody drives do not count."""
     driven: float = 0.0
     """Seconds that earlier drivers drove it."""
+    clock: float = 0.0
+    """By how many seconds the wall clock was set while the run was driven."""
     agents: dict[str, Agent] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     ready: dict[str, deque[str]] = field(default_factory=dict)
@@ -80,6 +83,21 @@ def shut(run: Run, pool: str) -> bool:
     return pool in run.closed and not run.closed[pool].until and pool not in run.probing
 
 
+def probe(run: Run, pool: str) -> None:
+    """Let one turn try a closed pool; if it fails too, the next wait is longer, so the number of tries stays."""
+    run.closed[pool] = replace(run.closed[pool], until=0.0)
+    run.probing[pool] = None
+
+
+def reopen(run: Run, pool: str) -> None:
+    """Let turns start again in a closed pool."""
+    run.closed.pop(pool, None)
+    run.probing.pop(pool, None)
+    if "/" in pool:
+        for name in list(run.ready.get(pool, ())):
+            hold(run, run.agents[name], "")
+
+
 def pool_of(run: Run, state: str) -> str:
     """The pool that runs `state`: scripts, or a backend."""
     if not state.endswith(".md"):
@@ -108,9 +126,27 @@ def is_lost(run: Run, step: int) -> bool:
 
 def set_timer(run: Run, agent: Agent, at: float) -> None:
     """Set when something is due for the agent; 0 for nothing."""
-    agent.visit.wake_at = at
+    agent.visit.wake_at = agent.visit.due = at
+    agent.visit.clock = run.clock
     if at:
         heapq.heappush(run.timers, (at, agent.id))
+
+
+def set_clock(run: Run, by: float) -> None:
+    """The clock was set: a timer is due when its moment comes or its time has passed, whichever is first."""
+    run.clock += by
+    run.resumed_at += by
+    for name, closed in run.closed.items():
+        # A usage limit ends at a moment that the service has named.
+        if closed.until and closed.kind != "limit":
+            until = round(min(closed.until, closed.until + by), 3)
+            run.closed[name] = replace(closed, until=until, since=closed.since + by)
+    sleepers = [agent for agent in run.agents.values() if agent.visit.wake_at]
+    for agent in sleepers:
+        visit = agent.visit
+        visit.wake_at = min(visit.due, round(visit.due + run.clock - visit.clock, 3))
+    run.timers = [(agent.visit.wake_at, agent.id) for agent in sleepers]
+    heapq.heapify(run.timers)
 
 
 def drop_timers(run: Run) -> None:
