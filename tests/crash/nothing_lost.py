@@ -20,14 +20,14 @@ from msgspec import Struct
 
 from crash import ledger, runs
 from crash.runs import Story
-from raymond.machine.events import StepEnded, StepFinished, StepRefused, StepStarted
+from raymond.machine.events import StepEnded, StepFinished, StepInterrupted, StepRefused, StepStarted
 from raymond.store import journal, lock
 
 if TYPE_CHECKING:
     from crash.torture import Ending, Place
 
 _OUR_FAULT = re.compile(r"Traceback|bug in Raymond|Exception ignored|Fatal Python error")
-_ASIDE = re.compile(r"\..*|.*\.(tmp|new|old)")
+_ASIDE = re.compile(r"\.(?!gitignore).*|.*\.(tmp|new|old)")
 """Names of what is half written or half removed."""
 
 
@@ -92,8 +92,8 @@ def check_money(place: "Place", expected: Expected, told: Story, *, paid_once: b
     turns = {visit: n for visit, n in (told.finished + told.refused).items() if visit.state.endswith(".md")}
     assert files <= set(told.sessions)
     assert {told.sessions[name] for name in files} == set(turns), "every prompt was answered"
-    cut_off = sum(event.estimated for event in ends)
-    assert len(files) <= sum(turns.values()) + cut_off, "a turn was paid for twice"
+    assert len(files) <= sum(turns.values()) + sum(event.estimated for event in ends), "a turn was paid for twice"
+    cut_off = [event for event in ends if isinstance(event, StepInterrupted) and event.estimated]
     assert not (paid_once and cut_off), "a turn was cut off"
 
 
@@ -108,16 +108,20 @@ def _paid(ends: list[StepEnded]) -> float:
 
 def sessions(place: "Place") -> set[str]:
     """The conversations that were written: each is one answered turn."""
-    folder = place.project.run(place.id).sessions
-    names = os.listdir(folder) if os.path.isdir(folder) else []
+    names = _names(place.project.run(place.id).sessions)
     return {name.removesuffix(".json") for name in names if not name.startswith(".")}
 
 
+def _names(folder: str) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
 def _talks(place: "Place", told: Story) -> list[tuple[str, list[str]]]:
-    """What every answered turn could see: a callee its caller's conversation, and nobody anything else."""
-    decisions = journal.decisions(place.project.run(place.id))
-    started = {e.session: e for d in decisions for e in d.events if isinstance(e, StepStarted) and e.session}
-    return [(told.sessions[name].state, _talk(told, started, name)) for name in sorted(sessions(place))]
+    """What every turn that was taken could see: a callee its caller's conversation, and nobody anything else."""
+    events = [event for decision in journal.decisions(place.project.run(place.id)) for event in decision.events]
+    started = {event.session: event for event in events if isinstance(event, StepStarted) and event.session}
+    taken = [event.session for event in events if isinstance(event, StepFinished) and event.session]
+    return [(told.sessions[name].state, _talk(told, started, name)) for name in taken]
 
 
 def _talk(told: Story, started: dict[str, StepStarted], session: str) -> list[str]:
@@ -133,8 +137,8 @@ def check_left(place: "Place") -> None:
     folder = place.project.run(place.id)
     assert place.marked() == [], "no process is left"
     assert lock.holder(folder) is None
-    assert not os.path.exists(folder.spool), "no file of a turn is left"
-    assert not os.path.exists(folder.inbox) or not os.listdir(folder.inbox), "every request was taken"
+    assert _names(folder.spool) == [], "no file of a turn is left"
+    assert _names(folder.inbox) == [], "every request was taken"
 
 
 def check_views(place: "Place") -> None:
@@ -157,17 +161,18 @@ def _json(place: "Place", *args: str) -> Any:
 
 def check_clean(place: "Place") -> None:
     """`clean` removes the run, and whatever a killed process left half written; an hour is given to those that live."""
-    now = os.stat(place.journal).st_mtime
-    for path in Path(place.project.home.path).rglob("*"):
-        os.utime(path, (now - 7200, now - 7200), follow_symlinks=False)
-    for args in (("clean", place.id), ("clean",)):
+    long_ago = os.stat(place.journal).st_mtime - 3 * 86400
+    for path in _files(place):
+        os.utime(path, (long_ago, long_ago), follow_symlinks=False)
+    for args in (("clean", *place.project.ids()), ("clean",)):
         done = place.start(*args).wait()
         check_words(done)
         assert done.code == 0, done.err
     assert place.project.ids() == []
     left = [path for path in _files(place) if _ASIDE.fullmatch(path.name) or path.suffix in (".zip", ".sh")]
-    assert left == [], "nothing of it is left in the home"
+    assert left == [], "nothing of it is left"
 
 
 def _files(place: "Place") -> list[Path]:
-    return [path for path in Path(place.project.home.path).rglob("*") if path.is_file()]
+    """Everything in the home and in what the project is shown."""
+    return [path for folder in (place.project.home.path, place.room / ".raymond") for path in Path(folder).rglob("*")]

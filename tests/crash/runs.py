@@ -58,10 +58,10 @@ class Silent(Quiet):
         self.told.append(text)
 
 
-def project_in(folder: Path) -> Project:
-    """A project of its own, as commands in the folder find it."""
+def project_in(folder: Path, home: Path | None = None) -> Project:
+    """A project of its own, as commands in the folder find it; in a home of its own if that is given."""
     (folder / "sub").mkdir(parents=True, exist_ok=True)
-    project = projects.at(str(folder))
+    project = Project(Home(str(home)), str(folder)) if home else projects.at(str(folder))
     project.make()
     return project
 

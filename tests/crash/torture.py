@@ -47,10 +47,12 @@ class Place:
     """A directory with one run, and the real command to drive it."""
 
     id = ID
+    before: tuple[str, ...] = ()
+    """What stands before every command, such as what limits it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, home: Path | None = None) -> None:
         self.room = folder / "room"
-        self.project: Project = runs.project_in(self.room)
+        self.project: Project = runs.project_in(self.room, home)
         self.ledger = folder / "ledger"
         self.journal = Path(self.project.run(ID).journal)
         kept = {
@@ -61,22 +63,22 @@ class Place:
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         self.environment = {**kept, homes.VARIABLE: self.project.home.path, "LEDGER": str(self.ledger)}
         self._files = folder
-        self._commands: list[Command] = []
+        self.commands: list[Command] = []
         PLACES.append(self)
 
     def clear(self) -> None:
         """End whatever is left, so that a failing test leaves nothing behind."""
-        for command in self._commands:
+        for command in self.commands:
             command.kill()
         for pid in self.marked():
             end(pid)
 
     def start(self, *args: str, code: str = "") -> "Command":
         """A command that runs until it ends or is killed; with `code`, that is what starts it."""
-        argv = [sys.executable, *(["-c", code] if code else ["-m", "raymond"]), *args]
-        number = len(self._commands)
-        self._commands.append(Command(self, argv, self._files / f"{number}.out", self._files / f"{number}.err"))
-        return self._commands[-1]
+        argv = [*self.before, sys.executable, *(["-c", code] if code else ["-m", "raymond"]), *args]
+        number = len(self.commands)
+        self.commands.append(Command(self, argv, self._files / f"{number}.out", self._files / f"{number}.err"))
+        return self.commands[-1]
 
     def begin(self) -> "Command":
         """The run that is to be tortured."""
@@ -127,6 +129,10 @@ class Command:
     @property
     def ended(self) -> bool:
         return self.process.poll() is not None
+
+    @property
+    def has_spoken(self) -> bool:
+        return self._err.stat().st_size > 0
 
     def kill(self) -> None:
         self.process.kill()
