@@ -1,6 +1,7 @@
 # Everything a contributor runs. Needs Python 3.11 or later with venv, make, bash and git.
 PYTHON ?= python3
 TORTURE ?= 500
+WITHOUT ?=
 SAMPLE ?= 0
 SEED ?= 0
 POINT ?=
@@ -37,8 +38,11 @@ check: $(STAMP) ## format, lint, types, imports
 bench: $(STAMP) ## measure the runtime against a plain shell loop
 	@$(BIN)/python bench/run.py
 
-torture: $(STAMP) ## kill the program TORTURE (500) times and look for anything lost
-	@RAYMOND_TORTURE=$(TORTURE) $(BIN)/python -m pytest -m torture -n 2 --timeout 3600
+torture: $(STAMP) ## TORTURE (500) rounds of random workflows in random trouble; SEED=N repeats them, WITHOUT=KIND,KIND spares some
+	@seed=$(SEED); [ "$${seed:-0}" != 0 ] || seed=$$((RANDOM * 32768 + RANDOM)); \
+		echo "rounds $$seed to $$((seed + $(TORTURE) - 1)): make torture TORTURE=$(TORTURE) SEED=$$seed repeats them"; \
+		RAYMOND_TORTURE=$(TORTURE) RAYMOND_SEED=$$seed RAYMOND_WITHOUT=$(WITHOUT) \
+		$(BIN)/python -m pytest -m torture -n 4 tests/crash/test_round.py
 
 crashpoints: $(STAMP) ## crash or fail every system call of a short run; SAMPLE=100 of them, or one POINT; needs strace
 	@command -v strace >/dev/null || echo "strace is not here: try apt-get install strace" >&2
