@@ -249,7 +249,7 @@ TALKS = {
 
 def unbroken(folder: Path) -> Expected:
     """What the same run comes to with nobody in its way."""
-    place = Place(folder)
+    place = Place(folder, folder / "home")
     done = place.begin().wait()
     assert done.code == 0, done.err
     found = nothing_lost.expected(place)
