@@ -472,7 +472,7 @@ def test_the_turn_of_an_agent_that_is_stopped_is_ended(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_that_sleeps_is_stopped_and_resume_wakes_it(room: Room) -> None:
+def test_an_agent_that_sleeps_is_stopped_and_sleeps_on_until_somebody_moves_it(room: Room) -> None:
     files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("sleeps until")
@@ -481,7 +481,12 @@ def test_an_agent_that_sleeps_is_stopped_and_resume_wakes_it(room: Room) -> None
         after = live.wait()
     assert (after.code, after.run.agents["main"].status) == (3, "paused")
     assert "main paused: paused by a person" in after.lines
-    assert room.raymond("resume", "r").stdout == "done\n"
+    with room.start("resume", "r") as live:
+        live.sees("tries again")
+        live.signal(signal.SIGTERM)
+        slept = live.wait()
+    assert slept.run.agents["main"].status == "sleeping"
+    assert room.raymond("resume", "r", "--agent", "main", "--goto", "END").stdout == "done\n"
 
 
 def test_an_agent_of_a_run_nobody_drives_is_stopped_at_once(room: Room) -> None:

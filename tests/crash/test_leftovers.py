@@ -239,6 +239,25 @@ def test_stop_now_leaves_a_result_for_the_next_driver(scene: Scene) -> None:
     assert journal.read(scene.project.run(ID)).run.cost == 0.25
 
 
+@pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
+def test_stop_now_leaves_a_reply_that_is_only_in_its_session(scene: Scene, backend: str) -> None:
+    """The driver was killed after the reply and before it could write it down."""
+    flow = runs.workflow(scene.room.parent / "flow", START_md="Think.", replies="START: <result>thought</result>")
+    assert scene.start("run", str(flow), "--id", ID, "--backend", backend).wait().code == 0
+    path = Path(scene.project.run(ID).journal)
+    lines = path.read_bytes().splitlines(keepends=True)
+    begun = next(at for at, line in enumerate(lines) if b"StepStarted" in line)
+    path.write_bytes(b"".join(lines[: begun + 1]))
+    for name in ("snapshot", "state.json"):
+        (path.parent / name).unlink(missing_ok=True)
+
+    assert scene.start("stop", ID, "--now").wait().code == 0
+
+    assert not events(scene, StepInterrupted)
+    assert scene.resume().wait().out == "thought\n"
+    assert len(list(Path(scene.project.run(ID).sessions).glob("*.json"))) == 1
+
+
 STUBBORN = """setsid bash -c 'trap "" TERM; echo $$ > server; while :; do sleep 0.05; done' > /dev/null 2>&1 &
 until [ -s server ]; do sleep 0.01; done; echo '<result>done</result>'"""
 

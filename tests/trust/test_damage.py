@@ -210,9 +210,17 @@ every_impossible = pytest.mark.parametrize("impossible", IMPOSSIBLE, indirect=Tr
 def test_an_event_that_cannot_be_is_an_error_with_its_line(impossible: Place) -> None:
     number = len(impossible.lines())
     before = impossible.journal().read_bytes()
-    for args in [*COMMANDS, ("cost", "r"), ("stop", "r"), ("wait", "r")]:
-        refused(impossible, args, number)
+    for args in [*COMMANDS, ("stop", "r"), ("wait", "r")]:
+        if args[0] != "logs":
+            refused(impossible, args, number)
     assert impossible.journal().read_bytes() == before
+
+
+@every_impossible
+def test_what_the_journal_says_can_be_read_although_it_cannot_be(impossible: Place) -> None:
+    """Nothing follows from it, and somebody wants to find out what happened."""
+    assert no_traceback(impossible.raymond("logs", "r", "--json")).count("\n") >= len(impossible.lines())
+    assert impossible.raymond("cost", "r").returncode == 0
 
 
 @every_impossible

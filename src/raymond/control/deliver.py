@@ -33,7 +33,7 @@ from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from raymond.backends.guard import Guarded
+    from raymond.backends.guard import Guarded, GuardedDirect
 
 TAKEN_WITHIN = 3.0
 """Seconds to wait for the process that drives a run."""
@@ -231,13 +231,19 @@ def _cut(project: Project, run: Run, workspace: Workspace, request: Request) -> 
     elif request.now:
         for name in [agent.id for agent in run.agents.values() if agent.status == RUNNING]:
             said = _said(project, run, workspace, name)
-            if not said or said.ending is None:  # else the next driver takes the result from the spool
+            if not _has_ended(said):
                 yield requests.cut(run, name, _cost(said))
 
 
-def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guarded | None":
-    """What the running turn of an agent has said, by its spool."""
+def _has_ended(said: "Guarded | GuardedDirect | None") -> bool:
+    """Whether the next driver finds how the turn ended, in the spool or in its session."""
+    return said is not None and (getattr(said, "ending", None) is not None or said.recall() is not None)
+
+
+def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guarded | GuardedDirect | None":
+    """What the running turn of an agent has said, by its spool and its session."""
     from raymond.backends import Direct, registry
+    from raymond.backends.guard import GuardedDirect
     from raymond.control import config
     from raymond.machine.agent import SCRIPTS, backend_of
     from raymond.steps import spool
@@ -247,12 +253,12 @@ def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guard
         return None
     backends = registry.make(project, run, workspace, config.load(project.tree)["backends"])
     backend = backends[backend_of(agent.pool)]
-    if isinstance(backend, Direct):
-        return None
-    return spool.read(backend, spool.turn_of(run, workspace, agent, project.run(run.start.workflow_id).spool))
+    turn = spool.turn_of(run, workspace, agent, project.run(run.start.workflow_id).spool)
+    return GuardedDirect(backend, turn) if isinstance(backend, Direct) else spool.read(backend, turn)
 
 
-def _cost(said: "Guarded | None") -> dict[str, Any]:
+def _cost(said: "Guarded | GuardedDirect | None") -> dict[str, Any]:
+    from raymond.backends.guard import Guarded
     from raymond.machine.decide import cost_of
 
-    return cost_of(said.spent()) if said else {}
+    return cost_of(said.spent()) if isinstance(said, Guarded) else {}
