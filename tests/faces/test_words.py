@@ -468,6 +468,13 @@ LINES: list[tuple[Event, str | None]] = [
     (events.ClockSet(seconds=-3600.0), "the clock was set back by 1h"),
     (events.ClockSet(seconds=90.0), "the clock was set forward by 1m 30s, or this machine slept"),
     (events.RunMoved(cwd="/new/place"), "run continues in /new/place"),
+    (
+        events.BackendClosed(backend="scripts", kind="machine", error="no room", until=START + 300, most=3),
+        f"scripts: at most 3 at once until {NOON}: no room",
+    ),
+    (events.BackendClosed(backend="claude", kind="machine", error="no room"), "claude: none starts: no room"),
+    (events.BackendOpened(backend="scripts", probing=True), "one more script is tried"),
+    (events.BackendOpened(backend="scripts"), "all scripts start again"),
     (events.LeftoversEnded(count=1), "1 process that steps had left running was ended"),
     (events.LeftoversEnded(count=2), "2 processes that steps had left running were ended"),
     (events.RunStopped(kind="stop"), "run stops: stopped on request"),
@@ -523,6 +530,13 @@ LINES: list[tuple[Event, str | None]] = [
     (events.BackendOpened(backend="claude"), "claude answers again"),
     (events.BackendOpened(backend="claude", probing=True), "claude is tried again"),
 ]
+
+
+def test_a_run_that_has_ended_does_not_wait_for_room() -> None:
+    play = closed("machine")
+    assert words.reason(play.run) == "claude: none starts until 1970-01-12T13:46:41Z: try later"
+    play.run.final_status = "completed"
+    assert words.reason(play.run) is None
 
 
 @pytest.mark.parametrize(("event", "shown"), LINES)

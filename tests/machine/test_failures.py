@@ -45,7 +45,7 @@ def test_the_table_has_a_row_for_every_class() -> None:
 
 
 def test_what_the_infrastructure_did_is_no_step_of_the_work() -> None:
-    assert {kind for kind in KINDS if not CLASSES[kind].counted} == {"limit", "overload"}
+    assert {kind for kind in KINDS if not CLASSES[kind].counted} == {"limit", "overload", "machine"}
 
 
 def test_a_login_and_a_bill_wait_for_a_person_and_a_limit_and_an_overload_for_time() -> None:
@@ -53,6 +53,7 @@ def test_a_login_and_a_bill_wait_for_a_person_and_a_limit_and_an_overload_for_ti
     assert closing == {
         "limit": "for a while",
         "overload": "for a while",
+        "machine": "for a while",
         "auth": "for a person",
         "billing": "for a person",
     }

@@ -1,6 +1,7 @@
 """Transcripts: append only, one file per agent, rolled when long, read back by offset."""
 
 import os
+import resource
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -249,3 +250,18 @@ def test_a_chain_of_40_forks_runs(tmp_path: Path) -> None:
     assert ran.code == 0
     deepest = "main" + "_worker1" * 40
     assert ran.run.outcomes[deepest].result == deepest
+
+
+def test_a_record_is_written_although_the_files_of_other_agents_are_all_that_may_be_open(
+    kept: Transcripts, folder: str
+) -> None:
+    kept.step("main", step=1, state="A.sh").end()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        kept.step("main_a1", step=2, state="A.sh").end()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert Path(folder, "main_a1.jsonl").exists()

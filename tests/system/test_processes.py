@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -296,3 +297,25 @@ def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(
     pids.write_text(f"{pid} 1 {int(start_time(pid)) - 1}\n")
     assert marks.end() == 0
     assert alive(pid)
+
+
+CROWDED = """
+import os, resource
+from raymond.system.polling import Poll
+from raymond.system.processes import Watcher, spawn
+
+watcher, codes = Watcher(Poll()), []
+pid = spawn(["sh", "-c", "exit 7"], dict(os.environb), os.getcwd(), stdout=1, stderr=2)
+os.listdir("/")
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+watcher.watch(pid, codes.append)
+assert pid in watcher.pids
+while not codes:
+    watcher.poll()
+print(codes, watcher.polls)
+"""
+
+
+def test_the_end_of_a_child_is_told_although_no_descriptor_is_left_to_watch_it() -> None:
+    done = subprocess.run([sys.executable, "-c", CROWDED], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("[7] False\n", "")

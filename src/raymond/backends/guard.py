@@ -16,6 +16,7 @@ from raymond.errors import Error
 from raymond.language.tags import NAME
 from raymond.machine.failures import KINDS
 from raymond.machine.inputs import Spending
+from raymond.system import faults
 
 _SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
@@ -39,7 +40,7 @@ class Guarded:
         """What to start; a backend that cannot say is not set up."""
         if unfit := _unfit(self._turn):
             return Trouble(kind="setup", error=f"{unfit} cannot be passed to a program")
-        command = self._ask(lambda: self._backend.command(self._turn))
+        command = self._ask(lambda: self._backend.command(self._turn), raising=True)
         if isinstance(command, Command) and command.argv and _is_sound(command):
             return command
         fault = self._fault or "its backend is broken: it names no command to start"
@@ -49,10 +50,13 @@ class Guarded:
         """The reply of a turn whose output is lost, when the backend has it."""
         return _recalled(self._ask(lambda: self._backend.recall(self._turn)))
 
-    def _ask(self, question: Callable[[], object]) -> object:
+    def _ask(self, question: Callable[[], object], *, raising: bool = False) -> object:
+        """What the backend says; with `raising`, a fault of the machine is not taken for one of the backend."""
         try:
             return question()
         except Exception as error:
+            if raising and faults.is_passing(error):
+                raise
             self._fault = self._fault or _broken(error)
             return None
 

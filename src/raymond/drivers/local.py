@@ -30,11 +30,13 @@ from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
+from raymond.system import faults
 from raymond.system.files import trouble
 from raymond.system.marks import Marks
 from raymond.system.orphans import Orphans
 
 LONGEST_SLEEP = 30.0
+_CROWDED = "at most {} steps run at once: this process may not open more files (ulimit -n)"
 
 
 class Driver:
@@ -60,7 +62,10 @@ class Driver:
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
-        self._conductor = Conductor(run, workspace)
+        self._most = faults.most_steps()
+        self._conductor = Conductor(run, workspace, self._most)
+        self._is_told = False
+        """That the limit of open files holds steps back was said."""
         self._journal = journal
         self._backends = backends
         self._paid = {name for name, backend in backends.items() if backend.paid}
@@ -165,6 +170,9 @@ class Driver:
             self._conductor.notice(now, time.monotonic())
             ended = self._hand_in()
             self._conductor.proceed(now)
+            if self._conductor.is_crowded and not self._is_told:
+                self._is_told = True
+                self._face.on_note(_CROWDED.format(self._most))
             self._carry_out(ended)
             if not self._endings:
                 break
@@ -218,9 +226,15 @@ class Driver:
         try:
             step.start()
         except OSError as error:
+            step.withdraw()
+            if faults.is_passing(error):
+                step.put_off(error)
+                return
             what = f"step {step.number} of {agent.id} cannot be started, {error.filename or self._journal.path}"
             raise trouble(what, error, run=self.run.start.workflow_id) from None
         self._watch(step)
+        if not step.ended and self._conductor.started(agent.id, self._clock()):
+            self._woken = True
 
     def _watch(self, step: Step) -> None:
         self._steps[step.agent] = step

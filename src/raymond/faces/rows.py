@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from raymond import durations
 from raymond.faces.plain_text import plain
-from raymond.faces.words import money, stop, stuck
+from raymond.faces.words import crowd, money, stop, stuck
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
 from raymond.machine.run import Run
@@ -137,7 +137,8 @@ def _stopping(stopped: RunStopped, running: int) -> str:
 
 def _closed(backend: str, closed: Closed, now: float) -> Row:
     until = f" until {moment(closed.until, now)}" if closed.until else ""
-    return [(f"{plain(backend)} closed{until} ({closed.kind}): ", "yellow"), (_line(closed.error), "")]
+    what = crowd(plain(backend), closed.most) if closed.kind == "machine" else f"{plain(backend)} closed"
+    return [(f"{what}{until} ({closed.kind}): ", "yellow"), (_line(closed.error), "")]
 
 
 # --- the agents

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from raymond import durations
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, PAUSED, RUNNING, Agent
+from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTS, Agent
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -54,6 +54,10 @@ def reason(run: Run, now: float = 0.0) -> str | None:
     for backend, closed in run.closed.items():
         left = f", in {durations.brief(closed.until - now)}" if now and closed.until > now else ""
         until = f" until {instant(closed.until)}{left}" if closed.until else ""
+        if closed.kind == "machine":
+            if run.final_status:
+                continue
+            return f"{crowd(backend, closed.most)}{until}: {closed.error}"
         return f"{backend} is closed{until}: {closed.error}"
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
@@ -61,6 +65,11 @@ def reason(run: Run, now: float = 0.0) -> str | None:
         first = next(agent for agent in run.agents.values() if agent.status == PAUSED)
         return f"{many(run.statuses[PAUSED], 'agent')} paused, {first.id}: {stuck(first)}"
     return None
+
+
+def crowd(pool: str, most: int) -> str:
+    """How many steps of a pool run while the machine has no room for more."""
+    return f"{pool}: at most {most} at once" if most else f"{pool}: none starts"
 
 
 def stop(event: RunStopped) -> str:
@@ -189,8 +198,12 @@ def line(event: Event, state: str = "") -> str | None:
             return leftovers(event.count)
         case BackendClosed():
             until = f" until {instant(event.until)}" if event.until else ""
+            if event.kind == "machine":
+                return f"{crowd(event.backend, event.most)}{until}: {event.error}"
             return f"{event.backend} closed{until} ({event.kind}): {event.error}"
         case BackendOpened():
+            if event.backend == SCRIPTS:
+                return "one more script is tried" if event.probing else "all scripts start again"
             return f"{event.backend} is tried again" if event.probing else f"{event.backend} answers again"
         case RequestTaken():
             return (

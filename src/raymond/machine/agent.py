@@ -189,6 +189,8 @@ class Closed(Struct, frozen=True, array_like=True, gc=False):
     until: float
     tries: int
     since: float
+    most: int = 0
+    """How many of its steps may run at once all the same."""
 
 
 def backend_of(pool: str) -> str:

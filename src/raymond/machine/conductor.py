@@ -20,7 +20,7 @@ from raymond.machine.agent import ASKING, RUNNING, SCRIPTS
 from raymond.machine.decide import decide
 from raymond.machine.events import ClockSet, Decision, Event, LeftoversEnded, RunStopped
 from raymond.machine.evolve import apply
-from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Stop, Tick
+from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Started, Stop, Tick
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
@@ -44,9 +44,13 @@ class Orders(Struct, frozen=True):
 class Conductor:
     """Turns inputs into orders for the driver of one run."""
 
-    def __init__(self, run: Run, workspace: Workspace) -> None:
+    def __init__(self, run: Run, workspace: Workspace, most: int = 1 << 30) -> None:
         self.run = run
         self.workspace = workspace
+        self._most = most
+        """Steps that the driver can carry out at once."""
+        self.is_crowded = False
+        """More steps were owed at once than that."""
         self.stopping = False
         """Every running step is to be stopped at once, and no new step begins."""
         self.waiting: dict[str, list[Request]] = {}
@@ -69,6 +73,10 @@ class Conductor:
         self._decide(ending)
         for request in waiting or ():
             self.take(request, ending.time)
+
+    def started(self, agent: str, now: float) -> bool:
+        """The step of an agent could be started; returns whether something follows from that."""
+        return bool(self.run.closed) and self._decide(Started(time=now, agent=agent))
 
     def name(self, agent: str, session: str, now: float) -> bool:
         """A backend says which session the running turn of `agent` writes; returns whether that is new."""
@@ -134,7 +142,7 @@ class Conductor:
         if self.stopping:
             return
         # An agent that has to wait for its model makes room for another: look again.
-        while not all(self._begin(name, now) for name in owed(self.run) if self._is_affordable(name)):
+        while not all(self._begin(name, now) for name in self._next() if self._is_affordable(name)):
             pass
 
     def orders(self) -> Orders:
@@ -161,6 +169,13 @@ class Conductor:
         if self.run.stop:
             return None
         return min((at for at in (wake_at(self.run), over_at(self.run)) if at), default=None)
+
+    def _next(self) -> list[str]:
+        names = owed(self.run)
+        room = max(0, self._most - self.run.statuses.get(RUNNING, 0))
+        if len(names) > room:
+            self.is_crowded = True
+        return names[:room]
 
     def _begin(self, name: str, now: float) -> bool:
         self._decide(Begin(time=now, agent=name))

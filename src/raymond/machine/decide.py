@@ -46,7 +46,7 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.failures import CLASSES, Kind
-from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
+from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Started, Stop, Tick
 from raymond.machine.run import Run, pool_of
 from raymond.machine.schedule import over_at, reached, stop_at
 from raymond.machine.workspace import Workspace
@@ -62,6 +62,8 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
     match input:
         case Begin():
             return [_begin_step(run, workspace, run.agents[input.agent])]
+        case Started():
+            return closing.started(run, run.agents[input.agent], input.time)
         case Named():
             agent = run.agents[input.agent]
             return [SessionNamed(agent=agent.id, step=agent.step, session=input.session)]
@@ -222,9 +224,10 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     )
     if response.closes:
         return [failed, *closing.close(run, agent, input)]
+    freed = closing.freed(run, agent)
     if response.again:
-        return [failed]
-    return [failed, *transitions.fail(run, workspace, agent, input.kind, error)]
+        return [failed, *freed]
+    return [failed, *freed, *transitions.fail(run, workspace, agent, input.kind, error)]
 
 
 def _interruption(run: Run, workspace: Workspace, input: Interruption) -> list[Event]:
@@ -260,8 +263,9 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     if not (limits.iterations or limits.budget or limits.turns or spent.unknown):
         return events
     ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
-    vain = sum(isinstance(event, StepFailed) and not CLASSES[event.kind].counted for event in ended)
-    stop = reached(run, iterations=len(ended) - vain, cost=spent.cost, turns=-vain, unpriced=spent.unknown)
+    vain = [event for event in ended if isinstance(event, StepFailed) and not CLASSES[event.kind].counted]
+    turns = sum(run.agents[event.agent].pool != SCRIPTS for event in vain)
+    stop = reached(run, iterations=len(ended) - len(vain), cost=spent.cost, turns=-turns, unpriced=spent.unknown)
     if not stop or run.stop or any(isinstance(event, RunStopped) for event in events):
         return events
     return [*events, stop]

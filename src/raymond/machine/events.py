@@ -430,6 +430,8 @@ class BackendClosed(Fact, frozen=True, kw_only=True):
     until: float = ZERO
     tries: int = 0
     since: float = ZERO
+    most: int = 0
+    """Of a fault of the machine, which can also close `scripts`: how many steps run at once meanwhile."""
 
 
 class BackendOpened(Fact, frozen=True, kw_only=True):

@@ -173,7 +173,7 @@ def _workflow_changed(run: Run, event: WorkflowChanged) -> None:
 
 
 def _backend_closed(run: Run, event: BackendClosed) -> None:
-    run.closed[event.backend] = Closed(event.kind, event.error, event.until, event.tries, event.since)
+    run.closed[event.backend] = Closed(event.kind, event.error, event.until, event.tries, event.since, event.most)
     run.probing.pop(event.backend, None)
 
 
@@ -225,12 +225,16 @@ def _step_failed(run: Run, event: StepFailed) -> None:
     agent = run.agents[event.agent]
     visit = agent.visit
     _step_ended(run, agent, event)
-    counted = CLASSES[event.kind].counted
-    run.iterations += counted
-    run.turns -= not counted
-    visit.turn, visit.interrupted, visit.deaths = 0, True, 0
+    row = CLASSES[event.kind]
+    run.iterations += row.counted
+    run.turns -= not row.counted and agent.pool != SCRIPTS
+    visit.turn = 0
     visit.failures += event.charged
-    visit.tries += 1
+    if row.begun:
+        visit.interrupted, visit.deaths = True, 0
+        visit.tries += 1
+    else:
+        visit.attempt -= 1
     if event.fresh:
         agent.conversation = None
         visit.reminder, visit.reminded_for = "", "rejected"

@@ -19,6 +19,7 @@ Kind: TypeAlias = Literal[
     "setup",
     "session",
     "cap",
+    "machine",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -32,6 +33,8 @@ class FailureClass(Struct, frozen=True):
     """Whether the backend takes no turns for a while, or until a person resumes the run."""
     counted: bool = True
     """Whether it counts as a step, turn and attempt; infrastructure failures do not."""
+    begun: bool = True
+    """Whether anything was started; if nothing was, the visit is as it was before."""
 
 
 CLASSES: dict[Kind, FailureClass] = {
@@ -49,6 +52,7 @@ CLASSES: dict[Kind, FailureClass] = {
     "setup": FailureClass(),
     "session": FailureClass(),
     "cap": FailureClass(),
+    "machine": FailureClass(retried="always", closes="for a while", counted=False, begun=False),
 }
 
 REMINDERS = 3
@@ -63,6 +67,8 @@ TOOL_TIME = 1800.0
 """Seconds a tool may run without output, unless the policy says otherwise."""
 OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
 OVERLOAD_REST = 300.0
+MACHINE_WAITS = (1.0, 5.0, 15.0)
+"""Seconds until one more step is tried on a machine that had no room for it; the last one is repeated."""
 LIMIT_UNKNOWN = 900.0
 """Seconds to wait for a usage limit that does not say when it ends."""
 LIMIT_LONGEST = 400 * 86400.0
@@ -95,6 +101,11 @@ def respond(kind: Kind, *, failures: int, retries: int, freshened: bool) -> Resp
 def overload_wait(tries: int) -> float:
     """Seconds until the next try after `tries` tries failed."""
     return OVERLOAD_WAITS[tries] if tries < len(OVERLOAD_WAITS) else OVERLOAD_REST
+
+
+def machine_wait(tries: int) -> float:
+    """Seconds until one more step is tried after `tries` tries failed."""
+    return MACHINE_WAITS[min(tries, len(MACHINE_WAITS) - 1)]
 
 
 def opens_at(kind: Kind, retry_at: float, now: float, tries: int) -> float:

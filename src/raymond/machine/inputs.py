@@ -40,6 +40,13 @@ class Begin(Struct, frozen=True, kw_only=True):
     agent: str
 
 
+class Started(Struct, frozen=True, kw_only=True):
+    """The machine has started the step of `agent`."""
+
+    time: float
+    agent: str
+
+
 class Output(Struct, frozen=True, kw_only=True):
     """A step ended and said something."""
 
@@ -94,4 +101,4 @@ class Stop(Struct, frozen=True, kw_only=True):
 
 Ending: TypeAlias = Output | Failure | Interruption
 """How a step ended."""
-Input: TypeAlias = Begin | Named | Output | Failure | Interruption | Tick | Stop
+Input: TypeAlias = Begin | Started | Named | Output | Failure | Interruption | Tick | Stop

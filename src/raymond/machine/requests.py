@@ -94,7 +94,7 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
     events: list[Event] = [RunResumed(version=version)]
     died = driver_died(run) and not (at_once or fresh)
     for name, closed in run.closed.items():
-        if shut(run, name):
+        if closed.kind == "machine" or shut(run, name):
             events.append(BackendOpened(backend=name))
         elif at_once and closed.until:
             events.append(BackendOpened(backend=name, probing=True))

@@ -76,7 +76,7 @@ def too_long(run: Run, backend: str, wait: float) -> RunStopped:
 def _room(run: Run, pool: str, taken: Mapping[str, int]) -> int:
     """Steps that could start in `pool`; turns of a closed model count against their backend too."""
     if pool == SCRIPTS:
-        return max(0, run.start.max_scripts_at_once - taken.get(pool, 0))
+        return max(0, _limit(run, pool) - taken.get(pool, 0))
     backend = backend_of(pool)
     busy = sum(number for name, number in taken.items() if backend_of(name) == backend)
     return max(0, min(_limit(run, pool) - taken.get(pool, 0), _limit(run, backend) - busy))
@@ -84,7 +84,7 @@ def _room(run: Run, pool: str, taken: Mapping[str, int]) -> int:
 
 def _limit(run: Run, pool: str) -> int:
     if pool in run.closed:
-        return 1 if pool in run.probing else 0
+        return run.closed[pool].most + (pool in run.probing)
     if "/" in pool:
         return 0  # opened while one of its turns ran: the agents that waited for it are back in the backend's queue
-    return run.start.max_turns_at_once
+    return run.start.max_scripts_at_once if pool == SCRIPTS else run.start.max_turns_at_once

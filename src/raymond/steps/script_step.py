@@ -20,6 +20,7 @@ from raymond.steps.job import ScriptJob
 from raymond.steps.out_file import VARIABLE, OutFile
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
+from raymond.system import faults
 from raymond.system.files import private
 from raymond.system.marks import MARK
 from raymond.system.processes import DEV_NULL, spawn
@@ -86,28 +87,33 @@ class ScriptStep(Step):
         self.host.make_spool()
         self.make_task_folder()
         argv = [*_interpreter(job.state, job.python), job.script]
-        out, write_out = self.host.pipe()
-        err, write_err = self.host.pipe()
         try:
-            noted = self.host.marks.noting(argv, self.number)
-            self.pid = spawn(noted, env, job.cwd, stdout=write_out, stderr=write_err)
+            self._spawn(argv, env)
         except OSError as error:
-            os.close(out)
-            os.close(err)
+            if faults.is_passing(error):
+                raise
             self._end_early(error, argv[0])
             return
-        finally:
-            os.close(write_out)
-            os.close(write_err)
         self.host.marks.note(self.pid, self.number)
-        self._open[out], self._open[err] = "out", "err"
         self.host.watcher.watch(self.pid, self._gone)
         self.host.stock()
+
+    def _spawn(self, argv: list[str], env: dict[bytes, bytes]) -> None:
+        with contextlib.ExitStack() as given:
+            ends: list[int] = []
+            for name in ("out", "err"):
+                reader, writer = self.host.pipe()
+                self._open[reader] = name
+                given.callback(os.close, writer)
+                ends.append(writer)
+            noted = self.host.marks.noting(argv, self.number)
+            self.pid = spawn(noted, env, self.job.cwd, stdout=ends[0], stderr=ends[1])
 
     def _end_early(self, error: OSError, program: str) -> None:
         cwd = self.job.cwd
         what = f"the directory {cwd} is gone" if not os.path.isdir(cwd) else f"cannot start {program}"
         message = f"{what}: {(error.strerror or '').lower()}"
+        self.close()
         self.fail("script", message, Spending(offset=self._record.end(error=message)))
 
     def _environment(self) -> dict[bytes, bytes]:

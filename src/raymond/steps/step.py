@@ -1,5 +1,6 @@
 """A step while it runs: a process, its time limits, and how it is stopped."""
 
+import contextlib
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ from raymond.steps.job import Job
 from raymond.store import exports
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
+from raymond.system import faults
 from raymond.system.files import make_private
 from raymond.system.marks import Marks
 from raymond.system.polling import Poll
@@ -78,9 +80,10 @@ class Host:
         return self._pipes.pop() if self._pipes else _pipe()
 
     def stock(self) -> None:
-        """Make the pipes of the next step while this one runs."""
-        while len(self._pipes) < 2:
-            self._pipes.append(_pipe())
+        """Make the pipes of the next step while this one runs; if there is no room for them now, it makes its own."""
+        with contextlib.suppress(OSError):
+            while len(self._pipes) < 2:
+                self._pipes.append(_pipe())
 
     def close(self) -> None:
         """Stop polling, and close the pipes that no step has used."""
@@ -178,7 +181,22 @@ class Step:
             try:
                 exports.make(self.job.task_folder, self.host.tree)
             except JournalError as error:
+                cause = error.__context__
+                if faults.is_passing(cause):
+                    raise cause from None
                 self.host.show(self.agent, "note", f"has no task folder: {error}")
+
+    def withdraw(self) -> None:
+        """The start failed half-way: leave nothing of it behind."""
+        if self.pid:
+            self.kill()
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+        self.close()
+
+    def put_off(self, error: OSError) -> None:
+        """Report that the machine could not start it; it is started again later."""
+        self.fail("machine", f"this machine cannot start it: {(error.strerror or '').lower()}", Spending())
 
     def close(self) -> None:
         """The ending is in the journal: release everything held for the step."""

@@ -18,7 +18,7 @@ from raymond.steps.line import Line
 from raymond.steps.spool import MOST_LINE, remove
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
-from raymond.system import folders
+from raymond.system import faults, folders
 from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import alive, spawn, start_time
@@ -224,6 +224,12 @@ class DirectTurn(TurnStep):
             self.interrupted(Spending())
 
 
+def _opened(path: str, flags: int, until: contextlib.ExitStack) -> int:
+    fd = os.open(path, flags, 0o600)
+    until.callback(os.close, fd)
+    return fd
+
+
 def _write(cwd: str, writes: Mapping[str, str]) -> None:
     for name, text in writes.items():
         folders.write_below(cwd, name, text)
@@ -267,6 +273,8 @@ class ProgramTurn(TurnStep):
         try:
             self._spawn(command)
         except (OSError, ValueError) as error:
+            if faults.is_passing(error):
+                raise
             what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"
             why = getattr(error, "strerror", None) or str(error)
             self._fail_to_start(Trouble(kind="setup", error=f"{what}: {why.lower()}"))
@@ -292,14 +300,10 @@ class ProgramTurn(TurnStep):
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
         spool, flags = self.turn.spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         prompt = os.path.join(spool, "prompt")
-        out = os.open(os.path.join(spool, "out"), flags, 0o600)
-        err = os.open(os.path.join(spool, "err"), flags, 0o600)
-        try:
+        with contextlib.ExitStack() as given:
+            out, err = (_opened(os.path.join(spool, name), flags, given) for name in ("out", "err"))
             argv = self.host.marks.noting(command.argv, self.number)
             self.pid = spawn(argv, env, self.turn.cwd, stdin=prompt, stdout=out, stderr=err)
-        finally:
-            os.close(out)
-            os.close(err)
 
     def _fail_to_start(self, trouble: Trouble) -> None:
         self._gone = True
@@ -482,4 +486,6 @@ class ProgramTurn(TurnStep):
         if self._out >= 0:
             os.close(self._out)
             self._out = -1
-        remove(self.turn.spool)
+        # What cannot be removed now, for want of descriptors, goes when the driver leaves.
+        with contextlib.suppress(OSError):
+            remove(self.turn.spool)

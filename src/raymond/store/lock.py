@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from raymond.errors import JournalError, RunBusy
 from raymond.store.run_folder import RunFolder
-from raymond.system import files
-from raymond.system.ancestry import SHORT
+from raymond.system import faults, files
 from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
@@ -169,7 +168,7 @@ def is_held_by(folder: RunFolder, pid: int) -> bool:
     try:
         fd = os.open(folder.journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno in SHORT:
+        if faults.is_passing(error):
             raise
         return False
     try:

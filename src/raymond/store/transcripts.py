@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from raymond.machine.agent import file_name
+from raymond.system import faults
 from raymond.system.files import make_private, trouble, write_all
 
 ROLL_AT = 64 << 20
@@ -18,7 +19,7 @@ PIECE = 64 << 10
 MOST = 64 << 20
 """Characters recorded of the output of a step."""
 _CUT = f"more than {MOST >> 20} MiB of output: the rest is not recorded\n"
-_OPEN = 32
+_OPEN = 16
 """How many files stay open; beyond that the least recently used one is closed."""
 
 _LAST = 32 << 10
@@ -60,7 +61,14 @@ class Transcripts:
             make_private(self._folder)
             self._made = True
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(os.path.join(self._folder, f"{file_name(agent)}.jsonl"), flags, 0o600)
+        path = os.path.join(self._folder, f"{file_name(agent)}.jsonl")
+        try:
+            fd = os.open(path, flags, 0o600)
+        except OSError as error:
+            if not faults.is_passing(error) or not self._files:
+                raise
+            self.close()  # the others can be opened again
+            fd = os.open(path, flags, 0o600)
         self._files[agent] = (fd, _rolled(self._folder, agent))
         if len(self._files) > _OPEN:
             os.close(self._files.popitem(last=False)[1][0])

@@ -6,14 +6,14 @@ import os
 
 from msgspec import Struct
 
+from raymond.system import faults
+
 _LONGEST = 4096
 """Bytes of a command line that are read."""
 _DEEPEST = 256
 """Processes above each other; more of them are not followed."""
 _WALKS = 20
 """How often a line is walked while processes in it come and go."""
-SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Errors that say something about us, and nothing about what we look at."""
 
 
 class Unseen(OSError):
@@ -138,5 +138,5 @@ def open_files(pid: int) -> list[str]:
 
 def _check(error: OSError) -> None:
     """Do not take a lack of our own for something about the other process."""
-    if error.errno in SHORT:
+    if faults.is_passing(error):
         raise error

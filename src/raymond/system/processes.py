@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from raymond.system import faults
 from raymond.system.polling import Poll
 
 GRACE = 2.0
@@ -113,6 +114,11 @@ class Watcher:
             except ProcessLookupError:
                 ended(_reap(pid))
                 return
+            except OSError as error:
+                if not faults.is_passing(error) or not _is_child(pid):
+                    raise
+                self._check(pid, ended)
+                return
             self.pids.add(pid)
 
             def gone(_: int) -> None:
@@ -123,8 +129,12 @@ class Watcher:
 
             self._poll.register(fd, gone)
         else:
-            self._polled[pid] = (start_time(pid), ended)
-            self.pids.add(pid)
+            self._check(pid, ended)
+
+    def _check(self, pid: int, ended: Callable[[int | None], None]) -> None:
+        """Without a descriptor, `poll` has to look."""
+        self._polled[pid] = (start_time(pid), ended)
+        self.pids.add(pid)
 
     def poll(self) -> None:
         """Check the processes that have no pidfd: after SIGCHLD, and regularly."""
@@ -139,6 +149,14 @@ class Watcher:
     def polls(self) -> bool:
         """Whether some process has to be checked regularly."""
         return bool(self._polled)
+
+
+def _is_child(pid: int) -> bool:
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _reap(pid: int) -> int | None:

@@ -1,0 +1,78 @@
+"""The real command on a machine without room for its steps: it waits, charges nothing and leaves nothing behind."""
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond.machine.events import StepFailed, StepStarted
+from running import Ran, Room
+
+FLOW = {
+    "START.sh": "for i in $(seq 20); do echo '<fork>WORK</fork>'; done; echo '<wait>END</wait>'",
+    "WORK.sh": "sleep 0.3; echo '<result>well</result>'",
+    "END.sh": 'echo "<result>$(grep -o well <<< "$RAYMOND_RESULTS" | wc -l)</result>"',
+}
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def limited(room: Room, files: int, taken: int) -> Ran:
+    """Twenty scripts at once, in a process that may open so many `files`, of which some are `taken`."""
+
+    def prepare() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        for fd in range(files - taken, files):
+            os.dup2(0, fd)
+
+    args = ("run", room.flow(FLOW), "--id", "r", "--max-parallel", "40")
+    done = room.raymond(*args, close_fds=False, preexec_fn=prepare)
+    return Ran(room, "r", done.returncode, done.stdout, done.stderr)
+
+
+def most_at_once(ran: Ran) -> int:
+    """How many steps ran at the same time, by the journal."""
+    running, most = 0, 0
+    for event in ran.events:
+        running += isinstance(event, StepStarted)
+        running -= type(event).__name__ in ("StepFinished", "StepFailed", "StepInterrupted")
+        most = max(most, running)
+    return most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("taken", [0, 20])
+def test_no_more_steps_run_at_once_than_files_can_be_opened_for_and_that_is_said_once(taken: int, room: Room) -> None:
+    """Whoever started the process may have left files open in it."""
+    ran = limited(room, 64, taken)
+    assert (ran.code, ran.result, ran.all(StepFailed)) == (0, "20", []), ran.err
+    most = most_at_once(ran)
+    assert most < 3 if taken else 5 < most < 10
+    said = f"at most {most} steps run at once: this process may not open more files (ulimit -n)"
+    assert [line for line in ran.lines if "ulimit" in line] == [said]
+
+
+@pytest.mark.slow
+def test_a_program_that_is_being_written_is_started_when_it_is_complete(room: Room) -> None:
+    program = room.path / "bin" / "bash"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nexec /bin/bash "$@"\n')
+    program.chmod(0o755)
+    room.environment["PATH"] = f"{program.parent}:{room.environment['PATH']}"
+    writer = program.open("a")
+    flow = room.flow({"START.sh": 'echo "<result>$RAYMOND_ATTEMPT</result>"'})
+    with writer, room.start("run", flow, "--id", "r", "--max-turns", "1") as live:
+        live.sees("scripts: none starts until ")
+        assert "this machine cannot start it: text file busy" in room.raymond("status", "r").stdout
+        writer.close()
+        ran = live.wait()
+    assert (ran.code, ran.result) == (0, "1"), ran.err
+    assert {(one.kind, one.charged) for one in ran.all(StepFailed)} == {("machine", False)}
+    assert (ran.run.turns, ran.run.iterations) == (0, 1)
