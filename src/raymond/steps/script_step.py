@@ -185,9 +185,11 @@ class ScriptStep(Step):
         if not self._has_ended:
             super().cut()
             return
-        self._finish()
-        while self._decision:
-            self._read_on(self._decision)
+        while not self.ended:
+            if self._decision:
+                self._read_on(self._decision)
+            else:
+                self._drain()
 
     @property
     def _has_ended(self) -> bool:
