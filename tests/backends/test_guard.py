@@ -8,7 +8,7 @@ import pytest
 
 from raymond.backends import Backend, Command, Delayed, Direct, Found, Observation, Reply, Spending, Trouble
 from raymond.backends.guard import Guarded, GuardedDirect, look, sound
-from raymond.machine.failures import KINDS
+from raymond.machine.failures import REPORTED
 from raymond.steps import probe
 
 TURN = probe.turn("hi", cwd="/", session="s")
@@ -29,6 +29,7 @@ BAD_ENDINGS = {
     "cost nan": fine(spent=Spending(cost=float("nan"))),
     "cost inf": fine(spent=Spending(cost=float("inf"))),
     "cost text": fine(spent=Spending(cost=cast(Any, "1"))),
+    "a class that is ours to report": Trouble(kind="machine", error="e"),
     "an unknown class": Trouble(kind=cast(Any, "wat"), error="e"),
     "a class that is a list": Trouble(kind=cast(Any, ["crash"]), error="e"),
     "no error": Trouble(kind="crash", error=cast(Any, None)),
@@ -46,7 +47,7 @@ def test_an_ending_that_cannot_be_stored_is_a_crash_that_can(ending: object) -> 
 
 
 def test_a_sound_ending_stays_as_it_is() -> None:
-    for ending in (fine(), *(Trouble(kind=kind, error="e", retry_at=5.0) for kind in KINDS)):
+    for ending in (fine(), *(Trouble(kind=kind, error="e", retry_at=5.0) for kind in REPORTED)):
         assert sound(ending) is ending
 
 

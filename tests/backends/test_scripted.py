@@ -410,7 +410,9 @@ def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(room: Room, r
 
 def test_an_unknown_failure_class_is_answered_with_those_there_are(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "START.md: {fail: tired}"})
-    kinds = "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup, session, cap, machine"
+    kinds = (
+        "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup, session, cap"
+    )
     assert ran.code == 6
     assert (
         ran.err

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from raymond.backends import Observation, Reply, Trouble, Turn
 from raymond.backends.claude_bill import Bill
 from raymond.backends.json_lines import decode, number
-from raymond.machine.failures import KINDS, Kind
+from raymond.machine.failures import REPORTED, Kind
 from raymond.machine.inputs import Spending
 
 _BY_NAME: dict[str, Kind] = {
@@ -199,7 +199,7 @@ class StreamReader:
 
     def _kind(self, event: dict[str, Any]) -> Kind:
         named, status = str(event.get("api_error")), event.get("api_error_status")
-        acted_out = next((kind for kind in KINDS if kind == named), None)
+        acted_out = next((kind for kind in REPORTED if kind == named), None)
         if acted_out:
             return acted_out
         if self._opens_at and status == 429:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from raymond.backends import Backend, Command, Delayed, Direct, Found, Observation, Reader, Reply, Trouble, Turn
 from raymond.errors import Error
 from raymond.language.tags import NAME
-from raymond.machine.failures import KINDS
+from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
 from raymond.system import faults
 
@@ -156,7 +156,7 @@ def sound(ending: object) -> Reply | Trouble:
     """`ending` as a backend reports it, or a crash that says what is wrong with it."""
     if not isinstance(ending, Reply | Trouble):
         return Trouble(kind="crash", error=f"its backend is broken: it ends a turn with {type(ending).__name__}")
-    if isinstance(ending, Trouble) and ending.kind not in KINDS:
+    if isinstance(ending, Trouble) and ending.kind not in REPORTED:
         error = f"its backend reports an unknown failure class, `{ending.kind}`: {ending.error}"
         spent = ending.spent if _is_sound(ending.spent) else Spending()
         return Trouble(kind="crash", error=error, spent=spent)

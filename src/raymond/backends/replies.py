@@ -8,7 +8,7 @@ from msgspec import Struct
 from raymond import durations
 from raymond.backends import Turn
 from raymond.errors import Diagnostic, WorkflowError
-from raymond.machine.failures import KINDS
+from raymond.machine.failures import REPORTED
 from raymond.store.zips import unsafe
 
 KEYS = (
@@ -107,8 +107,8 @@ class Replies:
             if unknown:
                 raise ValueError(f"unknown key `{min(unknown)}`")
             reply = msgspec.convert(fields, Scripted)
-            if reply.fail and reply.fail not in KINDS:
-                raise ValueError(f"fail must be one of {', '.join(KINDS)}")
+            if reply.fail and reply.fail not in REPORTED:
+                raise ValueError(f"fail must be one of {', '.join(REPORTED)}")
             for path in reply.writes:
                 if reason := unsafe(path):
                     raise ValueError(f"`{path}` in writes {reason}")

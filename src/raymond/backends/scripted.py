@@ -13,7 +13,7 @@ from msgspec import Struct
 from raymond.backends import Abilities, Command, Delayed, Found, Observation, Reply, Trouble, Turn
 from raymond.backends.claude_stream import StreamReader, tool_line
 from raymond.backends.replies import Replies, Scripted
-from raymond.machine.failures import KINDS
+from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
 from raymond.system.files import make_private, private
 
@@ -110,7 +110,7 @@ def _ending(reply: Scripted, turn: Turn) -> Reply | Trouble | None:
         return None
     if reply.fail:
         error = reply.error or f"scripted failure: {reply.fail}"
-        kind = next(kind for kind in KINDS if kind == reply.fail)
+        kind = next(kind for kind in REPORTED if kind == reply.fail)
         return Trouble(kind=kind, error=error, retry_after=reply.retry_after, only_model=reply.only_model, spent=spent)
     if reply.capped and 0 < turn.cap < reply.cost:
         spent = Spending(cost=turn.cap, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)

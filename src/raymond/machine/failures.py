@@ -54,6 +54,8 @@ CLASSES: dict[Kind, FailureClass] = {
     "cap": FailureClass(),
     "machine": FailureClass(retried="always", closes="for a while", counted=False, begun=False),
 }
+REPORTED: tuple[Kind, ...] = tuple(kind for kind in KINDS if CLASSES[kind].begun)
+"""The classes that a backend may report: it was started."""
 
 REMINDERS = 3
 """How often a visit is asked again for a readable reply."""

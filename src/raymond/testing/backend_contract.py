@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Mapping
 
 from raymond.backends import Backend, Command, Found, Observation, Reader, Reply, Trouble, Turn
-from raymond.machine.failures import KINDS
+from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
 from raymond.steps import probe
 
@@ -256,5 +256,5 @@ class RecordedReader:
 
 def _is_trouble(ending: Reply | Trouble) -> None:
     assert isinstance(ending, Trouble), ending
-    assert ending.kind in KINDS
+    assert ending.kind in REPORTED
     assert ending.error
