@@ -336,10 +336,10 @@ def test_a_run_that_a_step_waits_for_is_not_resumed_beside_it(room: Place) -> No
         live.wait()
     with room.start("run", apart, "--id", "a", "--allow-start") as live:
         until(lambda: "apart" in room.project.ids(), "the run apart")
-        pid = until(lambda: (holder := lock.holder(room.project.run("apart"))) and holder.pid, "its driver")
+        holder = until(lambda: lock.holder(room.project.run("apart")), "its driver")
         live.signal(signal.SIGTERM)
         live.wait()
-    os.kill(pid, signal.SIGKILL)
+    os.kill(holder.pid, signal.SIGKILL)
     until(lambda: room.status("apart")["status"] == "interrupted", "its end")
     assert sorted(room.raymond("resume", "--all", "--dry-run").stdout.split()) == ["a", "apart", "o"]
 
