@@ -273,6 +273,7 @@ def test_a_person_who_types_where_the_run_is_driven_approves(room: Place) -> Non
     assert sender(room).way == "face"
 
 
+@pytest.mark.slow
 def test_a_driver_that_leaves_with_an_error_ends_what_could_pass_for_a_person(room: Place) -> None:
     journal = room.project.run("r").journal
     does = f"""
@@ -290,6 +291,7 @@ def test_a_driver_that_leaves_with_an_error_ends_what_could_pass_for_a_person(ro
 PAST = ["--goto END --input yes", "--result yes", "--give-up"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", PAST)
 def test_nobody_but_a_person_moves_an_agent_past_its_question(room: Place, move: str) -> None:
     assert room.command(PERSON).code == 3
@@ -357,6 +359,7 @@ def test_no_step_approves(room: Place, disguise: str) -> None:
 # Runs that outlive the one that started them
 
 
+@pytest.mark.slow
 def test_a_run_outlives_its_starter_only_where_a_person_allowed_it(room: Place) -> None:
     inner = room.flow({"START.sh": "until [ -e go ]; do :; done; echo '<result>late</result>'\n"}, "inner")
     start = {"START.sh": f"{RAYMOND} start {inner} -d --id inner -q 2>&1; echo '<result>started</result>'\n"}

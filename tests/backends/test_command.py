@@ -105,6 +105,7 @@ def test_a_program_by_its_whole_path_with_arguments_of_its_own(room: Room) -> No
     assert (ran.code, ran.result) == (0, "two words; $HOME `x` {{}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [254, 255, 256, 257, 1000])
 def test_an_answer_of_many_short_lines_is_read_whole(room: Room, count: int) -> None:
     """Only so many are read at once."""
@@ -114,6 +115,7 @@ def test_an_answer_of_many_short_lines_is_read_whole(room: Room, count: int) -> 
     assert turn["said"].split() == [*map(str, range(1, count + 1)), "<result>done</result>"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "pause"])
 def test_a_turn_that_a_person_stops_is_recorded_as_interrupted_and_not_as_failed(room: Room, how: str) -> None:
     agent(room, "touch here; sleep 1000")

@@ -117,6 +117,7 @@ def test_every_turn_of_the_recorded_run_sees_what_it_should(recorded: Recorded) 
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slice_", mostly_slow(range(SLICES)))
 def test_cut_after_any_decision_the_run_ends_the_same(
     slice_: int, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -266,6 +267,7 @@ def lone_journal(recorded: Recorded, folder: Path) -> tuple[Project, Path]:
     return project, path
 
 
+@pytest.mark.slow
 def test_the_decisions_of_a_resumed_run_go_on_counting(recorded: Recorded, tmp_path: Path) -> None:
     """Several cuts in a row: what was written by each driver stays, numbers have no gap and no double."""
     id, folder = recorded.id, tmp_path

@@ -17,6 +17,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Expected:
     return torture.unbroken(tmp_path_factory.mktemp("unbroken"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", mostly_slow(SEEDS, daily=2))
 def test_killed_at_chance_moments_nothing_is_lost_or_done_twice(seed: int, unbroken: Expected, tmp_path: Path) -> None:
     survive(seed, unbroken, tmp_path)

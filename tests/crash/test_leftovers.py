@@ -56,6 +56,7 @@ def test_what_a_finished_step_left_running_is_there_after_a_crash(scene: Scene) 
     assert not scene.marked()
 
 
+@pytest.mark.slow
 def test_a_step_that_a_repair_has_lost_is_ended_before_it_runs_again(scene: Scene) -> None:
     scene.reach()
     scene.command.kill()
@@ -217,6 +218,7 @@ def at_the_gate(scene: Scene) -> int:
     return int((spool / "pid").read_text().split()[0])
 
 
+@pytest.mark.slow
 def test_stop_now_counts_what_a_turn_has_cost(scene: Scene) -> None:
     pid = at_the_gate(scene)
     assert scene.start("stop", ID, "--now").wait().code == 0
@@ -226,6 +228,7 @@ def test_stop_now_counts_what_a_turn_has_cost(scene: Scene) -> None:
     assert journal.read(scene.project.run(ID)).run.cost == 0.5
 
 
+@pytest.mark.slow
 def test_stop_now_leaves_a_result_for_the_next_driver(scene: Scene) -> None:
     pid = at_the_gate(scene)
     (scene.room / "gate").read_bytes()
@@ -239,6 +242,7 @@ def test_stop_now_leaves_a_result_for_the_next_driver(scene: Scene) -> None:
     assert journal.read(scene.project.run(ID)).run.cost == 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
 def test_stop_now_leaves_a_reply_that_is_only_in_its_session(scene: Scene, backend: str) -> None:
     """The driver was killed after the reply and before it could write it down."""

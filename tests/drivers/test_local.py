@@ -236,6 +236,7 @@ def test_a_script_that_ignores_sigterm_is_killed_by_the_second_ctrl_c(room: Room
         room.nothing_runs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
 def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room: Room, backend: str) -> None:
     files = {
@@ -306,6 +307,7 @@ def test_a_fork_can_start_later_than_its_parent_goes_on(room: Room) -> None:
     assert ran.all(AgentStarted)[1].wake_at > 0
 
 
+@pytest.mark.slow
 def test_a_sleep_survives_the_end_of_its_driver(room: Room) -> None:
     with room.start(
         "run", room.flow({"START.sh": "echo '<goto after=\"1s\">END</goto>'", "END.sh": END}), "--id", "r"
@@ -361,6 +363,7 @@ def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(r
     ]
 
 
+@pytest.mark.slow
 def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room: Room) -> None:
     files = {
         "START.sh": """echo '<fork>FAST</fork><fork>SLOW</fork><wait timeout="1s" timeout_next="LATE">END</wait>'""",
@@ -589,6 +592,7 @@ def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
     assert room.resume("--budget", "2").out == "end\n"
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": END}, "--max-time", "200ms")
     assert ran.code == 4
