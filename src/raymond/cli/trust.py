@@ -31,7 +31,10 @@ def command(folder: str, yes: bool, listing: bool, forget: bool) -> int:
 
 
 def _list() -> int:
-    for tree, lapse in trust.trusted().items():
+    found = trust.trusted()
+    if not found:
+        print("you trust no project yet", file=sys.stderr)
+    for tree, lapse in found.items():
         print(f"{visible(tree)}: no longer trusted: {lapse}" if lapse else visible(tree))
     return 0
 
