@@ -50,6 +50,8 @@ used, and `raymond run` and `raymond config show` say so. A flag and the environ
 
 A state's own `model`, `effort`, `timeout` or `backend` comes before all but the policy file. Files are TOML. A key that does
 not exist is an error, wherever it stands. `raymond config show --origin` shows what counts here and where it was set.
+
+No number of dollars and no count may be over 1,000,000,000, and no duration longer than 366 days, wherever it is set.
 """
 
 PERSONAL = """\

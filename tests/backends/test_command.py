@@ -523,10 +523,10 @@ def test_half_an_answer_in_the_spool_is_no_answer(room: Room) -> None:
         *(
             (
                 {"command": ["a"], "cost": value},
-                "[backends.mine]: `cost` must be dollars per turn, 0 or more",
+                "[backends.mine]: `cost` must be a number of dollars, 0 or more",
                 "cost = 0.02",
             )
-            for value in ("much", -1, True, float("inf"), float("nan"))
+            for value in ("much", -1, True, float("nan"))
         ),
     ],
 )

@@ -242,7 +242,7 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
         ),
         (("--input", "@nowhere.txt"), f"`nowhere.txt` {UNREADABLE}"),
         (("--replies", "nowhere.yaml"), f"`nowhere.yaml` {UNREADABLE}"),
-        (("--max-parallel", "0"), "--max-parallel: 0 is not in the range x>=1\nhint: raymond run --help"),
+        (("--max-parallel", "0"), "--max-parallel: `0` is not a whole number, 1 or more\nhint: raymond run --help"),
         (("--budget", "-1"), "--budget: `-1` is not a number of dollars, 0 or more\nhint: --budget 5"),
         (("--bugdet", "1"), "there is no flag `--bugdet`\nhint: did you mean `--budget`?"),
         (("more",), "`more` is one argument too many\nhint: raymond run --help"),

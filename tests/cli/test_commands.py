@@ -347,7 +347,7 @@ def test_a_run_stops_after_its_turns_and_goes_on_with_more(room: Room) -> None:
 def test_no_turns_at_all_make_no_sense(room: Room) -> None:
     done = room.raymond("run", room.flow(DONE), "--max-turns", "0")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "0 is not in the range x>=1" in done.stderr
+    assert "`0` is not a whole number, 1 or more" in done.stderr
 
 
 def test_tools_that_are_allowed_later_stand_beside_those_of_the_start(room: Room) -> None:

@@ -245,7 +245,7 @@ BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is
         ("max_visits: 0", "`max_visits` must be a whole number, 1 or more", "max_visits: 3"),
         ("budget: -1", "`budget` must be a number of dollars, 0 or more", "budget: 0.50"),
         ("budget: $5", "`budget` must be a number of dollars, 0 or more", "budget: 0.50"),
-        ("budget: 1e999", "`budget` must be a number of dollars, 0 or more", "budget: 0.50"),
+        ("budget: 1e999", "`budget` must be a number of dollars, at most 1,000,000,000", "budget: 0.50"),
         ("budget: true", "`budget` must be a number of dollars, 0 or more", "budget: 0.50"),
         ("in_place: yes", "`in_place` must be true or false", "write true or false"),
         ("in_place: True", "`in_place` must be true or false", "write true or false"),

@@ -130,5 +130,5 @@ def _settings(folder: str) -> dict[str, Any]:
     """The user's settings; none when they cannot be read."""
     try:
         return tomllib.loads(read(os.path.join(folder, "config.toml")).decode("utf-8", "replace"))
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return {}

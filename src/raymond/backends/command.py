@@ -7,6 +7,7 @@ conversation, `resume` or `branch` with `{session}`.
 import re
 from typing import Any
 
+from raymond import amounts
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.errors import UsageError
 from raymond.machine.inputs import Spending
@@ -173,6 +174,7 @@ def _template(where: str, key: str, value: Any) -> list[str]:
 
 
 def _cost(name: str, value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
-        return float(value)
-    raise UsageError(f"[backends.{name}]: `cost` must be dollars per turn, 0 or more", hint="cost = 0.02")
+    try:
+        return amounts.dollars(value if isinstance(value, int | float) else None)
+    except ValueError as error:
+        raise UsageError(f"[backends.{name}]: `cost` must be {error}", hint="cost = 0.02") from None

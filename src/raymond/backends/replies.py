@@ -1,11 +1,12 @@
 """`replies.yaml`: what a scripted agent says, state by state."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from raymond import durations
+from raymond import amounts, durations
 from raymond.backends import Turn
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.machine.failures import REPORTED
@@ -107,6 +108,7 @@ class Replies:
             if unknown:
                 raise ValueError(f"unknown key `{min(unknown)}`")
             reply = msgspec.convert(fields, Scripted)
+            _check_amounts(reply)
             if reply.fail and reply.fail not in REPORTED:
                 raise ValueError(f"fail must be one of {', '.join(REPORTED)}")
             for path in reply.writes:
@@ -122,6 +124,18 @@ class Replies:
                 )
             ) from None
         return reply
+
+
+def _check_amounts(reply: Scripted) -> None:
+    for key, read, amount in (
+        ("cost", amounts.dollars, reply.cost),
+        ("tokens: in", partial(amounts.count, least=0), reply.tokens_in),
+        ("tokens: out", partial(amounts.count, least=0), reply.tokens_out),
+    ):
+        try:
+            read(amount)
+        except ValueError as error:
+            raise ValueError(f"`{key}` must be {error}") from None
 
 
 def _seconds(key: str, value: Any) -> float:

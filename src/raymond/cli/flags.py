@@ -8,6 +8,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond import amounts
 from raymond.cli import texts
 from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
@@ -117,12 +118,22 @@ class Dollars(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Dollars; a $ before them is fine."""
         try:
-            amount = float(str(value).removeprefix("$"))
-        except ValueError:
-            amount = -1.0
-        if not 0 <= amount < float("inf"):
-            self.fail(f"'{value}' is not a number of dollars, 0 or more.", param, ctx)
-        return amount
+            return amounts.dollars(str(value).removeprefix("$"))
+        except ValueError as error:
+            self.fail(f"'{value}' is not {error}.", param, ctx)
+
+
+class Count(click.ParamType[int]):
+    """How many of something: 1 or more."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        try:
+            return amounts.count(value)
+        except ValueError as error:
+            self.fail(f"'{value}' is not {error}.", param, ctx)
 
 
 _TRUSTING = click.option(
@@ -131,9 +142,9 @@ _TRUSTING = click.option(
 _ROOTS = click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to.")
 _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
-    click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="Stop after this many steps."),
+    click.option("--max-iterations", type=Count(), metavar="N", help="Stop after this many steps."),
     click.option("--max-time", type=Duration(), metavar="TIME", help="Stop after this long, e.g. 8h."),
-    click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after this many backend turns."),
+    click.option("--max-turns", type=Count(), metavar="N", help="Stop after this many backend turns."),
     click.option(
         "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
     ),
@@ -163,7 +174,7 @@ _STARTING = (
     click.option("--effort", metavar="LEVEL", help="Effort for states that name none."),
     *_LIMITS,
     click.option(
-        "--max-parallel", type=click.IntRange(1), metavar="N", help="Steps to run at once, per backend and for scripts."
+        "--max-parallel", type=Count(), metavar="N", help="Steps to run at once, per backend and for scripts."
     ),
     click.option("--timeout", type=Duration(), metavar="TIME", help="Stop a step that is silent for this long (10m)."),
     click.option("--cd", "cd", metavar="DIR", help="The directory agents work in."),

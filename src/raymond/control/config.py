@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from raymond import durations
+from raymond import amounts, durations
 from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES, closed
 from raymond.language.tags import NAME
@@ -102,23 +102,6 @@ def _texts(value: Any) -> list[str]:
     raise ValueError("a list of texts")
 
 
-def _dollars(value: Any) -> float:
-    try:
-        amount = float(value) if not isinstance(value, bool) else -1.0
-    except (TypeError, ValueError):
-        amount = -1.0
-    if 0 <= amount < float("inf"):
-        return amount
-    raise ValueError("a number of dollars, 0 or more")
-
-
-def _count(value: Any) -> int:
-    text = str(value)
-    if not isinstance(value, bool) and text.isascii() and text.isdigit() and int(text) >= 1:
-        return int(text)
-    raise ValueError("a whole number, 1 or more")
-
-
 def duration(value: Any) -> float:
     """Seconds, from a duration as people write it."""
     seconds = durations.parse(value) if isinstance(value, str) else None
@@ -179,7 +162,7 @@ def _price(model: str, table: Any) -> Price:
     if not isinstance(table, dict) or not {"input", "output"} <= set(table) <= known:
         raise ValueError(f"input, output and cached of a model, in dollars per million tokens (`{model}`)")
     try:
-        return Price(**{name: _dollars(amount) for name, amount in table.items()})
+        return Price(**{name: amounts.dollars(amount) for name, amount in table.items()})
     except ValueError as error:
         raise ValueError(f"{error} (`{model}`)") from None
 
@@ -215,17 +198,17 @@ KEYS: dict[str, Key] = {
     "backend": Key(_text, "", "the program that answers prompts (claude, or the workflow's own replies)", '"claude"'),
     "model": Key(_name, "", "the model, by the name its backend uses", '"sonnet"'),
     "effort": Key(_name, "", "how hard the model thinks, where that can be set", '"high"'),
-    "budget": Key(_dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00", reach=_limit()),
-    "max_iterations": Key(_count, 0, "steps a run may take", "200", reach=_limit()),
+    "budget": Key(amounts.dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00", reach=_limit()),
+    "max_iterations": Key(amounts.count, 0, "steps a run may take", "200", reach=_limit()),
     "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"', reach=_limit()),
-    "max_parallel": Key(_count, 0, "steps at once, per backend and for scripts", "4", reach=_limit(PARALLEL)),
+    "max_parallel": Key(amounts.count, 0, "steps at once, per backend and for scripts", "4", reach=_limit(PARALLEL)),
     "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"', reach=_limit(600.0)),
     "max_wait": Key(
         duration, 86400.0, "how long to wait for a usage limit to end; 0s for not at all", '"24h"', reach=float
     ),
     "tool_timeout": Key(duration, 1800.0, "how long a tool may show no sign of life", '"30m"', reach=_limit(1800.0)),
-    "max_turns": Key(_count, 0, "backend turns a run may take", "500", reach=_limit()),
-    "unknown_turn_cost": Key(_dollars, UNKNOWN_TURN, "dollars counted for a turn of unknown cost", "0.50"),
+    "max_turns": Key(amounts.count, 0, "backend turns a run may take", "500", reach=_limit()),
+    "unknown_turn_cost": Key(amounts.dollars, UNKNOWN_TURN, "dollars counted for a turn of unknown cost", "0.50"),
     "retryable": Key(_patterns, [], "program errors that count as an overload", '["upstream .* reset"]'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"', reach=float),
     "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"'),
@@ -243,7 +226,7 @@ KEYS: dict[str, Key] = {
     "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", table=True),
 }
 SITE_KEYS: dict[str, Key] = {
-    "max_budget": Key(_dollars, 0.0, "the highest budget a run may have", "50.00"),
+    "max_budget": Key(amounts.dollars, 0.0, "the highest budget a run may have", "50.00"),
     "allow_skip_permissions": Key(_flag, True, "whether --dangerously-skip-permissions may be used", "false"),
     "backends": Key(_texts, [], "the only backends allowed", '["claude"]'),
     "models": Key(_texts, [], "the only models allowed", '["sonnet"]'),
@@ -276,12 +259,20 @@ def load(
     for variable, value in environment.items():
         name = variable.removeprefix(PREFIX).lower()
         if variable.startswith(PREFIX) and name in KEYS and value and not KEYS[name].table:
+            _check_text(variable, value)
             settings[name] = Setting(_read(KEYS[name], name, value, f"the environment: {variable}"), variable)
     for name, value in flags.items():
         if value is not None:
             flag = f"--{name.replace('_', '-')}"
             settings[name] = Setting(_given(KEYS[name], name, value, flag), flag)
     return _obey(config, site_rules(policy_file), policy_file)
+
+
+def _check_text(variable: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the environment: {variable} is not UTF-8", hint=f"set {variable} again") from None
 
 
 def _narrow(config: Config, path: str, table: Mapping[str, Any], user: str) -> None:
@@ -332,10 +323,12 @@ def _table(path: str, data: bytes, known: Mapping[str, Key]) -> dict[str, Any]:
 
     try:
         values = tomllib.loads(data.decode())
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not TOML: {str(error).lower()}", hint="budget = 5.00") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {str(error).lower()}", hint="budget = 5.00") from None
+    except (ValueError, RecursionError):  # Python reads no number of more than 4,300 digits
+        raise UsageError(f"{path} has a number or a table that is too large", hint="budget = 5.00") from None
     return {name: _known(known, name, value, path) for name, value in values.items()}
 
 
@@ -359,9 +352,9 @@ def _read(key: Key, name: str, value: Any, where: str) -> Any:
 def _given(key: Key, name: str, value: Any, flag: str) -> Any:
     """What was said at the start: by a flag, or by a program that may pass anything; durations come as seconds."""
     if key.read is duration and isinstance(value, int | float) and not isinstance(value, bool):
-        if 0 <= value < float("inf"):
+        if 0 <= value <= durations.LONGEST:
             return float(value)
-        value = str(value)
+        raise UsageError(f"{flag}: `{name}` must be seconds, 0 to {durations.LONGEST:,.0f}", hint=f"{name} = 60")
     return _read(key, name, value, flag)
 
 

@@ -1,13 +1,12 @@
 """The keys of a policy: how the value of each is read."""
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from raymond import durations
+from raymond import amounts, durations
 from raymond.language import frontmatter, reading
 from raymond.language.allowed_transitions import FIELDS, Allowed
 from raymond.language.frontmatter import Document, Path
@@ -107,20 +106,22 @@ def count(least: int) -> Reader:
     """A whole number, `least` or more."""
 
     def read(document: Document, path: Path, value: Any) -> int | None:
-        if isinstance(value, int) and not isinstance(value, bool) and value >= least:
-            return value
-        _bad(document, path, f"`{_label(path)}` must be a whole number, {least} or more", f"{_label(path)}: 3")
-        return None
+        try:
+            return amounts.count(value if isinstance(value, int) else None, least)
+        except ValueError as error:
+            _bad(document, path, f"`{_label(path)}` must be {error}", f"{_label(path)}: 3")
+            return None
 
     return read
 
 
 def dollars(document: Document, path: Path, value: Any) -> float | None:
     """An amount of money."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and math.isfinite(value):
-        return float(value)
-    _bad(document, path, f"`{_label(path)}` must be a number of dollars, 0 or more", f"{_label(path)}: 0.50")
-    return None
+    try:
+        return amounts.dollars(value if isinstance(value, int | float) else None)
+    except ValueError as error:
+        _bad(document, path, f"`{_label(path)}` must be {error}", f"{_label(path)}: 0.50")
+        return None
 
 
 def _duration(document: Document, path: Path, value: Any) -> float | None:

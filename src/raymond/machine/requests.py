@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from raymond import amounts
 from raymond.language.refusal import Refusal
 from raymond.machine import transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
@@ -163,7 +164,7 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
 def _limits(run: Run, request: Request) -> list[Event] | Refusal:
     wrong = _bad_limit(request)
     if wrong:
-        return Refusal("value", f"`{wrong}` must be a number, 0 or more")
+        return Refusal("value", f"`{wrong}` must be a number, 0 to {amounts.MOST:,}")
     if request.roots and who(request.sender):
         return no_step("resume --root")
     if request.sender and request.sender.steps:
@@ -187,7 +188,7 @@ def _limits(run: Run, request: Request) -> list[Event] | Refusal:
 def _bad_limit(request: Request) -> str:
     for name in ("budget", "max_iterations", "max_time", "max_turns"):
         value = getattr(request, name)
-        if value is not None and not 0 <= value < float("inf"):
+        if value is not None and not 0 <= value <= amounts.MOST:
             return name
     return ""
 
