@@ -1,4 +1,4 @@
-"""No number or name makes a command say that there is a bug."""
+"""No number, name or clock makes a command say that there is a bug, or a journal that cannot be read again."""
 
 import os
 import subprocess
@@ -8,6 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from raymond.backends import Reply, Trouble
+from raymond.backends.guard import sound
+from raymond.errors import JournalError
+from raymond.machine.events import Decision, StepFinished
+from raymond.machine.inputs import Spending
+from raymond.machine.limits import Limits
+from raymond.store import journal, lock
 from trust.places import Place, no_traceback
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -78,6 +85,86 @@ def test_a_number_out_of_range_is_refused_in_words(room: Place, name: str) -> No
     err = no_traceback(done)
     assert done.returncode in ((2, 6) if said else (0,)), err
     assert said in err
+
+
+SPENT = {
+    "infinite": Spending(cost=float("inf")),
+    "negative": Spending(cost=-5.0),
+    "nan": Spending(cost=float("nan")),
+    "huge": Spending(cost=1e308),
+    "tokens": Spending(tokens_in=-1),
+    "many": Spending(tokens_out=1 << 70),
+    "meter": Spending(meter=(-1,)),
+}
+
+
+@pytest.mark.parametrize("name", SPENT)
+def test_a_backend_that_reports_no_amount_is_broken(name: str) -> None:
+    ending = sound(Reply(text="<result>x</result>", session="s", spent=SPENT[name]))
+    assert isinstance(ending, Trouble)
+    assert (ending.kind, ending.spent) == ("crash", Spending())
+    assert "values that cannot be stored" in ending.error
+
+
+@pytest.mark.parametrize("cost", [float("inf"), float("nan"), -5.0])
+def test_no_cost_that_cannot_be_read_again_is_journaled(room: Place, cost: float) -> None:
+    room.drive(DONE)
+    folder, before = room.project.run("r"), room.journal().read_bytes()
+    held = lock.take(folder)
+    book = journal.Journal(folder, len(before), held)
+    with pytest.raises(JournalError, match="a decision was not journaled, because it could not be read again"):
+        book.append(Decision(seq=99, time=0.0, events=[StepFinished(agent="main", step=1, cost=cost)]))
+    book.close()
+    held.release()
+    assert room.journal().read_bytes() == before
+
+
+def test_a_snapshot_that_cannot_be_written_is_left_out(room: Place) -> None:
+    """An earlier release took any number of iterations, and a snapshot has room for 64 bits."""
+    ran = room.drive(DONE)
+    run, folder = ran.run, room.project.run("r")
+    run.limits = Limits(iterations=10**23)
+    held = lock.take(folder)
+    book = journal.Journal(folder, os.path.getsize(folder.journal), held)
+    book.snapshot(run, force=True)
+    assert not os.path.exists(folder.snapshot)
+    os.mkdir(folder.snapshot)
+    book.snapshot(ran.run, force=True)
+    book.close()
+    held.release()
+    assert room.raymond("status", "r").returncode == 0
+
+
+CLOCK = """import sys, time
+at, real = float(sys.argv[1]), time.time
+time.time = lambda: at + real() % 1
+from raymond import cli
+sys.exit(cli.main(sys.argv[2:]))"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["253402300798", "0", "-100000", "1e12", "-1e12"])
+def test_a_clock_that_is_wrong_is_no_bug(room: Place, at: str) -> None:
+    """The year 9999 and after it, 1970 and before it; what was written then is read today."""
+
+    def then(*args: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", CLOCK, at, *args],
+            cwd=room.path,
+            env=room.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, no_traceback(done)
+        return done.stdout
+
+    flow = {"START.sh": "echo '<fork>B.sh</fork><wait>B.sh</wait>'", "B.sh": "echo '<result>done</result>'"}
+    assert then("run", room.flow(flow), "--id", "r") == "done\n"
+    for command in (("status", "r"), ("logs", "r"), ("cost", "r"), ("list",), ("list", "--json")):
+        then(*command)
+    assert "completed" in no_traceback(room.raymond("list"))
+    assert "run completed" in no_traceback(room.raymond("logs", "r"))
 
 
 @pytest.mark.parametrize("name", ["folder", "home", "file", "directory", "flow"])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
+from raymond import amounts
 from raymond.backends import Backend, Command, Delayed, Direct, Found, Observation, Reader, Reply, Trouble, Turn
 from raymond.errors import Error
 from raymond.language.tags import NAME
@@ -18,6 +19,7 @@ from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
 from raymond.system import faults
 
+_MOST_TOKENS = 1 << 60
 _SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
 
@@ -170,9 +172,22 @@ def sound(ending: object) -> Reply | Trouble:
 
 def _is_sound(value: msgspec.Struct) -> bool:
     """Whether every field has its type, as the journal would find it: JSON has no NaN, infinity or half a character."""
+    spent = value if isinstance(value, Spending) else getattr(value, "spent", None)
+    if isinstance(spent, Spending) and not _is_counted(spent):
+        return False
     try:
         return bool(msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return False
+
+
+def _is_counted(spent: Spending) -> bool:
+    """Whether the amounts can be added up: a negative cost would raise the budget."""
+    try:
+        return amounts.is_cost(spent.cost) and all(
+            0 <= one <= _MOST_TOKENS for one in (spent.tokens_in, spent.tokens_out, *spent.meter)
+        )
+    except TypeError:
         return False
 
 

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from raymond import amounts
 from raymond.errors import JournalError, NewerJournal, RunExists
-from raymond.machine.events import Decision, Event, JournalCut, RunStarted
+from raymond.machine.events import Decision, Event, JournalCut, RunStarted, StepEnded
 from raymond.machine.evolve import apply
 from raymond.machine.failures import KINDS
 from raymond.machine.run import Run
@@ -168,8 +169,10 @@ class Journal:
         if self.size - self._snapped_at < SNAPSHOT_EVERY and not force:
             return
         self._snapped_at = self.size
-        last = os.pread(self._fd, _TAIL, self.size - _TAIL)
-        snapshot.write(self._folder.snapshot, self.size, last, run)
+        # Only a cache: a full disk, or a number that does not fit into it, is no reason to end a run.
+        with contextlib.suppress(OSError, JournalError, OverflowError, ValueError):
+            last = os.pread(self._fd, _TAIL, self.size - _TAIL)
+            snapshot.write(self._folder.snapshot, self.size, last, run)
 
     def close(self) -> None:
         """Write, sync and close."""
@@ -448,10 +451,30 @@ def _sum(body: bytes) -> bytes:
 
 def _line(blobs: str, decision: Decision, run: str = "") -> bytes:
     line = _Line(decision.seq, instant(decision.time), decision.events)
-    body = _encode(line)
+    try:
+        body = _encode(line)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise _unwritable(run, str(error)) from None
+    if b'":null' in body or b'"cost":-' in body:
+        _check_numbers(run, body)
     if len(body) > LONG or b"\\u0000" in body:
         body = _encode(put_aside(blobs, msgspec.to_builtins(line), run))
     return _sum(body)
+
+
+def _check_numbers(run: str, body: bytes) -> None:
+    """The last door: a number that JSON does not have would make the journal unreadable, a negative cost pays back."""
+    try:
+        events = _decode(body).events
+    except msgspec.ValidationError as error:
+        raise _unwritable(run, str(error)) from None
+    if any(isinstance(event, StepEnded) and not amounts.is_cost(event.cost) for event in events):
+        raise _unwritable(run, "a step with a negative cost")
+
+
+def _unwritable(run: str, what: str) -> JournalError:
+    then = f"nothing already written is lost: `raymond resume {run}` repeats the step" if run else ""
+    return JournalError(f"a decision was not journaled, because it could not be read again: {what}", hint=then)
 
 
 def instant(time: float) -> str:

@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from functools import lru_cache
 
-_LAST = 253402300799
-"""The last second that `datetime` can represent."""
+_FIRST, _LAST = -30610224000, 253402300799
+"""The seconds of the years that have four digits."""
 
 
 @lru_cache(maxsize=64)
 def second(time: int) -> str:
     """UTC to the second, without a zone; cached, because thousands of lines can share a second."""
-    return datetime.fromtimestamp(min(time, _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return datetime.fromtimestamp(max(_FIRST, min(time, _LAST)), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def instant(time: float) -> str | None:
