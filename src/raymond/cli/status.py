@@ -20,7 +20,7 @@ def command(id_: str, every: bool, as_json: bool) -> int:
     found = handle.find(id_)
     seen = runs.look(found.project, found.id)
     if as_json:
-        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status))
+        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, longest=sys.maxsize))
         sys.stdout.flush()
     else:
         print("\n".join(overview(seen.run, seen.status, seen.pid, found.transcripts, every=every)))

@@ -1,5 +1,6 @@
-"""A run as JSON: the state file, which `status --json` prints, and the document of `run --json`."""
+"""A run as JSON: the state file, which `status --json` prints with whole texts, and the document of `run --json`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,28 +12,30 @@ from raymond.views.status import failed_agents, main_result, run_status
 from raymond.views.times import instant
 
 RESULTS_SHOWN = 1000
+LONGEST_TEXT = 16 << 10
+"""Characters of a text in the state file, which is written often."""
 _encoder = msgspec.json.Encoder()
 
 
-def state_file(run: Run, *, status: str = "") -> bytearray:
-    """The state file; `status` is as seen from outside, when somebody looked.
+def state_file(run: Run, *, status: str = "", longest: int = LONGEST_TEXT) -> bytearray:
+    """The state file; `status` is as seen from outside, when somebody looked. No text is longer than `longest`.
 
     Every agent is encoded by itself, into one buffer: as dictionaries, ten thousand of them are three times the file.
     """
     text = bytearray(_encoder.encode(_head(run, status)))
     text[-1:] = b',"agents":['
     for agent in run.agents.values():
-        _encoder.encode_into(_agent(run, agent), text, -1)
+        _encoder.encode_into(_agent(run, agent, longest), text, -1)
         text += b","
     text[-1 if run.agents else len(text) :] = b"],"
-    text += memoryview(_encoder.encode(_tail(run)))[1:]
+    text += memoryview(_encoder.encode(_tail(run, longest)))[1:]
     text += b"\n"
     return text
 
 
 def about(run: Run) -> dict[str, Any]:
     """What the state file says, apart from the agents."""
-    return _head(run) | _tail(run)
+    return _head(run) | _tail(run, LONGEST_TEXT)
 
 
 def _head(run: Run, status: str = "") -> dict[str, Any]:
@@ -54,16 +57,26 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
     }
 
 
-def _tail(run: Run) -> dict[str, Any]:
+def _tail(run: Run, longest: int) -> dict[str, Any]:
     outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
     return {
         "fork_counters": run.fork_counters,
-        "results": {one.agent: one.result for one in outcomes if one.status == "done"},
-        "metadata": run.start.metadata,
+        "results": {one.agent: _cut(one.result, longest) for one in outcomes if one.status == "done"},
+        "metadata": _cut_all(run.start.metadata, longest),
     }
 
 
-def _agent(run: Run, agent: Agent) -> dict[str, Any]:
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    return f"{text[:longest]}\n[{len(text) - longest:,} more characters: `raymond status --json` has them]"
+
+
+def _cut_all(texts: Mapping[str, str], longest: int) -> dict[str, str]:
+    return {name: _cut(text, longest) for name, text in texts.items()}
+
+
+def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
     stack = [
         {
             "session": frame.conversation.session if frame.conversation else None,
@@ -80,12 +93,12 @@ def _agent(run: Run, agent: Agent) -> dict[str, Any]:
         "session_id": agent.session or None,
         "cwd": agent.cwd or run.start.cwd,
         "stack": stack,
-        "variables": agent.variables or {},
-        "pending_result": visit.input or None,
+        "variables": _cut_all(agent.variables or {}, longest),
+        "pending_result": _cut(visit.input, longest) or None,
         "retry_count": visit.failures,
-        "error": stuck(agent) or None,
+        "error": _cut(stuck(agent), longest) or None,
         "wake_at": instant(visit.wake_at),
-        "question": agent.question or None,
+        "question": _cut(agent.question, longest) or None,
         "question_number": agent.asks or None,
         "approve": (visit.rest.approve if visit.rest else "") or None,
         "since": instant(visit.since),
