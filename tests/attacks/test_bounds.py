@@ -1,9 +1,12 @@
 """What others send is bounded before it is held in memory or on disk."""
 
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from raymond.backends import Setup, Trouble
@@ -85,3 +88,37 @@ def test_the_tag_after_what_is_not_recorded_counts(room: Place) -> None:
     assert (ran.code, ran.result) == (0, "at the end"), ran.err
     lines = records.read(room.project.run(ran.id).transcripts, "main", 0)
     assert [line["note"] for line in lines if "note" in line] == [CUT]
+
+
+PEAK = """import resource, sys
+from raymond import cli
+code = cli.main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+sys.exit(code)"""
+FORKS = 20
+COLLECTS = {
+    "START.sh": "echo '<fork>WORK.py</fork>'\n" * FORKS + "echo '<wait>END.sh</wait>'",
+    "END.sh": 'echo "<result>$(wc -c < "$RAYMOND_INPUT_FILE")</result>"',
+}
+
+
+def peak(room: Place, size: int) -> int:
+    """Megabytes that the driver needed at most, for results of this many bytes."""
+    flow = room.flow(COLLECTS | {"WORK.py": f"print('<result>' + 'x' * {size} + '</result>')"}, f"flow{size}")
+    command = [sys.executable, "-c", PEAK, "run", flow, "--id", f"r{size}", "--quiet"]
+    done = subprocess.run(command, cwd=room.path, env=room.environment, capture_output=True, text=True, check=True)
+    collected, most = map(int, done.stdout.split())
+    assert collected >= FORKS * size
+    return most
+
+
+@pytest.mark.slow
+def test_what_was_collected_is_held_three_times_at_most(room: Place) -> None:
+    """As the results, and twice as the text that is made of them; it was ten times."""
+    more = peak(room, 2 * MIB) - peak(room, 1)
+    assert more < 4.5 * FORKS * 2
+    state = room.part("state.json", f"r{2 * MIB}")
+    assert state.stat().st_size < FORKS * (40 << 10)
+    results = msgspec.json.decode(state.read_bytes())["results"]
+    note = f"[{2 * MIB - (16 << 10):,} more characters: `raymond status --json` has them]"
+    assert {text.partition("\n")[2] for name, text in results.items() if name != "main"} == {note}

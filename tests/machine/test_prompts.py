@@ -104,6 +104,15 @@ def test_results_are_json_in_the_order_of_forking() -> None:
     assert "results" not in bound(play)
 
 
+def test_what_was_collected_is_one_text_under_all_its_names() -> None:
+    """It may be hundreds of megabytes."""
+    play = Play(FILES)
+    play.say("<fork>A</fork><wait>B</wait>")
+    play.say("<result>one</result>", "main_a1")
+    values = bound(play)
+    assert values["results"] is values["input"] is values["result"]
+
+
 def test_a_wait_with_input_keeps_results_apart() -> None:
     play = Play(FILES)
     play.say("<fork>A</fork><wait input='x'>N</wait>")

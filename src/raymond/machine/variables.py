@@ -12,7 +12,9 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
     """Every name bound in this visit; built-in names win over variables, and variables over metadata."""
     start = run.start
     visit = agent.visit
-    given = results(visit) if visit.results_are_input else visit.input
+    # Made once: what a wait collected may be hundreds of megabytes.
+    collected = results(visit) if visit.results is not None or visit.results_are_input else ""
+    given = collected if visit.results_are_input else visit.input
     bound = {
         "input": given,
         "result": given,
@@ -26,7 +28,7 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
         "workflow_dir": workspace.workflow_dir,
     }
     if visit.results is not None:
-        bound["results"] = results(visit)
+        bound["results"] = collected
     if visit.cause:
         bound["error"] = visit.cause
     state = workspace.workflow.states.get(agent.state)

@@ -5,8 +5,8 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterable
 
-import msgspec
 from msgspec.structs import replace
 
 from raymond.language.reading import Reader, Reading
@@ -15,6 +15,7 @@ from raymond.machine.failures import Kind
 from raymond.machine.inputs import Output, Spending
 from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
+from raymond.steps import long_values
 from raymond.steps.answer import SLICE, Answer
 from raymond.steps.job import ScriptJob
 from raymond.steps.out_file import VARIABLE, OutFile
@@ -124,26 +125,27 @@ class ScriptStep(Step):
         given = values["input"]
         # Built-in names come first: whatever a model passed on, a script can tell its run, agent and state.
         for name, value in values.items():
-            raw = value.encode("utf-8", "surrogateescape")
-            size = len(raw)
-            if size > LARGEST_VALUE or size > room or b"\0" in raw:
+            raw = value.encode("utf-8", "surrogateescape") if len(value) <= LARGEST_VALUE else None
+            if raw is None or len(raw) > min(LARGEST_VALUE, room) or b"\0" in raw:
                 left_out = True
                 continue
-            room -= size
+            room -= len(raw)
             env[_BUILT_IN.get(name) or variable(name)] = raw
-        env[b"RAYMOND_INPUT_FILE"] = self._file("input", given).encode() if given else DEV_NULL.encode()
+        env[b"RAYMOND_INPUT_FILE"] = (
+            self._file("input", long_values.plain(given)).encode() if given else DEV_NULL.encode()
+        )
         if left_out:
-            env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", msgspec.json.encode(values).decode()).encode()
+            env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", long_values.as_json(values)).encode()
         env[b"RAYMOND_OUT"] = os.fsencode(self._out_file.path)
         env[b"RAYMOND_STEP_KEY"] = self.job.key.encode()
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
         return env
 
-    def _file(self, name: str, text: str) -> str:
+    def _file(self, name: str, parts: Iterable[bytes]) -> str:
         path = os.path.join(self.host.spool, f"{self.number}.{name}")
         self.host.make_spool()
-        with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
-            file.write(text)
+        with open(path, "wb", opener=private) as file:
+            file.writelines(parts)
         self._files.append(path)
         return path
 
