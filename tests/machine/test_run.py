@@ -6,7 +6,7 @@ import pytest
 
 from builders import START, Play, place, start
 from raymond.machine import decide, evolve, run, schedule
-from raymond.machine.agent import Closed
+from raymond.machine.agent import Agent, Closed, Visit
 from raymond.machine.events import AgentMoved, AgentWoke, BackendClosed, ClockSet, Decision, RunEnded, RunStopped
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}
@@ -275,3 +275,19 @@ def test_turns_that_are_lowered_to_what_is_used_up_stop_the_run() -> None:
     play.say("<goto>A</goto>")
     play.ask("limits", max_turns=1)
     assert play.run.stop == RunStopped(kind="limit", limit="turns", amount=1.0)
+
+
+def test_timers_that_are_outdated_are_forgotten() -> None:
+    """One agent sleeps for long; behind it another one asks and is answered, again and again."""
+    play = run.Run()
+    evolve.apply(play, first())
+    asker = play.agents["main"]
+    sleeper = play.agents["sleeper"] = Agent("sleeper", Visit("A.md", "", START))
+    run.set_timer(play, sleeper, START + 1.0)
+    for number in range(5000):
+        run.set_timer(play, asker, START + 100.0 + number)
+    assert len(play.timers) < 100
+    assert schedule.wake_at(play) == START + 1.0
+    sleeper.visit.wake_at = 0.0
+    run.drop_timers(play)
+    assert schedule.wake_at(play) == START + 5099.0

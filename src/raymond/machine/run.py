@@ -16,6 +16,9 @@ from raymond.machine.events import RunStarted, RunStopped
 from raymond.machine.limits import Limits
 from raymond.machine.rights import Rights
 
+_FEW = 64
+"""Outdated timers that are not worth a search."""
+
 
 class Run(Struct):
     """Everything the journal says so far."""
@@ -130,6 +133,14 @@ def set_timer(run: Run, agent: Agent, at: float) -> None:
     agent.visit.clock = run.clock
     if at:
         heapq.heappush(run.timers, (at, agent.id))
+        if len(run.timers) > 2 * len(run.agents) + _FEW:
+            _forget_timers(run)
+
+
+def _forget_timers(run: Run) -> None:
+    """Keep one timer for each agent: behind one that sleeps for long, outdated ones never come to the top."""
+    run.timers = [(agent.visit.wake_at, name) for name, agent in run.agents.items() if agent.visit.wake_at]
+    heapq.heapify(run.timers)
 
 
 def set_clock(run: Run, by: float) -> None:
@@ -141,12 +152,9 @@ def set_clock(run: Run, by: float) -> None:
         if closed.until and closed.kind != "limit":
             until = round(min(closed.until, closed.until + by), 3)
             run.closed[name] = replace(closed, until=until, since=closed.since + by)
-    sleepers = [agent for agent in run.agents.values() if agent.visit.wake_at]
-    for agent in sleepers:
-        visit = agent.visit
+    for visit in (agent.visit for agent in run.agents.values() if agent.visit.wake_at):
         visit.wake_at = min(visit.due, round(visit.due + run.clock - visit.clock, 3))
-    run.timers = [(agent.visit.wake_at, agent.id) for agent in sleepers]
-    heapq.heapify(run.timers)
+    _forget_timers(run)
 
 
 def drop_timers(run: Run) -> None:
