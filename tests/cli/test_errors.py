@@ -1078,7 +1078,7 @@ NO_SENSE = {
     ),
     "a count that is no whole number": (
         "run flow --max-iterations 1.5",
-        "--max-iterations: `1.5` is not a whole number\nhint: raymond run --help",
+        "--max-iterations: `1.5` is not a whole number, 1 or more\nhint: raymond run --help",
     ),
     "an input that is not there": ("run flow --input @nowhere.txt", f"`nowhere.txt` {NOWHERE}"),
     "replies that are not there": ("run flow --replies nowhere.yaml", f"`nowhere.yaml` {NOWHERE}"),

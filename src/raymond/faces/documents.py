@@ -13,7 +13,7 @@ from raymond.views.times import instant
 
 RESULTS_SHOWN = 1000
 LONGEST_TEXT = 16 << 10
-"""Characters of a text in the state file, which is written often."""
+"""Characters of a text in the state file, which is written often; only questions are always whole."""
 _encoder = msgspec.json.Encoder()
 
 
@@ -98,7 +98,7 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
         "retry_count": visit.failures,
         "error": _cut(stuck(agent), longest) or None,
         "wake_at": instant(visit.wake_at),
-        "question": _cut(agent.question, longest) or None,
+        "question": agent.question or None,
         "question_number": agent.asks or None,
         "approve": (visit.rest.approve if visit.rest else "") or None,
         "since": instant(visit.since),
