@@ -129,6 +129,48 @@ def test_a_result_in_the_spool_is_taken_and_paid_once(anywhere: Scene) -> None:
     assert not os.path.exists(anywhere.project.run(ID).sessions), "no program was started"
 
 
+def hours_ago(scene: Scene, hours: float, *, clock: float = 0.0) -> None:
+    """As if the program had been started, and silent since, that long ago, and the clock set since by `clock` hours."""
+    pid, since = scene.spool("pid").read_text().splitlines()
+    began, at = map(float, since.split())
+    past = 3600 * hours
+    scene.spool("pid").write_text(f"{pid}\n{began - past} {at - past - 3600 * clock}\n")
+    written = scene.spool("out").stat().st_mtime - past - 3600 * clock
+    os.utime(scene.spool("out"), (written, written))
+
+
+OVER = {"max_time": "time", "timeout": "silent"}
+
+
+@pytest.mark.parametrize("key", mostly_slow(list(OVER)))
+def test_the_time_of_a_turn_goes_on_when_its_driver_dies(scene: Scene, key: str) -> None:
+    """It hangs if the time begins anew: nobody opens the gate."""
+    (scene.flow / "THINK.md").write_text(f"---\n{key}: 1h\nretries: 0\n---\nThink.")
+    scene.kill_driver()
+    hours_ago(scene, 2)
+
+    done = scene.resume().wait()
+
+    assert done.code == 1, done.err
+    (failed,) = scene.events(StepFailed)
+    assert failed.kind == OVER[key]
+
+
+@pytest.mark.parametrize(("hours", "clock"), [(0.5, 0.0), (0.5, 5.0), (0.5, -5.0)])
+@pytest.mark.slow
+def test_setting_the_clock_is_no_silence(scene: Scene, hours: float, clock: float) -> None:
+    (scene.flow / "THINK.md").write_text("---\ntimeout: 1h\nmax_time: 1h\n---\nThink.")
+    scene.kill_driver()
+    hours_ago(scene, hours, clock=clock)
+
+    command = scene.resume()
+    until(lambda: scene.events(RunResumed), "the next driver")
+    scene.open_gate()
+
+    assert command.wait().code == 0
+    finished_once(scene)
+
+
 def test_a_last_line_without_its_end_is_taken_from_the_spool(scene: Scene) -> None:
     pid = scene.kill_driver()
     scene.open_gate()

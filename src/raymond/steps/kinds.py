@@ -12,11 +12,14 @@ def step_for(host: Host, job: ScriptJob | TurnJob, backends: Mapping[str, Backen
     """The step that does `job`; it is not started yet."""
     if isinstance(job, ScriptJob):
         return ScriptStep(host, job)
-    from raymond.steps.turn_step import DirectTurn, ProgramTurn  # a run of scripts starts without them
-
     backend = backends.get(job.backend)
     if backend is None:
         return Step(host, job)  # the workflow changed, and its backend is gone: such a step can only be given up
+    # A run of scripts starts without either.
     if isinstance(backend, Direct):
+        from raymond.steps.direct_turn import DirectTurn
+
         return DirectTurn(host, job, backend)
+    from raymond.steps.program_turn import ProgramTurn
+
     return ProgramTurn(host, job, backend)
