@@ -559,13 +559,15 @@ AGAIN, MORE = ("user", "again", ""), ("assistant", "more", "end_turn")
 def test_a_lost_reply_is_read_from_the_session_and_its_cost_is_estimated(written: Callable[..., None]) -> None:
     written(SESSION, ASKED, ANSWERED)
     spent = Spending(cost=UNKNOWN_TURN, estimated=True, unknown=True)
-    assert Claude(Setup(name="claude")).recall(turn()) == Reply(text="answered", session=SESSION, spent=spent)
+    assert Claude(Setup(name="claude")).recall(turn(prompt="asked")) == Reply(
+        text="answered", session=SESSION, spent=spent
+    )
 
 
 def test_a_branch_that_has_its_own_reply_is_recalled(written: Callable[..., None]) -> None:
     written(BASE, ASKED, ANSWERED)
     written(SESSION, ASKED, ANSWERED, AGAIN, MORE)
-    recalled = Claude(Setup(name="claude")).recall(turn(base=BASE))
+    recalled = Claude(Setup(name="claude")).recall(turn(base=BASE, prompt="again"))
     assert recalled is not None
     assert recalled.text == "more"
 
@@ -585,7 +587,31 @@ def test_what_is_no_reply_of_this_turn_is_not_recalled(
 ) -> None:
     written(BASE, ASKED, ANSWERED)
     written(SESSION, *messages)
-    assert Claude(Setup(name="claude")).recall(turn(base=BASE)) is None
+    assert Claude(Setup(name="claude")).recall(turn(base=BASE, prompt="asked")) is None
+
+
+ASKS_ELSE = json.dumps({"type": "user", "message": {"role": "user", "content": "another prompt"}})
+SUMMARY = json.dumps({"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "so far"}})
+ANSWERS = _entry(*ANSWERED)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        pytest.param([_entry(*ASKED), ANSWERS], "answered", id="the same"),
+        pytest.param([_entry("user", " asked\n", ""), ANSWERS], "answered", id="trimmed by the program"),
+        pytest.param([_entry(*ASKED), SUMMARY, ANSWERS], "answered", id="and a summary"),
+        pytest.param([ANSWERS], "answered", id="nothing to compare with"),
+        pytest.param([ASKS_ELSE, ANSWERS], None, id="another"),
+    ],
+)
+def test_a_reply_to_another_prompt_is_not_recalled(
+    written: Callable[..., None], lines: list[str], said: str | None
+) -> None:
+    written(SESSION)
+    Path(sessions(), "-project", f"{SESSION}.jsonl").write_text("\n".join(lines))
+    recalled = Claude(Setup(name="claude")).recall(turn(prompt="asked"))
+    assert (recalled and recalled.text) == said
 
 
 def test_without_a_session_nothing_is_recalled(written: Callable[..., None]) -> None:

@@ -815,6 +815,27 @@ def test_what_is_no_whole_turn_is_not_recalled(written: Callable[..., None], lin
     assert codex().recall(turn()) is None
 
 
+def _asks(text: str) -> dict[str, Any]:
+    content = [{"type": "input_text", "text": text}]
+    return {"type": "response_item", "payload": {"type": "message", "role": "user", "content": content}}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        pytest.param([STARTED, _asks("<environment_context>"), _asks("hi\n"), DONE], "said", id="the same"),
+        pytest.param([STARTED, _asks("hi"), DONE, STARTED, _asks("another"), DONE], None, id="the turn before"),
+        pytest.param([STARTED, _asks("another"), DONE], None, id="another"),
+    ],
+)
+def test_a_reply_to_another_prompt_is_not_recalled(
+    written: Callable[..., None], lines: list[dict[str, Any]], said: str | None
+) -> None:
+    written(*lines)
+    recalled = codex().recall(turn(prompt="hi"))
+    assert (recalled and recalled.text) == said
+
+
 def test_without_a_record_nothing_is_recalled(written: Callable[..., None]) -> None:
     written(STARTED, DONE, session=BASE)
     assert codex().recall(turn()) is None

@@ -24,7 +24,7 @@ from raymond.backends import (
 )
 from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
-from raymond.backends.json_lines import decode
+from raymond.backends.json_lines import as_table, decode
 from raymond.system import programs
 from raymond.system.files import make_private, private
 
@@ -127,11 +127,14 @@ class Claude:
         return ClaudeReader(turn, self._places)
 
     def recall(self, turn: Turn) -> Reply | None:
-        """The whole reply at the end of its session file; what it cost is not written there."""
-        said = _last_message(_session(turn.session))
+        """The whole reply that ends its session file, if that answers the same prompt; what it cost is not written there."""
+        session = _session(turn.session)
+        said = _last_message(session)
         # A branch begins as a copy: the last message may still be that of the conversation it came from.
         before = _session(turn.base) if turn.base else b""
         if not said or (turn.base and not before) or str(said.get("id")).encode() in before:
+            return None
+        if not turn.is_asked_in(_prompts(session)):
             return None
         return Reply(text=_text(said), session=turn.session, spent=turn.unpriced())
 
@@ -271,7 +274,15 @@ def _last_message(session: bytes) -> dict[str, Any] | None:
     return None
 
 
+def _prompts(session: bytes) -> list[str]:
+    """What was asked in a conversation, and what its tools gave back as text."""
+    events = (decode(raw) for raw in session.splitlines() if b'"user"' in raw)
+    return [_text(as_table(event.get("message"))) for event in events if event.get("type") == "user"]
+
+
 def _text(message: dict[str, Any]) -> str:
     blocks = message.get("content")
+    if isinstance(blocks, str):
+        return blocks
     texts = [block.get("text") for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
     return "".join(text for text in texts if isinstance(text, str))

@@ -11,8 +11,8 @@ from typing import Any
 
 from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox, codex_trust, program_options
 from raymond.backends.codex_events import LOG_IN, CodexReader
-from raymond.backends.codex_record import Record, as_table, home, priced, read
-from raymond.backends.json_lines import decode
+from raymond.backends.codex_record import Record, home, priced, read
+from raymond.backends.json_lines import as_table, decode
 from raymond.system import programs
 
 OUTER = (
@@ -99,9 +99,9 @@ class Codex:
         return CodexReader(turn)
 
     def recall(self, turn: Turn) -> Reply | None:
-        """The reply in the record of the conversation, and what it cost."""
+        """The reply in the record of the conversation, if it answers the same prompt, and what it cost."""
         record = Record(turn.session)
-        if not record.replied:
+        if not record.replied or not turn.is_asked_in(record.prompts):
             return None
         return Reply(text=record.text, session=turn.session, spent=priced(turn, record) or turn.unpriced())
 

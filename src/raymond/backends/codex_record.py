@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raymond.backends import Turn
-from raymond.backends.json_lines import decode, number
+from raymond.backends.json_lines import as_table, decode, number
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens
 
@@ -21,6 +21,8 @@ class Record:
         self.meter: tuple[int, ...] = ()
         self.text = ""
         self.replied = False
+        self.prompts: list[str] = []
+        """What the turn was asked, and what the program itself told the model in the user's place."""
         self.failure: object = None
         """What the program calls the error that ended the turn: a name, or a name with its details."""
         self.opens_at = 0.0
@@ -32,7 +34,9 @@ class Record:
     def _note(self, type: object, about: dict[str, Any]) -> None:
         match about.get("type") if type == "event_msg" else type:
             case "task_started":
-                self.replied, self.failure, self.used = False, None, Tokens()
+                self.replied, self.failure, self.used, self.prompts = False, None, Tokens(), []
+            case "response_item" if about.get("role") == "user":
+                self.prompts.append(_text(about.get("content")))
             case "turn_context":
                 self.model = str(about.get("model") or "")
             case "token_usage_record":
@@ -87,8 +91,9 @@ def read(path: str) -> bytes:
     return b""
 
 
-def as_table(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _text(blocks: object) -> str:
+    tables = map(as_table, blocks if isinstance(blocks, list) else ())
+    return "".join(str(block.get("text") or "") for block in tables)
 
 
 def meter_of(usage: dict[str, Any]) -> tuple[int, int, int]:

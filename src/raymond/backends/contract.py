@@ -4,6 +4,7 @@ A backend says what to start for a turn and gives a reader that is fed the lines
 itself, so it can be tested by feeding it a recording. docs/backends.md has one in sixty lines.
 """
 
+from collections.abc import Collection
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -120,6 +121,11 @@ class Turn(Struct, frozen=True, kw_only=True):
     def unpriced(self) -> Spending:
         """What is counted for a paid turn of unknown cost."""
         return Spending(cost=self.prices.unknown_turn, estimated=True, unknown=True)
+
+    def is_asked_in(self, texts: Collection[str]) -> bool:
+        """Whether its prompt is among the texts that a recorded conversation was sent; also when it has none."""
+        prompt = self.prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()
+        return not texts or any(text.strip() == prompt for text in texts)
 
 
 class Command(Struct, frozen=True):

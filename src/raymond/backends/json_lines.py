@@ -22,6 +22,11 @@ def decode(line: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def as_table(value: object) -> dict[str, Any]:
+    """A value that may be a table; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
 def number(value: object) -> float:
     """A number that is not negative; 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
