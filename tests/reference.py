@@ -553,8 +553,11 @@ class Reference:
         else:
             agent["failures"] += 1
             retries = self.states[agent["state"]].get("retries", 0 if agent["pool"] == "scripts" else 3)
-            if kind in ("silent", "crash") and agent["failures"] <= retries:
+            if kind == "silent" and agent["failures"] <= retries:
                 self.become(agent, "ready")
+            elif kind == "crash" and agent["failures"] <= retries:
+                agent["wake"] = self.now + {1: 1.0, 2: 5.0}.get(agent["failures"], 15.0)
+                self.become(agent, "sleeping")
             else:
                 self.visit_failed(agent, kind)
         self.settle()

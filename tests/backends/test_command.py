@@ -178,10 +178,10 @@ def test_an_exit_code_of_a_shell_that_means_a_signal_is_said_as_one(tmp_path: Pa
 
 
 def test_a_crash_is_tried_again_and_every_turn_is_counted(room: Room) -> None:
-    agent(room, '[ "$(wc -l < "$out/args")" -ge 3 ] || exit 1; echo "<result>third</result>"')
+    agent(room, '[ "$(wc -l < "$out/args")" -ge 2 ] || exit 1; echo "<result>second</result>"')
     table(room, 'command = ["my-agent"]\ncost = 0.25')
     ran = run(room)
-    assert (ran.code, ran.result, len(ran.all(StepFailed)), ran.run.cost) == (0, "third", 2, 0.75)
+    assert (ran.code, ran.result, len(ran.all(StepFailed)), ran.run.cost) == (0, "second", 1, 0.5)
 
 
 def test_a_program_that_is_not_there_is_said_before_the_run_begins(room: Room) -> None:

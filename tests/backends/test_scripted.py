@@ -253,7 +253,7 @@ def test_a_try_beyond_the_list_fails_and_says_which(run: Callable[..., Ran]) -> 
 # Failures acted out
 
 
-@pytest.mark.parametrize("kind", ["silent", "crash"])
+@pytest.mark.parametrize("kind", ["silent", pytest.param("crash", marks=pytest.mark.slow)])
 def test_silence_and_crashes_are_tried_again_until_the_retries_are_used_up(
     run: Callable[..., Ran], backend: str, kind: str
 ) -> None:

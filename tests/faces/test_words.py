@@ -342,7 +342,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
     made = Play(FILES, input="begin", metadata={"k": "v"}, budget=10.0)
     made.say('<call return="N">A</call>', cost=0.25)
     made.say("<fork next='B' item='7'>CODEX</fork>", cost=0.06)
-    made.fail("crash")
+    made.fail("silent")
     session = made.main.session
     document = json.loads(documents.state_file(made.run))
     assert document == {

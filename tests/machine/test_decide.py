@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders import START, Play, block, head, kind_of, place, start
 from raymond.faces import words
@@ -387,12 +388,14 @@ def test_an_implied_transition_has_its_directory_and_its_variables() -> None:
 
 def test_a_crash_is_tried_again_until_the_retries_are_used_up() -> None:
     play = at("A")
-    for attempt in (1, 2, 3):
+    for attempt, wait in ((1, 1.0), (2, 5.0), (3, 15.0)):
         play.fail("crash", exit_code=1)
-        assert play.last == [
-            StepFailed(agent="main", step=1 + attempt, kind="crash", error="boom", exit_code=1, again=True)
-        ]
-        assert (play.main.status, play.main.visit.attempt) == ("ready", attempt)
+        failed = StepFailed(agent="main", step=1 + attempt, kind="crash", error="boom", exit_code=1, again=True)
+        assert play.last == [replace(failed, retry_at=play.now + wait)]
+        assert (play.main.status, play.main.visit.attempt) == ("sleeping", attempt)
+        assert play.pass_time(wait - 0.001) == []
+        assert play.pass_time(0.001) == [AgentWoke(agent="main")]
+        assert schedule.owed(play.run) == ["main"]
     play.fail("silent")
     assert play.kinds() == ["StepFailed", "AgentFailed"]
     assert (play.main.status, play.main.error, play.run.failed_count) == ("failed", "boom", 1)
@@ -403,7 +406,7 @@ def test_retries_are_three_for_prompts_none_for_scripts_or_what_the_policy_says(
     play = at(state)
     for _ in range(attempts - 1):
         play.fail("crash")
-        assert play.main.status == "ready"
+        assert play.main.status == "sleeping"
     play.fail("crash")
     assert play.main.status == "failed"
 
@@ -532,6 +535,7 @@ def test_a_crash_neither_opens_nor_closes_a_backend() -> None:
     play.pass_time(1)
     play.fail("crash")
     assert play.kinds() == ["StepFailed"]
+    play.pass_time(1)
     assert (list(play.run.probing), schedule.owed(play.run)) == (["claude"], ["main"])
 
 
@@ -596,7 +600,7 @@ def test_who_must_log_in_or_pay_closes_the_backend_until_a_person_resumes(kind: 
     ]
     assert play.agent("main_a1").visit.stuck == Stuck(kind, "log in first", (), "claude")
     assert (play.agent("main_a1").error, schedule.wake_at(play.run)) == ("log in first", None)
-    play.fail("crash", "main_b2")
+    play.fail("silent", "main_b2")
     assert (schedule.owed(play.run), play.pass_time(10**6)) == ([], [])
     play.resume()
     assert schedule.owed(play.run) == ["main_b2", "main_a1"]
@@ -1041,7 +1045,7 @@ def test_200_turns_whose_cost_nobody_can_tell_stop_the_run() -> None:
         play.say("<goto>A</goto>", unknown=True, cost=0.0)
     play.say("<goto>A</goto>", cost=0.1)
     assert (play.run.unpriced, play.run.stop) == (199, None)
-    play.fail("crash", spent=Spending(unknown=True))
+    play.fail("silent", spent=Spending(unknown=True))
     stopped = RunStopped(kind="limit", limit="unpriced", amount=200.0)
     assert play.last[-1] == stopped
     assert play.resume()[-1] == stopped

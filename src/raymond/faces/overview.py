@@ -57,7 +57,8 @@ def _agents(run: Run, every: bool, last_line: Callable[[str], str]) -> list[str]
 def _agent(id: str, agent: Agent, last: str) -> list[str]:
     since = durations.brief(max(0.0, now() - agent.visit.since))
     until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
-    lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}"]
+    again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
+    lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}{again}"]
     if last:
         lines.append(f"      last:  {one_line(last)}")
     if agent.question:

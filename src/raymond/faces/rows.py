@@ -209,6 +209,8 @@ def _detail(agent: Agent, last: str, now: float) -> Piece:
             return _line(stuck(agent)), "red" if agent.status == FAILED else "yellow"
         case "waiting":
             return " ".join(part for part in (f"for {_many(agent.alive, 'agent')}", until) if part), "dim"
+        case "sleeping" if visit.failures:
+            return f"attempt {visit.attempt + 1} at {moment(visit.wake_at, now)}", "dim"
         case _:
             return until, "dim"
 

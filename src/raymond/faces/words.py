@@ -216,7 +216,8 @@ def line(event: Event, state: str = "") -> str | None:
                 return f"{event.agent} was denied tools it needs: {', '.join(event.denied)}"
             return f"{event.agent} is asked again: {event.reason}"
         case StepFailed():
-            return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}"
+            again = f"; tries again at {instant(event.retry_at)}" if event.retry_at else ""
+            return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}{again}"
         case StepInterrupted():
             return f"{event.agent} step {event.step} interrupted"
         case _:

@@ -50,7 +50,7 @@ def _crowded(run: Run, agent: Agent, input: Failure) -> list[Event]:
         return [_told(pool, replace(closed, most=most))] if is_fewer else []
     before = closed if closed and closed.kind == "machine" else None
     tries = before.tries + 1 if before else 0
-    until = input.time + failures.machine_wait(tries)
+    until = input.time + failures.wait_after(tries)
     since = before.since if before else input.time
     return [_told(pool, Closed("machine", input.error, until, tries, since, most))]
 
@@ -64,7 +64,7 @@ def started(run: Run, agent: Agent, now: float) -> list[Event]:
     most = _busy(run, pool)
     if most >= (run.start.max_scripts_at_once if pool == SCRIPTS else run.start.max_turns_at_once):
         return [BackendOpened(backend=pool)]
-    return [_told(pool, replace(closed, until=now + failures.machine_wait(0), tries=0, most=most))]
+    return [_told(pool, replace(closed, until=now + failures.wait_after(0), tries=0, most=most))]
 
 
 def freed(run: Run, agent: Agent) -> list[Event]:

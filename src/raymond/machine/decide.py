@@ -29,6 +29,7 @@ from raymond.language.tags import Transition
 from raymond.machine import budget, closing, failures, transitions
 from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
 from raymond.machine.events import (
+    ZERO,
     AgentHeld,
     AgentPaused,
     AgentStarted,
@@ -220,6 +221,7 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
         charged=response.charged,
         fresh=response.fresh,
         again=response.again,
+        retry_at=round(input.time + response.wait, 3) if response.wait else ZERO,
         **cost_of(input.spent, input.denied),
     )
     if response.closes:

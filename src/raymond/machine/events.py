@@ -280,6 +280,8 @@ class StepFailed(StepEnded, frozen=True, kw_only=True):
     """The next attempt starts without the conversation."""
     again: bool = False
     """The same visit is tried again."""
+    retry_at: float = ZERO
+    """Not before this time; journals of earlier releases try at once."""
 
 
 class StepInterrupted(StepEnded, frozen=True, kw_only=True):

@@ -240,7 +240,7 @@ def _step_failed(run: Run, event: StepFailed) -> None:
         visit.reminder, visit.reminded_for = "", "rejected"
         visit.freshened, visit.interrupted = True, False
     if event.again:
-        set_status(run, agent, READY)
+        _sleep_or_go(run, agent, event.retry_at)
 
 
 def _step_interrupted(run: Run, event: StepInterrupted) -> None:

@@ -69,8 +69,8 @@ TOOL_TIME = 1800.0
 """Seconds a tool may run without output, unless the policy says otherwise."""
 OVERLOAD_WAITS = (1.0, 5.0, 15.0, 60.0)
 OVERLOAD_REST = 300.0
-MACHINE_WAITS = (1.0, 5.0, 15.0)
-"""Seconds until one more step is tried on a machine that had no room for it; the last one is repeated."""
+WAITS = (1.0, 5.0, 15.0)
+"""Seconds until a step is tried again that crashed, or that the machine had no room for; the last one is repeated."""
 LIMIT_UNKNOWN = 900.0
 """Seconds to wait for a usage limit that does not say when it ends."""
 LIMIT_LONGEST = 400 * 86400.0
@@ -86,6 +86,8 @@ class Response(Struct, frozen=True):
     fresh: bool = False
     closes: bool = False
     """The backend takes no turns for a while, or until a person resumes the run."""
+    wait: float = 0.0
+    """Seconds until the visit is tried again."""
 
 
 def respond(kind: Kind, *, failures: int, retries: int, freshened: bool) -> Response:
@@ -94,7 +96,9 @@ def respond(kind: Kind, *, failures: int, retries: int, freshened: bool) -> Resp
     if row.closes:
         return Response(again=row.retried == "always", closes=True)
     if row.retried == "charged":
-        return Response(again=failures < retries, charged=True)
+        again = failures < retries
+        # Silence has taken its time already; what crashes at once would use up all its attempts in a moment.
+        return Response(again=again, charged=True, wait=wait_after(failures) if again and kind == "crash" else 0.0)
     if row.retried == "fresh":
         return Response(again=not freshened, fresh=not freshened)
     return Response(charged=True)
@@ -105,9 +109,9 @@ def overload_wait(tries: int) -> float:
     return OVERLOAD_WAITS[tries] if tries < len(OVERLOAD_WAITS) else OVERLOAD_REST
 
 
-def machine_wait(tries: int) -> float:
-    """Seconds until one more step is tried after `tries` tries failed."""
-    return MACHINE_WAITS[min(tries, len(MACHINE_WAITS) - 1)]
+def wait_after(tries: int) -> float:
+    """Seconds until a step is tried again after `tries` earlier tries have failed."""
+    return WAITS[min(tries, len(WAITS) - 1)]
 
 
 def opens_at(kind: Kind, retry_at: float, now: float, tries: int) -> float:
