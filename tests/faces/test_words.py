@@ -8,9 +8,10 @@ import pytest
 from builders import START, Play, place, start
 from raymond.faces import documents, words
 from raymond.machine import decide, events
-from raymond.machine.agent import Agent, Outcome, Visit
+from raymond.machine.agent import Agent, Visit
 from raymond.machine.events import AgentFailed, AgentPaused, Event, RunStopped
 from raymond.machine.failures import KINDS, Kind
+from raymond.machine.outcome import Outcome
 from raymond.machine.run import Run
 from raymond.views import times
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
@@ -395,6 +396,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "since": "1970-01-12T13:46:40Z",
             },
         ],
+        "agents_started": 2,
         "fork_counters": {"main": 1},
         "results": {},
         "metadata": {"k": "v"},
@@ -418,6 +420,7 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "reason": None,
         "result": None,
         "results": {"main_a1": "x"},
+        "collected_failures": {},
         "failed": {"main_b2": "boom"},
         "asks": {"main_n3": "why?"},
         "questions": {"main_n3": 1},

@@ -555,7 +555,8 @@ class Machine(RuleBasedStateMachine):
         assert list(real.agents) == list(slow.agents)
         for name, agent in real.agents.items():
             assert of_real(agent) == of_reference(slow.agents[name])
-        assert real.fork_counters == {name: n for name, n in real.fork_counters.items() if n}
+        assert real.started == len(slow.agents) + len(slow.outcomes)
+        assert real.lost == sum(one["status"] == "failed" for one in slow.outcomes.values())
 
     @invariant()
     def both_have_the_same_results(self) -> None:

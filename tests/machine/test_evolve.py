@@ -8,7 +8,7 @@ import pytest
 from builders import START, Play, place, start
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, prompts, schedule
-from raymond.machine.agent import Outcome, Rest, Stuck, Visit, rebased
+from raymond.machine.agent import Rest, Stuck, Visit, rebased
 from raymond.machine.events import (
     AgentStarted,
     Decision,
@@ -23,6 +23,7 @@ from raymond.machine.events import (
     WorkflowChanged,
 )
 from raymond.machine.limits import Limits
+from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
 from raymond.machine.run import Run
 from raymond.views.status import run_status
@@ -293,7 +294,7 @@ def test_an_agent_is_born_with_what_its_event_says() -> None:
     evolve.evolve(made, AgentStarted(agent="main_s1", state="S.sh", parent="main", wake_at=START + 5))
     child = made.agents["main_s1"]
     assert (child.status, child.visit.wake_at, child.variables, child.prompted) == ("sleeping", START + 5, None, None)
-    assert (made.agents["main"].alive, made.agents["main"].forks, made.fork_counters) == (1, 1, {"main": 1})
+    assert (made.agents["main"].alive, made.agents["main"].forks, made.started) == (1, 1, 2)
 
 
 # How long it was driven

@@ -7,7 +7,7 @@ import pytest
 from builders import START, Play, head
 from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
-from raymond.machine.agent import Conversation, Outcome, Stuck
+from raymond.machine.agent import Conversation, Stuck
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -29,6 +29,7 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.limits import LimitName
+from raymond.machine.outcome import Outcome
 from raymond.machine.requests import Request
 from raymond.machine.sender import Sender
 from raymond.views.status import exit_code, run_status

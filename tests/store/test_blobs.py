@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from raymond.machine.outcome import LONG
 from raymond.store import blobs
-from raymond.store.blobs import LONG, BadBlob
+from raymond.store.blobs import BadBlob
 
 TEXT = "é" * (LONG + 1)
 NAME = hashlib.sha256(TEXT.encode()).hexdigest()

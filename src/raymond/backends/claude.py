@@ -127,7 +127,7 @@ class Claude:
         return ClaudeReader(turn, self._places)
 
     def recall(self, turn: Turn) -> Reply | None:
-        """The whole reply that ends its session file, if that answers the same prompt; what it cost is not written there."""
+        """The whole reply at the end of its session file, if it answers the same prompt; its cost is not there."""
         session = _session(turn.session)
         said = _last_message(session)
         # A branch begins as a copy: the last message may still be that of the conversation it came from.

@@ -45,15 +45,16 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
         ended = held.clear()
         held.close()
         faces.close()
-        return _tell_ended(held.run, show, ended)
+        return _tell_ended(held, show, ended)
     return finish(held, faces, show, how)
 
 
-def _tell_ended(run: "Run", show: ShowFlags, ended: int) -> int:
+def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:
     """Nothing is left to resume, and nothing is written; `ended` processes of it were still there."""
+    run = held.run
     left = f", but {words.many(ended, 'process')} of it still ran: ended now" if ended else ""
     print(f"{run.start.workflow_id} has ended: nothing to resume{left}", file=sys.stderr)
-    return summary.tell(run, runs.left(run), as_json=show.as_json)
+    return summary.tell(run, runs.left(run), as_json=held.whole if show.as_json else None)
 
 
 def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int:
@@ -65,7 +66,8 @@ def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int
         faces.close()
     run = held.run
     try:
-        return summary.tell(run, runs.left(run), as_json=show.as_json, signal=held.signal)
+        whole = held.whole if show.as_json else None
+        return summary.tell(run, runs.left(run), as_json=whole, signal=held.signal)
     finally:
         if targets(run, show):
             from raymond.faces import notify

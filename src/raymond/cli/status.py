@@ -20,7 +20,8 @@ def command(id_: str, every: bool, as_json: bool) -> int:
     found = handle.find(id_)
     seen = runs.look(found.project, found.id)
     if as_json:
-        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, longest=sys.maxsize))
+        whole = runs.whole(found.project, found.id)
+        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, whole=whole))
         sys.stdout.flush()
     else:
         print("\n".join(overview(seen.run, seen.status, seen.pid, found.transcripts, every=every)))

@@ -16,4 +16,5 @@ def command(id_: str, as_json: bool) -> int:
     follower = Follower(found.project, found.id)
     for _ in follower.watch():
         pass
-    return summary.tell(follower.run, runs.left(follower.run), as_json=as_json)
+    whole = runs.whole(found.project, found.id) if as_json else None
+    return summary.tell(follower.run, runs.left(follower.run), as_json=whole)

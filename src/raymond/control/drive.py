@@ -11,9 +11,10 @@ from raymond.control import config, inside, preflight
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
+from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
-from raymond.store import journal, lock, sources, workspaces
+from raymond.store import blobs, journal, lock, sources, workspaces
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
@@ -121,6 +122,11 @@ class HeldRun:
     def run(self) -> Run:
         """The run as it is now."""
         return self.driver.run
+
+    @property
+    def whole(self) -> Whole:
+        """Reads its long results, which the run itself only refers to."""
+        return blobs.whole(self._project.run(self.run.start.workflow_id).blobs)
 
     @property
     def signal(self) -> int:

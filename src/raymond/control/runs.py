@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from raymond.errors import JournalError, RunNotFound, UsageError
 from raymond.faces import documents
+from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
-from raymond.store import exports, journal, lock
+from raymond.store import blobs, exports, journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -170,6 +171,11 @@ def look(project: Project, id: str) -> Seen:
     return Seen(run, status_of(run_status(run), driven=holder is not None), holder.pid if holder else 0)
 
 
+def whole(project: Project, id: str) -> Whole:
+    """Reads the long results of run `id`, which the run itself only refers to."""
+    return blobs.whole(project.run(id).blobs)
+
+
 def left(run: Run) -> str:
     """The status of a run that nobody drives any more."""
     return status_of(run_status(run), driven=False)
@@ -198,7 +204,7 @@ def row(project: Project, id: str) -> RunRow:
         project=project.tree,
         driven=driven,
         status=status_of(found.status, driven=driven),
-        agents=1 + sum(found.fork_counters.values()),
+        agents=found.agents_started,
         cost_usd=found.total_cost_usd,
         cost_is_estimated=found.cost_is_estimated,
         started_at=found.started_at,
@@ -210,7 +216,7 @@ class _State(Struct):
     """What a row needs of a state file."""
 
     status: str
-    fork_counters: dict[str, int]
+    agents_started: int
     total_cost_usd: float
     cost_is_estimated: bool
     started_at: str | None

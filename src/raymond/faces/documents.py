@@ -1,12 +1,14 @@
 """A run as JSON: the state file, which `status --json` prints with whole texts, and the document of `run --json`."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from raymond.faces.words import reason, stuck
 from raymond.machine.agent import ASKING, Agent
+from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.views.status import failed_agents, main_result, run_status
 from raymond.views.times import instant
@@ -17,18 +19,19 @@ LONGEST_TEXT = 16 << 10
 _encoder = msgspec.json.Encoder()
 
 
-def state_file(run: Run, *, status: str = "", longest: int = LONGEST_TEXT) -> bytearray:
-    """The state file; `status` is as seen from outside, when somebody looked. No text is longer than `longest`.
+def state_file(run: Run, *, status: str = "", whole: Whole | None = None) -> bytearray:
+    """The state file; `status` is as seen from outside, when somebody looked. Texts are cut unless `whole` is given.
 
     Every agent is encoded by itself, into one buffer: as dictionaries, ten thousand of them are three times the file.
     """
+    longest = sys.maxsize if whole else LONGEST_TEXT
     text = bytearray(_encoder.encode(_head(run, status)))
     text[-1:] = b',"agents":['
     for agent in run.agents.values():
         _encoder.encode_into(_agent(run, agent, longest), text, -1)
         text += b","
     text[-1 if run.agents else len(text) :] = b"],"
-    text += memoryview(_encoder.encode(_tail(run, longest)))[1:]
+    text += memoryview(_encoder.encode(_tail(run, longest, whole)))[1:]
     text += b"\n"
     return text
 
@@ -57,19 +60,31 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
     }
 
 
-def _tail(run: Run, longest: int) -> dict[str, Any]:
-    outcomes = list(run.outcomes.values())[-RESULTS_SHOWN:]
+def _tail(run: Run, longest: int, whole: Whole | None = None) -> dict[str, Any]:
     return {
-        "fork_counters": run.fork_counters,
-        "results": {one.agent: _cut(one.result, longest) for one in outcomes if one.status == "done"},
+        "agents_started": run.started,
+        "fork_counters": {agent.id: agent.forks for agent in run.agents.values() if agent.forks},
+        "results": _results(list(run.outcomes.values())[-RESULTS_SHOWN:], whole),
         "metadata": _cut_all(run.start.metadata, longest),
     }
 
 
+def _results(outcomes: Iterable[Outcome], whole: Whole | None) -> dict[str, str]:
+    return {one.agent: whole(one) if whole else _begin(one) for one in outcomes if one.status == "done"}
+
+
+def _begin(outcome: Outcome) -> str:
+    if not outcome.long:
+        return _cut(outcome.result, LONGEST_TEXT)
+    return f"{outcome.result}{_left_out(outcome.length - len(outcome.result))}"
+
+
 def _cut(text: str, longest: int) -> str:
-    if len(text) <= longest:
-        return text
-    return f"{text[:longest]}\n[{len(text) - longest:,} more characters: `raymond status --json` has them]"
+    return text if len(text) <= longest else f"{text[:longest]}{_left_out(len(text) - longest)}"
+
+
+def _left_out(count: int) -> str:
+    return f"\n[{count:,} more characters: `raymond status --json` has them]"
 
 
 def _cut_all(texts: Mapping[str, str], longest: int) -> dict[str, str]:
@@ -105,14 +120,16 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
     }
 
 
-def outcome(run: Run, status: str = "") -> dict[str, Any]:
-    """How a run ended, for programs: `run --json`."""
+def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str, Any]:
+    """How a run ended, for programs: `run --json`. Long results of forked agents are cut unless `whole` is given."""
+    result = main_result(run)
     return {
         "workflow_id": run.start.workflow_id,
         "status": status or run_status(run),
         "reason": reason(run),
-        "result": main_result(run),
-        "results": {one.agent: one.result for one in run.outcomes.values() if one.status == "done"},
+        "result": result,
+        "results": _results(run.outcomes.values(), whole) | ({} if result is None else {"main": result}),
+        "collected_failures": {one.agent: one.error for one in run.outcomes.values() if one.status == "failed"},
         "failed": {agent.id: stuck(agent) for agent in failed_agents(run)},
         "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
         "questions": {agent.id: agent.asks for agent in run.agents.values() if agent.status == ASKING},
@@ -120,7 +137,7 @@ def outcome(run: Run, status: str = "") -> dict[str, Any]:
         "cost_is_estimated": run.estimated,
         "denied": run.denied,
         "iterations": run.iterations,
-        "agents": len(run.agents) + len(run.outcomes),
+        "agents": run.started,
         "started_at": instant(run.started_at),
         "ended_at": instant(run.now) if run.final_status or run.stop else None,
     }

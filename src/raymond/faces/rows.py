@@ -219,9 +219,9 @@ def _fold(run: Run, shown: list[Agent]) -> Row:
     counts = dict.fromkeys(_COUNTED, 0) | run.statuses
     for agent in shown:
         counts[agent.status] -= 1
-    counts["ended"] = len(run.outcomes)
+    counts["ended"] = ended = run.started - len(run.agents)
     told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    return [(f"... and {len(run.agents) - len(shown) + len(run.outcomes)} more: {told}", "dim")]
+    return [(f"... and {len(run.agents) - len(shown) + ended} more: {told}", "dim")]
 
 
 # --- words and columns

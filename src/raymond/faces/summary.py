@@ -5,6 +5,7 @@ import sys
 import msgspec
 
 from raymond.faces import documents, words
+from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.text import visible
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
@@ -19,13 +20,16 @@ _FLAGS = {
 }
 
 
-def tell(run: Run, status: str, *, as_json: bool = False, signal: int = 0) -> int:
-    """Tell how a run that nobody drives any more ended, and return the exit code; `status` is as seen from outside."""
+def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0) -> int:
+    """Tell how a run that nobody drives any more ended, and return the exit code; `status` is as seen from outside.
+
+    `as_json` reads long results, which a JSON document has in full.
+    """
     from raymond.faces.lines import Lines, shown  # `status` shares words with this, and needs none of it
 
     Lines().on_note(ending(run, status))
     if as_json:
-        sys.stdout.write(msgspec.json.encode(documents.outcome(run, status)).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode(documents.outcome(run, status, as_json)).decode() + "\n")
     else:
         result = main_result(run)
         if result is not None and run.final_status:
@@ -44,6 +48,7 @@ def ending(run: Run, status: str) -> str:
             f"why:    {_why(run, status)}",
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
             *_outcome(run),
+            *([words.lost(run)] if run.lost else []),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
         )

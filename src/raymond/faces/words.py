@@ -276,6 +276,11 @@ def _until(wake_at: float) -> str:
     return f", sleeps until {instant(wake_at)}" if wake_at else ""
 
 
+def lost(run: Run) -> str:
+    """How many agents failed without failing the run, because a wait collected them."""
+    return f"failed: {run.lost} of {many(run.started, 'agent')}, collected by a wait"
+
+
 def lasted(run: Run, now: float = 0.0) -> str:
     """How long the run took, up to its last decision or to `now`."""
     return durations.show(max(0.0, (now or run.now) - run.started_at))

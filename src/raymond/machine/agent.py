@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from raymond.machine.outcome import Outcome
+
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
     "ready",
     "running",
@@ -31,16 +33,6 @@ class Conversation(Struct, frozen=True, array_like=True, gc=False):
     session: str
     meter: tuple[int, ...] = ()
     """What the program's own counter showed when the conversation was last written."""
-
-
-class Outcome(Struct, frozen=True, gc=False):
-    """How an agent ended."""
-
-    agent: str
-    state: str
-    status: str
-    result: str = ""
-    error: str = ""
 
 
 class Rest(Struct, frozen=True, array_like=True, gc=False):

@@ -22,7 +22,6 @@ from raymond.machine.agent import (
     Closed,
     Conversation,
     Frame,
-    Outcome,
     Rest,
     Stuck,
     Visit,
@@ -71,12 +70,15 @@ from raymond.machine.events import (
 )
 from raymond.machine.failures import CLASSES
 from raymond.machine.limits import limits_of
+from raymond.machine.outcome import Outcome, done
 from raymond.machine.rights import rights_of
 from raymond.machine.run import (
     Run,
     count_child,
     drop_timers,
     hold,
+    keep_outcome,
+    keep_request,
     pool_of,
     probe,
     reopen,
@@ -141,10 +143,6 @@ def _leftovers_ended(run: Run, event: LeftoversEnded) -> None:
 
 def _run_ended(run: Run, event: RunEnded) -> None:
     run.final_status = event.status
-
-
-def _request_taken(run: Run, event: RequestTaken) -> None:
-    run.requests[event.request] = None
 
 
 def _limits_changed(run: Run, event: LimitsChanged) -> None:
@@ -282,6 +280,7 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
         raise ValueError(f"`{event.agent}` cannot be the name of an agent")  # files are named for it
     agent = Agent(event.agent, _NOWHERE, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
     run.agents[agent.id] = agent
+    run.started += 1
     run.statuses[DECIDING] = run.statuses.get(DECIDING, 0) + 1
     if event.parent:
         parent = run.agents[event.parent]
@@ -289,7 +288,6 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
         parent.children[agent.id] = None
         parent.alive += 1
         parent.forks += 1
-        run.fork_counters[parent.id] = parent.forks
     _enter(run, agent, event.state, event.input)
     _sleep_or_go(run, agent, event.wake_at)
 
@@ -297,8 +295,8 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
 def _agent_ended(run: Run, event: AgentEnded) -> None:
     agent = run.agents.pop(event.agent)
     set_status(run, agent, "")
-    run.outcomes[agent.id] = Outcome(agent.id, agent.state, "done", event.result)
     count_child(run, agent, -1)
+    keep_outcome(run, done(agent.id, agent.state, event.result))
     drop_timers(run)
 
 
@@ -434,7 +432,8 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
             set_status(run, child, "")
             agent.alive -= 1  # leaving FAILED had counted it alive
             del run.agents[name]
-            run.outcomes[name] = outcome
+            run.lost += 1
+            keep_outcome(run, outcome)
             results.append(outcome)
         elif child:
             left[name] = None
@@ -467,7 +466,7 @@ _CHANGES: dict[type, Change] = {
     RunStopped: _run_stopped,
     RunEnded: _run_ended,
     LeftoversEnded: _leftovers_ended,
-    RequestTaken: _request_taken,
+    RequestTaken: lambda run, event: keep_request(run, event.request),
     JournalCut: lambda run, event: skip_numbers(run, event.steps, event.questions),
     ClockSet: lambda run, event: set_clock(run, event.seconds),
     LimitsChanged: _limits_changed,

@@ -11,13 +11,18 @@ from collections import deque
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, Agent, Closed, Outcome
+from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, Agent, Closed
 from raymond.machine.events import RunStarted, RunStopped
 from raymond.machine.limits import Limits
+from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
 
 _FEW = 64
 """Outdated timers that are not worth a search."""
+KEPT = 10_000
+"""Agents that have ended, and whose results nobody can collect any more, which are remembered for people to see."""
+_REQUESTS = 1000
+"""Requests that are remembered, in case one of them comes a second time."""
 
 
 class Run(Struct):
@@ -42,7 +47,12 @@ class Run(Struct):
     timers: list[tuple[float, str]] = field(default_factory=list)
     closed: dict[str, Closed] = field(default_factory=dict)
     probing: dict[str, None] = field(default_factory=dict)
-    fork_counters: dict[str, int] = field(default_factory=dict)
+    started: int = 0
+    """Agents that were ever started."""
+    forget_at: int = 2 * KEPT
+    """How many outcomes there are when the next are forgotten."""
+    lost: int = 0
+    """Agents that failed, and whose failure a wait has collected."""
     requests: dict[str, None] = field(default_factory=dict)
     steps: int = 0
     questions: int = 0
@@ -141,6 +151,25 @@ def _forget_timers(run: Run) -> None:
     """Keep one timer for each agent: behind one that sleeps for long, outdated ones never come to the top."""
     run.timers = [(agent.visit.wake_at, name) for name, agent in run.agents.items() if agent.visit.wake_at]
     heapq.heapify(run.timers)
+
+
+def keep_outcome(run: Run, outcome: Outcome) -> None:
+    """Remember how an agent ended; now and then, forget the oldest of those that nobody waits for."""
+    run.outcomes[outcome.agent] = outcome
+    if len(run.outcomes) < run.forget_at:
+        return
+    awaited = {name for agent in run.agents.values() for name in agent.children or ()}
+    others = [name for name in run.outcomes if name not in awaited and name != "main"]
+    for name in others[:-KEPT]:
+        del run.outcomes[name]
+    run.forget_at = max(2 * KEPT, 2 * len(run.outcomes))
+
+
+def keep_request(run: Run, id: str) -> None:
+    """Remember a request; it is not carried out twice."""
+    run.requests[id] = None
+    if len(run.requests) > _REQUESTS:
+        del run.requests[next(iter(run.requests))]
 
 
 def set_clock(run: Run, by: float) -> None:

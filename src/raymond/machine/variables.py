@@ -1,9 +1,11 @@
 """The values that `{{name}}` and the environment of a script have in a visit."""
 
 import msgspec
+from msgspec import Struct
 
 from raymond.language import policy
 from raymond.machine.agent import Agent, Visit
+from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
@@ -13,7 +15,7 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
     start = run.start
     visit = agent.visit
     # Made once: what a wait collected may be hundreds of megabytes.
-    collected = results(visit) if visit.results is not None or visit.results_are_input else ""
+    collected = results(visit, workspace.whole) if visit.results is not None or visit.results_are_input else ""
     given = collected if visit.results_are_input else visit.input
     bound = {
         "input": given,
@@ -40,6 +42,21 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
     return bound
 
 
-def results(visit: Visit) -> str:
+class _Collected(Struct):
+    """An outcome as prompts and scripts see it."""
+
+    agent: str
+    state: str
+    status: str
+    result: str
+    error: str
+
+
+def results(visit: Visit, whole: Whole) -> str:
     """What a wait collected, as JSON in the order of forking."""
-    return msgspec.json.encode(visit.results or []).decode()
+    texts = bytearray(b"[")
+    for one in visit.results or ():
+        seen = _Collected(one.agent, one.state, one.status, whole(one), one.error)
+        texts += (b"," if len(texts) > 1 else b"") + msgspec.json.encode(seen)
+    texts += b"]"
+    return texts.decode()

@@ -4,6 +4,11 @@ from msgspec import Struct
 
 from raymond.language.workflow import Workflow
 from raymond.machine.agent import file_name
+from raymond.machine.outcome import Outcome, Whole
+
+
+def _held(outcome: Outcome) -> str:
+    return outcome.result
 
 
 class Workspace(Struct, frozen=True):
@@ -16,6 +21,7 @@ class Workspace(Struct, frozen=True):
     """Whether the workflow mentions the task folder, which then has to exist."""
     models: tuple[str, ...] = ()
     """The only models that the site rules of this machine allow; empty for any."""
+    whole: Whole = _held
 
     def task_folder(self, agent: str) -> str:
         """Where the agent may keep its own files."""

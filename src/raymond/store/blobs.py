@@ -1,12 +1,12 @@
 """Long texts of a run, kept outside its journal in files named for their hash."""
 
-import hashlib
 import os
 from typing import Any
 
+from raymond.errors import JournalError
+from raymond.machine.outcome import LONG, Outcome, Whole, data_of, name_of
 from raymond.system import files
 
-LONG = 16 << 10
 _MARK = "\0blob:"
 
 
@@ -28,8 +28,8 @@ def put_aside(folder: str, value: Any, run: str = "") -> Any:
 
 
 def _keep(folder: str, text: str, run: str) -> str:
-    data = text.encode("utf-8", "surrogatepass")
-    digest = hashlib.sha256(data).hexdigest()
+    data = data_of(text)
+    digest = name_of(data)
     path = f"{folder}/{digest}"
     if not _holds(path, data):
         files.guard(folder, lambda: files.make_private(folder, durable=True), run=run)
@@ -48,7 +48,7 @@ def put_back(folder: str, value: Any) -> Any:
     """`value` with every long text read back; BadBlob when one is not what was kept."""
     match value:
         case str() if value.startswith(_MARK):
-            return _read(folder, value.removeprefix(_MARK))
+            return read(folder, value.removeprefix(_MARK))
         case dict():
             return {key: put_back(folder, item) for key, item in value.items()}
         case list():
@@ -57,13 +57,30 @@ def put_back(folder: str, value: Any) -> Any:
             return value
 
 
-def _read(folder: str, name: str) -> str:
+def whole(folder: str) -> Whole:
+    """Reads the long results of a run whose long texts are in `folder`."""
+
+    def all_of(outcome: Outcome) -> str:
+        if not outcome.long:
+            return outcome.result
+        try:
+            return read(folder, outcome.long)
+        except BadBlob as bad:
+            path = f"{folder}/{outcome.long}"
+            hint = "restore that file from a copy, then resume the run"
+            raise JournalError(f"the result of {outcome.agent} {bad}", path=path, hint=hint) from None
+
+    return all_of
+
+
+def read(folder: str, name: str) -> str:
+    """The long text of this name; BadBlob when it is not what was kept."""
     if len(name) != 64 or name.strip("0123456789abcdef"):
         raise BadBlob("names a long text that cannot be one of this run")
     try:
         data = files.contents(f"{folder}/{name}")
     except OSError as error:
         raise BadBlob(f"needs {folder}/{name}: {(error.strerror or str(error)).lower()}") from None
-    if hashlib.sha256(data).hexdigest() != name:
+    if name_of(data) != name:
         raise BadBlob(f"needs {folder}/{name}, which was changed after it was kept")
     return data.decode("utf-8", "surrogatepass")

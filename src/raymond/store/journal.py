@@ -20,9 +20,10 @@ from raymond.errors import JournalError, NewerJournal, RunExists
 from raymond.machine.events import Decision, Event, JournalCut, RunStarted, StepEnded
 from raymond.machine.evolve import apply
 from raymond.machine.failures import KINDS
+from raymond.machine.outcome import LONG
 from raymond.machine.run import Run
 from raymond.store import snapshot
-from raymond.store.blobs import LONG, BadBlob, put_aside, put_back
+from raymond.store.blobs import BadBlob, put_aside, put_back
 from raymond.store.lock import Lock
 from raymond.store.run_folder import RunFolder
 from raymond.system import files, folders

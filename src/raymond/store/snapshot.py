@@ -8,7 +8,7 @@ from msgspec import Struct
 from raymond.machine.run import Run
 from raymond.system import files
 
-SCHEMA = 8
+SCHEMA = 9
 """Increased with every change of Run, Agent or Frame."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
-from raymond.store import exports, loader, sources
+from raymond.store import blobs, exports, loader, sources
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.store.unpacked import Unpacked
@@ -21,7 +21,8 @@ def workspace(project: Project, run: Run, loaded: Loaded | None = None) -> Works
     uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
     uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
     folder = f"{project.home.work}/{start.source}"
-    return Workspace(workflow, folder, exports.tasks(project.tree, start.workflow_id), uses)
+    tasks = exports.tasks(project.tree, start.workflow_id)
+    return Workspace(workflow, folder, tasks, uses, whole=blobs.whole(project.run(start.workflow_id).blobs))
 
 
 def unpacked(project: Project, run: Run, loaded: Loaded | None = None) -> Unpacked:
