@@ -226,6 +226,17 @@ def test_a_program_that_crashes_is_tried_as_often_as_the_state_says_and_says_why
 
 
 @pytest.mark.slow
+def test_a_program_that_is_being_written_is_started_later_and_charged_once(room: Room) -> None:
+    """Its state allows no second attempt and its run no second turn: a fault of the machine is neither."""
+    program = claude(room, "reply('<result>done</result>')")
+    writes = f"sleep 2 3>> {program} > /dev/null 2>&1 & echo '<goto>NEXT</goto>'"
+    ran = room.command({"START.sh": writes, "NEXT.md": FLOW["NEXT.md"]}, "--max-turns", "1")
+    assert (ran.code, ran.result) == (0, "done"), ran.err
+    assert {(one.kind, one.charged, one.cost) for one in ran.all(StepFailed)} == {("machine", False, 0.0)}
+    assert (ran.run.turns, ran.run.cost) == (1, 0.25)
+
+
+@pytest.mark.slow
 def test_a_line_of_thirty_megabytes_just_works(room: Room) -> None:
     claude(room, "reply('x' * 30_000_000 + '<result>done</result>')")
     ran = room.command(ONCE)
