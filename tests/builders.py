@@ -116,8 +116,8 @@ class Play:
     def begin(self, agent: str = "main") -> Event:
         """Start the step of an agent that is owed, also when it has to wait after a crash first."""
         visit = self.agent(agent).visit
-        if visit.failures and visit.wake_at > self.now:
-            self.pass_time(visit.wake_at - self.now)
+        if visit.failures and visit.wake_at:
+            self.pass_time(max(0.0, visit.wake_at - self.now))
         assert agent in schedule.owed(self.run), f"{agent} is not owed: {self.statuses()}"
         [started] = self.put(Begin(time=self.now, agent=agent))
         return started

@@ -249,6 +249,7 @@ KEYS = [
     "reason",
     "result",
     "results",
+    "collected_failures",
     "failed",
     "asks",
     "questions",
