@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from builders import START, head, place, start
 from raymond.language.reading import read
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SCRIPTS, SLEEPING
@@ -29,6 +31,7 @@ from raymond.machine.failures import Kind
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
+from raymond.machine.sender import Sender
 
 FILES = {
     "START.sh": "",
@@ -260,6 +263,18 @@ def test_a_request_to_stop_waits_for_running_steps_unless_it_is_for_now() -> Non
     desk = running()
     desk.ask("stop", now=True)
     assert (desk.conductor.stopping, desk.conductor.is_done()) == (True, True)
+
+
+@pytest.mark.parametrize("what", [{"kind": "stop", "now": True}, {"kind": "pause", "agent": "main"}])
+def test_nobody_is_stopped_by_whoever_may_not_ask_for_it(what: dict[str, Any]) -> None:
+    """A step of another run asks."""
+    desk = running()
+    orders = desk.ask(**what, sender=Sender(way="socket", steps=["another"]))
+    [taken] = events(orders)
+    assert isinstance(taken, RequestTaken)
+    assert taken.problem == f"`{what['kind']}` was asked for by a step of another run"
+    assert (orders.pause, desk.conductor.stopping, desk.run.stop) == ([], False, None)
+    assert desk.say("<goto>END</goto>").start == ["main"]
 
 
 def test_the_first_ctrl_c_waits_for_what_runs_and_begins_nothing_new() -> None:

@@ -24,7 +24,7 @@ from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, 
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
-from raymond.machine.sender import Sender, who
+from raymond.machine.sender import Sender
 from raymond.machine.workspace import Workspace
 
 
@@ -100,11 +100,13 @@ class Conductor:
 
     def ask(self, request: Request, now: float) -> None:
         """A person asks for something while steps run; asking for it twice is harmless."""
+        refused = requests.problem(self.run, self.workspace, request)
         agent = self.run.agents.get(request.agent)
-        if request.kind == "pause" and agent and agent.status == RUNNING and request.id not in self.run.requests:
+        is_new = request.id not in self.run.requests
+        if request.kind == "pause" and agent and agent.status == RUNNING and is_new and not refused:
             self._pause_after(agent.id, request)
-        elif self.take(request, now) and request.kind == "stop" and request.now:
-            self.stop(RunStopped(kind="stop", at_once=True, by=who(request.sender)), now)
+        elif self.take(request, now) and request.kind == "stop" and request.now and not refused:
+            self.stopping = True  # the decision has the stop, unless the run was stopped before
 
     def take(self, request: Request, now: float) -> bool:
         """Decide on a request and nothing more; returns whether it was new."""
