@@ -10,7 +10,7 @@ import pytest
 
 from crash import runs
 from crash.torture import ID, Place, alive, end, told, until
-from raymond.machine.events import Fact, LeftoversEnded, RunEnded, StepInterrupted
+from raymond.machine.events import Fact, LeftoversEnded, RunEnded, RunStopped, StepInterrupted
 from raymond.store import journal
 from raymond.system.processes import start_time
 
@@ -305,3 +305,55 @@ def test_clean_ends_what_is_left(scene: Scene) -> None:
 def events(scene: Scene, kind: type[Kind]) -> list[Kind]:
     found = (event for decision in journal.decisions(scene.project.run(ID)) for event in decision.events)
     return [event for event in found if isinstance(event, kind)]
+
+
+@pytest.mark.slow
+def test_stop_now_ends_what_is_left_of_a_run_that_has_ended(scene: Scene) -> None:
+    pid = ended(scene)
+    lines = scene.lines()
+    done = scene.start("stop", ID, "--now").wait()
+    assert (done.code, done.err) == (0, "r had ended already\nended: 2 processes\n")
+    assert not alive(pid)
+    again = scene.start("stop", ID, "--now").wait()
+    assert (again.code, again.err) == (2, "error: r has ended\n")
+    assert scene.lines() == lines
+
+
+@pytest.mark.slow
+def test_cancel_ends_the_steps_of_a_dead_driver_and_the_run_for_good(scene: Scene) -> None:
+    scene.reach()
+    scene.command.kill()
+
+    done = scene.start("cancel", ID).wait()
+
+    assert done.code == 0, done.err
+    assert "r is cancelled; to remove it: raymond clean\nended: 3 processes\n" in done.err
+    assert not scene.marked()
+    assert [one.step for one in events(scene, StepInterrupted)] == [2]
+    lines = scene.lines()
+    again = scene.resume().wait()
+    assert again.code == 1
+    assert again.err.startswith("r was cancelled: nothing to resume\ncancelled: r after ")
+    assert scene.lines() == lines
+
+
+@pytest.mark.slow
+def test_cancel_counts_the_cost_of_a_result_that_nobody_will_take(scene: Scene) -> None:
+    pid = at_the_gate(scene)
+    (scene.room / "gate").read_bytes()
+    until(lambda: not alive(pid), "the end of the program")
+    assert scene.start("cancel", ID).wait().code == 0
+    assert journal.read(scene.project.run(ID)).run.cost == 0.25
+
+
+@pytest.mark.slow
+def test_cancel_reaches_a_live_driver_which_ends_its_steps_and_leaves(scene: Scene) -> None:
+    scene.reach()
+    done = scene.start("cancel", ID).wait()
+    assert done.code == 0, done.err
+    left = scene.command.wait()
+    assert left.code == 1
+    assert "cancelled: r after " in left.err
+    assert "why:    cancelled on request\n" in left.err
+    assert not scene.marked()
+    assert [one.kind for one in events(scene, RunStopped)] == ["cancelled"]

@@ -23,6 +23,7 @@ GROUPS = {
         "attach": "watch a run that another process drives",
         "wait": "wait for a run to end",
         "stop": "stop a run, or one agent of it",
+        "cancel": "end a run for good",
         "answer": "answer an agent's question",
         "cost": "show what the turns of a run cost",
         "start": "the same as run",

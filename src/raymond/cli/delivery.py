@@ -17,7 +17,7 @@ def words(delivery: Delivery, id: str, agent: str = "") -> str:
         case Refusal():
             raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, agent or "AGENT"))
         case Journaled():
-            return ""
+            return f"{id} had ended already" if delivery.ended and not delivery.decisions else ""
         case Taken():
             return f"received by process {delivery.pid}, which drives {id}"
         case Left():

@@ -41,7 +41,7 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     except BaseException:
         faces.close()
         raise
-    if held.run.final_status == "completed":
+    if held.run.is_over:
         ended = held.clear()
         held.close()
         faces.close()
@@ -53,7 +53,8 @@ def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:
     """Nothing is left to resume, and nothing is written; `ended` processes of it were still there."""
     run = held.run
     left = f", but {words.many(ended, 'process')} of it still ran: ended now" if ended else ""
-    print(f"{run.start.workflow_id} has ended: nothing to resume{left}", file=sys.stderr)
+    how = "was cancelled" if run.final_status == "cancelled" else "has ended"
+    print(f"{run.start.workflow_id} {how}: nothing to resume{left}", file=sys.stderr)
     return summary.tell(run, runs.left(run), as_json=held.whole if show.as_json else None)
 
 

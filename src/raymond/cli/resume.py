@@ -32,7 +32,7 @@ def command(id_: str, given: ResumeFlags) -> int:
     foreground.check(given.show)
     if (given.renew or given.show.detach or given.limits.given or given.roots) and not given.agent:
         folded = run.read()
-        if folded.final_status == "completed":
+        if folded.is_over:
             return foreground.drive(run, given.show, how)
     if given.cd:
         run = _move(run, given)

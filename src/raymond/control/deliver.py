@@ -33,6 +33,7 @@ from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
 if TYPE_CHECKING:
+    from raymond.backends import Reply, Trouble
     from raymond.backends.guard import Guarded, GuardedDirect
 
 TAKEN_WITHIN = 3.0
@@ -199,8 +200,10 @@ def _journal(
     if request.kind == "pause" and agent and agent.status == RUNNING:
         # Its process may live on: the next driver finds it, or ends it.
         return Refusal("not_driven", f"no process drives {id}: {request.agent} was interrupted")
+    if refused and refused.kind == "run_ended" and request.ends_steps:
+        return _clear(project, run) or refused
     # The driver is gone, and with it the step that the journal still calls running.
-    ended = leftovers.end(project.run(id), run) if request.kind == "stop" and request.now and not refused else 0
+    ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
     for events in _cut(project, run, workspace, request):
         commit(events)
     problem = requests.problem(run, workspace, request)
@@ -213,8 +216,14 @@ def _journal(
     if face:
         face.on_decisions(run, decisions)
         face.refresh(run)
-    left = leftovers.find(project.run(id), run) if request.kind == "stop" else []
+    left = leftovers.find(project.run(id), run) if request.kind in ("stop", "cancel") else []
     return Journaled(decisions, ended=ended, left=left)
+
+
+def _clear(project: Project, run: Run) -> Journaled | None:
+    """End what a killed driver left of a run that has ended; None when there was nothing."""
+    ended = leftovers.clear(project, run)
+    return Journaled([], ended=ended, left=leftovers.find(project.run(run.start.workflow_id), run)) if ended else None
 
 
 def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision]) -> None:
@@ -226,18 +235,19 @@ def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision])
 
 def _cut(project: Project, run: Run, workspace: Workspace, request: Request) -> Iterator[list[Event]]:
     """The ends of the steps that the journal still calls running, and that the request is about."""
-    if request.kind != "stop":
+    if request.kind not in ("stop", "cancel"):
         yield requests.cut(run, request.agent, _cost(_said(project, run, workspace, request.agent)))
-    elif request.now:
+    elif request.ends_steps:
         for name in [agent.id for agent in run.agents.values() if agent.status == RUNNING]:
             said = _said(project, run, workspace, name)
-            if not _has_ended(said):
+            # The next driver finds how the turn ended, if there is one.
+            if request.kind == "cancel" or not _ending(said):
                 yield requests.cut(run, name, _cost(said))
 
 
-def _has_ended(said: "Guarded | GuardedDirect | None") -> bool:
-    """Whether the next driver finds how the turn ended, in the spool or in its session."""
-    return said is not None and (getattr(said, "ending", None) is not None or said.recall() is not None)
+def _ending(said: "Guarded | GuardedDirect | None") -> "Reply | Trouble | None":
+    """How the turn ended, by the spool or its session; None when it did not."""
+    return (getattr(said, "ending", None) or said.recall()) if said else None
 
 
 def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guarded | GuardedDirect | None":
@@ -261,4 +271,7 @@ def _cost(said: "Guarded | GuardedDirect | None") -> dict[str, Any]:
     from raymond.backends.guard import Guarded
     from raymond.machine.decide import cost_of
 
+    ending = _ending(said)
+    if ending:
+        return cost_of(ending.spent)
     return cost_of(said.spent()) if isinstance(said, Guarded) else {}

@@ -63,7 +63,7 @@ def hold(
     try:
         reading = journal.read(folder)
         run = reading.run
-        if run.final_status != "completed":
+        if not run.is_over:
             preflight.check_place(project, run)
         if loaded is None:
             inside.check(run.start, "resume")  # whoever has just started it may drive it
@@ -98,7 +98,7 @@ def _ruled(run: Run, workspace: Workspace) -> Workspace:
 
 def _trusts(project: Project, run: Run, workspace: Workspace, trusts_now: bool, told: Face) -> dict[str, Trust]:
     """Where agents' programs may use settings of the project; says what is left out."""
-    if run.final_status == "completed" or all(one.kind != "prompt" for one in workspace.workflow.states.values()):
+    if run.is_over or all(one.kind != "prompt" for one in workspace.workflow.states.values()):
         return {}
     from raymond.control import trust  # scripts have no agents' programs
 

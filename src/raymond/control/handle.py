@@ -52,7 +52,7 @@ class RunHandle:
         here = os.getcwd()
         with drive.hold(self.project, self.id, faces, loaded=self.loaded, trusts_now=self.trusts_now) as held:
             run, targets = held.run, held.run.start.notify
-            if run.final_status == "completed":
+            if run.is_over:
                 held.clear()
                 return runs.left(run)
             faces.notify(targets)
@@ -146,6 +146,7 @@ def resume(id: str = "") -> RunHandle:
     if seen.pid:
         path = handle.project.run(handle.id).journal
         raise RunBusy(f"process {seen.pid} drives {handle.id}", path=path, pid=seen.pid, hint="follow it, or stop it")
-    if seen.run.final_status == "completed":
-        raise UsageError(f"{handle.id} has ended: nothing to resume")
+    if seen.run.is_over:
+        how = "was cancelled" if seen.run.final_status == "cancelled" else "has ended"
+        raise UsageError(f"{handle.id} {how}: nothing to resume")
     return handle

@@ -15,7 +15,7 @@ from raymond.faces.plain_text import plain
 from raymond.faces.words import crowd, money, stop, stuck
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
-from raymond.machine.run import Run
+from raymond.machine.run import CANCELLED, Run
 from raymond.machine.schedule import wake_at
 from raymond.views.status import run_status
 
@@ -37,6 +37,7 @@ STYLES = {
     SLEEPING: "dim",
     WAITING: "dim",
     "completed": "green",
+    CANCELLED: "yellow",
 }
 
 _FIRST = (RUNNING, ASKING, FAILED)

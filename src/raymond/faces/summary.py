@@ -69,11 +69,13 @@ def _outcome(run: Run) -> list[str]:
     failed = failed_agents(run)
     if failed:
         return [f"failed: {agent.id} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
-    asking = [agent for agent in run.agents.values() if agent.status == "asking"]
+    asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
         return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
     result = main_result(run)
-    return [f"result: {one_line(result)}" if result is not None else "result: none yet"]
+    if result is None:
+        return ["result: none" if run.is_over else "result: none yet"]
+    return [f"result: {one_line(result)}"]
 
 
 def one_line(text: str) -> str:
@@ -85,7 +87,7 @@ def one_line(text: str) -> str:
 def next_command(run: Run) -> str:
     """The command to run next."""
     id, status = run.start.workflow_id, run_status(run)
-    if status == "completed":
+    if run.is_over:
         return f"raymond logs {id}"
     asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and asking:

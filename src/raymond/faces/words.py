@@ -39,7 +39,7 @@ from raymond.machine.events import (
     WaitStarted,
     WorkflowChanged,
 )
-from raymond.machine.run import Run
+from raymond.machine.run import CANCELLED, Run
 from raymond.views.status import run_status
 from raymond.views.times import instant
 
@@ -49,7 +49,7 @@ _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 
 def reason(run: Run, now: float = 0.0) -> str | None:
     """Why a run does not continue; with `now`, for how much longer."""
-    if run.stop and not run.final_status:
+    if run.stop and run.final_status in ("", CANCELLED):
         return stop(run.stop)
     for backend, closed in run.closed.items():
         left = f", in {durations.brief(closed.until - now)}" if now and closed.until > now else ""
@@ -83,6 +83,8 @@ def stop(event: RunStopped) -> str:
             return f"stopped by {_SIGNALS.get(event.signal, f'signal {event.signal}')}"
         case "stop":
             return f"stopped {'at once ' if event.at_once else ''}on request{_OF.get(event.by, '')}"
+        case "cancelled":
+            return f"cancelled on request{_OF.get(event.by, '')}"
         case _:
             return "paused with Ctrl-C"
 

@@ -105,7 +105,7 @@ class Conductor:
         is_new = request.id not in self.run.requests
         if request.kind == "pause" and agent and agent.status == RUNNING and is_new and not refused:
             self._pause_after(agent.id, request)
-        elif self.take(request, now) and request.kind == "stop" and request.now and not refused:
+        elif self.take(request, now) and request.ends_steps and not refused:
             self.stopping = True  # the decision has the stop, unless the run was stopped before
 
     def take(self, request: Request, now: float) -> bool:

@@ -138,8 +138,8 @@ class WorkflowChanged(Fact, frozen=True, kw_only=True):
 class RunStopped(Fact, frozen=True, kw_only=True):
     """No new step starts."""
 
-    kind: Literal["paused", "stop", "signal", "limit", "parked"]
-    """`parked` is what earlier releases called `paused`."""
+    kind: Literal["paused", "stop", "signal", "limit", "cancelled", "parked"]
+    """`cancelled` is for good; `parked` is what earlier releases called `paused`."""
     reason: str = ""
     """The sentence that earlier releases wrote instead of the fields below."""
     limit: Literal["", "budget", "iterations", "turns", "unpriced", "time", "wait"] = ""

@@ -73,6 +73,7 @@ from raymond.machine.limits import limits_of
 from raymond.machine.outcome import Outcome, done
 from raymond.machine.rights import rights_of
 from raymond.machine.run import (
+    CANCELLED,
     Run,
     count_child,
     drop_timers,
@@ -135,6 +136,8 @@ def _run_resumed(run: Run, event: RunResumed) -> None:
 
 def _run_stopped(run: Run, event: RunStopped) -> None:
     run.stop = event
+    if event.kind == CANCELLED:
+        run.final_status = CANCELLED
 
 
 def _leftovers_ended(run: Run, event: LeftoversEnded) -> None:

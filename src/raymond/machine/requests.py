@@ -23,7 +23,7 @@ from raymond.machine.events import (
     StepInterrupted,
 )
 from raymond.machine.evolve import evolve
-from raymond.machine.run import Run, shut
+from raymond.machine.run import CANCELLED, Run, shut
 from raymond.machine.schedule import owed, reached, too_long, wake_at
 from raymond.machine.sender import Given, Sender, barred, beyond, no_step, who
 from raymond.machine.workspace import Workspace
@@ -33,7 +33,7 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing asked; its `id` makes a second delivery harmless."""
 
     id: str
-    kind: Literal["answer", "stop", "pause", "retry", "move", "result", "give_up", "limits", "resume"]
+    kind: Literal["answer", "stop", "pause", "retry", "move", "result", "give_up", "limits", "resume", "cancel"]
     agent: str = ""
     text: str = ""
     state: str = ""
@@ -51,6 +51,11 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sender: Sender | None = None
     given: Given | None = None
     """Of changed limits that a step asks for: what its run has."""
+
+    @property
+    def ends_steps(self) -> bool:
+        """Whether running steps are ended for it."""
+        return self.kind == "cancel" or (self.kind == "stop" and self.now)
 
     def words(self) -> list[str]:
         """All that somebody has written in it."""
@@ -92,6 +97,8 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
     With `at_once` one turn tries a backend that is closed until later, as when that time has come; with `fresh` failed
     and paused agents start their visit again without their conversation.
     """
+    if run.is_over:
+        return []  # somebody left that for this driver to find
     events: list[Event] = [RunResumed(version=version)]
     died = driver_died(run) and not (at_once or fresh)
     for name, closed in run.closed.items():
@@ -145,7 +152,11 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     refused = barred(run.start.key, run.start.inside, request.kind, request.sender)
     if refused:
         return refused
+    if run.is_over:
+        return Refusal("run_ended", f"{run.start.workflow_id} {_ended(run)}")
     match request.kind:
+        case "cancel":
+            return [RunStopped(kind="cancelled", at_once=True, by=who(request.sender))]
         case "stop":
             if run.final_status:
                 return Refusal("run_ended", f"{run.start.workflow_id} has ended")
@@ -159,6 +170,10 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             return _answer(run, workspace, request)
         case _:
             return _agent(run, workspace, request)
+
+
+def _ended(run: Run) -> str:
+    return "was cancelled" if run.final_status == CANCELLED else "has ended"
 
 
 def _limits(run: Run, request: Request) -> list[Event] | Refusal:

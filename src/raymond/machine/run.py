@@ -17,6 +17,9 @@ from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
 
+CANCELLED = "cancelled"
+OVER = ("completed", CANCELLED)
+"""How a run has ended that cannot be resumed; one that has failed can."""
 _FEW = 64
 """Outdated timers that are not worth a search."""
 KEPT = 10_000
@@ -83,6 +86,11 @@ class Run(Struct):
     final_status: str = ""
     leftovers: int = 0
     """Processes that finished steps had left running, and that the last driver ended when it left."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it cannot be resumed."""
+        return self.final_status in OVER
 
     @property
     def start(self) -> RunStarted:

@@ -1,7 +1,7 @@
 """The status of a run, its exit code and its result."""
 
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
-from raymond.machine.run import Run, shut
+from raymond.machine.run import CANCELLED, Run, shut
 
 
 def run_status(run: Run) -> str:
@@ -33,7 +33,7 @@ def exit_code(run: Run, signal: int = 0) -> int:
         return 5
     if run.stop and run.stop.kind == "limit" and not run.final_status:
         return 4
-    if run.failed_count:
+    if run.failed_count or run.final_status == CANCELLED:
         return 1
     return 0 if run.final_status == "completed" else 3
 

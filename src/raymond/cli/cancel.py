@@ -1,0 +1,21 @@
+"""`raymond cancel`: end a run for good."""
+
+import sys
+
+import click
+
+from raymond.cli import choice, delivery
+from raymond.control import steer
+from raymond.faces.lines import Lines
+
+
+@click.command("cancel")
+@click.argument("id_", metavar="[ID]", required=False, default="")
+def command(id_: str) -> int:
+    """End run ID and its running steps for good: it cannot be resumed. What it did stays in its journal."""
+    found = choice.change(id_)
+    id = found.id
+    done = steer.cancel(found.project, id, face=Lines())
+    told = delivery.words(done, id) or f"{id} is cancelled; to remove it: raymond clean"
+    print("\n".join([told, *delivery.leftovers(done, id, now=True)]), file=sys.stderr)
+    return 0
