@@ -225,6 +225,7 @@ STOPS: list[tuple[RunStopped, str]] = [
     (RunStopped(kind="stop", at_once=True), "stopped at once on request"),
     (RunStopped(kind="stop", by="step"), "stopped on request of a step"),
     (RunStopped(kind="stop", at_once=True, by="unknown"), "stopped at once on request of an unknown process"),
+    (RunStopped(kind="cancelled", at_once=True), "cancelled on request"),
     (RunStopped(kind="limit", limit="budget", amount=10.0), "the budget of $10.00 is spent"),
     (RunStopped(kind="limit", limit="iterations", amount=3.0), "max_iterations (3) was reached"),
     (RunStopped(kind="limit", limit="turns", amount=250.0), "max_turns (250) was reached"),

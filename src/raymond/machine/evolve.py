@@ -8,24 +8,21 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from raymond.machine import step_changes
 from raymond.machine.agent import (
     ASKING,
     DECIDING,
     FAILED,
     PAUSED,
     READY,
-    RUNNING,
-    SCRIPTS,
     SLEEPING,
     WAITING,
     Agent,
     Closed,
-    Conversation,
     Frame,
     Rest,
     Stuck,
     Visit,
-    backend_of,
     rebased,
     relocate,
     rename,
@@ -58,7 +55,6 @@ from raymond.machine.events import (
     RunStarted,
     RunStopped,
     SessionNamed,
-    StepEnded,
     StepFailed,
     StepFinished,
     StepInterrupted,
@@ -68,7 +64,6 @@ from raymond.machine.events import (
     WaitStarted,
     WorkflowChanged,
 )
-from raymond.machine.failures import CLASSES
 from raymond.machine.limits import limits_of
 from raymond.machine.outcome import Outcome, done
 from raymond.machine.rights import rights_of
@@ -87,6 +82,7 @@ from raymond.machine.run import (
     set_status,
     set_timer,
     skip_numbers,
+    sleep_or_go,
 )
 
 _BY_A_PERSON = (JournalCut, RequestTaken, RunMoved, WorkflowChanged)
@@ -178,103 +174,6 @@ def _backend_closed(run: Run, event: BackendClosed) -> None:
     run.probing.pop(event.backend, None)
 
 
-# --- steps
-
-
-def _step_started(run: Run, event: StepStarted) -> None:
-    agent = run.agents[event.agent]
-    visit = agent.visit
-    # The agent that waited for its model is the one that tries it.
-    set_status(run, agent, RUNNING, visit.held or event.backend or SCRIPTS)
-    visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
-    if visit.wake_at:
-        # Earlier releases let an agent that was paused in its sleep go on at once.
-        visit.wake_at = 0.0
-        drop_timers(run)
-    agent.step, agent.cap = event.step, event.cap
-    agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
-    run.steps = max(run.steps, event.step)
-    run.turns += bool(event.backend)
-    run.reserved += event.cap
-
-
-def _session_named(run: Run, event: SessionNamed) -> None:
-    run.agents[event.agent].turn_session = event.session
-
-
-def _step_finished(run: Run, event: StepFinished) -> None:
-    agent = run.agents[event.agent]
-    _remember(agent, event)
-    _step_ended(run, agent, event)
-    run.iterations += 1
-
-
-def _step_rejected(run: Run, event: StepRefused) -> None:
-    agent = run.agents[event.agent]
-    visit = agent.visit
-    _remember(agent, event)
-    _step_ended(run, agent, event)
-    visit.reminded_for = "capped" if event.capped else "blocked" if event.blocked else "rejected"
-    visit.reminders += visit.reminded_for == "rejected"
-    visit.tries += 1
-    visit.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
-    visit.interrupted, visit.deaths = False, 0
-    set_status(run, agent, READY)
-
-
-def _step_failed(run: Run, event: StepFailed) -> None:
-    agent = run.agents[event.agent]
-    visit = agent.visit
-    _step_ended(run, agent, event)
-    row = CLASSES[event.kind]
-    run.iterations += row.counted
-    run.turns -= not row.counted and agent.pool != SCRIPTS
-    visit.turn = 0
-    visit.failures += event.charged
-    if row.begun:
-        visit.interrupted, visit.deaths = True, 0
-        visit.tries += 1
-    else:
-        visit.attempt -= 1
-    if event.fresh:
-        agent.conversation = None
-        visit.reminder, visit.reminded_for = "", "rejected"
-        visit.freshened, visit.interrupted = True, False
-    if event.again:
-        _sleep_or_go(run, agent, event.retry_at)
-
-
-def _step_interrupted(run: Run, event: StepInterrupted) -> None:
-    agent = run.agents[event.agent]
-    _step_ended(run, agent, event)
-    agent.visit.turn, agent.visit.interrupted = 0, True
-    agent.visit.deaths = agent.visit.deaths + 1 if event.by_death else 0
-    set_status(run, agent, READY)
-
-
-def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
-    if event.session:
-        agent.conversation = Conversation(backend_of(agent.pool), event.session, event.meter)
-
-
-def _step_ended(run: Run, agent: Agent, event: StepEnded) -> None:
-    """Count the cost of a step that ended."""
-    set_status(run, agent, DECIDING)
-    if agent.cap:
-        # Rounded: a tiny rest that stays reserved would make the last turn wait for ever.
-        run.reserved = max(0.0, round(run.reserved - agent.cap, 4))
-        agent.cap = 0.0
-    if event.denied:
-        for tool in event.denied:
-            run.denied[tool] = run.denied.get(tool, 0) + 1
-    agent.visit.cost += event.cost
-    run.cost += event.cost
-    run.unpriced += event.unknown
-    run.estimated = run.estimated or event.estimated
-    run.tokens_in += event.tokens_in
-    run.tokens_out += event.tokens_out
-
-
 # --- agents
 
 
@@ -292,7 +191,7 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
         parent.alive += 1
         parent.forks += 1
     _enter(run, agent, event.state, event.input)
-    _sleep_or_go(run, agent, event.wake_at)
+    sleep_or_go(run, agent, event.wake_at)
 
 
 def _agent_ended(run: Run, event: AgentEnded) -> None:
@@ -309,7 +208,7 @@ def _agent_moved(run: Run, event: AgentMoved) -> None:
         agent.conversation = None
     agent.cwd = event.cwd or agent.cwd
     _enter(run, agent, event.state, event.input).cause = event.error
-    _sleep_or_go(run, agent, event.wake_at)
+    sleep_or_go(run, agent, event.wake_at)
     drop_timers(run)
 
 
@@ -355,7 +254,7 @@ def _agent_retried(run: Run, event: AgentRetried) -> None:
         agent.conversation = None
         visit.reminder, visit.reminded_for = "", "rejected"
     at, visit.asleep = visit.asleep, 0.0
-    _sleep_or_go(run, agent, at)
+    sleep_or_go(run, agent, at)
     drop_timers(run)
 
 
@@ -458,11 +357,6 @@ def _enter(run: Run, agent: Agent, state: str, text: str) -> Visit:
     return visit
 
 
-def _sleep_or_go(run: Run, agent: Agent, at: float) -> None:
-    set_timer(run, agent, at)
-    set_status(run, agent, SLEEPING if at else READY)
-
-
 _CHANGES: dict[type, Change] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
@@ -477,12 +371,12 @@ _CHANGES: dict[type, Change] = {
     WorkflowChanged: _workflow_changed,
     BackendClosed: _backend_closed,
     BackendOpened: lambda run, event: (probe if event.probing else reopen)(run, event.backend),
-    StepStarted: _step_started,
-    SessionNamed: _session_named,
-    StepFinished: _step_finished,
-    StepRefused: _step_rejected,
-    StepFailed: _step_failed,
-    StepInterrupted: _step_interrupted,
+    StepStarted: step_changes.started,
+    SessionNamed: step_changes.named,
+    StepFinished: step_changes.finished,
+    StepRefused: step_changes.refused,
+    StepFailed: step_changes.failed,
+    StepInterrupted: step_changes.interrupted,
     AgentStarted: _agent_started,
     AgentEnded: _agent_ended,
     AgentMoved: _agent_moved,

@@ -97,7 +97,7 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
     With `at_once` one turn tries a backend that is closed until later, as when that time has come; with `fresh` failed
     and paused agents start their visit again without their conversation.
     """
-    if run.is_over:
+    if run.final_status == CANCELLED:
         return []  # somebody left that for this driver to find
     events: list[Event] = [RunResumed(version=version)]
     died = driver_died(run) and not (at_once or fresh)
@@ -152,10 +152,12 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     refused = barred(run.start.key, run.start.inside, request.kind, request.sender)
     if refused:
         return refused
-    if run.is_over:
-        return Refusal("run_ended", f"{run.start.workflow_id} {_ended(run)}")
+    if run.final_status == CANCELLED:
+        return Refusal("run_ended", f"{run.start.workflow_id} was cancelled")
     match request.kind:
         case "cancel":
+            if run.is_over:
+                return Refusal("run_ended", f"{run.start.workflow_id} has ended")
             return [RunStopped(kind="cancelled", at_once=True, by=who(request.sender))]
         case "stop":
             if run.final_status:
@@ -170,10 +172,6 @@ def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
             return _answer(run, workspace, request)
         case _:
             return _agent(run, workspace, request)
-
-
-def _ended(run: Run) -> str:
-    return "was cancelled" if run.final_status == CANCELLED else "has ended"
 
 
 def _limits(run: Run, request: Request) -> list[Event] | Refusal:

@@ -11,7 +11,7 @@ from collections import deque
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, Agent, Closed
+from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed
 from raymond.machine.events import RunStarted, RunStopped
 from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
@@ -235,6 +235,12 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
     elif status == FAILED:
         run.failed_count += 1
         count_child(run, agent, -1)
+
+
+def sleep_or_go(run: Run, agent: Agent, at: float) -> None:
+    """Let the agent sleep until `at`; 0 lets it go on at once."""
+    set_timer(run, agent, at)
+    set_status(run, agent, SLEEPING if at else READY)
 
 
 def _leave_queue(queue: deque[str], name: str) -> None:

@@ -1,0 +1,114 @@
+"""What the beginning and the end of a step change in a run."""
+
+from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTS, Agent, Conversation, backend_of
+from raymond.machine.events import (
+    SessionNamed,
+    StepEnded,
+    StepFailed,
+    StepFinished,
+    StepInterrupted,
+    StepRefused,
+    StepStarted,
+)
+from raymond.machine.failures import CLASSES
+from raymond.machine.run import Run, drop_timers, set_status, sleep_or_go
+
+
+def started(run: Run, event: StepStarted) -> None:
+    """A script or a turn begins."""
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    # The agent that waited for its model is the one that tries it.
+    set_status(run, agent, RUNNING, visit.held or event.backend or SCRIPTS)
+    visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
+    if visit.wake_at:
+        # Earlier releases let an agent that was paused in its sleep go on at once.
+        visit.wake_at = 0.0
+        drop_timers(run)
+    agent.step, agent.cap = event.step, event.cap
+    agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
+    run.steps = max(run.steps, event.step)
+    run.turns += bool(event.backend)
+    run.reserved += event.cap
+
+
+def named(run: Run, event: SessionNamed) -> None:
+    """A backend says which conversation the running turn writes."""
+    run.agents[event.agent].turn_session = event.session
+
+
+def finished(run: Run, event: StepFinished) -> None:
+    """Its output was read, and what it asks for is allowed."""
+    agent = run.agents[event.agent]
+    _remember(agent, event)
+    _ended(run, agent, event)
+    run.iterations += 1
+
+
+def refused(run: Run, event: StepRefused) -> None:
+    """The agent is asked again in the same conversation."""
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    _remember(agent, event)
+    _ended(run, agent, event)
+    visit.reminded_for = "capped" if event.capped else "blocked" if event.blocked else "rejected"
+    visit.reminders += visit.reminded_for == "rejected"
+    visit.tries += 1
+    visit.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
+    visit.interrupted, visit.deaths = False, 0
+    set_status(run, agent, READY)
+
+
+def failed(run: Run, event: StepFailed) -> None:
+    """It ended without a usable reply."""
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    _ended(run, agent, event)
+    row = CLASSES[event.kind]
+    run.iterations += row.counted
+    run.turns -= not row.counted and agent.pool != SCRIPTS
+    visit.turn = 0
+    visit.failures += event.charged
+    if row.begun:
+        visit.interrupted, visit.deaths = True, 0
+        visit.tries += 1
+    else:
+        visit.attempt -= 1
+    if event.fresh:
+        agent.conversation = None
+        visit.reminder, visit.reminded_for = "", "rejected"
+        visit.freshened, visit.interrupted = True, False
+    if event.again:
+        sleep_or_go(run, agent, event.retry_at)
+
+
+def interrupted(run: Run, event: StepInterrupted) -> None:
+    """It was cut off; the visit runs again."""
+    agent = run.agents[event.agent]
+    _ended(run, agent, event)
+    agent.visit.turn, agent.visit.interrupted = 0, True
+    agent.visit.deaths = agent.visit.deaths + 1 if event.by_death else 0
+    set_status(run, agent, READY)
+
+
+def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
+    if event.session:
+        agent.conversation = Conversation(backend_of(agent.pool), event.session, event.meter)
+
+
+def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
+    """Count the cost of a step that ended."""
+    set_status(run, agent, DECIDING)
+    if agent.cap:
+        # Rounded: a tiny rest that stays reserved would make the last turn wait for ever.
+        run.reserved = max(0.0, round(run.reserved - agent.cap, 4))
+        agent.cap = 0.0
+    if event.denied:
+        for tool in event.denied:
+            run.denied[tool] = run.denied.get(tool, 0) + 1
+    agent.visit.cost += event.cost
+    run.cost += event.cost
+    run.unpriced += event.unknown
+    run.estimated = run.estimated or event.estimated
+    run.tokens_in += event.tokens_in
+    run.tokens_out += event.tokens_out
