@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -319,3 +320,14 @@ print(codes, watcher.polls)
 def test_the_end_of_a_child_is_told_although_no_descriptor_is_left_to_watch_it() -> None:
     done = subprocess.run([sys.executable, "-c", CROWDED], capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.stderr) == ("[7] False\n", "")
+
+
+@pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
+def test_when_a_process_began_is_known_to_a_tick_of_the_kernel() -> None:
+    before = time.time()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        after = time.time()
+        began = processes.began_at(process.pid)
+    tick = 1 / os.sysconf("SC_CLK_TCK")
+    assert before - tick - 0.001 <= began <= after + 0.001
+    assert processes.began_at(process.pid) == 0.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from raymond.errors import JournalError
 from raymond.system import files
-from raymond.system.processes import alive, start_time
+from raymond.system.processes import alive, boot, start_time
 
 _MANY = 1000
 """Lines that are added before those of processes that have ended are dropped."""
@@ -24,14 +24,14 @@ class Noted:
 
     def add(self, steps: Mapping[int, int]) -> None:
         """Add processes; one that cannot be written down is only found by its mark."""
-        boot = _boot()
-        lines = [f"{pid} {step} {start_time(pid)} {boot}\n" for pid, step in steps.items()]
+        since = boot()
+        lines = [f"{pid} {step} {start_time(pid)} {since}\n" for pid, step in steps.items()]
         with contextlib.suppress(OSError), open(self._path, "a", encoding="ascii", opener=files.private) as file:
             file.write("".join(lines))
         self._added += len(lines)
         if self._added >= _MANY:
             self._added = 0
-            kept = "".join(f"{pid} {step} {began} {boot}\n" for pid, step, began in self._read())
+            kept = "".join(f"{pid} {step} {began} {since}\n" for pid, step, began in self._read())
             with contextlib.suppress(JournalError):
                 files.replace(self._path, kept.encode())
 
@@ -50,19 +50,10 @@ class Noted:
                 lines = file.read().splitlines()
         except OSError:
             return
-        boot = _boot()
+        since = boot()
         for words in map(str.split, lines):
             # A driver that was killed may have written half a line.
-            if len(words) == 4 and words[0].isdecimal() and words[1].isdecimal() and words[3] == boot:
+            if len(words) == 4 and words[0].isdecimal() and words[1].isdecimal() and words[3] == since:
                 pid, step, began = int(words[0]), int(words[1]), words[2]
                 if alive(pid, began):
                     yield pid, step, began
-
-
-def _boot() -> str:
-    """Since when this machine has been running: pids and start times of before say nothing."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return "-"

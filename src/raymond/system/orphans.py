@@ -42,6 +42,11 @@ class Orphans:
         self._seen = now
         return sorted(found)
 
+    def below(self) -> set[int]:
+        """The children as above, and every process below them."""
+        found = self._outside()
+        return kin.of(found, sessions=False) if found else found
+
     def end(self, spare: Collection[int] = ()) -> tuple[int, int]:
         """End all but some, with everything below them; how many were ended, and how many are left, other users'."""
         began, beyond, told = time.monotonic(), set[int](), set[int]()

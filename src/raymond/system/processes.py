@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
@@ -202,6 +203,22 @@ def start_time(pid: int) -> str:
             return file.read().rpartition(b")")[2].split()[19].decode()
     except (OSError, IndexError):
         return _start_time_portable(pid)
+
+
+def began_at(pid: int) -> float:
+    """The time when a process began, by the clock as it is set now, and at most a tick of the kernel too early."""
+    ticks = start_time(pid)
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return booted + int(ticks) / os.sysconf("SC_CLK_TCK") if ticks else 0.0
+
+
+def boot() -> str:
+    """Since when this machine has been running: pids and start times of before say nothing."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return "-"
 
 
 def _start_time_portable(pid: int) -> str:

@@ -1,0 +1,207 @@
+"""A cgroup of our own: the kernel keeps in it whatever this process starts, and nothing there can get out by itself.
+
+Entering one takes the kernel about 10 ms, however many processes enter together. One is made only where that is for us
+to do: where systemd has handed our cgroup over, or in a container, which has nobody else to manage it.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import TypeAlias
+
+from raymond.errors import JournalError
+from raymond.system import ancestry, files
+from raymond.system.processes import boot
+
+ASIDE = "RAYMOND_CGROUP"
+"""Names the cgroup we came from, for those of our children that are not to be ended with the others."""
+_ENTERED_WITHIN = 60.0
+"""Seconds after which an empty one is not about to be entered."""
+_ROUNDS = 20
+"""How often we look for processes that were started while those who started them were being moved."""
+
+Made: TypeAlias = tuple[int, str]
+"""The session of whoever made a cgroup, in which no step is, and the folder of it."""
+
+
+class Cgroups:
+    """The cgroups that the drivers of a run have made, by a file that tells of them when a driver is dead."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._came_from = ""
+        self._has_tried = False
+
+    def enter(self, name: str, below: Callable[[], Collection[int]]) -> None:
+        """Move this process and those `below` it into a new cgroup; once, and only where that is possible."""
+        if self._has_tried:
+            return
+        self._has_tried = True
+        came_from = delegated()
+        if not came_from:
+            return
+        path = f"{came_from}/raymond-{name}-{os.urandom(4).hex()}"
+        with contextlib.suppress(OSError, JournalError, ValueError):
+            # Before it is there: whoever comes after us has to know of it.
+            self._write([*self._read(), (os.getsid(0), path)])
+            os.mkdir(path)
+            _put(path, 0)
+            self._came_from = os.environ[ASIDE] = came_from
+            _put_all(path, below)
+            _sweep(came_from)
+        if not self._came_from:
+            self.tidy()
+
+    def leave(self) -> None:
+        """Move this process back, and remove what is empty."""
+        if self._came_from:
+            os.environ.pop(ASIDE, None)
+            with contextlib.suppress(OSError):
+                _put(self._came_from, 0)
+        self.tidy()
+
+    def left(self) -> set[int]:
+        """The processes in those that we are not in ourselves."""
+        every = self._read()
+        here = f"{current()}/" if every else ""
+        return {
+            pid
+            for session, path in every
+            if not here.startswith(f"{path}/")
+            for pid in members(path)
+            if (process := ancestry.look(pid)) and process.session != session
+        }
+
+    def tidy(self) -> None:
+        """Remove those that are empty."""
+        every = self._read()
+        kept = [made for made in every if not _remove(made[1])]
+        with contextlib.suppress(OSError, JournalError):
+            if kept and len(kept) < len(every):
+                self._write(kept)
+            elif not kept:
+                os.unlink(self._path)
+
+    def _write(self, every: list[Made]) -> None:
+        since = boot()
+        files.replace(self._path, "".join(f"{since} {session} {path}\n" for session, path in every).encode())
+
+    def _read(self) -> list[Made]:
+        try:
+            with open(self._path, encoding="utf-8", errors="replace") as file:
+                lines = file.read().splitlines()
+        except OSError:
+            return []
+        since, words = boot(), [line.split(" ", 2) for line in lines]
+        whole = [one for one in words if len(one) == 3 and one[0] == since and one[1].isdecimal() and _is_ours(one[2])]
+        return [(int(session), path) for _, session, path in whole]
+
+
+def _is_ours(path: str) -> bool:
+    begin, _, end = os.path.basename(path).rpartition("-")
+    return begin.startswith("raymond-") and len(end) == 8 and os.path.isabs(path)
+
+
+def delegated() -> str:
+    """The folder of our cgroup if we may divide it; else nothing."""
+    ours, top = current(), _top()
+    outer = ours
+    while _is_ours(outer):
+        outer = os.path.dirname(outer)  # of the run whose step we are
+    if not ours or not (_is_handed_over(outer) or (outer == top and not _has_systemd())):
+        return ""
+    if _contents(f"{ours}/cgroup.subtree_control").strip():
+        return ""  # whoever enabled controllers shares out resources: one more cgroup would get a share
+    return ours if all(os.access(path, os.W_OK) for path in (ours, f"{ours}/cgroup.procs")) else ""
+
+
+def current() -> str:
+    """The folder of the cgroup that this process is in; empty where there is no version 2."""
+    for line in _contents("/proc/self/cgroup").splitlines():
+        path = line.removeprefix("0::")
+        # Outside of our namespace, or removed.
+        if path != line and ".." not in path and not path.endswith(" (deleted)"):
+            return f"{_top()}{path}".rstrip("/") if _top() else ""
+    return ""
+
+
+def members(path: str) -> Iterator[int]:
+    """The processes in a cgroup and those below it."""
+    for folder, _, _ in os.walk(path):
+        # 0 stands for all those that our PID namespace does not show.
+        yield from filter(None, map(int, _contents(f"{folder}/cgroup.procs").split()))
+
+
+def _top() -> str:
+    """Where all cgroups of our namespace are; empty where version 2 is not mounted."""
+    for line in _contents("/proc/self/mountinfo").splitlines():
+        about, _, kind = line.partition(" - ")
+        words = about.split()
+        if kind.startswith("cgroup2 ") and words[3] == "/" and "\\" not in words[4]:
+            return words[4]
+    return ""
+
+
+def _is_handed_over(path: str) -> bool:
+    """Whether systemd leaves this cgroup to those in it (Delegate=yes).
+
+    One further up says nothing: that of a whole user session is handed over to the systemd of that user.
+    """
+    for name in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(path, name) == b"1":
+                return True
+    return False
+
+
+def _has_systemd() -> bool:
+    """Whether systemd manages all cgroups here, as far as we can tell."""
+    return os.path.isdir("/run/systemd/system") or _contents("/proc/1/comm").strip() in ("", "systemd")
+
+
+def _put(path: str, pid: int) -> None:
+    """Move a process; 0 is this one."""
+    fd = os.open(f"{path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, b"%d" % pid)
+    finally:
+        os.close(fd)
+
+
+def _put_all(path: str, pids: Callable[[], Collection[int]]) -> None:
+    """Move processes, and what they have started until they were moved."""
+    tried = set[int]()
+    for _ in range(_ROUNDS):
+        new = set(pids()) - tried - set(members(path))
+        if not new:
+            break
+        for pid in new:
+            with contextlib.suppress(OSError):
+                _put(path, pid)
+        tried |= new
+
+
+def _sweep(path: str) -> None:
+    """Remove what killed drivers of runs that nobody resumed have left in a cgroup."""
+    before = time.time() - _ENTERED_WITHIN
+    with os.scandir(path) as found:
+        for one in found:
+            if _is_ours(one.path) and one.stat().st_mtime < before:
+                _remove(one.path)
+
+
+def _remove(path: str) -> bool:
+    """Remove a cgroup with those in it, if no process is there; whether it is gone."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+    return not os.path.lexists(path)
+
+
+def _contents(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""

@@ -1,0 +1,228 @@
+"""What a process in a cgroup of its own starts is found there, whatever it makes of itself, also when that process is dead."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond.system import cgroup
+from raymond.system.cgroup import Cgroups
+from running import until
+
+pytestmark = [
+    pytest.mark.skipif(not cgroup.delegated(), reason="no cgroup is delegated to this process"),
+    pytest.mark.slow,
+]
+AWAY = "import subprocess; subprocess.run(['sh', '-c', '(setsid env -i sleep 1000 >/dev/null 2>&1 & echo $!)'], start_new_session=True)"
+"""Start a process without environment, in a session of its own, whose parent has ended."""
+ENTER = "cgroups.enter('r', orphans.below)"
+
+
+class Driver:
+    """A process that makes a cgroup, and what it has said."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.file = folder / "cgroups"
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, *lines: str, before: str = "") -> "Driver":
+        """Do these lines, then wait; `before` is done by a shell that then becomes the process."""
+        code = f"""
+        import json, os, sys
+        from raymond.system import cgroup
+        from raymond.system.cgroup import Cgroups
+        from raymond.system.orphans import Orphans
+        orphans, cgroups = Orphans(), Cgroups({str(self.file)!r})
+        """
+        whole = "\n".join([textwrap.dedent(code), *lines, "print('ready', flush=True)", "sys.stdin.read()"])
+        argv = ["sh", "-c", f'{before}\nexec "$@"', "sh", sys.executable, "-c", whole]
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self._process.stdout
+        self.said = [line.strip() for line in iter(self._process.stdout.readline, "ready\n") if line]
+        return self
+
+    @property
+    def group(self) -> str:
+        """The one that it made last."""
+        return self.file.read_text().splitlines()[-1].split(" ", 2)[2]
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+    def found(self) -> set[int]:
+        return Cgroups(str(self.file)).left()
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    made = Driver(tmp_path)
+    yield made
+    made.kill()
+    for pid in made.found():
+        os.kill(pid, 9)
+    until(lambda: not made.found(), "the end of all")
+    Cgroups(str(made.file)).tidy()
+
+
+@pytest.fixture
+def foreign() -> Iterator[Path]:
+    """A cgroup that somebody else has made."""
+    made = Path(cgroup.current(), f"foreign-{uuid.uuid4().hex}")
+    made.mkdir()
+    yield made
+    until(lambda: not list(cgroup.members(str(made))), "its end")
+    for inner in made.glob("raymond-*"):
+        inner.rmdir()
+    made.rmdir()
+
+
+def test_what_hides_from_everything_else_is_found_when_its_driver_is_dead(driver: Driver) -> None:
+    driver.start(ENTER, AWAY)
+    driver.kill()
+    assert driver.found() == set(map(int, driver.said))
+    assert len(driver.said) == 1
+
+
+def test_what_was_started_before_is_taken_along(driver: Driver) -> None:
+    driver.start(AWAY, ENTER)
+    driver.kill()
+    assert driver.found() == set(map(int, driver.said))
+
+
+def test_what_is_in_a_cgroup_below_is_found(driver: Driver) -> None:
+    driver.start(ENTER, AWAY)
+    below = Path(driver.group, "below")
+    below.mkdir()
+    (below / "cgroup.procs").write_text(driver.said[0])
+    driver.kill()
+    assert driver.found() == set(map(int, driver.said))
+
+
+def test_what_shares_the_session_of_the_driver_is_not_a_step(driver: Driver) -> None:
+    """It delivers a notification, perhaps."""
+    driver.start(ENTER, "import subprocess; print(subprocess.Popen(['sleep', '1000'], stdout=2).pid)")
+    driver.kill()
+    (pid,) = map(int, driver.said)
+    assert list(cgroup.members(driver.group)) == [pid]
+    assert driver.found() == set()
+    os.kill(pid, 9)
+    until(lambda: not list(cgroup.members(driver.group)), "its end")
+
+
+def test_a_driver_that_leaves_comes_back_and_leaves_nothing(driver: Driver) -> None:
+    driver.start("before = cgroup.current()", ENTER, "print(cgroup.current())", "cgroups.leave()", "print(before)")
+    group, before = driver.said
+    assert os.path.dirname(group) == before
+    assert not os.path.exists(group)
+    assert not driver.file.exists()
+
+
+def test_one_that_is_not_empty_is_kept_and_found_by_the_next_driver(driver: Driver) -> None:
+    driver.start(ENTER, AWAY)
+    pid, first = int(driver.said[0]), driver.group
+    driver.kill()
+    driver.start(ENTER, AWAY, "print(json.dumps(list(cgroups.left())))", "cgroups.leave()")
+    assert json.loads(driver.said[1]) == [pid], "not what is in its own: that is its own to end"
+    second = driver.group
+    assert first != second
+    assert driver.found() == {pid, int(driver.said[0])}
+    os.kill(pid, 9)
+    until(lambda: pid not in driver.found(), "the end of the first")
+    Cgroups(str(driver.file)).tidy()
+    assert not os.path.exists(first)
+    assert driver.group == second
+
+
+def test_a_cgroup_inside_another_of_ours_is_ended_with_it_and_not_the_other_way_round(
+    driver: Driver, tmp_path: Path
+) -> None:
+    inner = tmp_path / "inner"
+    driver.start(ENTER, f"inner = Cgroups({str(inner)!r})", "inner.enter('i', lambda: [])", AWAY)
+    own = inner.read_text().split()[2]
+    driver.kill()
+    assert os.path.dirname(own) == driver.group
+    assert driver.found() == Cgroups(str(inner)).left() == set(map(int, driver.said))
+
+
+def test_what_killed_drivers_have_left_empty_is_removed_by_the_next_one(driver: Driver, foreign: Path) -> None:
+    os.setxattr(foreign, "user.delegate", b"1")
+    left, new, other = (foreign / name for name in ("raymond-x-0123abcd", "raymond-y-0123abcd", "raymond-web"))
+    for path in (left, new, other):
+        path.mkdir()
+    os.utime(left, (0, 0))
+    os.utime(other, (0, 0))
+    driver.start(ENTER, before=IN.format(foreign))
+    assert [path.exists() for path in (left, new, other)] == [False, True, True]
+    driver.kill()
+
+
+@pytest.mark.parametrize("word", ["boot", "session", "form", "half"])
+def test_a_line_that_is_damaged_or_of_an_earlier_boot_names_nothing(word: str, driver: Driver) -> None:
+    driver.start(ENTER, AWAY)
+    driver.kill()
+    whole = driver.file.read_text()
+    boot, session, path = whole.split()
+    broken = {
+        "boot": f"x{boot} {session} {path}",
+        "session": f"{boot} x {path}",
+        "form": f"{boot} {session} {os.path.dirname(path)}",
+        "half": f"{boot} {session}",
+    }
+    driver.file.write_text(broken[word])
+    assert driver.found() == set()
+    driver.file.write_text(whole)
+    assert driver.found()
+
+
+IN = 'echo $$ > "{}/cgroup.procs"'
+
+
+def test_a_cgroup_of_somebody_else_is_left_alone(driver: Driver, foreign: Path) -> None:
+    driver.start(ENTER, "print(cgroup.current())", before=IN.format(foreign))
+    assert driver.said == [str(foreign)]
+    assert not driver.file.exists()
+    driver.kill()
+
+
+def test_one_that_systemd_has_handed_over_is_used(driver: Driver, foreign: Path) -> None:
+    try:
+        os.setxattr(foreign, "user.delegate", b"1")
+    except OSError:
+        os.setxattr(foreign, "trusted.delegate", b"1")
+    driver.start(ENTER, "print(cgroup.current())", before=IN.format(foreign))
+    assert os.path.dirname(driver.said[0]) == str(foreign)
+    driver.kill()
+
+
+def test_one_further_up_that_was_handed_over_says_nothing(driver: Driver, foreign: Path) -> None:
+    """It is that of a whole session, and its owner is the systemd of the user."""
+    os.setxattr(foreign, "user.delegate", b"1")
+    below = foreign / "raymond.scope"
+    below.mkdir()
+    driver.start(ENTER, "print(cgroup.current())", before=IN.format(below))
+    assert driver.said == [str(below)]
+    driver.kill()
+    until(lambda: not list(cgroup.members(str(below))), "its end")
+    below.rmdir()
+
+
+def test_a_cgroup_that_takes_no_processes_is_done_without(driver: Driver, foreign: Path) -> None:
+    """Below one whose threads were divided up, a new cgroup cannot be used."""
+    os.setxattr(foreign, "user.delegate", b"1")
+    (foreign / "cgroup.type").write_text("threaded")
+    driver.start(ENTER, "print(cgroup.current())", before=IN.format(foreign))
+    assert driver.said == [str(foreign)]
+    assert not driver.file.exists()
+    assert not list(foreign.glob("raymond-*"))
+    driver.kill()
