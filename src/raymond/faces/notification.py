@@ -27,6 +27,7 @@ _ENDS_WITH_PARENT = 1
 def main(target: str, directory: str, stays: str = "") -> int:
     """Deliver stdin to `target`; a command is run in `directory`, and with `stays`, what it started is waited for."""
     driver = os.getppid()
+    _step_aside()
     if stays:
         _control(_SUBREAPER, 1)
     try:
@@ -34,6 +35,15 @@ def main(target: str, directory: str, stays: str = "") -> int:
     finally:
         if stays:
             _outlast(driver)
+
+
+def _step_aside() -> None:
+    """Leave the cgroup of the run, and with it all that is started here: what is left there is ended with the run."""
+    path = os.environ.pop("RAYMOND_CGROUP", "")
+    with contextlib.suppress(OSError):
+        fd = os.open(f"{path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(fd, b"0")
+        os.close(fd)
 
 
 def _control(option: int, value: int) -> None:
