@@ -169,6 +169,7 @@ _PLAIN = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,27}"), "ID"),
     (re.compile(r"[0-9a-f]{64}"), "DIGEST"),
     (re.compile(r"-[0-9a-f]{12}(?=/|$)"), ""),
+    (re.compile(r"^.*/raymond-r-[0-9a-f]{8}(?=/|$)"), "CGROUP"),
     (re.compile(r"\.[0-9a-f]{12}(?=\.(?:out|jsonl)$)"), ".X"),
     (re.compile(r"/proc/(\d+|self)(/task/\d+)?"), "/proc/N"),
     (re.compile(r"[0-9a-f]{8}\.(tmp|new|old)"), r"X.\1"),

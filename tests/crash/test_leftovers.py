@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +13,8 @@ from crash import runs
 from crash.torture import ID, Place, alive, end, told, until
 from raymond.machine.events import Fact, LeftoversEnded, RunEnded, RunStopped, StepInterrupted
 from raymond.store import journal
+from raymond.store.leftovers import Leftovers
+from raymond.system import ancestry, cgroup
 from raymond.system.processes import start_time
 
 Kind = TypeVar("Kind", bound=Fact)
@@ -200,6 +203,140 @@ def test_a_later_process_with_the_number_of_one_that_was_noted_is_left_alone(sce
     assert scene.start("stop", ID, "--now").wait().code == 0
     assert alive(pid)
     end(pid)
+
+
+HIDING = "(setsid env -i sh -c 'echo $$ > bare; exec sleep 1000' > /dev/null 2>&1 &)"
+"""It has no mark, left the session of its step, and its parent has ended."""
+needs_cgroup = pytest.mark.skipif(not cgroup.delegated(), reason="no cgroup is delegated to this process")
+
+
+def enclosed(scene: Scene) -> str:
+    """The driver is in a cgroup of its own, with what it has started; the folder of that."""
+    needle, pid = f"/raymond-{ID}-".encode(), scene.command.process.pid
+    until(lambda: all(needle in told(one, "cgroup") for one in (pid, *scene.marked())), "the cgroup")
+    (line,) = Path(scene.project.run(ID).cgroups).read_text().splitlines()
+    return line.split()[2]
+
+
+def hidden(scene: Scene) -> tuple[int, str]:
+    """The running step starts such a process, which the driver has no time to note; the process, and its cgroup."""
+    scene.reach(SERVER, f"echo x >> uses; if [ ! -e open ]; then cat gate; {HIDING}; cat gate; fi; {LOOK}")
+    path = enclosed(scene)
+    os.kill(scene.command.process.pid, signal.SIGSTOP)
+    (scene.room / "gate").write_text("")
+    until(lambda: (scene.room / "bare").exists() and (scene.room / "bare").read_text().endswith("\n"), "the process")
+    until(lambda: ancestry.line(scene.pid("bare"))[1].pid == scene.command.process.pid, "its new parent")
+    scene.command.kill()
+    return scene.pid("bare"), path
+
+
+LOOK = """state() { grep -q sleep /proc/$(cat $1)/cmdline && echo lives || echo gone; }
+echo "<result>server $(state server), bare $(state bare)</result>\""""
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_stop_now_ends_what_only_its_cgroup_tells_of(scene: Scene) -> None:
+    pid, path = hidden(scene)
+    named = scene.start("stop", ID).wait().err
+    assert f"  {pid}  " in named
+
+    assert scene.start("stop", ID, "--now").wait().code == 0
+
+    assert not alive(pid)
+    assert not os.path.exists(path)
+    assert not os.path.exists(scene.project.run(ID).cgroups)
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_what_a_cut_off_step_has_just_started_ends_before_it_runs_again_and_what_was_there_stays(scene: Scene) -> None:
+    pid, path = hidden(scene)
+    (scene.room / "open").touch()
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "server lives, bare gone\n"), done.err
+    assert not alive(pid)
+    assert not os.path.exists(path)
+    assert not os.path.exists(scene.project.run(ID).cgroups)
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_what_began_before_the_step_that_was_cut_off_stays_until_the_driver_leaves(scene: Scene) -> None:
+    """The step that has started it was finished, but the driver had no time to note it."""
+    server = f"echo x >> starts; cat gate; {HIDING.replace('bare', 'server')}; until [ -s server ]; do :; done; echo '<goto>USE.sh</goto>'"
+    os.mkfifo(scene.room / "gate")
+    flow = runs.workflow(scene.room.parent / "flow", START_sh=server, USE_sh=USE)
+    scene.command = scene.start("run", str(flow), "--id", ID)
+    enclosed(scene)
+    (scene.room / "gate").write_text("")
+    until(lambda: (scene.room / "uses").exists(), "the second step")
+    scene.command.kill()
+    Path(scene.project.run(ID).noted).unlink(missing_ok=True)
+    (scene.room / "open").touch()
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "it lives\n"), done.err
+    assert not alive(scene.pid())
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_what_comes_from_a_step_that_goes_on_is_known(scene: Scene) -> None:
+    """A program may write over its environment, and lose its mark."""
+    pid, _ = hidden(scene)
+    left = Leftovers(scene.project.run(ID), journal.read(scene.project.run(ID)).run.start)
+
+    left.end_unknown(0.0, [pid])
+    assert alive(pid)
+    left.end_unknown(0.0, [])
+    assert not alive(pid)
+    assert alive(scene.pid()), "it has a mark"
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_a_driver_that_leaves_removes_its_cgroup(scene: Scene) -> None:
+    scene.reach()
+    path = enclosed(scene)
+    assert {scene.command.process.pid, scene.pid()} <= set(cgroup.members(path)), "what it had started, too"
+    (scene.room / "gate").write_text("")
+
+    assert scene.command.wait().code == 0
+
+    assert not os.path.exists(path)
+    assert not os.path.exists(scene.project.run(ID).cgroups)
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_what_a_notification_starts_is_no_step(scene: Scene) -> None:
+    start, ask = "cat gate; echo '<fork next=\"USE.sh\">ASK.sh</fork>'", "echo '<ask next=\"USE.sh\">well?</ask>'"
+    os.mkfifo(scene.room / "gate")
+    flow = runs.workflow(scene.room.parent / "flow", START_sh=start, USE_sh="cat gate", ASK_sh=ask)
+    scene.command = scene.start("run", str(flow), "--id", ID, "--notify", HIDING.replace("env -i ", ""))
+    enclosed(scene)
+    (scene.room / "gate").write_text("")
+    until(lambda: (scene.room / "bare").exists() and (scene.room / "bare").read_text().endswith("\n"), "the person's")
+    scene.command.kill()
+
+    assert scene.start("stop", ID, "--now").wait().code == 0
+
+    assert alive(scene.pid("bare"))
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_with_allow_start_a_run_has_no_cgroup(scene: Scene) -> None:
+    scene.reach(SERVER, USE, "--allow-start")
+    until(lambda: Path(scene.project.run(ID).socket).exists(), "the moment in which it would be made")
+    (scene.room / "gate").write_text("")
+    assert b"/raymond-" not in told(scene.command.process.pid, "cgroup")
+    assert scene.command.wait().code == 0
+    assert not os.path.exists(scene.project.run(ID).cgroups)
 
 
 REPLY = """

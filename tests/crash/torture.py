@@ -25,6 +25,7 @@ from crash.nothing_lost import Expected
 from raymond.store import home as homes
 from raymond.store import journal
 from raymond.store.project import Project
+from raymond.system.cgroup import Cgroups
 
 FLOW = Path(__file__).resolve().parent / "flow"
 PATIENCE = 60.0
@@ -72,6 +73,9 @@ class Place:
             command.kill()
         for pid in self.marked():
             end(pid)
+        if os.path.exists(made := self.project.run(self.id).cgroups):
+            until(lambda: not self.marked(), "the end of what was left")
+            Cgroups(made).tidy()
 
     def start(self, *args: str, code: str = "") -> "Command":
         """A command that runs until it ends or is killed; with `code`, that is what starts it."""

@@ -32,7 +32,8 @@ def remove(run: RunHandle) -> None:
     """Remove a run; an unfinished one that another host may still drive is refused."""
     read, folder = run.read(), run.project.run(run.id)
     # A driver that leaves ends what is left running, then removes the spool: looking again takes milliseconds a run.
-    left = Leftovers(folder, read.start) if os.path.exists(folder.spool) else None
+    is_left = os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
+    left = Leftovers(folder, read.start) if is_left else None
     clean.remove_run(run.project, run.id, left, finished=bool(read.final_status))
 
 

@@ -17,7 +17,7 @@ from raymond.store import home as homes
 from raymond.store import project, repair
 from raymond.store.project import Project
 from raymond.store.repair import Repair
-from raymond.system import processes
+from raymond.system import cgroup, processes
 from raymond.system.locks import LOCKS
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ _NO_BASH = "`.sh` states need bash: install it"
 
 def _processes() -> Finding:
     if processes.HAS_PIDFD and processes.HAS_PROC:
-        return Finding("processes", "watched by pidfd, found by their mark in /proc")
+        also = " and by their cgroup" if cgroup.delegated() else ""
+        return Finding("processes", f"watched by pidfd, found by their mark in /proc{also}")
     return Finding("processes", "watched by SIGCHLD, found by a list of pids")
 
 

@@ -149,9 +149,10 @@ class Driver:
         for note in recovery.notes(self.run, now):
             self._face.on_note(note)
         begun = [self._step(agent) for agent in self.run.agents.values() if agent.status == RUNNING]
-        for step in recovery.adopt(begun, restart=restart):
+        adopted = recovery.adopt(begun, restart=restart)
+        for step in adopted:
             self._watch(step)
-        recovery.clear(self.run, self._endings, self._left)
+        recovery.clear(self.run, self._endings, adopted, self._left)
 
     # --- a round
 
@@ -163,6 +164,8 @@ class Driver:
             if self._orphans:
                 self._orphans.reap(self._host.watcher.pids)
                 self._note(self._orphans.new())
+                if self._reception.has_opened:
+                    self._left.enclose(self._orphans.below)
         if self._conductor.stopping:
             self._stop_steps()
         while True:
@@ -342,5 +345,6 @@ class Driver:
         self._reception.close()
         self._host.transcripts.close()
         self._host.close()
+        self._left.leave()
         if self._orphans:
             self._orphans.let_go()

@@ -14,13 +14,18 @@ def adopt(steps: Iterable[Step], *, restart: bool) -> list[Step]:
     return [step for step in steps if step.adopt(restart=restart)]
 
 
-def clear(run: Run, endings: Iterable[tuple[Step, Ending]], left: Leftovers) -> None:
+def clear(run: Run, endings: Iterable[tuple[Step, Ending]], adopted: Iterable[Step], left: Leftovers) -> None:
     """Leave nothing running of steps that were cut off, or that the journal has lost: they run again.
 
     What finished steps left running stays for those that follow.
     """
-    cut = {step.number for step, ending in endings if isinstance(ending, Interruption)}
-    left.end(lambda step: step in cut or is_lost(run, step))
+    cut = [step for step, ending in endings if isinstance(ending, Interruption)]
+    numbers = {step.number for step in cut}
+    left.end(lambda step: step in numbers or is_lost(run, step))
+    # What the driver had no time to note was new when it died: most likely one of these has started it, unless it is
+    # older than they are.
+    since = min((run.agents[step.agent].visit.since for step in cut), default=float("inf"))
+    left.end_unknown(since, [step.pid for step in adopted])
 
 
 def notes(run: Run, now: float) -> list[str]:

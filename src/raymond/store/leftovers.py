@@ -1,6 +1,8 @@
 """What the steps of a run have left running."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from raymond.machine.events import RunStarted
 from raymond.store.run_folder import RunFolder
@@ -8,13 +10,18 @@ from raymond.system import kin, processes
 from raymond.system.marks import Marks, end_all
 from raymond.system.noted import Noted
 
+if TYPE_CHECKING:
+    from raymond.system.cgroup import Cgroups
+
 
 class Leftovers:
-    """The processes of a run, by their mark, by what its driver noted, and by whom they come from."""
+    """The processes of a run: by their mark, by what its drivers noted, by whom they come from, and by their cgroup."""
 
     def __init__(self, folder: RunFolder, start: RunStarted) -> None:
+        self._folder = folder
         self._marks = Marks(start.key, folder.pids)
         self._noted = Noted(folder.noted)
+        self._known: Cgroups | None = None
         # Steps that may start runs which outlive this one may leave anything: only the mark tells what is ours.
         self._only_marked = start.allow_start or not processes.HAS_PROC
 
@@ -23,6 +30,16 @@ class Leftovers:
         if steps and not self._only_marked:
             self._noted.add(steps)
 
+    def enclose(self, below: Callable[[], Collection[int]]) -> None:
+        """Let the kernel keep what this process and those `below` it start together, where it can; the first time."""
+        if not self._only_marked:
+            self._cgroups().enter(self._folder.id, below)
+
+    def leave(self) -> None:
+        """This process starts no more steps."""
+        if self._known or self._has_cgroups():
+            self._cgroups().leave()
+
     def find(self, only: Callable[[int], bool] | None = None) -> dict[int, int]:
         """The processes of the steps `only` is true of, or of all, with their steps; 0 for one that is not known."""
         marked = self._marks.find(only)
@@ -30,6 +47,8 @@ class Leftovers:
             return marked
         noted = {pid: step for pid, step in self._noted.left().items() if only is None or (step and only(step))}
         found = noted | marked
+        if only is None and self._has_cgroups():
+            found = dict.fromkeys(self._cgroups().left(), 0) | found
         return {pid: found.get(pid, 0) for pid in kin.of(found)} if found else {}
 
     def end(self, only: Callable[[int], bool] | None = None) -> dict[int, int]:
@@ -37,4 +56,30 @@ class Leftovers:
         found = end_all(lambda: self.find(only))
         if only is None and not self._noted.left():
             self._noted.forget()
+        if only is None and self._has_cgroups():
+            self._cgroups().tidy()
         return found
+
+    def end_unknown(self, since: float, spare: Collection[int]) -> None:
+        """End what began at `since` or later, and of which only its cgroup tells that it is ours; note the rest.
+
+        What comes from one of `spare` is known.
+        """
+        if not self._only_marked and self._has_cgroups():
+            end_all(lambda: {pid: 0 for pid in self._unknown(spare) if processes.began_at(pid) >= since})
+            self.note(dict.fromkeys(self._unknown(spare), 0))
+            self._cgroups().tidy()
+
+    def _unknown(self, spare: Collection[int]) -> set[int]:
+        held = self._cgroups().left()
+        return held - kin.of([*spare, *self._noted.left(), *self._marks.find()]) if held else held
+
+    def _has_cgroups(self) -> bool:
+        return os.path.exists(self._folder.cgroups)
+
+    def _cgroups(self) -> "Cgroups":
+        if not self._known:
+            from raymond.system.cgroup import Cgroups  # short runs do without
+
+            self._known = Cgroups(self._folder.cgroups)
+        return self._known

@@ -94,6 +94,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/processes"
 
     @property
+    def cgroups(self) -> str:
+        """The cgroups that its drivers have made, for the same purpose."""
+        return f"{self.path}/cgroups"
+
+    @property
     def moves(self) -> str:
         """Which project it belonged to in each directory that it was moved from."""
         return f"{self.path}/moves.json"
