@@ -98,6 +98,16 @@ def test_a_path_with_nul_is_refused(tmp_path: Path) -> None:
     assert resolved(tmp_path, "a\0b") == Refusal("directory", "`cd` is not a path: it contains a NUL")
 
 
+def test_a_path_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    """It could not be journaled, and the run would end at that step whenever it is resumed."""
+    (tmp_path / "home" / "a\udcff").mkdir(parents=True)
+    (tmp_path / "b\udcff").mkdir()
+    for name, target in (("inside", "a\udcff"), ("outside", "../b\udcff")):
+        (tmp_path / "home" / name).symlink_to(target)
+        refused = Refusal("directory", f'cd="{name}" leads to a path that is not UTF-8')
+        assert resolved(tmp_path / "home", name) == refused
+
+
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     long = "x" * 5000
     assert resolved(tmp_path, long) == Refusal("directory", f'cd="{long}": there is no directory {tmp_path}/{long}')

@@ -8,6 +8,7 @@ from raymond.language.refusal import Refusal
 from raymond.language.tags import Fork, Reset, Transition
 from raymond.steps.job import Job
 from raymond.system import git
+from raymond.text import is_text
 
 
 def directories(job: Job, asked: Iterable[Transition]) -> dict[str, str | Refusal]:
@@ -19,6 +20,8 @@ def _resolve(job: Job, given: str) -> str | Refusal:
     if "\0" in given:
         return Refusal("directory", "`cd` is not a path: it contains a NUL")
     path = os.path.realpath(os.path.join(job.cwd, given))
+    if not is_text(path):
+        return Refusal("directory", f'cd="{given}" leads to a path that is not UTF-8')
     if not os.path.isdir(path):
         return Refusal("directory", f'cd="{given}": there is no directory {path}')
     roots = allowed(job.home, job.roots)
