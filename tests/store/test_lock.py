@@ -54,6 +54,13 @@ def test_whoever_holds_it_is_named_until_it_is_released(folder: RunFolder) -> No
     held.release()
 
 
+def test_a_pipe_in_the_place_of_the_journal_is_not_waited_for(folder: RunFolder) -> None:
+    os.unlink(folder.journal)
+    os.mkfifo(folder.journal)
+    assert lock.holder(folder) is None
+    assert not lock.is_held_by(folder, os.getpid())
+
+
 def test_what_it_holds_is_the_journal_open_for_reading_and_appending(folder: RunFolder) -> None:
     held = lock.take(folder)
     os.write(held.fd, b"more\n")

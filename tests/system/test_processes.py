@@ -243,6 +243,15 @@ def test_inside_a_step_of_another_run_the_mark_is_added_to_its_path(
     assert Marks("inner", str(tmp_path)).of(1) == "outer/3:inner/1"
 
 
+def test_half_a_line_in_the_list_of_pids_is_passed_over(machine: str, marks: Marks, pids: Path, started: Start) -> None:
+    ours = marked(marks, started, 1)
+    pids.parent.mkdir(exist_ok=True)
+    with pids.open("ab") as file:
+        file.write(b"\n12345\nx y z\n\xff\n")
+    assert marks.end() == 1
+    assert not alive(ours)
+
+
 def test_everything_of_a_run_is_ended_and_nothing_of_another(
     machine: str, marks: Marks, started: Start, tmp_path: Path
 ) -> None:

@@ -144,7 +144,7 @@ def keep(folder: str, session: str, base: str, prompt: str, reply: Reply) -> Non
 
 def _load(folder: str, session: str) -> Session | None:
     try:
-        with open(os.path.join(folder, f"{session}.json"), "rb") as file:
+        with open(os.path.join(folder, f"{session}.json"), "rb", opener=private) as file:
             return msgspec.json.decode(file.read(), type=Session)
     except (OSError, msgspec.DecodeError):
         return None

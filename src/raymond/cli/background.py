@@ -64,7 +64,7 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
 
 
 def _redirect(log: str) -> None:
-    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     for target, source in ((0, null), (1, fd), (2, fd)):
         os.dup2(source, target)

@@ -130,7 +130,7 @@ def _hold(folder: RunFolder, force: bool, has_flag: bool) -> int:
 
 
 def _open(folder: RunFolder) -> int:
-    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     return files.guard(folder.journal, lambda: os.open(folder.journal, flags), run=folder.id)
 
 
@@ -152,7 +152,7 @@ def _is_signed(holder: Holder) -> bool:
 def holder(folder: RunFolder) -> Holder | None:
     """Who holds the lock now; None when nobody does."""
     try:
-        fd = os.open(folder.journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = files.private(folder.journal, os.O_RDONLY)
     except OSError:
         return None
     try:
@@ -166,7 +166,7 @@ def holder(folder: RunFolder) -> Holder | None:
 def is_held_by(folder: RunFolder, pid: int) -> bool:
     """Whether process `pid`, which has the journal open, holds its lock; OSError when we cannot look."""
     try:
-        fd = os.open(folder.journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = files.private(folder.journal, os.O_RDONLY)
     except OSError as error:
         if faults.is_passing(error):
             raise

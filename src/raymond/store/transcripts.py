@@ -12,7 +12,7 @@ import msgspec
 
 from raymond.machine.agent import file_name
 from raymond.system import faults
-from raymond.system.files import make_private, trouble, write_all
+from raymond.system.files import make_private, private, trouble, write_all
 
 ROLL_AT = 64 << 20
 PIECE = 64 << 10
@@ -60,15 +60,15 @@ class Transcripts:
         if not self._made:
             make_private(self._folder)
             self._made = True
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         path = os.path.join(self._folder, f"{file_name(agent)}.jsonl")
         try:
-            fd = os.open(path, flags, 0o600)
+            fd = private(path, flags)
         except OSError as error:
             if not faults.is_passing(error) or not self._files:
                 raise
             self.close()  # the others can be opened again
-            fd = os.open(path, flags, 0o600)
+            fd = private(path, flags)
         self._files[agent] = (fd, _rolled(self._folder, agent))
         if len(self._files) > _OPEN:
             os.close(self._files.popitem(last=False)[1][0])
@@ -152,7 +152,7 @@ class Record:
 def last_line(folder: str, agent: str) -> str:
     """The last line of output that is written so far for `agent`."""
     try:
-        with open(os.path.join(folder, f"{file_name(agent)}.jsonl"), "rb") as file:
+        with open(os.path.join(folder, f"{file_name(agent)}.jsonl"), "rb", opener=private) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
             lines = file.read().splitlines()
     except OSError:
@@ -176,7 +176,7 @@ def lines_from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
         except FileNotFoundError:
             return  # rolled after the last record, and nothing was written since
         if offset < begin + size:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=private) as file:
                 file.seek(max(0, offset - begin))
                 yield from file
         begin += size

@@ -38,8 +38,8 @@ def write_all(fd: int, data: bytes | bytearray) -> None:
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for files that only their owner may read; a link is not followed."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    """An opener for files that only their owner may read; a link is not followed, and a pipe not waited for."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
 
 
 def replace(path: str, data: bytes | bytearray, *, durable: bool = False, run: str = "") -> None:

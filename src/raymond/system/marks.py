@@ -85,15 +85,17 @@ class Marks:
 
     def _noted(self) -> Iterator[tuple[int, int]]:
         try:
-            with open(self._pids, encoding="ascii") as file:
+            with open(self._pids, encoding="ascii", errors="replace", opener=private) as file:
                 lines = file.read().splitlines()
-        except FileNotFoundError:
+        except OSError:
             return
         found: dict[int, tuple[int, str]] = {}
         for line in lines:
-            pid, step, *began = line.split(" ", 2)
-            if began or int(pid) not in found:
-                found[int(pid)] = (int(step), began[0] if began else "")
+            # A driver that was killed may have written half a line.
+            with contextlib.suppress(ValueError):
+                pid, step, *began = line.split(" ", 2)
+                if began or int(pid) not in found:
+                    found[int(pid)] = (int(step), began[0] if began else "")
         for number, (at, when) in found.items():
             if (alive(number, when) if when else _leads(number)) or _group_without_leader(number):
                 yield number, at

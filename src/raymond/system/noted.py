@@ -46,7 +46,7 @@ class Noted:
 
     def _read(self) -> Iterator[tuple[int, int, str]]:
         try:
-            with open(self._path, encoding="ascii", errors="replace") as file:
+            with open(self._path, encoding="ascii", errors="replace", opener=files.private) as file:
                 lines = file.read().splitlines()
         except OSError:
             return
