@@ -1,5 +1,6 @@
 """No number, name or clock makes a command say that there is a bug, or a journal that cannot be read again."""
 
+import json
 import os
 import subprocess
 import sys
@@ -167,28 +168,45 @@ def test_a_clock_that_is_wrong_is_no_bug(room: Place, at: str) -> None:
     assert "run completed" in no_traceback(room.raymond("logs", "r"))
 
 
-@pytest.mark.parametrize("name", ["folder", "home", "file", "directory", "flow"])
+REFUSED = {
+    "folder": "error: the path of this directory is not UTF-8",
+    "file": "is not allowed as a file name in a workflow",
+    "directory": "is not UTF-8",
+    "flow": "is not UTF-8",
+    "relative": "error: the path of the workflow is not UTF-8: ",
+    "root": "error: --root is not UTF-8: ",
+    "notify": "error: --notify is not UTF-8: ",
+    "cd": "error: --cd: the path of this directory is not UTF-8: ",
+    "trust": "error: the path of the project is not UTF-8: ",
+}
+
+
+@pytest.mark.parametrize("name", ["home", *REFUSED])
 def test_a_name_that_is_not_utf8_works_or_is_refused_in_words(room: Place, name: str) -> None:
     bad = os.fsdecode(os.fsencode(room.path) + b"/bad\xff")
     os.mkdir(bad)
-    flow = room.flow(DONE)
+    flow, good = room.flow(DONE), str(room.path)
+    Path(bad, "flow").symlink_to(flow)
+    Path(bad, "tell").touch(0o700)
+    (room.path / "link").symlink_to(bad)
+    if name == "cd":
+        room.drive(DONE)
     if name == "file":
         Path(f"{flow}/b\udcff.md").write_text("x")
     done = {
         "folder": lambda: room.raymond("run", flow, cwd=bad),
-        "home": lambda: room.raymond("run", flow, environment={"RAYMOND_HOME": f"{bad}/home"}),
+        "home": lambda: room.raymond("run", flow, "--input", "x", environment={"RAYMOND_HOME": f"{bad}/home"}),
         "file": lambda: room.raymond("run", flow),
         "directory": lambda: room.raymond("run", flow, "--cd", bad),
         "flow": lambda: room.raymond("run", bad),
+        "relative": lambda: room.raymond("run", "flow", "--cd", good, cwd=bad),
+        "root": lambda: room.raymond("run", flow, "--root", "link"),
+        "notify": lambda: room.raymond("run", flow, "--cd", good, "--notify", "./tell", cwd=bad),
+        "cd": lambda: room.raymond("resume", "r", "--cd", "link"),
+        "trust": lambda: room.raymond("trust", "link"),
     }[name]()
-    said = {
-        "folder": "error: the path of this directory is not UTF-8",
-        "file": "is not allowed as a file name in a workflow",
-        "directory": "is not UTF-8",
-        "flow": "is not UTF-8",
-    }
     err = no_traceback(done)
-    assert said.get(name, "completed: ") in err
+    assert REFUSED.get(name, "completed: ") in err
     assert done.returncode == {"home": 0, "file": 6}.get(name, 2)
 
 
@@ -198,3 +216,19 @@ def test_a_deleted_directory_is_said_in_words(room: Place) -> None:
     command = ["sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh", sys.executable, "-P", "-m", "raymond", "list"]
     done = subprocess.run(command, cwd=gone, env=room.environment, capture_output=True, text=True, check=False)
     assert (done.returncode, no_traceback(done).splitlines()[0]) == (2, "error: this directory was deleted")
+
+
+def test_doctor_tells_programs_of_a_path_that_is_not_utf8(room: Place) -> None:
+    bad = os.fsdecode(os.fsencode(room.path) + b"/bad\xff")
+    os.mkdir(bad)
+    done = room.raymond("doctor", "--json", cwd=bad)
+    (found,) = [one["found"] for one in json.loads(no_traceback(done)) if one["what"] == "project"]
+    assert found == f"{room.path}/bad\\udcff"
+
+
+@pytest.mark.parametrize("command", ["wait", "attach"])
+def test_a_journal_without_a_beginning_is_no_run_to_watch(room: Place, command: str) -> None:
+    room.drive(DONE)
+    room.journal().write_bytes(b"")
+    err = no_traceback(room.raymond(command, "r"))
+    assert err.startswith(f"error: {room.journal()} ends before its run begins\n")

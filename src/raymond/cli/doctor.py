@@ -4,6 +4,7 @@ import sys
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from raymond.cli import choice
 from raymond.control import doctor
@@ -26,7 +27,9 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
     if probe:
         findings.append(doctor.probe(backend or "", asking=_asking))
     if as_json:
-        sys.stdout.write(msgspec.json.encode(findings).decode() + "\n")
+        # The paths in it need not be text.
+        told = [replace(one, found=visible(one.found), hint=visible(one.hint)) for one in findings]
+        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
         for one in findings:
             mark = "–   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "

@@ -19,6 +19,7 @@ from raymond.store.project import Project
 from raymond.store.repair import Repair
 from raymond.system import cgroup, processes
 from raymond.system.locks import LOCKS
+from raymond.text import visible
 
 if TYPE_CHECKING:
     from raymond.backends import registry
@@ -220,7 +221,7 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> list[F
     version = f"{found.version} at " if found.version else ""
     told = f"{version}{found.program}; conversations {how}{lasts}; paid by: {found.payer or 'nobody is logged in'}"
     about = About(
-        program=found.program,
+        program=visible(found.program),
         version=found.version or None,
         payer=found.payer or None,
         conversations=how,

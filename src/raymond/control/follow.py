@@ -25,10 +25,10 @@ class Follower:
     def look(self) -> list[Decision]:
         """The decisions since the last look; they are applied to `run`."""
         size = os.stat(self._folder.journal).st_size
-        if size < self._offset:
-            return []  # a torn end was cut off: what follows will be longer
-        if size == self._offset:
-            return []
+        if size <= self._offset and self.run.begun:
+            return []  # when it is smaller, a torn end was cut off: what follows will be longer
+        if not self.run.begun:
+            journal.first(self._folder)  # or why it cannot be read: a run never appears without its beginning
         decisions, self._offset = journal.tail(self._folder, self._offset, self.run)
         return decisions
 

@@ -6,7 +6,7 @@ from time import time
 import msgspec
 
 from raymond.backends import Carrier, registry
-from raymond.control import config
+from raymond.control import config, paths
 from raymond.errors import RunExists, UsageError
 from raymond.machine.agent import Agent, rebased
 from raymond.machine.events import RunMoved
@@ -47,11 +47,7 @@ def _checked(directory: str) -> str:
     given = os.path.realpath(directory)
     if not os.path.isdir(given):
         raise UsageError(f"--cd {directory}: there is no such directory", hint="name the directory to continue in")
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise UsageError("--cd: the path of this directory is not UTF-8", hint="rename it") from None
-    return given
+    return paths.check(given, "--cd: the path of this directory")
 
 
 def _trees(folder: RunFolder) -> dict[str, str]:

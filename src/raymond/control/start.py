@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, exposure, inside, notifying, preflight
+from raymond.control import config, exposure, inside, notifying, paths, preflight
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
@@ -211,20 +211,16 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
     if not ID_FORM.fullmatch(id):
         raise UsageError(f"`{id}` is not a valid id", hint="use up to 100 letters, digits, _ and -")
-    try:
-        os.getcwd().encode()
-    except UnicodeEncodeError:
-        raise UsageError("the path of this directory is not UTF-8", hint="rename it, or use --cd") from None
     backend = options.backend or settings.defaults.get("backend") or registry.default(options.replies, loaded.files)
     parallel = _limit(options, "max_parallel", settings.max_parallel)
     return RunStarted(
         workflow_id=id,
         key=_key(),
         name=name,
-        scope_dir=loaded.scope_dir,
+        scope_dir=paths.check(loaded.scope_dir, "the path of the workflow"),
         source=loaded.digest,
         entry=workflow.entry,
-        cwd=os.getcwd(),
+        cwd=paths.check(os.getcwd(), "the path of this directory", "rename it, or use --cd"),
         input=options.input,
         metadata=options.variables,
         backend=backend,
@@ -251,15 +247,15 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         max_wait=_first(options.max_wait, config.KEYS["max_wait"].default),
         patience=_first(options.patience, config.KEYS["patience"].default),
         # What a workflow asks for in addition is refused, or lies in one of these: it opens nothing.
-        roots=[os.path.realpath(root) for root in options.roots],
+        roots=[paths.check(os.path.realpath(root), "--root") for root in options.roots],
         overrides=options.overrides,
-        replies=options.replies or "",
+        replies=paths.check(options.replies or "", "--replies"),
         permission_mode=options.permission_mode,
         allowed_tools=options.allowed_tools or [],
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
         apart=options.apart,
-        notify=[notifying.settled(target) for target in options.notify or []],
+        notify=[paths.check(notifying.settled(target), "--notify") for target in options.notify or []],
         version=__version__,
     )
 

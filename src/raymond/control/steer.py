@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from raymond.control import config, exposure, inside
+from raymond.control import config, exposure, inside, paths
 from raymond.control.deliver import Delivery, deliver
 from raymond.drivers.face import Face
 from raymond.errors import UsageError
@@ -112,7 +112,7 @@ def change_limits(
         max_time=max_time,
         max_turns=max_turns,
         allowed_tools=list(allowed_tools),
-        roots=[os.path.realpath(root) for root in roots],
+        roots=[paths.check(os.path.realpath(root), "--root") for root in roots],
     )
     return deliver(project, id, request, force=force, face=face)
 

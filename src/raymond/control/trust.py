@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from raymond.control import inside
+from raymond.control import inside, paths
 from raymond.errors import UsageError
 from raymond.faces import trusting as words
 from raymond.language.workflow import Workflow
@@ -200,12 +200,7 @@ def trusted() -> dict[str, str]:
 def _tree(folder: str, *, must_exist: bool = True) -> str:
     if must_exist and not os.path.isdir(folder):
         raise UsageError(f"{folder} is not a folder", hint="name the project: raymond trust DIR")
-    tree = trusting.top_of(folder)
-    try:
-        tree.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"the path {tree!a} is not UTF-8", hint="rename the folder") from None
-    return tree
+    return paths.check(trusting.top_of(folder), "the path of the project")
 
 
 def _offered(tree: str, cwd: str) -> dict[str, str]:

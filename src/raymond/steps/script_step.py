@@ -131,11 +131,9 @@ class ScriptStep(Step):
                 continue
             room -= len(raw)
             env[_BUILT_IN.get(name) or variable(name)] = raw
-        env[b"RAYMOND_INPUT_FILE"] = (
-            self._file("input", long_values.plain(given)).encode() if given else DEV_NULL.encode()
-        )
+        env[b"RAYMOND_INPUT_FILE"] = os.fsencode(self._file("input", long_values.plain(given)) if given else DEV_NULL)
         if left_out:
-            env[b"RAYMOND_VARS_FILE"] = self._file("vars.json", long_values.as_json(values)).encode()
+            env[b"RAYMOND_VARS_FILE"] = os.fsencode(self._file("vars.json", long_values.as_json(values)))
         env[b"RAYMOND_OUT"] = os.fsencode(self._out_file.path)
         env[b"RAYMOND_STEP_KEY"] = self.job.key.encode()
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
