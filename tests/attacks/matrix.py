@@ -1,0 +1,42 @@
+"""Every command in every situation: `python -m attacks.matrix KIND NAME FOLDER` tells what came of them, as JSON."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from attacks import spoiled, world
+from attacks.situations import SITUATIONS
+from attacks.world import Said, commands
+
+READING = """
+--help; --version; -h; list --help; completion bash; config; config show --origin; config show --json; doctor;
+doctor --json; list; list --all; list --json; list --all --json; status; status asks --json; status as --all;
+status done; status done --json; logs asks; logs done --json; logs done --step 1; logs done --agent main;
+logs done --debug-dir OUT; cost done; cost --all; cost --all --by day --json; wait done; wait killed --json;
+attach done; attach killed; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run
+"""
+CHANGING = """
+answer asks yes; answer asks main yes --question 1; answer asks @FILE; stop asks; stop asks --now; stop killed --now;
+stop asks --agent main; resume; resume asks; resume killed; resume killed --debug --log-file LOG; resume failed -d;
+resume done; resume --all; resume asks --latest --map x=END; resume asks --latest; resume asks --cd .;
+resume killed --cd . --root . --force; resume failed --agent main --retry; resume failed --agent main --give-up;
+resume asks --agent main --goto END --input @FILE; resume asks --agent main --result x --json;
+run FLOW --id new --input @FILE --var a=b --json; run FLOW -d --notify true; start FLOW --cd . --root . --quiet;
+run FLOW/START.sh --replies REPLIES --set TURN.md.retries=1; run FLOW --model x --effort x --allow-tool x; FLOW;
+doctor --repair asks; doctor --probe --backend scripted; clean; clean --keep 0s; clean done failed; clean asks;
+trust --yes; trust --forget; adopt --all --yes; adopt x
+"""
+
+
+def situation(folder: Path, name: str) -> list[Said]:
+    """Every command in one situation."""
+    found = SITUATIONS[name](folder)
+    return found.all(commands(READING), put_back=False) + found.all([*commands(CHANGING), *found.more], put_back=True)
+
+
+KINDS = {"situation": situation, "runs": spoiled.runs, "homes": spoiled.homes}
+
+if __name__ == "__main__":
+    world.prepare()
+    sys.stdout.buffer.write(msgspec.json.encode(KINDS[sys.argv[1]](Path(sys.argv[3]), sys.argv[2])))

@@ -1,0 +1,54 @@
+"""Whatever a command finds, it works or says in words what is wrong: it never says that there is a bug, nor hangs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from attacks import matrix
+from attacks.situations import SITUATIONS
+from attacks.spoiled import PUT
+from attacks.world import Said, commands
+from raymond import cli
+from trust.places import Place
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def bugs(room: Place, kind: str, name: str) -> list[Said]:
+    """What commands said that they should not have said."""
+    folder = room.path.parent / "w"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "attacks.matrix", kind, name, str(folder)],
+        env=room.environment | {"PYTHONPATH": str(Path(__file__).parent.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    said = msgspec.json.decode(done.stdout, type=list[Said])
+    assert said
+    return [one for one in said if one.is_a_bug]
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_every_command_works_or_says_what_is_wrong(room: Place, name: str) -> None:
+    assert bugs(room, "situation", name) == []
+
+
+@pytest.mark.parametrize("name", PUT)
+def test_whatever_lies_in_the_folder_of_a_run_is_no_bug(room: Place, name: str) -> None:
+    assert bugs(room, "runs", name) == []
+
+
+@pytest.mark.parametrize("name", ["garbage", "a folder", "a pipe", "a device"])
+def test_whatever_lies_in_the_home_is_no_bug(room: Place, name: str) -> None:
+    assert bugs(room, "homes", name) == []
+
+
+def test_the_matrix_has_every_command() -> None:
+    said = {one[0] for one in commands(matrix.READING + ";" + matrix.CHANGING)}
+    assert said >= {*cli.COMMANDS} - {"demo"}
