@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raymond.machine.events import StepFailed, StepStarted
-from running import Ran, Room
+from running import PATIENCE, Ran, Room, until
 
 FLOW = {
     "START.sh": "for i in $(seq 20); do echo '<fork>WORK</fork>'; done; echo '<wait>END</wait>'",
@@ -76,3 +76,44 @@ def test_a_program_that_is_being_written_is_started_when_it_is_complete(room: Ro
     assert (ran.code, ran.result) == (0, "1"), ran.err
     assert {(one.kind, one.charged) for one in ran.all(StepFailed)} == {("machine", False)}
     assert (ran.run.turns, ran.run.iterations) == (0, 1)
+
+
+LOOPS = {
+    "START.sh": "for i in 1 2 3; do echo '<fork>LOOP</fork>'; done; echo '<fork>ASK</fork><wait>END</wait>'",
+    "LOOP.sh": """\
+        # /// raymond
+        # max_visits: 10000
+        # ///
+        echo "$RAYMOND_STEP_KEY" >> ledger
+        sleep 0.05
+        [ -e go ] && echo '<result>looped</result>' || echo '<goto input="round">LOOP</goto>'
+        """,
+    "ASK.sh": "echo '<ask next=\"TOLD\">Which?</ask>'",
+    "TOLD.sh": 'echo "<result>told $RAYMOND_INPUT</result>"',
+    "END.sh": "echo '<result>end</result>'",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("files", [3, 14])
+def test_a_driver_waits_when_it_may_open_no_more_files_for_a_while(files: int, room: Room) -> None:
+    """Neither its steps nor its inbox, its door or its state file end it; 3 is fewer than it has open itself."""
+    ledger = room.path / "ledger"
+    with room.start("run", room.flow(LOOPS), "--id", "r") as live:
+        live.sees("asks: Which?")
+        until(lambda: len(ledger.read_text().split()) > 20, "some rounds")
+        soft, hard = resource.prlimit(live.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(live.pid, resource.RLIMIT_NOFILE, (files, hard))
+        live.sees("this machine cannot start it: too many open files")
+        waiting = room.popen("answer", "r", "yes")
+        live.sees("the state file")  # was not written: a second and more has passed, and the inbox was looked at
+        resource.prlimit(live.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        if waiting.wait(PATIENCE):
+            assert room.raymond("answer", "r", "yes").returncode == 0, "it was told to ask again"
+        room.go()
+        ran = live.wait()
+    assert (ran.code, ran.result) == (0, "end"), ran.err
+    assert {(one.kind, one.charged) for one in ran.all(StepFailed)} == {("machine", False)}
+    done = ledger.read_text().split()
+    assert len(done) == len({*done}), "no step ran twice"
+    room.nothing_runs()

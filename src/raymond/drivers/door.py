@@ -16,7 +16,7 @@ from msgspec import Struct
 from raymond.language.refusal import Refusal
 from raymond.machine.requests import Request
 from raymond.store.inbox import MOST, decode
-from raymond.system import sockets
+from raymond.system import faults, sockets
 from raymond.system.polling import Poll
 from raymond.system.processes import alive, start_time
 
@@ -43,6 +43,8 @@ class Door:
         self._server: socket | None = None
         self._guests: dict[int, _Guest] = {}
         """Open connections, by descriptor."""
+        self._is_crowded = False
+        """Nobody is let in before the next look, because there is no descriptor for them."""
 
     def open(self) -> bool:
         """Whether requests can be taken, and their senders known."""
@@ -74,7 +76,8 @@ class Door:
         for fd in list(self._guests):
             self._dismiss(fd)
         if self._server is not None:
-            self._poll.unregister(self._server.fileno())
+            if not self._is_crowded:
+                self._poll.unregister(self._server.fileno())
             self._shut()
 
     def _shut(self) -> None:
@@ -89,8 +92,12 @@ class Door:
         self.dismiss_idle()
         try:
             connection, _ = self._server.accept()
-        except OSError:
-            return  # it has left already, or we have too many files open
+        except OSError as error:
+            if faults.is_passing(error):
+                # Whoever waits there would wake us again and again.
+                self._is_crowded = True
+                self._poll.unregister(self._server.fileno())
+            return  # else it has left already
         try:
             pid, uid = sockets.peer(connection)
         except OSError:
@@ -128,7 +135,10 @@ class Door:
         self._heard(request, guest.pid if guest.is_there() else 0)
 
     def dismiss_idle(self) -> None:
-        """Show out those who say nothing."""
+        """Show out those who say nothing; those who had to wait outside may come in."""
+        if self._is_crowded and self._server:
+            self._is_crowded = False
+            self._poll.register(self._server.fileno(), self._greet)
         before = time.monotonic() - _PATIENCE
         for fd, guest in list(self._guests.items()):
             if guest.came < before and not guest.waits_for:

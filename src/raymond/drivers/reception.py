@@ -23,6 +23,7 @@ from raymond.machine.sender import FOR_STEPS, Sender
 from raymond.redaction import Secrets
 from raymond.store import inbox
 from raymond.store.run_folder import RunFolder
+from raymond.system import faults
 from raymond.system.polling import Poll
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
 OPEN_AFTER = 0.2
 """Seconds after which the door is opened."""
+_CROWDED = "the process that drives the run has too many files open at the moment"
 IN_INBOX = "inbox"
 """What a driver without a door says of where it takes requests."""
 
@@ -129,6 +131,9 @@ class Reception:
 
         if request.id in self._told and self._door:
             return self._door.reply(request.id, self._told[request.id])
+        if self._door and not faults.has_room():
+            # It could not be seen who asks.
+            return self._door.reply(request.id, Refusal("too_late", _CROWDED, "ask again in a moment"))
         secret = self._secrets.find("\n".join(request.words()))
         if secret and self._door:
             what = Refusal("too_late", f"it contains {secret}", "a step reads secrets from its environment")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from raymond.machine.requests import Request
-from raymond.system import files
+from raymond.system import faults, files
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """What is in the journal of every request, so it must not be whatever somebody wants to have there."""
@@ -24,18 +24,26 @@ def leave(folder: str, request: Request) -> str:
 
 
 def look(folder: str) -> Iterator[tuple[str, Request | None]]:
-    """Every request with the path of its file, the oldest first; None for one that cannot be read."""
+    """Every request with the path of its file, the oldest first; None for one that cannot be read.
+
+    What cannot be looked at for want of descriptors is there at the next look.
+    """
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
     except FileNotFoundError:
         return
+    except OSError as error:
+        if faults.is_passing(error):
+            return
+        raise
     for path in sorted((f"{folder}/{name}" for name in names), key=_age):
         try:
             yield path, _read(path)
         except FileNotFoundError:
             continue
-        except (msgspec.DecodeError, OSError):
-            yield path, None
+        except (msgspec.DecodeError, OSError) as error:
+            if not faults.is_passing(error):
+                yield path, None
 
 
 def _read(path: str) -> Request | None:

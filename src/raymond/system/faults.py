@@ -17,6 +17,20 @@ def is_passing(error: BaseException | None) -> TypeGuard[OSError]:
     return isinstance(error, OSError) and error.errno in _FAULTS
 
 
+def has_room(files: int = 4) -> bool:
+    """Whether this process may open so many more files at the moment."""
+    opened: list[int] = []
+    try:
+        while len(opened) < files:
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return not is_passing(error)
+    finally:
+        for fd in opened:
+            os.close(fd)
+    return True
+
+
 def most_steps() -> int:
     """How many steps this process can watch at once with the files it may still open."""
     most = os.sysconf("SC_OPEN_MAX")

@@ -55,6 +55,11 @@ def spawn(
         return os.posix_spawn(
             path, argv, env, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=_NOTHING_BLOCKED
         )
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        # A descriptor over the limit, which was lowered since it was opened, is not taken for one.
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), argv[0]) from None
     finally:
         if _their_umask is not None:
             os.umask(_their_umask & 0o077)
