@@ -1368,3 +1368,16 @@ def test_what_the_machine_has_too_little_of_is_not_our_bug(room: Room) -> None:
         "error: the system refused a call: cannot allocate memory",
         "hint: nothing already written is lost: fix this, then try again",
     ]
+
+
+def test_a_module_that_no_descriptor_is_left_for_is_not_our_bug(room: Room) -> None:
+    short = "import resource, sys\nsys.modules.pop('_lsprof', None)\n" + BREAKS.replace(
+        'raise RuntimeError("a wheel fell off")',
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1])); import _lsprof",
+    )
+    done = run(room, sys.executable, "-c", short)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.decode().splitlines() == [
+        "error: _lsprof cannot be loaded: too many open files",
+        "hint: nothing already written is lost: fix this, then try again",
+    ]

@@ -125,6 +125,10 @@ def main(args: list[str]) -> int:
         if isinstance(error, OSError) and (error.filename or error.errno in _MACHINE):
             what = f"{error.filename or 'the system refused a call'}: {(error.strerror or '').lower()}"
             return _say(f"error: {what}\nhint: nothing already written is lost: fix this, then try again", 1)
+        crowded = [os.strerror(number) for number in (errno.EMFILE, errno.ENFILE)]
+        if isinstance(error, ImportError) and any(one in str(error) for one in crowded):
+            what = f"error: {error.name or 'a module'} cannot be loaded: too many open files"
+            return _say(f"{what}\nhint: nothing already written is lost: fix this, then try again", 1)
         import traceback
 
         traceback.print_exc()
