@@ -341,6 +341,25 @@ def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room
     assert not os.path.exists(room.project.run("r").log)
 
 
+DIES = """import os, signal, sys
+fork = os.fork
+os.fork = lambda: fork() or os.kill(os.getpid(), signal.SIGKILL)
+from raymond import cli
+sys.exit(cli.main(sys.argv[1:]))"""
+
+
+def test_a_process_that_is_killed_before_it_drives_is_said_and_is_not_our_bug(room: Room) -> None:
+    flow = room.flow({"START.sh": "echo '<result>done</result>'"})
+    command = [sys.executable, "-c", DIES, "run", flow, "--id", "r", "-d"]
+    done = subprocess.run(command, cwd=room.path, env=room.environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "error: the background process was ended before it could drive the run\nhint: raymond resume r\n",
+    )
+    assert room.resume().out == "done\n"
+
+
 def test_a_second_process_in_the_background_is_refused_at_the_terminal(room: Room) -> None:
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)

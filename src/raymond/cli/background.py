@@ -19,11 +19,13 @@ def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     sys.stderr.flush()
     if os.fork():
         os.close(writer)
-        with os.fdopen(reader) as pipe:
+        with os.fdopen(reader, encoding="utf-8") as pipe:
             code, _, trouble = pipe.read().partition("\n")
         if code != "0":
-            print(trouble or "error: the background process ended before it could drive the run", file=sys.stderr)
-            return int(code or 70)
+            lost = "error: the background process was ended before it could drive the run"
+            lost += f"\nhint: raymond resume {handle.id}"
+            print(trouble or lost, file=sys.stderr)
+            return int(code or 1)
         if not show.quiet:
             print(f"running in the background; log: {log}", file=sys.stderr)
         print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
