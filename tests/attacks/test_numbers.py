@@ -169,6 +169,7 @@ def test_a_clock_that_is_wrong_is_no_bug(room: Place, at: str) -> None:
 
 
 REFUSED = {
+    "home": "/bad\\udcff/home (RAYMOND_HOME): it is not UTF-8\n",
     "folder": "error: the path of this directory is not UTF-8",
     "file": "is not allowed as a file name in a workflow",
     "directory": "is not UTF-8",
@@ -181,7 +182,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", ["home", *REFUSED])
+@pytest.mark.parametrize("name", REFUSED)
 def test_a_name_that_is_not_utf8_works_or_is_refused_in_words(room: Place, name: str) -> None:
     bad = os.fsdecode(os.fsencode(room.path) + b"/bad\xff")
     os.mkdir(bad)
@@ -195,7 +196,7 @@ def test_a_name_that_is_not_utf8_works_or_is_refused_in_words(room: Place, name:
         Path(f"{flow}/b\udcff.md").write_text("x")
     done = {
         "folder": lambda: room.raymond("run", flow, cwd=bad),
-        "home": lambda: room.raymond("run", flow, "--input", "x", environment={"RAYMOND_HOME": f"{bad}/home"}),
+        "home": lambda: room.raymond("run", flow, environment={"RAYMOND_HOME": f"{bad}/home"}),
         "file": lambda: room.raymond("run", flow),
         "directory": lambda: room.raymond("run", flow, "--cd", bad),
         "flow": lambda: room.raymond("run", bad),
@@ -206,8 +207,25 @@ def test_a_name_that_is_not_utf8_works_or_is_refused_in_words(room: Place, name:
         "trust": lambda: room.raymond("trust", "link"),
     }[name]()
     err = no_traceback(done)
-    assert REFUSED.get(name, "completed: ") in err
-    assert done.returncode == {"home": 0, "file": 6}.get(name, 2)
+    assert REFUSED[name] in err
+    assert done.returncode == {"file": 6}.get(name, 2)
+
+
+@pytest.mark.parametrize("flags", [("--id", "r"), ("--dry-run",)])
+def test_settings_that_no_rule_can_name_are_said_before_anything_starts(room: Place, flags: tuple[str, ...]) -> None:
+    """Agents' programs are told to keep out of them."""
+    program = room.path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho '2.1.197 (Claude Code)'\n")
+    program.chmod(0o700)
+    home = os.fsdecode(os.fsencode(room.path) + b"/u\xff")
+    os.mkdir(home)
+    environment = {"HOME": home, "RAYMOND_HOME": str(room.home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    flow = room.flow({"START.md": "Begin."})
+    done = room.raymond("run", flow, "--backend", "claude", *flags, environment=environment)
+    assert "error: the path of your settings is not UTF-8: " in no_traceback(done)
+    assert done.returncode == 2
+    assert room.rows() == []
 
 
 def test_a_deleted_directory_is_said_in_words(room: Place) -> None:

@@ -15,6 +15,7 @@ from raymond.store import exports, settings_file
 from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
 from raymond.store.trust import Trust
+from raymond.text import is_text
 
 if TYPE_CHECKING:
     from raymond.backends.replies import Replies
@@ -113,6 +114,7 @@ def _check_replies(state: str, start: RunStarted, files: Mapping[str, bytes]) ->
 
 
 def _check_program(program: Backend) -> None:
+    _of_person()
     found = guard.look(program)
     if found.problem:
         raise BackendError(found.problem, backend=program.name, hint=found.hint)
@@ -140,6 +142,10 @@ def make(
 def _of_person() -> list[str]:
     """The folder of a person's own settings: what they say there holds for every run."""
     path = settings_file.of_person()
+    if not is_text(path):
+        # No rule that keeps agents out of it could name it.
+        hint = "set XDG_CONFIG_HOME to a folder whose path is"
+        raise UsageError(f"the path of your settings is not UTF-8: {path}", hint=hint)
     return [os.path.dirname(path)] if path else []
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from raymond.errors import UsageError
 from raymond.store import owners
 from raymond.system.files import make_private
+from raymond.text import is_text
 
 VARIABLE = "RAYMOND_HOME"
 _OUT = f"set {VARIABLE} to a folder of your own, outside of your projects"
@@ -57,6 +58,8 @@ def find(environment: Mapping[str, str] = os.environ) -> Home:
     if not os.path.isabs(path):
         raise UsageError(f"{VARIABLE}={path} is not an absolute path", hint=_OUT)
     path = os.path.normpath(path)
+    if not is_text(path):
+        raise unusable(path, "is not UTF-8")
     _check(path)
     return Home(path)
 
