@@ -105,6 +105,7 @@ def the_project_is_deeper_than_a_path_is_long(folder: Path) -> World:
     world = furnished(folder)
 
     def dive() -> None:
+        os.chdir(folder)
         for _ in range(30):
             os.makedirs("d" * 200, exist_ok=True)
             os.chdir("d" * 200)
