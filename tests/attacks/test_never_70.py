@@ -1,5 +1,6 @@
 """Whatever a command finds, it works or says in words what is wrong: it never says that there is a bug, nor hangs."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from attacks.situations import SITUATIONS
 from attacks.spoiled import PUT
 from attacks.world import Said, commands
 from raymond import cli
-from trust.places import Place
+from running import PATIENCE
+from trust.places import Place, no_traceback
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -52,3 +54,28 @@ def test_whatever_lies_in_the_home_is_no_bug(room: Place, name: str) -> None:
 def test_the_matrix_has_every_command() -> None:
     said = {one[0] for one in commands(matrix.READING + ";" + matrix.CHANGING)}
     assert said >= {*cli.COMMANDS} - {"demo"}
+
+
+LIVE = {
+    "START.sh": "echo '<fork>ASK</fork><fork>WAIT</fork><wait>END</wait>'",
+    "ASK.sh": "echo '<ask next=\"END\">Which?</ask>'",
+    "WAIT.sh": "while [ ! -e ~/go ]; do sleep 0.02; done; echo '<goto>END</goto>'",
+    "END.sh": "echo '<result>end</result>'",
+}
+
+
+@pytest.mark.parametrize("what", ["project", "run", "home"])
+def test_what_is_deleted_under_a_live_run_is_said(room: Place, what: str) -> None:
+    above = room.path.parent
+    with room.start("run", room.flow(LIVE), "--id", "r") as live:
+        live.sees("asks: Which?")
+        shutil.rmtree({"project": room.path, "run": room.folder(), "home": room.home}[what])
+        for command in ("list", "list --all", "status r", "logs r", "answer r main_ask1 yes", "wait x", "stop x"):
+            no_traceback(room.raymond(*command.split(), cwd=above))
+        (above / "home" / "go").touch()
+        code = live.process.wait(PATIENCE)
+    assert "Traceback" not in live.err
+    assert code == 1, live.err
+    said = f"the directory {room.path} is gone" if what == "project" else ": no such file or directory"
+    assert said in live.err
+    room.nothing_runs()
