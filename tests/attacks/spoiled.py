@@ -8,15 +8,15 @@ from pathlib import Path
 from attacks.world import Said, World, clear, commands
 
 FILES = (
-    "journal.jsonl driver.json state.json snapshot inbox socket spool transcripts blobs sessions log processes pids "
+    "journal.jsonl driver.json state.json snapshot inbox socket spool transcripts blobs sessions log processes pids cgroups "
     "moves.json source.zip transcripts/main.jsonl inbox/x.json"
 ).split()
 HOME = ["projects/*/project.json", "projects/*/runs", "projects/*", "projects", "sources", "work", "trusted.json"]
 OF_ONE_THAT_ASKS = """
 status ID --json; logs ID --step 1; logs ID --debug-dir OUT; wait ID; attach ID; doctor --repair ID; answer ID yes;
-resume ID; stop ID --now; clean ID
+resume ID; stop ID --now; cancel ID; clean ID
 """
-OF_ONE_WHOSE_DRIVER_WAS_KILLED = "stop ID; resume ID; clean ID"
+OF_ONE_WHOSE_DRIVER_WAS_KILLED = "stop ID; resume ID; cancel ID; clean ID"
 OF_ALL = "list; list --json; list --all; status; cost --all; doctor; resume --all --dry-run; clean --dry-run"
 WITH_A_SPOILED_HOME = f"""
 {OF_ALL}; resume --all; status asks; logs done; answer asks yes; stop asks; resume killed; resume asks --cd .;

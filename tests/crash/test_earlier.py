@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from crash import runs
 from crash.record import JOURNALS
 from raymond.machine.events import StepStarted
+from raymond.store import blobs
 from running import Ran, Room
 
 LEFT = sorted((JOURNALS / "unfinished").glob("*.tar.gz"))
@@ -51,7 +51,8 @@ def test_a_run_of_an_earlier_commit_is_resumed_to_its_end(left: Path, room: Room
     put(room, left)
     done = finish(room)
     assert (done.code, done.out) == (0, "all of it\n"), done.err
-    assert {name: result for name, (_, _, result, _) in runs.outcomes(done.run).items()} == {
+    whole = blobs.whole(room.project.run("r").blobs)
+    assert {name: whole(outcome) for name, outcome in done.run.outcomes.items()} == {
         "main": "all of it",
         "main_ask1": "asked yes, main_ask1",
         "main_talk2": "talked",

@@ -89,7 +89,7 @@ class Cgroups:
 
     def _read(self) -> list[Made]:
         try:
-            with open(self._path, encoding="utf-8", errors="replace") as file:
+            with open(self._path, encoding="utf-8", errors="replace", opener=files.private) as file:
                 lines = file.read().splitlines()
         except OSError:
             return []
