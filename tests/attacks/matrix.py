@@ -18,7 +18,7 @@ attach done; attach killed; trust --list; adopt; clean --dry-run; resume --all -
 """
 CHANGING = """
 answer asks yes; answer asks main yes --question 1; answer asks @FILE; stop asks; stop asks --now; stop killed --now;
-stop asks --agent main; resume; resume asks; resume killed; resume killed --debug --log-file LOG; resume failed -d;
+stop asks --agent main; cancel failed; cancel done; resume; resume asks; resume killed; resume killed --debug --log-file LOG; resume failed -d;
 resume done; resume --all; resume asks --latest --map x=END; resume asks --latest; resume asks --cd .;
 resume killed --cd . --root . --force; resume failed --agent main --retry; resume failed --agent main --give-up;
 resume asks --agent main --goto END --input @FILE; resume asks --agent main --result x --json;

@@ -530,7 +530,7 @@ def test_no_limit_is_below_nothing(room: Place, limits: str) -> None:
             text=True,
             check=True,
         )
-        assert "must be a number, 0 or more" in done.stdout
+        assert "must be a number, 0 to 1,000,000,000" in done.stdout
         (room.path / "done").touch()
         live.wait()
     assert kept(room, LimitsChanged) == []
