@@ -14,9 +14,10 @@ import pytest
 from crash import runs, torture
 from crash.torture import ID, Place, alive, end, until
 from pace import mostly_slow
-from raymond.machine.events import RunResumed, StepFailed, StepFinished, StepInterrupted, StepStarted
+from raymond.machine.events import Decision, RunResumed, StepFailed, StepFinished, StepInterrupted, StepStarted
 from raymond.machine.prompts import INTERRUPTED
 from raymond.store import journal, records
+from raymond.system import processes
 
 SLEEPER = "sleep 1000 > /dev/null 2>&1 & echo $! > sleeper; echo '<goto>THINK.md</goto>'"
 """A script that leaves a process running."""
@@ -70,8 +71,11 @@ class Scene(Place):
         finally:
             os.close(fd)
 
+    def decisions(self) -> list[Decision]:
+        return journal.decisions(self.project.run(ID))
+
     def events(self, *types: type) -> list[Any]:
-        found = [event for decision in journal.decisions(self.project.run(ID)) for event in decision.events]
+        found = [event for decision in self.decisions() for event in decision.events]
         return [event for event in found if isinstance(event, types)] if types else found
 
     def sent(self) -> list[str]:
@@ -139,12 +143,34 @@ def hours_ago(scene: Scene, hours: float, *, clock: float = 0.0) -> None:
     os.utime(scene.spool("out"), (written, written))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["9e99 0", "0 0", "nan nan", ""])
+def test_a_turn_cannot_make_its_time_begin_anew(scene: Scene, line: str) -> None:
+    """It writes into its own spool what the next driver reads there."""
+    (scene.flow / "THINK.md").write_text("---\nmax_time: 3s\nretries: 0\n---\nThink.")
+    scene.kill_driver()
+    pid, _ = scene.spool("pid").read_text().splitlines()
+    scene.spool("pid").write_text(f"{pid}\n{line}\n")
+    until(lambda: processes.age(int(pid.split()[0]), -1.0) > 3.0, "the end of its time")
+
+    done = scene.resume().wait()
+
+    resumed, failed = (decision for decision in scene.decisions() if _has(decision, RunResumed, StepFailed))
+    assert (done.code, scene.events(StepFailed)[0].kind) == (1, "time")
+    assert failed.time - resumed.time < 3.0, "its time had passed before"
+
+
+def _has(decision: Decision, *types: type) -> bool:
+    return any(isinstance(event, types) for event in decision.events)
+
+
 OVER = {"max_time": "time", "timeout": "silent"}
 
 
 @pytest.mark.parametrize("key", mostly_slow(list(OVER)))
 def test_the_time_of_a_turn_goes_on_when_its_driver_dies(scene: Scene, key: str) -> None:
-    """It hangs if the time begins anew: nobody opens the gate."""
+    """It hangs if the time begins anew: nobody opens the gate. Where there is /proc, a past is not made up so easily."""
+    scene.environment["RAYMOND_PORTABLE"] = "1"
     (scene.flow / "THINK.md").write_text(f"---\n{key}: 1h\nretries: 0\n---\nThink.")
     scene.kill_driver()
     hours_ago(scene, 2)
@@ -159,6 +185,7 @@ def test_the_time_of_a_turn_goes_on_when_its_driver_dies(scene: Scene, key: str)
 @pytest.mark.parametrize(("hours", "clock"), [(0.5, 0.0), (0.5, 5.0), (0.5, -5.0)])
 @pytest.mark.slow
 def test_setting_the_clock_is_no_silence(scene: Scene, hours: float, clock: float) -> None:
+    scene.environment["RAYMOND_PORTABLE"] = "1"
     (scene.flow / "THINK.md").write_text("---\ntimeout: 1h\nmax_time: 1h\n---\nThink.")
     scene.kill_driver()
     hours_ago(scene, hours, clock=clock)
@@ -368,3 +395,74 @@ def test_a_second_resume_of_a_followed_turn_is_refused(scene: Scene) -> None:
     scene.open_gate()
     assert second.wait().code == 0
     finished_once(scene)
+
+
+SILENT = """#!/usr/bin/env python3
+import json, sys
+if "--version" in sys.argv:
+    print("2.1.325 (Claude Code)"); sys.exit()
+sys.stdin.read()
+def say(**event):
+    print(json.dumps(event), flush=True)
+def uses(*content, type="assistant"):
+    say(type=type, message={"content": content})
+for number in range(600):
+    uses({"type": "text", "text": "x" * 200})
+uses({"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "make"}})
+open("gate").read()
+uses({"type": "tool_result", "tool_use_id": "t"}, type="user")
+say(type="result", subtype="success", is_error=False, result="<result>made</result>", total_cost_usd=0.25)
+"""
+
+
+@pytest.mark.slow
+def test_a_tool_that_is_silent_is_known_before_its_turn_is_judged(scene: Scene) -> None:
+    """What it said before is more than is read at once."""
+    program = scene.room.parent / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(SILENT)
+    program.chmod(0o755)
+    scene.environment["PATH"] = f"{program.parent}:{scene.environment['PATH']}"
+    (scene.flow / "THINK.md").write_text("---\ntimeout: 1s\ntool_timeout: 1h\nretries: 0\n---\nThink.")
+    command = scene.start("run", str(scene.flow), "--id", ID, "--backend", "claude")
+    out = scene.spool("out")
+    until(lambda: out.exists() and b"tool_use" in out.read_bytes(), "the tool")
+    command.kill()
+    pid = int(scene.spool("pid").read_text().split()[0])
+    until(lambda: processes.age(pid, -1.0) > 3.0, "its silence")
+
+    resumed = scene.resume()
+    until(lambda: scene.events(RunResumed), "the next driver")
+    (scene.room / "gate").write_text("")
+
+    done = resumed.wait()
+    assert (done.code, done.out) == (0, "made\n"), done.err
+    assert not scene.events(StepFailed, StepInterrupted)
+
+
+@pytest.mark.slow
+def test_a_recorded_reply_counts_although_its_prompt_would_be_another_now(scene: Scene) -> None:
+    """The spool has what was sent; the workflow was changed meanwhile."""
+    pid = scene.kill_driver()
+    scene.open_gate()
+    until(lambda: not alive(pid), "the end of the program")
+    scene.spool("out").write_bytes(b"")
+    (scene.flow / "THINK.md").write_text("Think of something else.")
+
+    done = scene.start("resume", ID, "--latest").wait()
+
+    assert (done.code, done.out) == (0, "thought\n"), done.err
+    assert [event.step for event in scene.events(StepStarted)] == [1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["mkfifo {}", "mkdir {}", "ln -s /dev/zero {}"])
+def test_what_lies_in_the_place_of_the_output_is_no_output(scene: Scene, what: str) -> None:
+    scene.kill_driver()
+    scene.spool("out").unlink()
+    subprocess.run(what.format(scene.spool("out")), shell=True, check=True)
+    resumed = scene.resume()
+    until(lambda: scene.events(RunResumed), "the next driver")
+    assert scene.start("stop", ID, "--now").wait().code == 0
+    assert resumed.wait().code == 3
+    assert not scene.marked()

@@ -4,8 +4,11 @@ import contextlib
 import os
 import time
 
+from msgspec.structs import replace
+
 from raymond.backends import Backend, Command, Trouble
 from raymond.backends.guard import Guarded
+from raymond.steps import spool
 from raymond.steps.answer import SLICE
 from raymond.steps.job import TurnJob
 from raymond.steps.line import Line
@@ -15,12 +18,14 @@ from raymond.steps.turn_step import TurnStep
 from raymond.system import faults
 from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
-from raymond.system.processes import alive, spawn, start_time
+from raymond.system.processes import age, alive, spawn, start_time
 
 READ_EVERY = 0.1
 """Seconds between two reads of what a program has written."""
 _MOST_LINES = 256
 """Lines that are read at once: each costs something, however short it is."""
+_READ_WITHIN = 30.0
+"""Seconds for which everything else waits until all output of a program is read: it is stopped, or was long ago."""
 LINGER = 2.0
 """Seconds a program may keep running after it has given its result."""
 
@@ -80,10 +85,9 @@ class ProgramTurn(TurnStep):
         self.host.watcher.watch(self.pid, self._end)
 
     def _open_spool(self) -> None:
-        spool = self.turn.spool
-        remove(spool)
-        make_private(spool)
-        path = os.path.join(spool, "prompt")
+        remove(self.turn.spool)
+        make_private(self.turn.spool)
+        path = os.path.join(self.turn.spool, "prompt")
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
             file.write(self.turn.prompt)
 
@@ -92,10 +96,10 @@ class ProgramTurn(TurnStep):
         env = {name: value for name, value in self.host.environment.items() if name not in left_out}
         env |= {os.fsencode(key): os.fsencode(value) for key, value in command.environment.items()}
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
-        spool, flags = self.turn.spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        prompt = os.path.join(spool, "prompt")
+        folder, flags = self.turn.spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        prompt = os.path.join(folder, "prompt")
         with contextlib.ExitStack() as given:
-            out, err = (_opened(os.path.join(spool, name), flags, given) for name in ("out", "err"))
+            out, err = (_opened(os.path.join(folder, name), flags, given) for name in ("out", "err"))
             argv = self.host.marks.noting(command.argv, self.number)
             self.pid = spawn(argv, env, self.turn.cwd, stdin=prompt, stdout=out, stderr=err)
 
@@ -112,6 +116,7 @@ class ProgramTurn(TurnStep):
         # Look for the process before reading the spool: whatever ends in between has written its last line by then.
         lives = self._find()
         self._is_adopted = True
+        self._know_prompt()
         if lives and not restart:
             self._count_on()
             self.host.watcher.watch(self.pid, self._end)
@@ -125,6 +130,13 @@ class ProgramTurn(TurnStep):
             self._recall(by_death=not restart)
         self.settle()
         return False
+
+    def _know_prompt(self) -> None:
+        """What it was sent, which may not be what it would be sent now: its project was moved, or its files changed."""
+        sent = spool.sent(self.turn.spool)
+        if sent is not None and sent != self.turn.prompt:
+            self.turn = replace(self.turn, prompt=sent)
+            self.reader = Guarded(self._backend, self.turn)
 
     def _recall(self, *, by_death: bool = True) -> None:
         recalled = self.reader.recall()
@@ -140,19 +152,18 @@ class ProgramTurn(TurnStep):
         """Its limits of time did not begin anew with this driver."""
         began, at = self._since
         now, wall = time.monotonic(), time.time()
-        if not 0 < began <= now:
-            return
-        self.began = began  # the monotonic clock counts for all of a machine
+        self.began = now - age(self.pid, now - began)  # the monotonic clock counts for all of a machine
         with contextlib.suppress(OSError):
             out = os.stat(os.path.join(self.turn.spool, "out"))
             # The clock may have been set before its last line or after: nobody knows, so the shorter silence counts.
             was_set = (wall - now) - (at - began)
             silent = wall - out.st_mtime - max(0.0, was_set)
-            self.heard = max(began, now - max(0.0, silent))
+            self.heard = max(self.began, now - max(0.0, silent))
             self._heard_to = out.st_size
 
     def _find(self) -> bool:
-        with contextlib.suppress(OSError, ValueError), open(os.path.join(self.turn.spool, "pid")) as file:
+        path = os.path.join(self.turn.spool, "pid")
+        with contextlib.suppress(OSError, ValueError), open(path, errors="replace", opener=private) as file:
             pid, self._began = file.readline().rstrip("\n").split(" ", 1)
             self.pid = int(pid)
             since, at = map(float, file.readline().split())  # not there in spools of earlier releases
@@ -193,9 +204,11 @@ class ProgramTurn(TurnStep):
         """Feed the reader what the program has written since, at most a slice."""
         self._last_read = time.monotonic()
         self._has_more = False
+        if self._is_flooded:
+            return
         if self._out < 0:
             try:
-                self._out = os.open(os.path.join(self.turn.spool, "out"), os.O_RDONLY | os.O_CLOEXEC)
+                self._out = spool.output(self.turn.spool)
             except OSError:
                 return
         # A program may have made its output shorter than what was read of it.
@@ -210,7 +223,7 @@ class ProgramTurn(TurnStep):
         self._silence = self.job.tool_silence if self.reader.tool else self.job.silence
 
     def _take(self, pieces: list[bytes]) -> None:
-        first, *lines = pieces if not self._is_flooded else (b"",)
+        first, *lines = pieces
         self._line.add(first)
         for line in lines:
             seen = self.reader.feed(self._line.end())
@@ -223,6 +236,10 @@ class ProgramTurn(TurnStep):
             self._line.end()
             self.reader.overflow(f"the program wrote a line of more than {MOST_LINE >> 20} MiB")
 
+    def _is_silent(self, now: float) -> bool:
+        # What is not read yet may say that a tool runs, which may be silent for longer.
+        return not self._has_more and super()._is_silent(now)
+
     def _quiet(self) -> str:
         tool = self.reader.tool
         if not tool:
@@ -230,10 +247,11 @@ class ProgramTurn(TurnStep):
         return f"a tool ran for {self.job.tool_silence:g}s without a sign of life (tool_timeout): {tool[:200]}"
 
     def _read_all(self) -> None:
-        """Nobody writes any more: a last line without a newline counts too."""
+        """Nobody writes any more: a last line without a newline counts too. What takes too long to read is left out."""
         self._note_end()
+        until = time.monotonic() + _READ_WITHIN
         self.read()
-        while self._has_more:
+        while self._has_more and time.monotonic() < until:
             self.read()
         if not self._line.is_empty and not self.reader.ending:
             self.see(self.reader.feed(self._line.end()))
@@ -269,7 +287,7 @@ class ProgramTurn(TurnStep):
 
     def _errors(self) -> str:
         try:
-            with open(os.path.join(self.turn.spool, "err"), "rb") as file:
+            with open(os.path.join(self.turn.spool, "err"), "rb", opener=private) as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
                 return self.host.secrets.clean(file.read().decode("utf-8", "replace"))
         except OSError:

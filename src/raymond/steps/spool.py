@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 
 from raymond.backends import Backend, Turn
 from raymond.backends.guard import Guarded
@@ -11,13 +12,14 @@ from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 from raymond.system import folders
+from raymond.system.files import private
 
 MOST_LINE = 64 << 20
 """Bytes in one line of a program's output: it has to be held whole."""
 
 
-def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
-    """The turn that `agent` takes; its folder is inside `spool`."""
+def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str, sent: str | None = None) -> Turn:
+    """The turn that `agent` takes; its folder is inside `spool`. `sent` is what it was sent, if that is known."""
     policy = workspace.workflow.states[agent.state].policy
     may = rights.narrow(run.rights, policy)
     return Turn(
@@ -25,7 +27,7 @@ def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
         state=agent.state,
         visit=(agent.prompted or {}).get(agent.state, 1),
         tries=agent.visit.tries,
-        prompt=prompts.prompt(run, workspace, agent),
+        prompt=prompts.prompt(run, workspace, agent) if sent is None else sent,
         session=agent.turn_session,
         base=agent.turn_base,
         cwd=agent.cwd or run.start.cwd,
@@ -46,11 +48,33 @@ def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str) -> Turn:
 def read(backend: Backend, turn: Turn) -> Guarded:
     """What a turn has said and cost, as far as its spool tells."""
     reader = Guarded(backend, turn)
-    with contextlib.suppress(OSError), open(os.path.join(turn.spool, "out"), "rb") as file:
+    with contextlib.suppress(OSError), os.fdopen(output(turn.spool), "rb") as file:
         # A line that is too long ended the turn; what comes after it counts no more than it did then.
         while (line := file.readline(MOST_LINE + 1)) and len(line) <= MOST_LINE:
             reader.feed(line.rstrip(b"\n"))
     return reader
+
+
+def output(folder: str) -> int:
+    """A descriptor of what a turn has printed; OSError when there is no such file, or something else in its place."""
+    return _regular(os.path.join(folder, "out"))
+
+
+def sent(folder: str) -> str | None:
+    """The prompt of a turn as it was sent; None when that is not there any more."""
+    try:
+        with os.fdopen(_regular(os.path.join(folder, "prompt")), "rb") as file:
+            return file.read().decode("utf-8", "surrogateescape")
+    except OSError:
+        return None
+
+
+def _regular(path: str) -> int:
+    fd = private(path, os.O_RDONLY)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise FileNotFoundError(path)
+    return fd
 
 
 def remove(spool: str) -> None:

@@ -142,8 +142,11 @@ class Step:
                 self.kill()
         elif now >= self.began + self._longest:
             self._stop_for("time", f"took longer than max_time ({self._longest:g}s)", now)
-        elif now >= self.heard + self._silence:
+        elif self._is_silent(now):
             self._stop_for("silent", self._quiet(), now)
+
+    def _is_silent(self, now: float) -> bool:
+        return now >= self.heard + self._silence
 
     def _quiet(self) -> str:
         return f"said nothing for {self._silence:g}s"

@@ -217,6 +217,19 @@ def began_at(pid: int) -> float:
     return booted + int(ticks) / os.sysconf("SC_CLK_TCK") if ticks else 0.0
 
 
+def age(pid: int, told: float) -> float:
+    """For how many seconds a process has run, as it was `told` if that can be: others can write what tells it.
+
+    The time in which the machine slept may be counted or not.
+    """
+    ticks = start_time(pid) if HAS_PROC else ""
+    if not ticks:
+        return max(0.0, told)
+    awake, since_boot = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
+    most = since_boot - int(ticks) / os.sysconf("SC_CLK_TCK")
+    return told if most - (since_boot - awake) - 1.0 <= told <= most + 1.0 else max(0.0, most)
+
+
 def boot() -> str:
     """Since when this machine has been running: pids and start times of before say nothing."""
     try:
