@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from crash import runs
 from crash.torture import ID, Place, alive, end, told, until
 from raymond.machine.events import Fact, LeftoversEnded, RunEnded, RunStopped, StepInterrupted
-from raymond.store import journal
+from raymond.machine.requests import Request
+from raymond.store import inbox, journal
 from raymond.store.leftovers import Leftovers
 from raymond.system import ancestry, cgroup
 from raymond.system.processes import start_time
@@ -494,3 +496,65 @@ def test_cancel_reaches_a_live_driver_which_ends_its_steps_and_leaves(scene: Sce
     assert "why:    cancelled on request\n" in left.err
     assert not scene.marked()
     assert [one.kind for one in events(scene, RunStopped)] == ["cancelled"]
+
+
+@pytest.mark.slow
+def test_cancel_works_although_everything_else_is_gone(scene: Scene) -> None:
+    """The workflow, its snapshot, the settings, and the long texts of the journal."""
+    pid = at_the_gate(scene)
+    folder = scene.project.run(ID)
+    shutil.rmtree(scene.room.parent / "flow")
+    for path in (Path(folder.path) / "source.zip", *Path(scene.project.home.path).glob("sources/*")):
+        path.unlink(missing_ok=True)
+    (scene.room / ".raymond" / "config.toml").write_text("this is not TOML")
+
+    done = scene.start("cancel", ID).wait()
+
+    assert done.code == 0, done.err
+    assert not alive(pid)
+    run = journal.read(folder).run
+    assert (run.final_status, run.cost, runs.running(run)) == ("cancelled", 0.5, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ["--latest --agent main --retry", "--cd .", "--budget 5", "-d"])
+def test_nothing_is_written_to_a_cancelled_run(scene: Scene, flags: str) -> None:
+    scene.reach()
+    scene.command.kill()
+    assert scene.start("cancel", ID).wait().code == 0
+    lines = scene.lines()
+    done = scene.start("resume", ID, *flags.split()).wait()
+    assert (done.code, done.err.splitlines()[0]) == (1, "r was cancelled: nothing to resume")
+    assert scene.lines() == lines
+
+
+@pytest.mark.slow
+def test_a_cancel_that_is_found_in_the_inbox_ends_the_turn(scene: Scene) -> None:
+    """Its driver had no socket, and was killed before it looked."""
+    pid = at_the_gate(scene)
+    inbox.leave(scene.project.run(ID).inbox, Request(id="c", kind="cancel"))
+    door = Path(scene.project.run(ID).socket)
+    door.unlink(missing_ok=True)
+    (door / "x").mkdir(parents=True)
+
+    scene.resume().wait()
+
+    assert not alive(pid)
+    run = journal.read(scene.project.run(ID)).run
+    assert (run.final_status, run.outcomes) == ("cancelled", {})
+
+
+@pytest.mark.slow
+def test_a_run_of_another_machine_that_is_gone_can_be_cancelled(scene: Scene) -> None:
+    scene.reach()
+    scene.command.kill()
+    for pid in scene.marked():
+        end(pid)
+    driver = Path(scene.project.run(ID).driver)
+    about = json.loads(driver.read_text())
+    driver.write_text(json.dumps(about | {"host": "box-0f3c"}))
+    refused = scene.start("cancel", ID).wait()
+    assert refused.code == 2
+    assert "box-0f3c" in refused.err
+    assert scene.start("cancel", ID, "--force").wait().code == 0
+    assert journal.read(scene.project.run(ID)).run.final_status == "cancelled"

@@ -44,6 +44,14 @@ def test_nothing_can_be_asked_of_it(what: dict[str, Any]) -> None:
     assert cancelled().refused(**what) == "test-1 was cancelled"
 
 
+def test_its_exit_code_is_always_the_same() -> None:
+    play = Play(FILES)
+    play.fail("auth")
+    assert status.exit_code(play.run) == 5
+    play.ask("cancel")
+    assert status.exit_code(play.run) == 1
+
+
 def test_no_driver_resumes_it() -> None:
     """One may find that it was left a request to cancel the run."""
     play = cancelled()

@@ -544,6 +544,8 @@ class Machine(RuleBasedStateMachine):
     def the_run_is_resumed(self, at_once: bool, fresh: bool) -> None:
         # What follows when nobody had stopped it is another matter (driver_died).
         at_once = at_once or not (self.play.run.stop or self.play.run.final_status)
+        # So is what follows when the clock was set back meanwhile (ClockSet).
+        self.time_passes(max(0.0, self.play.run.now - self.play.now))
         self.play.resume(at_once=at_once, fresh=fresh)
         self.reference.resume(at_once=at_once, fresh=fresh)
 

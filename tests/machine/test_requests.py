@@ -18,6 +18,7 @@ from raymond.machine.events import (
     AgentWoke,
     AskEnded,
     BackendOpened,
+    ClockSet,
     JournalCut,
     LimitsChanged,
     RequestTaken,
@@ -256,6 +257,30 @@ def test_an_agent_that_is_paused_in_its_sleep_sleeps_on_afterwards() -> None:
     play.fail("script")
     play.resume()
     assert play.main.status == "ready", "a sleep is over when it is over"
+
+
+def test_a_clock_that_is_set_while_it_is_paused_does_not_make_its_sleep_longer() -> None:
+    play = Play(FILES)
+    play.say('<goto after="10m">A</goto>')
+    play.ask("pause", agent="main")
+    play.now -= 3600
+    play.commit([ClockSet(seconds=-3600.0)])
+    play.ask("retry", agent="main")
+    assert play.main.visit.wake_at == play.now + 600
+
+
+def test_a_clock_that_was_put_right_while_nobody_drove_the_run_lets_nobody_sleep_longer() -> None:
+    """It had shown a day too much."""
+    play = Play(FILES, max_time=100.0)
+    play.now += 40
+    play.fail("crash")
+    assert play.main.visit.wake_at == play.now + 1
+    play.now -= 86400
+    events = play.resume()
+    assert events[0] == ClockSet(seconds=-86400.0)
+    assert play.main.visit.wake_at == play.now + 1
+    assert schedule.over_at(play.run) == play.now + 60, "what was driven counts, and no more"
+    assert play.pass_time(1.0) == [AgentWoke(agent="main")]
 
 
 def test_a_journal_of_an_agent_that_was_woken_by_its_pause_folds() -> None:

@@ -11,11 +11,12 @@ from raymond.faces.lines import Lines
 
 @click.command("cancel")
 @click.argument("id_", metavar="[ID]", required=False, default="")
-def command(id_: str) -> int:
+@click.option("--force", is_flag=True, help="Even if a process on another machine seems to drive it.")
+def command(id_: str, force: bool) -> int:
     """End run ID and its running steps for good: it cannot be resumed. What it did stays in its journal."""
     found = choice.change(id_)
     id = found.id
-    done = steer.cancel(found.project, id, face=Lines())
+    done = steer.cancel(found.project, id, force=force, face=Lines())
     told = delivery.words(done, id) or f"{id} is cancelled; to remove it: raymond clean"
     print("\n".join([told, *delivery.leftovers(done, id, now=True)]), file=sys.stderr)
     return 0

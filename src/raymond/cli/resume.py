@@ -30,9 +30,9 @@ def command(id_: str, given: ResumeFlags) -> int:
         inside.check_person("resume --notify")
     run.trusts_now = given.trust_project
     foreground.check(given.show)
-    if (given.renew or given.show.detach or given.limits.given or given.roots) and not given.agent:
+    if given.renew or given.show.detach or given.limits.given or given.roots or given.agent or given.cd:
         folded = run.read()
-        if folded.is_over:
+        if folded.final_status == "cancelled" or (folded.is_over and not given.agent and not given.cd):
             return foreground.drive(run, given.show, how)
     if given.cd:
         run = _move(run, given)

@@ -14,13 +14,14 @@ from raymond.control.leftovers import Leftover
 from raymond.drivers import origin
 from raymond.drivers.face import Face
 from raymond.drivers.reception import IN_INBOX
-from raymond.errors import JournalError, RunBusy
+from raymond.errors import Error, JournalError, RunBusy
 from raymond.faces import documents
 from raymond.language.refusal import Refusal
 from raymond.machine import requests
 from raymond.machine.agent import RUNNING
 from raymond.machine.events import Decision, Event, RequestTaken
 from raymond.machine.evolve import apply
+from raymond.machine.inputs import Spending
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.sender import FOR_STEPS
@@ -88,7 +89,7 @@ def deliver(
     """Give `request` to whoever drives the run, or journal it here and tell `face`."""
     folder = project.run(id)
     folded = journal.read(folder)
-    workspace = workspaces.workspace(project, folded.run)
+    workspace = _workspace(project, folded.run, request)
     if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
         return Refusal("too_long", "what is asked is longer than 1 MiB", "write it to a file, and name the file")
     if request.id in folded.run.requests:
@@ -107,6 +108,18 @@ def deliver(
         return _journal(project, held, journal.read(folder), workspace, request, face)
     finally:
         held.release()
+
+
+def _workspace(project: Project, run: Run, request: Request) -> Workspace:
+    """The workflow of the run; what ends it needs none, and works although its files are gone."""
+    try:
+        return workspaces.workspace(project, run)
+    except Error:
+        if request.kind not in ("stop", "cancel"):
+            raise
+    from raymond.language.workflow import build
+
+    return Workspace(build(run.start.name, {}), "", "")
 
 
 def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
@@ -236,13 +249,22 @@ def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision])
 def _cut(project: Project, run: Run, workspace: Workspace, request: Request) -> Iterator[list[Event]]:
     """The ends of the steps that the journal still calls running, and that the request is about."""
     if request.kind not in ("stop", "cancel"):
-        yield requests.cut(run, request.agent, _cost(_said(project, run, workspace, request.agent)))
+        said = _said(project, run, workspace, request.agent)
+        yield requests.cut(run, request.agent, _cost(run, request.agent, said))
     elif request.ends_steps:
         for name in [agent.id for agent in run.agents.values() if agent.status == RUNNING]:
-            said = _said(project, run, workspace, name)
+            said = _heard(project, run, workspace, name)
             # The next driver finds how the turn ended, if there is one.
             if request.kind == "cancel" or not _ending(said):
-                yield requests.cut(run, name, _cost(said))
+                yield requests.cut(run, name, _cost(run, name, said))
+
+
+def _heard(project: Project, run: Run, workspace: Workspace, name: str) -> "Guarded | GuardedDirect | None":
+    """What the turn of an agent has said, if that can be found out: what ends a run works whatever else is broken."""
+    try:
+        return _said(project, run, workspace, name)
+    except (Error, OSError, LookupError):
+        return None
 
 
 def _ending(said: "Guarded | GuardedDirect | None") -> "Reply | Trouble | None":
@@ -263,14 +285,20 @@ def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guard
         return None
     backends = registry.make(project, run, workspace, config.load(project.tree)["backends"])
     backend = backends[backend_of(agent.pool)]
-    turn = spool.turn_of(run, workspace, agent, project.run(run.start.workflow_id).spool)
+    folder = project.run(run.start.workflow_id).spool
+    sent = spool.sent(os.path.join(folder, f"{agent.step}.{agent.visit.turn}"))
+    turn = spool.turn_of(run, workspace, agent, folder, sent)
     return GuardedDirect(backend, turn) if isinstance(backend, Direct) else spool.read(backend, turn)
 
 
-def _cost(said: "Guarded | GuardedDirect | None") -> dict[str, Any]:
+def _cost(run: Run, name: str, said: "Guarded | GuardedDirect | None") -> dict[str, Any]:
     from raymond.backends.guard import Guarded
+    from raymond.machine.agent import SCRIPTS
     from raymond.machine.decide import cost_of
 
+    agent = run.agents.get(name)
+    if not said and agent and agent.status == RUNNING and agent.pool != SCRIPTS:
+        return cost_of(Spending(cost=run.start.unknown_turn_cost, estimated=True, unknown=True))
     ending = _ending(said)
     if ending:
         return cost_of(ending.spent)

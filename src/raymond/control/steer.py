@@ -31,9 +31,9 @@ def _asked(project: Project, id: str, agent: str) -> int:
     return found[0] if len(found) == 1 else 0
 
 
-def cancel(project: Project, id: str, *, face: Face | None = None) -> Delivery:
+def cancel(project: Project, id: str, *, force: bool = False, face: Face | None = None) -> Delivery:
     """End the run for good: its running steps are ended, and it cannot be resumed."""
-    return deliver(project, id, Request(id=_new(), kind="cancel"), face=face)
+    return deliver(project, id, Request(id=_new(), kind="cancel"), force=force, face=face)
 
 
 def stop(project: Project, id: str, *, now: bool = False, face: Face | None = None) -> Delivery:

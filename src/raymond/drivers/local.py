@@ -18,7 +18,7 @@ from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
 from raymond.machine.events import Decision, RunStopped
 from raymond.machine.inputs import Ending
-from raymond.machine.run import Run
+from raymond.machine.run import CANCELLED, Run
 from raymond.machine.workspace import Workspace
 from raymond.steps import spool
 from raymond.steps.job import job_of
@@ -142,6 +142,7 @@ class Driver:
 
         # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
         self._reception.read_inbox(self._conductor.take)
+        restart = restart or self.run.final_status == CANCELLED
         now = self._clock()
         self._conductor.resume(__version__, now, at_once=at_once, fresh=fresh)
         self._upkeep.must_sync = True

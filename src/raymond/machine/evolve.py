@@ -83,6 +83,7 @@ from raymond.machine.run import (
     set_timer,
     skip_numbers,
     sleep_or_go,
+    wakes_at,
 )
 
 _BY_A_PERSON = (JournalCut, RequestTaken, RunMoved, WorkflowChanged)
@@ -253,7 +254,7 @@ def _agent_retried(run: Run, event: AgentRetried) -> None:
     if event.fresh:
         agent.conversation = None
         visit.reminder, visit.reminded_for = "", "rejected"
-    at, visit.asleep = visit.asleep, 0.0
+    at, visit.asleep = wakes_at(run, visit) if visit.asleep else 0.0, 0.0
     sleep_or_go(run, agent, at)
     drop_timers(run)
 

@@ -15,6 +15,7 @@ from raymond.machine.events import (
     AgentPaused,
     AgentRetried,
     BackendOpened,
+    ClockSet,
     Event,
     LimitsChanged,
     RequestTaken,
@@ -27,6 +28,9 @@ from raymond.machine.run import CANCELLED, Run, shut
 from raymond.machine.schedule import owed, reached, too_long, wake_at
 from raymond.machine.sender import Given, Sender, barred, beyond, no_step, who
 from raymond.machine.workspace import Workspace
+
+_LAG = 1.0
+"""Seconds; a clock that shows less than the journal by more than this was set back while nobody drove the run."""
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,6 +104,8 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
     if run.final_status == CANCELLED:
         return []  # somebody left that for this driver to find
     events: list[Event] = [RunResumed(version=version)]
+    if now and now < run.now - _LAG:
+        events.insert(0, ClockSet(seconds=round(now - run.now, 3)))
     died = driver_died(run) and not (at_once or fresh)
     for name, closed in run.closed.items():
         if closed.kind == "machine" or shut(run, name):

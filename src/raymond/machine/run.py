@@ -11,7 +11,7 @@ from collections import deque
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed
+from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed, Visit
 from raymond.machine.events import RunStarted, RunStopped
 from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
@@ -184,14 +184,20 @@ def set_clock(run: Run, by: float) -> None:
     """The clock was set: a timer is due when its moment comes or its time has passed, whichever is first."""
     run.clock += by
     run.resumed_at += by
+    run.driven_until += by
     for name, closed in run.closed.items():
         # A usage limit ends at a moment that the service has named.
         if closed.until and closed.kind != "limit":
             until = round(min(closed.until, closed.until + by), 3)
             run.closed[name] = replace(closed, until=until, since=closed.since + by)
     for visit in (agent.visit for agent in run.agents.values() if agent.visit.wake_at):
-        visit.wake_at = min(visit.due, round(visit.due + run.clock - visit.clock, 3))
+        visit.wake_at = wakes_at(run, visit)
     _forget_timers(run)
+
+
+def wakes_at(run: Run, visit: Visit) -> float:
+    """When the timer of a visit is due, by the clock as it is set now."""
+    return min(visit.due, round(visit.due + run.clock - visit.clock, 3))
 
 
 def drop_timers(run: Run) -> None:

@@ -26,14 +26,16 @@ def main_result(run: Run) -> str | None:
 
 
 def exit_code(run: Run, signal: int = 0) -> int:
-    """The first that applies: closed backend 5, limit 4, failed agent 1, waiting for a person 3, completed 0."""
+    """The first that applies: cancelled 1, closed backend 5, limit 4, failed 1, waiting for a person 3, completed 0."""
+    if run.final_status == CANCELLED:
+        return 1
     if signal and not run.final_status:
         return 128 + signal
     if any(not closed.until and closed.kind in ("auth", "billing") for closed in run.closed.values()):
         return 5
     if run.stop and run.stop.kind == "limit" and not run.final_status:
         return 4
-    if run.failed_count or run.final_status == CANCELLED:
+    if run.failed_count:
         return 1
     return 0 if run.final_status == "completed" else 3
 
