@@ -657,7 +657,7 @@ def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
         assert told(room.raymond("clean", id)) == (
             2,
             "",
-            f"error: {id} is not finished\nhint: unfinished runs are never removed: raymond resume {id} --agent main --give-up ends it\n",
+            f"error: {id} is not finished\nhint: unfinished runs are never removed: raymond cancel {id} ends it for good\n",
         )
     assert sorted(room.project.ids()) == ["asking", "driven", "killed"]
     room.go()

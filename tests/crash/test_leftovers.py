@@ -450,6 +450,10 @@ def events(scene: Scene, kind: type[Kind]) -> list[Kind]:
 def test_stop_now_ends_what_is_left_of_a_run_that_has_ended(scene: Scene) -> None:
     pid = ended(scene)
     lines = scene.lines()
+    named = scene.start("stop", ID).wait()
+    assert named.code == 0
+    assert named.err.startswith("r had ended already\nstill running, although no process drives it:\n")
+    assert f"  {pid}  main  " in named.err
     done = scene.start("stop", ID, "--now").wait()
     assert (done.code, done.err) == (0, "r had ended already\nended: 2 processes\n")
     assert not alive(pid)
@@ -466,7 +470,7 @@ def test_cancel_ends_the_steps_of_a_dead_driver_and_the_run_for_good(scene: Scen
     done = scene.start("cancel", ID).wait()
 
     assert done.code == 0, done.err
-    assert "r is cancelled; to remove it: raymond clean\nended: 3 processes\n" in done.err
+    assert "r is cancelled; to remove it: raymond clean r\nended: 3 processes\n" in done.err
     assert not scene.marked()
     assert [one.step for one in events(scene, StepInterrupted)] == [2]
     lines = scene.lines()

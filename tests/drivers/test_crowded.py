@@ -117,3 +117,16 @@ def test_a_driver_waits_when_it_may_open_no_more_files_for_a_while(files: int, r
     done = ledger.read_text().split()
     assert len(done) == len({*done}), "no step ran twice"
     room.nothing_runs()
+
+
+@pytest.mark.slow
+def test_files_of_agents_that_have_ended_make_room_for_others(room: Room) -> None:
+    wide = "for i in $(seq 30); do echo '<fork>WORK</fork>'; done; echo '<wait>END</wait>'"
+
+    def prepare() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (26, 26))
+
+    done = room.raymond(
+        "run", room.flow(FLOW | {"START.sh": wide, "WORK.sh": "echo '<result>well</result>'"}), preexec_fn=prepare
+    )
+    assert (done.returncode, done.stdout) == (0, "30\n"), done.stderr

@@ -17,6 +17,6 @@ def command(id_: str, force: bool) -> int:
     found = choice.change(id_)
     id = found.id
     done = steer.cancel(found.project, id, force=force, face=Lines())
-    told = delivery.words(done, id) or f"{id} is cancelled; to remove it: raymond clean"
+    told = delivery.words(done, id) or f"{id} is cancelled; to remove it: raymond clean {id}"
     print("\n".join([told, *delivery.leftovers(done, id, now=True)]), file=sys.stderr)
     return 0

@@ -25,12 +25,15 @@ def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
     word = "would be removed" if dry_run else "removed"
     more = f", and {_count(unused.count(0), 'thing')} that no run needs" if 0 in unused else ""
     rule = "" if ids else f" (keep: {durations.brief(kept)})"
-    print(f"{_count(gone.count(0), 'run')} {word}{more}{rule}", file=sys.stderr)
+    if not gone or 0 in gone or more:
+        print(f"{_count(gone.count(0), 'run')} {word}{more}{rule}", file=sys.stderr)
     return max((0, *gone, *unused))
 
 
-def _clean(run: RunHandle, here: str, dry_run: bool) -> int:
+def _clean(run: RunHandle | Error, here: str, dry_run: bool) -> int:
     """Remove one run; the exit code that follows from it."""
+    if isinstance(run, Error):
+        return _tell(run)
     try:
         if not dry_run:
             clean.remove(run)

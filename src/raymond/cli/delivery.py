@@ -17,7 +17,8 @@ def words(delivery: Delivery, id: str, agent: str = "") -> str:
         case Refusal():
             raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, agent or "AGENT"))
         case Journaled():
-            return f"{id} had ended already" if delivery.ended and not delivery.decisions else ""
+            is_over = not delivery.decisions and (delivery.ended or delivery.left)
+            return f"{id} had ended already" if is_over else ""
         case Taken():
             return f"received by process {delivery.pid}, which drives {id}"
         case Left():

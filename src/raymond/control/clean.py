@@ -13,8 +13,8 @@ from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
 
 
-def removable(ids: Sequence[str], keep: float) -> list[RunHandle]:
-    """The runs that `ids` name, or all here that ended more than `keep` seconds ago; an unfinished one is refused."""
+def removable(ids: Sequence[str], keep: float) -> list[RunHandle | UsageError]:
+    """The runs that `ids` name, or all here that ended more than `keep` seconds ago; why one is not removed."""
     if not ids:
         inside.check_person("clean")
         home, before = runs.here(), now() - keep
@@ -22,10 +22,14 @@ def removable(ids: Sequence[str], keep: float) -> list[RunHandle]:
     named = dict.fromkeys(runs.named(id, changes=True) for id in ids)
     for project, id in named:
         inside.check(runs.look(project, id).run.start, "clean")
-        if _finished(project, id) is None and not _is_lost(project, id):
-            hint = f"unfinished runs are never removed: raymond resume {id} --agent main --give-up ends it"
-            raise UsageError(f"{id} is not finished", hint=hint)
-    return [RunHandle(project, id) for project, id in named]
+    return [_checked(project, id) for project, id in named]
+
+
+def _checked(project: Project, id: str) -> RunHandle | UsageError:
+    if _finished(project, id) is not None or _is_lost(project, id):
+        return RunHandle(project, id)
+    hint = f"unfinished runs are never removed: raymond cancel {id} ends it for good"
+    return UsageError(f"{id} is not finished", hint=hint)
 
 
 def remove(run: RunHandle) -> None:

@@ -213,8 +213,8 @@ def _journal(
     if request.kind == "pause" and agent and agent.status == RUNNING:
         # Its process may live on: the next driver finds it, or ends it.
         return Refusal("not_driven", f"no process drives {id}: {request.agent} was interrupted")
-    if refused and refused.kind == "run_ended" and request.ends_steps:
-        return _clear(project, run) or refused
+    if refused and refused.kind == "run_ended" and request.kind in ("stop", "cancel"):
+        return _clear(project, run, at_once=request.ends_steps) or refused
     # The driver is gone, and with it the step that the journal still calls running.
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
     for events in _cut(project, run, workspace, request):
@@ -233,10 +233,11 @@ def _journal(
     return Journaled(decisions, ended=ended, left=left)
 
 
-def _clear(project: Project, run: Run) -> Journaled | None:
-    """End what a killed driver left of a run that has ended; None when there was nothing."""
-    ended = leftovers.clear(project, run)
-    return Journaled([], ended=ended, left=leftovers.find(project.run(run.start.workflow_id), run)) if ended else None
+def _clear(project: Project, run: Run, *, at_once: bool) -> Journaled | None:
+    """What a killed driver left of a run that has ended, which is ended if it has to be; None when there is nothing."""
+    ended = leftovers.clear(project, run) if at_once else 0
+    left = leftovers.find(project.run(run.start.workflow_id), run) if ended or not at_once else []
+    return Journaled([], ended=ended, left=left) if ended or left else None
 
 
 def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision]) -> None:

@@ -140,7 +140,10 @@ def _storage(home: homes.Home) -> list[Finding]:
         wrote = _wrong("home", f"{home.path}: {(error.strerror or str(error)).lower()}", hint)
     free = shutil.disk_usage(home.path).free
     told = f"{free / (1 << 30):.1f} GiB free"
-    return [wrote, Finding("disk", told) if free > _LITTLE else _wrong("disk", told, "free some space: raymond clean")]
+    return [
+        wrote,
+        Finding("disk", told) if free > _LITTLE else _wrong("disk", told, "free some space: raymond clean --keep 1d"),
+    ]
 
 
 def _future(home: homes.Home) -> Finding:

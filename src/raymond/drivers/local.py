@@ -232,6 +232,7 @@ class Driver:
         except OSError as error:
             step.withdraw()
             if faults.is_passing(error):
+                self._host.transcripts.close_all_but(self.run.agents)
                 step.put_off(error)
                 return
             what = f"step {step.number} of {agent.id} cannot be started, {error.filename or self._journal.path}"

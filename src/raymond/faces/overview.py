@@ -68,7 +68,8 @@ def _agent(id: str, agent: Agent, last: str) -> list[str]:
         lines.append(f"      next:  raymond answer {id} {agent.id} TEXT --question {agent.asks}")
     elif agent.visit.stuck:
         lines.append(f"      error: {one_line(words.stuck(agent))}")
-        lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or --goto STATE, --give-up)")
+        or_else = "--goto STATE, --result TEXT" if agent.status == "failed" else "--goto STATE, --give-up"
+        lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or {or_else})")
     return lines
 
 

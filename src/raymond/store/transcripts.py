@@ -6,7 +6,7 @@ A step is one or more JSON lines; the first carries its number. Long output is w
 import contextlib
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import msgspec
 
@@ -78,6 +78,11 @@ class Transcripts:
         os.close(self._files.pop(agent)[0])
         path = os.path.join(self._folder, file_name(agent))
         os.rename(f"{path}.jsonl", f"{path}.{base:012d}.jsonl")
+
+    def close_all_but(self, agents: Container[str]) -> None:
+        """Close the files of all others: their agents have ended."""
+        for agent in [agent for agent in self._files if agent not in agents]:
+            os.close(self._files.pop(agent)[0])
 
     def close(self) -> None:
         """Close every file."""
