@@ -507,6 +507,7 @@ def test_visits_with_budgets_take_nothing_that_is_reserved(budget: float, begun:
     [
         (10.0, 7.0, 7.99, ""),
         (10.0, 7.0, 8.0, "80% of the budget is spent: $8.00 of $10.00"),
+        (0.1, 0.0, 0.08, "80% of the budget is spent: $0.08 of $0.10"),
         (10.0, 0.0, 12.0, ""),
         (10.0, 8.0, 9.0, ""),
         (10.0, 7.5, 7.5, ""),
