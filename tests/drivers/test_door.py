@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,9 @@ from raymond.drivers import door
 from raymond.drivers.door import Door
 from raymond.language.refusal import Refusal
 from raymond.machine.requests import Request
+from raymond.store.run_folder import JOURNAL
 from raymond.system import sockets
+from raymond.system.locks import LOCKS
 from raymond.system.polling import Poll
 
 STOP = Request(id="one", kind="stop")
@@ -24,6 +28,8 @@ class Open:
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
+        self.lock = os.open(path.parent / JOURNAL, os.O_RDWR | os.O_CREAT, 0o600)
+        assert LOCKS.take(self.lock)
         self.heard: list[tuple[Request, int]] = []
         self.poll = Poll()
         self.door = Door(self.path, self.poll, lambda request, pid: self.heard.append((request, pid)))
@@ -41,6 +47,7 @@ def there(tmp_path: Path) -> Iterator[Open]:
     yield made
     made.door.close()
     made.poll.close()
+    os.close(made.lock)
 
 
 def asking(path: str, request: Request, replies: list[door.Reply | None]) -> threading.Thread:
@@ -75,6 +82,39 @@ def test_nobody_at_the_door_is_an_error(tmp_path: Path) -> None:
     left.close()
     with pytest.raises(ConnectionRefusedError):
         door.ask(str(tmp_path / "socket"), STOP, 60)
+
+
+IMPOSTOR = """
+import fcntl, os, socket, sys
+os.chdir(sys.argv[1])
+os.path.exists("socket") and os.unlink("socket")
+journal = open("journal.jsonl", "r+")
+fcntl.flock(journal, fcntl.LOCK_EX)
+open("driver.json", "w").write('{"pid":%d}' % os.getpid())
+door = socket.socket(socket.AF_UNIX)
+door.bind("socket")
+door.listen()
+print(flush=True)
+while True:
+    guest = door.accept()[0]
+    try:
+        guest.recv(65536) and guest.sendall(b"{}\\n")
+    except OSError:
+        pass
+"""
+"""Takes the place of a door, signs as the driver, and says yes to everything."""
+
+
+def test_who_does_not_drive_the_run_is_not_believed(there: Open) -> None:
+    arguments = [sys.executable, "-Sc", IMPOSTOR, os.path.dirname(there.path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as impostor:
+        assert impostor.stdout
+        impostor.stdout.readline()
+        try:
+            with pytest.raises(PermissionError, match="does not drive the run"):
+                door.ask(there.path, STOP, 60)
+        finally:
+            impostor.kill()
 
 
 def test_a_socket_that_a_dead_driver_left_is_replaced(tmp_path: Path) -> None:

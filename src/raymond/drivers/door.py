@@ -16,6 +16,7 @@ from msgspec import Struct
 from raymond.language.refusal import Refusal
 from raymond.machine.requests import Request
 from raymond.store.inbox import MOST, decode
+from raymond.store.run_folder import JOURNAL
 from raymond.system import faults, sockets
 from raymond.system.polling import Poll
 from raymond.system.processes import alive, start_time
@@ -170,9 +171,11 @@ class _Guest:
 def ask(path: str, request: Request, within: float) -> Reply | None:
     """Ask the driver whose door is at `path`; None when it has the request and has not answered in time.
 
-    OSError: nobody is at the door.
+    OSError: nobody is at the door, or somebody who does not drive the run.
     """
     with contextlib.closing(sockets.connect(path, within)) as connection:
+        if not _drives(sockets.peer(connection)[0], f"{os.path.dirname(path)}/{JOURNAL}"):
+            raise PermissionError(f"{path} was opened by a process that does not drive the run")
         connection.sendall(msgspec.json.encode(request) + b"\n")
         said = b""
         with contextlib.suppress(TimeoutError):
@@ -183,3 +186,16 @@ def ask(path: str, request: Request, within: float) -> Reply | None:
                 said += data
             return msgspec.json.decode(said, type=Reply)
     return None
+
+
+def _drives(pid: int, journal: str) -> bool:
+    """Whether process `pid` holds the lock of `journal`, by the kernel: any step can sign as the driver."""
+    here, shown = os.stat(journal), os.path.exists("/proc/locks")
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{name}"), here):
+                with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
+                    # Other kinds of lock do not keep anybody from driving. Some kernels show none.
+                    if not shown or b"OFDLCK" in file.read():
+                        return True
+    return False
