@@ -10,6 +10,7 @@ from raymond.drivers.face import Quiet
 from raymond.drivers.reception import Reception
 from raymond.errors import JournalError
 from raymond.machine.conductor import Conductor
+from raymond.machine.events import AskEnded
 from raymond.machine.requests import Request
 from raymond.redaction import Secrets
 from raymond.store import inbox
@@ -18,17 +19,35 @@ from raymond.store.run_folder import RunFolder
 from raymond.system.polling import Poll
 
 
+class Typed(Quiet):
+    """A face at which somebody types."""
+
+    def __init__(self) -> None:
+        self.typed: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+
+    def answers(self) -> list[tuple[str, str]]:
+        typed, self.typed = self.typed, []
+        return typed
+
+    def on_note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 class Desk:
     """A reception, and the note that tells others where it is, which a full disk keeps from being written."""
 
     def __init__(self, path: Path) -> None:
-        play, folder = Play({"START.md": ""}), RunFolder(Home(str(path)), str(path), "r")
+        self.play = play = Play({"START.md": ""})
+        folder = RunFolder(Home(str(path)), str(path), "r")
         self.socket, self.is_full = folder.socket, True
+        self.inbox = Path(folder.inbox)
         self.noted: list[str] = []
         self.poll = Poll()
-        conductor = Conductor(play.run, play.workspace)
+        self.face = Typed()
+        self.conductor = Conductor(play.run, play.workspace)
         self.reception = Reception(
-            folder, conductor, Quiet(), self.poll, lambda: play.now, self._announce, Secrets.of({})
+            folder, self.conductor, self.face, self.poll, lambda: play.now, self._announce, Secrets.of({})
         )
         inbox.leave(folder.inbox, Request(id="one", kind="answer"))  # for the first one, the door is opened at once
 
@@ -59,3 +78,15 @@ def test_a_place_that_could_not_be_announced_is_announced_as_soon_as_there_is_ro
     desk.look()
     desk.look()
     assert desk.noted == [desk.socket]
+
+
+def test_no_request_that_came_before_takes_the_place_of_an_answer_that_is_typed(desk: Desk) -> None:
+    desk.play.begin()
+    desk.play.say('<ask next="START">Which?</ask>')
+    for number in range(50, 150):
+        desk.conductor.take(Request(id=f"typed-{number}", kind="resume"), desk.play.now)
+    desk.conductor.orders()
+    desk.face.typed = [("main", "blue")]
+    desk.reception.listen()
+    decided = [event for one in desk.conductor.orders().decisions for event in one.events]
+    assert [event.answer for event in decided if isinstance(event, AskEnded)] == ["blue"]

@@ -229,7 +229,7 @@ def test_a_request_is_let_go_of_with_the_decision_that_answers_it() -> None:
 def test_a_typed_answer_becomes_a_decision() -> None:
     desk = running()
     desk.say('<ask next="END">Which?</ask>')
-    desk.conductor.answer("main", "blue", desk.now)
+    desk.conductor.answer("t1", "main", "blue", desk.now)
     orders = desk.proceed()
     assert [event.answer for event in events(orders) if isinstance(event, AskEnded)] == ["blue"]
     assert orders.start == ["main"]

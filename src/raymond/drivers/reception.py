@@ -154,7 +154,8 @@ class Reception:
             if secret:
                 self._face.on_note(f"the answer to {agent} contains {secret}, so it was not taken")
             else:
-                self._conductor.answer(agent, answer, self._clock(), self._typist())
+                id = f"typed-{os.urandom(16).hex()}"
+                self._conductor.answer(id, agent, answer, self._clock(), self._typist())
         self.woken = True
 
     def _typist(self) -> Sender:

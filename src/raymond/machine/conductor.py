@@ -113,9 +113,9 @@ class Conductor:
         self._taken.append(request.id)
         return self._commit(now, requests.take(self.run, self.workspace, request))
 
-    def answer(self, agent: str, text: str, now: float, sender: Sender | None = None) -> None:
-        """Somebody typed an answer to the question of `agent` where the run is driven."""
-        self.take(Request(id=f"typed-{self.run.seq + 1}", kind="answer", agent=agent, text=text, sender=sender), now)
+    def answer(self, id: str, agent: str, text: str, now: float, sender: Sender | None = None) -> None:
+        """Somebody typed an answer to the question of `agent` where the run is driven; nobody can have guessed `id`."""
+        self.take(Request(id=id, kind="answer", agent=agent, text=text, sender=sender), now)
 
     def pause(self, now: float) -> None:
         """Begin nothing new; the run pauses when the running steps have ended."""
