@@ -1,5 +1,6 @@
 """A damaged journal is cut at the bad line; a copy is kept and what was lost is named."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,32 @@ def test_a_run_whose_snapshot_was_taken_after_the_damage_is_not_cut(room: Room) 
     assert refused.returncode == 2
     assert "the run is whole" in refused.stderr
     assert path.read_bytes() == damaged
+
+
+LONG_ASK = {
+    "START.sh": "printf '<fork>ASK.sh</fork><fork>ASK.sh</fork><fork>ASK.sh</fork><wait>END.sh</wait>'",
+    "ASK.sh": "printf '<ask next=\"END.sh\">%020000d</ask>' $$",
+    "END.sh": "echo '<result/>'",
+}
+"""Three questions, each too long for its line."""
+
+
+def asked(room: Room) -> list[int]:
+    """The numbers of the questions that are open."""
+    run = journal.read(room.project.run("r")).run
+    return sorted(agent.asks for agent in run.agents.values() if agent.asks)
+
+
+@pytest.mark.slow
+def test_no_question_has_the_number_of_one_whose_text_was_lost(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    assert room.command(LONG_ASK).code == 3
+    before = asked(room)
+    assert len(before) == 3
+    shutil.rmtree(room.project.run("r").blobs)
+    mended = room.raymond("doctor", "--repair", "r")
+    assert mended.returncode == 0
+    assert "\n0 good decision(s)" not in mended.stderr
+    assert mended.stderr.count("had finished and will run again") == 3
+    assert room.resume().code == 3
+    assert min(asked(room)) > max(before)

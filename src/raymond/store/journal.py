@@ -311,10 +311,12 @@ def line(folder: RunFolder, decision: Decision) -> bytes:
 
 
 def salvage(folder: RunFolder, lines: list[bytes]) -> Iterator[Decision]:
-    """The decisions in those of `lines` that are intact; one of a newer Raymond is an error."""
+    """The decisions in those of `lines` that are intact, without long texts that are lost; a newer one is an error."""
     for one in whole(lines):
-        with contextlib.suppress(BadBlob):
+        try:
             yield _parse(folder, one)
+        except BadBlob:
+            yield _parse(folder, one, lambda _, fields: fields)
 
 
 def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision], object], seq: int) -> int:
@@ -344,10 +346,10 @@ def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision],
     return start
 
 
-def _parse(folder: RunFolder, line: bytes) -> Decision:
+def _parse(folder: RunFolder, line: bytes, fill: Callable[[str, Any], Any] = put_back) -> Decision:
     """The decision in a good line. ValueError: a newer Raymond wrote it."""
     try:
-        parsed = _decode_any(folder, line)
+        parsed = _decode_any(folder, line, fill)
         time = datetime.fromisoformat(parsed.time).timestamp()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -356,14 +358,14 @@ def _parse(folder: RunFolder, line: bytes) -> Decision:
     return Decision(seq=parsed.seq, time=time, events=parsed.events)
 
 
-def _decode_any(folder: RunFolder, line: bytes) -> _Line:
-    """A line with its long texts; a failure class that a foreign backend of an earlier release made up is a crash."""
+def _decode_any(folder: RunFolder, line: bytes, fill: Callable[[str, Any], Any]) -> _Line:
+    """A line that `fill` gives its long texts; a failure class that an earlier foreign backend made up is a crash."""
     if b"\\u0000blob:" not in line:
         try:
             return _decode(line)
         except msgspec.ValidationError:
             pass  # the slow way finds out why
-    fields = put_back(folder.blobs, msgspec.json.decode(line))
+    fields = fill(folder.blobs, msgspec.json.decode(line))
     for event in _foreign_failures(fields):
         event["error"] = f"{event['kind']}: {event.get('error', '')}"
         event["kind"] = "crash"

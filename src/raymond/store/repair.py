@@ -24,7 +24,7 @@ class Repair(Struct):
     decisions: int
     """Good decisions after the bad line, which are lost with it."""
     steps: list[str]
-    """The finished steps among them; they run again."""
+    """The finished steps among them, and in the bad line if only a text of it is missing; they run again."""
 
 
 def repair(folder: RunFolder) -> Repair:
@@ -44,7 +44,7 @@ def repair(folder: RunFolder) -> Repair:
             os.unlink(folder.snapshot)
     finally:
         held.release()
-    return Repair(copy, number, len(lost), _steps(lost))
+    return Repair(copy, number, len(journal.whole(lines[number:])), _steps(lost))
 
 
 def _replace(folder: RunFolder, held: Lock, data: bytes) -> None:
@@ -100,10 +100,10 @@ def _cut(folder: RunFolder, kept: list[Decision], lost: list[Decision], lines: l
 
 
 def _parted(folder: RunFolder, lines: list[bytes], number: int) -> tuple[list[Decision], list[Decision]]:
-    """The good decisions before and after line `number`; refused when a newer Raymond wrote any part of the journal."""
+    """The good decisions before line `number` and from there on; refused when a newer Raymond wrote any of them."""
     try:
         kept = list(journal.salvage(folder, lines[1 : number - 1]))
-        lost = list(journal.salvage(folder, lines[number:]))
+        lost = list(journal.salvage(folder, lines[number - 1 :]))
     except ValueError as error:
         raise _newer(folder, str(error)) from None
     for decision in (*kept, *lost):
