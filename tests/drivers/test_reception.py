@@ -90,3 +90,20 @@ def test_no_request_that_came_before_takes_the_place_of_an_answer_that_is_typed(
     desk.reception.listen()
     decided = [event for one in desk.conductor.orders().decisions for event in one.events]
     assert [event.answer for event in decided if isinstance(event, AskEnded)] == ["blue"]
+
+
+def test_nothing_in_the_inbox_ends_the_driver(desk: Desk) -> None:
+    for name in ("a" * 250, "\x1b[2J", "\udcff", "plain", "taken"):
+        (desk.inbox / f"{name}.json").write_text("x")
+    (desk.inbox / "taken.json.broken" / "full").mkdir(parents=True)
+    desk.look()
+    assert [*desk.inbox.glob("*.json")] == []
+    assert (desk.inbox / "plain.json.broken").read_text() == "x"
+    told = "".join(desk.face.notes)
+    assert (told.count("cannot be read"), "aaa" in told, told.isprintable()) == (5, False, True)
+
+
+def test_a_file_in_place_of_the_inbox_does_not_end_the_driver(desk: Desk) -> None:
+    desk.inbox.rename(desk.inbox.with_name("away"))
+    desk.inbox.write_text("x")
+    desk.look()

@@ -104,8 +104,9 @@ class Reception:
                 ask(replace(request, sender=Sender(way="inbox"), given=None), self._clock())
 
     def _put_aside(self, path: str, why: str, what: str) -> None:
-        os.rename(path, f"{path}.{why}")
-        self._face.on_note(f"a request that {what} was put aside: {path}.{why}")
+        aside = inbox.put_aside(path, why)
+        if aside:
+            self._face.on_note(f"a request that {what} was put aside: {aside}")
 
     def _open(self) -> bool:
         """Open the door, and tell where it is; whether there is one."""

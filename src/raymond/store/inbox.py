@@ -1,5 +1,6 @@
 """Requests to a run that another process drives: one file each, written under another name and then renamed."""
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -26,16 +27,12 @@ def leave(folder: str, request: Request) -> str:
 def look(folder: str) -> Iterator[tuple[str, Request | None]]:
     """Every request with the path of its file, the oldest first; None for one that cannot be read.
 
-    What cannot be looked at for want of descriptors is there at the next look.
+    What cannot be looked at, for want of descriptors or because of something in the way, may be there at the next look.
     """
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
-    except FileNotFoundError:
+    except OSError:
         return
-    except OSError as error:
-        if faults.is_passing(error):
-            return
-        raise
     for path in sorted((f"{folder}/{name}" for name in names), key=_age):
         try:
             yield path, _read(path)
@@ -63,13 +60,22 @@ def decode(data: bytes) -> Request | None:
 def _age(path: str) -> tuple[int, str]:
     try:
         return os.lstat(path).st_mtime_ns, path
-    except FileNotFoundError:
+    except OSError:
         return 0, path
 
 
+def put_aside(path: str, why: str) -> str:
+    """Give what is not taken another name, since any step may have put it there; empty when it has to stay there."""
+    folder, name = os.path.split(path)
+    kept = [name] if _ID.fullmatch(name) else []
+    for new in (*kept, os.urandom(8).hex()):
+        with contextlib.suppress(OSError):
+            os.rename(path, f"{folder}/{new}.{why}")
+            return f"{folder}/{new}.{why}"
+    return ""
+
+
 def remove(path: str) -> None:
-    """Remove the file of a request that was journaled."""
-    try:
+    """Remove the file of a request that was journaled; one that stays there is not taken twice."""
+    with contextlib.suppress(OSError):
         os.unlink(path)
-    except FileNotFoundError:
-        pass
