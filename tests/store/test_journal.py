@@ -18,7 +18,7 @@ from raymond.control import runs
 from raymond.errors import JournalError, NewerJournal, RunExists
 from raymond.machine.events import AgentStarted, Decision, RunResumed, RunStarted
 from raymond.machine.run import Run
-from raymond.store import journal, lock, repair
+from raymond.store import journal, lock, repair, snapshot
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -413,3 +413,28 @@ def test_an_agent_whose_name_cannot_be_that_of_a_file_is_damage(tmp_path: Path, 
     with pytest.raises(JournalError) as caught:
         journal.read(folder)
     assert (caught.value.line, caught.value.hint.split("`")[1]) == (3, "raymond doctor --repair r")
+
+
+FORGED = {
+    "beyond": (10**12, b""),
+    "negative": (-5, b""),
+    "beginning": (0, b""),
+    "end": (None, b""),
+    "long ago": (None, b"x"),
+    "whole": (None, None),
+}
+
+
+@pytest.mark.parametrize("how", FORGED)
+def test_a_snapshot_that_somebody_else_wrote_does_not_keep_a_run_from_being_read(tmp_path: Path, how: str) -> None:
+    """It is a file like others, and its checksum is no secret: it has to fit, and the rest has to follow from it."""
+    folder = create(project_in(tmp_path))
+    right = journal.read(folder)
+    data = Path(folder.journal).read_bytes()
+    first = data.index(b"\n") + 1
+    offset, last = FORGED[how]
+    offset = first if offset is None else offset
+    run = Run(seq=7)
+    Path(folder.snapshot).write_bytes(snapshot.pack(offset, data[first - 18 : first] if last is None else last, run))
+    found = journal.read(folder)
+    assert (found.run.seq, found.size, found.torn, found.folded_from) == (1, right.size, 0, first)

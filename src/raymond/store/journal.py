@@ -172,7 +172,7 @@ class Journal:
         self._snapped_at = self.size
         # Only a cache: a full disk, or a number that does not fit into it, is no reason to end a run.
         with contextlib.suppress(OSError, JournalError, OverflowError, ValueError):
-            last = os.pread(self._fd, _TAIL, self.size - _TAIL)
+            last = os.pread(self._fd, snapshot.LAST, self.size - snapshot.LAST)
             snapshot.write(self._folder.snapshot, self.size, last, run)
 
     def close(self) -> None:
@@ -234,13 +234,19 @@ def _write_new(path: str, data: bytes) -> None:
 
 
 def read(folder: RunFolder) -> Folded:
-    """Fold the journal of a run, starting from its snapshot if that is valid."""
-    path = folder.journal
-    data = files.read(path, run=folder.id)
+    """Fold the journal of a run, starting from its snapshot if the rest follows from that."""
+    data = files.read(folder.journal, run=folder.id)
     _check_header(folder, data)
     kept = snapshot.read(folder.snapshot, data)
-    start = kept.offset if kept else data.index(b"\n") + 1
-    run = kept.run if kept else Run()
+    if kept:
+        with contextlib.suppress(JournalError):
+            return _fold(folder, data, kept.offset, kept.run)
+    return _fold(folder, data, data.index(b"\n") + 1, Run())
+
+
+def _fold(folder: RunFolder, data: bytes, start: int, run: Run) -> Folded:
+    """Fold the lines from `start`, where `run` ended."""
+    path = folder.journal
     end = _scan(folder, data, start, lambda decision: apply(run, decision), run.seq)
     if run.begun is None:
         raise _unbegun(folder)

@@ -8,6 +8,8 @@ from msgspec import Struct
 from raymond.machine.run import Run
 from raymond.system import files
 
+LAST = 18
+"""Bytes of the journal that are compared."""
 SCHEMA = 9
 """Increased with every change of Run, Agent or Frame."""
 
@@ -56,5 +58,5 @@ def read(path: str, journal: bytes) -> Snapshot | None:
         return None
     if found is None:
         return None
-    here = journal[found.offset - len(found.last) : found.offset]
-    return found if found.last == here else None
+    begin = found.offset - LAST
+    return found if begin > 0 and found.last == journal[begin : found.offset] and len(found.last) == LAST else None
