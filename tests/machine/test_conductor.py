@@ -209,6 +209,24 @@ def test_a_request_to_pause_that_was_taken_before_stops_nothing() -> None:
     assert desk.ask("pause", agent="main") == Orders([], ["q1"], [], [])
 
 
+def test_one_request_pauses_one_agent_and_the_failure_of_another_counts() -> None:
+    """Otherwise a step could have its failures taken for the work of a person, and run again as often as it likes."""
+    desk, orders = forked("<fork>TURN</fork><fork>TURN</fork><wait>END</wait>")
+    one, two = orders.start
+    assert desk.ask("pause", agent=one).pause == [one]
+    assert desk.ask("pause", agent=two) == Orders([], [], [], [])
+    assert kinds(desk.fail(one)) == [StepInterrupted, RequestTaken, AgentPaused]
+    assert kinds(desk.fail(two))[0] == StepFailed
+
+
+def test_a_request_to_pause_that_was_taken_while_it_waited_excuses_no_failure() -> None:
+    desk = running()
+    desk.ask("pause", agent="main")
+    desk.conductor.take(Request(id="q1", kind="resume"), desk.now)
+    desk.orders()
+    assert kinds(desk.fail(kind="script"))[0] == StepFailed
+
+
 def test_an_agent_without_a_running_step_is_paused_at_once() -> None:
     desk = running()
     desk.say('<goto after="1h">TURN</goto>')

@@ -66,12 +66,14 @@ class Conductor:
 
     def end(self, ending: Ending) -> None:
         """The step of an agent has ended."""
-        waiting = self.waiting.pop(ending.agent, None)
-        if (self.stopping or waiting) and isinstance(ending, Failure):
+        waiting = self.waiting.pop(ending.agent, [])
+        # One that was taken in the meantime pauses nothing.
+        is_paused = any(request.id not in self.run.requests for request in waiting)
+        if (self.stopping or is_paused) and isinstance(ending, Failure):
             # We stopped the step, so the work did not fail.
             ending = Interruption(time=ending.time, agent=ending.agent, spent=ending.spent)
         self._decide(ending)
-        for request in waiting or ():
+        for request in waiting:
             self.take(request, ending.time)
 
     def started(self, agent: str, now: float) -> bool:
@@ -100,6 +102,8 @@ class Conductor:
 
     def ask(self, request: Request, now: float) -> None:
         """A person asks for something while steps run; asking for it twice is harmless."""
+        if any(one.id == request.id for waiting in self.waiting.values() for one in waiting):
+            return  # also when it is about another agent: one request pauses one
         refused = requests.problem(self.run, self.workspace, request)
         agent = self.run.agents.get(request.agent)
         is_new = request.id not in self.run.requests
@@ -194,8 +198,7 @@ class Conductor:
         waiting = self.waiting.setdefault(agent, [])
         if not waiting:
             self._pause.append(agent)
-        if all(one.id != request.id for one in waiting):
-            waiting.append(request)
+        waiting.append(request)
 
     def _decide(self, input: Input) -> bool:
         return self._commit(input.time, decide(self.run, self.workspace, input))
