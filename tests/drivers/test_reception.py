@@ -1,5 +1,6 @@
 """Where a driver takes requests, and how others find out."""
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from raymond.drivers.face import Quiet
 from raymond.drivers.reception import Reception
 from raymond.errors import JournalError
 from raymond.machine.conductor import Conductor
-from raymond.machine.events import AskEnded
+from raymond.machine.events import AskEnded, Decision, RequestTaken
 from raymond.machine.requests import Request
 from raymond.redaction import Secrets
 from raymond.store import inbox
@@ -107,3 +108,18 @@ def test_a_file_in_place_of_the_inbox_does_not_end_the_driver(desk: Desk) -> Non
     desk.inbox.rename(desk.inbox.with_name("away"))
     desk.inbox.write_text("x")
     desk.look()
+
+
+def test_what_became_of_requests_is_not_kept_for_ever(desk: Desk) -> None:
+    def refuse(numbers: range) -> int:
+        """So many refusals, and the memory taken after them."""
+        for number in numbers:
+            event = RequestTaken(request=f"q{number}", kind="pause", problem=f"{number:01000}")
+            desk.reception.done([event.request], [Decision(seq=1, time=1.0, events=[event])])
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    before = refuse(range(1500))
+    after = refuse(range(1500, 3000))
+    tracemalloc.stop()
+    assert after - before < 500_000

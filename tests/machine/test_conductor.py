@@ -219,6 +219,12 @@ def test_one_request_pauses_one_agent_and_the_failure_of_another_counts() -> Non
     assert kinds(desk.fail(two))[0] == StepFailed
 
 
+def test_nothing_of_a_request_that_waits_is_kept_but_what_it_needs() -> None:
+    desk = running()
+    desk.ask("pause", agent="main", text="x" * 1_000_000)
+    assert desk.conductor.waiting == {"main": [Request(id="q1", kind="pause", agent="main")]}
+
+
 def test_a_request_to_pause_that_was_taken_while_it_waited_excuses_no_failure() -> None:
     desk = running()
     desk.ask("pause", agent="main")

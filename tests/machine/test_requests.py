@@ -667,3 +667,15 @@ def test_a_limit_that_lasts_longer_than_is_waited_for_stops_a_run_that_is_resume
         isinstance(event, RunStopped) for event in requests.resume(play.run, "1.0", now=play.now, at_once=True)
     )
     assert not any(isinstance(event, RunStopped) for event in requests.resume(play.run, "1.0", now=START + 3600))
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {"kind": "pause", "agent": "x" * 1_000_000},
+        {"kind": "answer", "agent": "x" * 1_000_000},
+        {"kind": "move", "agent": "main", "state": "x" * 1_000_000},
+    ],
+)
+def test_what_is_asked_does_not_fill_the_journal_with_the_reason_why_it_is_refused(what: dict[str, str]) -> None:
+    assert 1000 <= len(Play(FILES).refused(**what)) <= 1001

@@ -33,6 +33,8 @@ LOOK_EVERY = 1.0
 """Seconds between two looks into the inbox."""
 OPEN_AFTER = 0.2
 """Seconds after which the door is opened."""
+_TOLD = 1000
+"""Requests of which it is remembered what became of them."""
 _CROWDED = "the process that drives the run has too many files open at the moment"
 IN_INBOX = "inbox"
 """What a driver without a door says of where it takes requests."""
@@ -71,7 +73,7 @@ class Reception:
         self._refused: dict[str, Refusal] = {}
         """Why requests that came in by the door will be refused."""
         self._told: dict[str, Refusal | None] = {}
-        """What became of requests: whoever asks again is told the same."""
+        """What became of the last requests: whoever asks again is told the same."""
 
     @property
     def has_opened(self) -> bool:
@@ -175,6 +177,8 @@ class Reception:
             self._told[request] = (refused or Refusal("too_late", problem)) if problem else None
             if self._door:
                 self._door.reply(request, self._told[request])
+            if len(self._told) > _TOLD:
+                del self._told[next(iter(self._told))]
 
     def close(self) -> None:
         """Take nothing more."""

@@ -198,7 +198,8 @@ class Conductor:
         waiting = self.waiting.setdefault(agent, [])
         if not waiting:
             self._pause.append(agent)
-        waiting.append(request)
+        # Whatever else is in it is not needed, and a step may last for days.
+        waiting.append(Request(id=request.id, kind="pause", agent=agent, sender=request.sender))
 
     def _decide(self, input: Input) -> bool:
         return self._commit(input.time, decide(self.run, self.workspace, input))

@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import amounts
 from raymond.language.refusal import Refusal
@@ -31,6 +32,8 @@ from raymond.machine.workspace import Workspace
 
 _LAG = 1.0
 """Seconds; a clock that shows less than the journal by more than this was set back while nobody drove the run."""
+_LONGEST = 1000
+"""Characters of the reason for a refusal."""
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -155,6 +158,14 @@ def asking(run: Run) -> list[Agent]:
 
 
 def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
+    follow = _whole(run, workspace, request)
+    if isinstance(follow, Refusal) and len(follow.reason) > _LONGEST:
+        # Names in it are those that whoever asked has chosen, and the journal keeps it.
+        return replace(follow, reason=f"{follow.reason[:_LONGEST]}…")
+    return follow
+
+
+def _whole(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
     refused = barred(run.start.key, run.start.inside, request.kind, request.sender)
     if refused:
         return refused
