@@ -178,3 +178,50 @@ def test_no_question_has_the_number_of_one_whose_text_was_lost(tmp_path: Path) -
     assert mended.stderr.count("had finished and will run again") == 3
     assert room.resume().code == 3
     assert min(asked(room)) > max(before)
+
+
+def test_what_lost_turns_have_cost_stays_spent(tmp_path: Path) -> None:
+    """Also after a second repair: a budget is not given twice."""
+    room = Room(tmp_path)
+    room.clear()
+    turns = {
+        "START.md": "",
+        "A.md": "",
+        "replies.yaml": "{START: {text: <goto>A</goto>, cost: 0.25}, A: {text: <result>x</result>, cost: 0.5}}",
+    }
+    assert room.command(turns).run.cost == 0.75
+    path = Path(room.project.run("r").journal)
+    for paid in (0.75, 1.5):
+        lines = path.read_bytes().split(b"\n")
+        at = next(number for number, line in enumerate(lines) if b"StepStarted" in line)
+        lines[at] = lines[at].replace(b"StepStarted", b"StepStarred")
+        path.write_bytes(b"\n".join(lines))
+        mended = room.raymond("doctor", "--repair", "r")
+        assert "what they cost stays spent: $0.75\n" in mended.stderr
+        assert journal.read(room.project.run("r")).run.cost == paid
+        assert room.resume().run.cost == paid + 0.75
+
+
+COLLECTS = {
+    "START.sh": "echo '<fork>LONG.sh</fork><wait>ASK.sh</wait>'",
+    "LONG.sh": "printf '<result>%020000d</result>' 7",
+    "ASK.sh": "echo '<ask next=\"END.sh\">Go on?</ask>'",
+    "END.sh": "echo '<result>end</result>'",
+}
+
+
+def test_a_run_whose_snapshot_refers_to_a_text_that_is_lost_is_cut(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    assert room.command(COLLECTS).code == 3
+    folder = room.project.run("r")
+    held = lock.take(folder)
+    read = journal.read(folder)
+    book = journal.Journal(folder, read.size, held)
+    book.snapshot(read.run, force=True)
+    book.close()
+    held.release()
+    shutil.rmtree(folder.blobs)
+    mended = room.raymond("doctor", "--repair", "r")
+    assert mended.returncode == 0, mended.stderr
+    asks = room.resume()
+    assert asks.code == 3, asks.err

@@ -138,7 +138,7 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
             break
         if holder.socket:
             with contextlib.suppress(OSError):
-                reply = door.ask(holder.socket, request, left)
+                reply = door.ask(folder.socket, request, left)
                 if reply is not None:
                     return reply.problem or Taken(busy.pid)
                 continue
@@ -177,7 +177,9 @@ def _problem(folder: RunFolder, request: Request) -> Refusal | None:
         for event in decision.events:
             if isinstance(event, RequestTaken) and event.request == request.id:
                 return Refusal("too_late", event.problem) if event.problem else None
-    return None
+    # Any step can remove a file from the inbox, and say in driver.json that requests belong there.
+    what = f"the request was removed before the process that drives {folder.id} took it"
+    return Refusal("out_of_reach", what, "ask again")
 
 
 def _was_taken(path: str, folder: RunFolder, within: float) -> bool:

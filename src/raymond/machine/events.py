@@ -102,6 +102,8 @@ class JournalCut(Fact, frozen=True, kw_only=True):
     """The next question has a higher number."""
     decisions: int = 0
     """How many decisions may have been lost."""
+    cost: float = ZERO
+    """What the lost steps have cost, as far as that can still be read: it stays spent."""
 
 
 class ClockSet(Fact, frozen=True, kw_only=True):

@@ -145,6 +145,11 @@ def _run_ended(run: Run, event: RunEnded) -> None:
     run.final_status = event.status
 
 
+def _journal_cut(run: Run, event: JournalCut) -> None:
+    skip_numbers(run, event.steps, event.questions)
+    run.cost += event.cost
+
+
 def _limits_changed(run: Run, event: LimitsChanged) -> None:
     run.limits = limits_of(event).over(run.limits)
     if event.allowed_tools:
@@ -365,7 +370,7 @@ _CHANGES: dict[type, Change] = {
     RunEnded: _run_ended,
     LeftoversEnded: _leftovers_ended,
     RequestTaken: lambda run, event: keep_request(run, event.request),
-    JournalCut: lambda run, event: skip_numbers(run, event.steps, event.questions),
+    JournalCut: _journal_cut,
     ClockSet: lambda run, event: set_clock(run, event.seconds),
     LimitsChanged: _limits_changed,
     RunMoved: _run_moved,

@@ -2,15 +2,20 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from time import strftime, time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.errors import JournalError, NewerJournal, UsageError
-from raymond.machine.events import Decision, JournalCut, RunResumed, RunStarted, StepFinished
+from raymond.machine.agent import Agent
+from raymond.machine.events import ZERO, Decision, JournalCut, RunResumed, RunStarted, StepEnded, StepFinished
 from raymond.machine.evolve import fold
-from raymond.store import journal, lock
+from raymond.machine.outcome import Outcome
+from raymond.machine.run import Run
+from raymond.store import blobs, journal, lock
 from raymond.store.lock import Lock
 from raymond.store.run_folder import RunFolder
 from raymond.system import files
@@ -23,6 +28,8 @@ class Repair(Struct):
     line: int
     decisions: int
     """Good decisions after the bad line, which are lost with it."""
+    cost: float
+    """Dollars that the lost steps have cost; they stay spent."""
     steps: list[str]
     """The finished steps among them, and in the bad line if only a text of it is missing; they run again."""
 
@@ -44,7 +51,7 @@ def repair(folder: RunFolder) -> Repair:
             os.unlink(folder.snapshot)
     finally:
         held.release()
-    return Repair(copy, number, len(journal.whole(lines[number:])), _steps(lost))
+    return Repair(copy, number, len(journal.whole(lines[number:])), _cost(lost), _steps(lost))
 
 
 def _replace(folder: RunFolder, held: Lock, data: bytes) -> None:
@@ -78,11 +85,20 @@ def _first_bad(folder: RunFolder) -> int:
 def _check_needed(folder: RunFolder, number: int) -> None:
     """Refuse to cut a run that is whole: one with a snapshot does not need the lines before it."""
     try:
-        journal.read(folder)
+        run = journal.read(folder).run
+        whole = blobs.whole(folder.blobs)
+        for outcome in (one for agent in run.agents.values() for one in _awaited(run, agent)):
+            whole(outcome)
     except JournalError:
         return
     message = f"line {number} of {folder.journal} is damaged, but a snapshot was taken after it: the run is whole"
     raise UsageError(message, hint=f"`raymond resume {folder.id}` continues it; only its history cannot be shown")
+
+
+def _awaited(run: Run, agent: Agent) -> Iterator[Outcome]:
+    """The outcomes that the agent has collected, or can still collect."""
+    yield from agent.visit.results or ()
+    yield from (run.outcomes[name] for name in agent.children or () if name in run.outcomes)
 
 
 def _cut(folder: RunFolder, kept: list[Decision], lost: list[Decision], lines: list[bytes]) -> bytes:
@@ -95,7 +111,7 @@ def _cut(folder: RunFolder, kept: list[Decision], lost: list[Decision], lines: l
     # Lines may be missing altogether; the numbers of those that are left tell how many.
     decisions = max([len(lost), *(decision.seq - run.seq for decision in lost)])
     unreadable = sum(map(len, lines)) - sum(map(len, journal.whole(lines)))
-    cut = journal.lost_after(run, decisions, unreadable)
+    cut = replace(journal.lost_after(run, decisions, unreadable), cost=_cost(lost) or ZERO)
     return journal.line(folder, Decision(seq=run.seq + 1, time=round(time(), 3), events=[cut]))
 
 
@@ -120,6 +136,12 @@ def _newer(folder: RunFolder, what: str) -> NewerJournal:
 
 def _parts(version: str) -> list[int]:
     return [int(part) for part in version.split(".") if part.isdigit()]
+
+
+def _cost(lost: list[Decision]) -> float:
+    """What the steps have cost that ended in these decisions, or that earlier repairs had lost."""
+    events = (event for decision in lost for event in decision.events)
+    return round(sum(event.cost for event in events if isinstance(event, StepEnded | JournalCut)), 6)
 
 
 def _steps(lost: list[Decision]) -> list[str]:
