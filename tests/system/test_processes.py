@@ -228,8 +228,12 @@ def marked(marks: Marks, started: Start, step: int, *argv: str) -> int:
     """A process of `step`, that stands where its program begins."""
     pid = started(*(argv or ("sleep", "1000")), **{MARK: marks.of(step)})
     marks.note(pid, step)
-    until(lambda: MARK in Path(f"/proc/{pid}/environ").read_text(), "the program in its place")
+    until(lambda: MARK in environ(pid), "the program in its place")
     return pid
+
+
+def environ(pid: int) -> str:
+    return Path(f"/proc/{pid}/environ").read_text()
 
 
 def test_the_mark_of_a_step_is_the_key_of_the_run_and_the_number(pids: Path) -> None:
@@ -262,6 +266,34 @@ def test_everything_of_a_run_is_ended_and_nothing_of_another(
     assert not any(alive(pid) for pid in ours)
     assert alive(theirs)
     assert marks.end() == 0
+
+
+@pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
+@pytest.mark.parametrize(
+    "quoting",
+    [
+        {"NOTE": "I saw {}/1 in the log"},
+        {"NOTE": f"x\n{MARK}={{}}/1"},
+        {f"OTHER_{MARK}": "{}/1"},
+        {MARK: "outer/3x{}/1"},
+        {f"{MARK}_S": "{}/1"},
+    ],
+    ids=["in a text", "after a line", "end of a name", "inside a mark", "begin of a name"],
+)
+def test_whoever_quotes_a_mark_does_not_carry_it(quoting: dict[str, str], pids: Path, started: Start) -> None:
+    key = str(uuid.uuid4())
+    quotes = started("sleep", "1000", **{name: text.format(key) for name, text in quoting.items()})
+    carries = started("sleep", "1000", **{MARK: f"outer/3:{key}/7:inner/1"})
+    until(lambda: all(key in environ(pid) for pid in (quotes, carries)), "the programs in their places")
+    assert Marks(key, str(pids)).find() == {carries: 7}
+
+
+@pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
+@pytest.mark.parametrize("number", ["", "x", "1x", "9" * 5000])
+def test_a_mark_with_no_number_is_of_no_step(number: str, marks: Marks, started: Start) -> None:
+    pid = started("sleep", "1000", **{MARK: marks.of(0)[:-1] + number})
+    until(lambda: MARK in environ(pid), "the program in its place")
+    assert marks.find() == {pid: 0}
 
 
 def test_only_one_step_is_ended_where_that_is_asked_for(machine: str, marks: Marks, started: Start) -> None:

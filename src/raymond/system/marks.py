@@ -15,6 +15,9 @@ from raymond.system.files import make_private, private
 from raymond.system.processes import alive, program, signal_group, start_time, try_reap
 
 MARK = "RAYMOND_STEP"
+_IN_ENVIRON = f"{MARK}=".encode()
+_DIGITS = 20
+"""No step has a number of so many."""
 _NOTING = 'echo "$$ $2" >> "$1" && shift 2 && exec "$@"'
 """The child records its own pid before exec, so a driver killed in between can still find it."""
 
@@ -79,9 +82,9 @@ class Marks:
                     environ = file.read()
             except OSError:
                 continue
-            at = environ.find(needle)
-            if at >= 0:
-                yield int(name), _number(environ[at + len(needle) : at + len(needle) + 20])
+            # Most processes are passed over by this one look.
+            if needle in environ and (mark := _mark(environ, needle)):
+                yield int(name), _number(mark)
 
     def _noted(self) -> Iterator[tuple[int, int]]:
         try:
@@ -136,13 +139,16 @@ def _group_without_leader(pid: int) -> bool:
     return not start_time(pid)
 
 
-def _number(text: bytes) -> int:
-    digits = bytearray()
-    for byte in text:
-        if not 48 <= byte <= 57:
-            break
-        digits.append(byte)
-    return int(digits or b"0")
+def _mark(environ: bytes, begin: bytes) -> bytes:
+    """The mark that begins so, in the path of marks alone: any other variable may quote one."""
+    paths = (pair[len(_IN_ENVIRON) :] for pair in environ.split(b"\0") if pair.startswith(_IN_ENVIRON))
+    return next((mark for path in paths for mark in path.split(b":") if mark.startswith(begin)), b"")
+
+
+def _number(mark: bytes) -> int:
+    """The step in a mark; 0 when none is named."""
+    digits = mark.rpartition(b"/")[2]
+    return int(digits) if digits.isdigit() and len(digits) < _DIGITS else 0
 
 
 def _kill(pid: int, number: int) -> None:
