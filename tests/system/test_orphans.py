@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hopping import hopper
 from raymond.system import ancestry
 from raymond.system.orphans import Orphans
 from raymond.system.processes import alive, start_time
@@ -143,3 +144,15 @@ def test_a_child_that_ended_before_keeps_nobody_from_being_reaped(tmp_path: Path
     until(gone, "the end")
     made.let_go()
     before.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gap", [0.0005, 0.0, 0.002, 0.005, 0.02])
+def test_one_that_keeps_starting_itself_anew_is_ended(
+    gap: float, orphans: Orphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is seen of it is gone when it is seen again."""
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 0.1)
+    with hopper(tmp_path / "stop", gap) as one:
+        _, remaining = orphans.end()
+        assert (remaining, one.is_gone(1.0)) == (0, True)

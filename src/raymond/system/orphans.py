@@ -7,11 +7,13 @@ import time
 from collections.abc import Collection
 from typing import Any
 
-from raymond.system import ancestry, kin
+from raymond.system import kin
 from raymond.system.processes import GRACE, try_reap
 
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER."""
+_LOOKS = 5
+"""How often none must be seen: the kernel may pass over a child while others end."""
 
 
 class Orphans:
@@ -44,45 +46,54 @@ class Orphans:
 
     def below(self) -> set[int]:
         """The children as above, and every process below them."""
-        found = self._outside()
-        return kin.of(found, sessions=False) if found else found
+        return _with_those_below(self._outside())
 
     def end(self, spare: Collection[int] = ()) -> tuple[int, int]:
         """End all but some, with everything below them; how many were ended, and how many are left, other users'."""
-        began, beyond, told = time.monotonic(), set[int](), set[int]()
-        while left := self._tree(spare) - beyond:
-            for pid in left if time.monotonic() - began > GRACE else left - told:
-                if not _send(pid, signal.SIGKILL if pid in told else signal.SIGTERM):
-                    beyond.add(pid)
-                told.add(pid)
-            if time.monotonic() - began > 5 * GRACE:
+        began, beyond, told, quiet = time.monotonic(), set[int](), set[int](), 0
+        # What has ended counts as seen: it may have started something in its place after we looked.
+        while quiet < _LOOKS:
+            found = self._outside().difference(spare, beyond)
+            quiet = 0 if found else quiet + 1
+            left = {pid for pid in found if not try_reap(pid)[0]}
+            late = time.monotonic() - began
+            if late > 5 * GRACE:
                 beyond |= left
                 break
-            time.sleep(0.005)
+            # Whoever lost its parent is one of `left` at the next look: to search for it now would only take time,
+            # in which one that keeps starting itself anew is elsewhere.
+            tell = left if late > GRACE else _with_those_below(left) - told
+            beyond |= {pid for pid in tell if not _send(pid, signal.SIGKILL if late > GRACE else signal.SIGTERM)}
+            if left and (late <= GRACE or tell <= told):
+                time.sleep(0.005)
+            told |= tell
         return len(told - beyond), len(beyond)
-
-    def _tree(self, spare: Collection[int]) -> set[int]:
-        """The orphans that have not ended, and every process below them."""
-        found = {pid for pid in self._outside() if pid not in spare and not try_reap(pid)[0]}
-        return kin.of(found, sessions=False) if found else found
 
     def _outside(self) -> set[int]:
         """The children that came after us and have a session of their own."""
         return {pid for pid in _children() if pid not in self._before and self._is_outside(pid)}
 
     def _is_outside(self, pid: int) -> bool:
-        found = ancestry.look(pid)
-        return found is not None and found.session != self._session
+        try:
+            return os.getsid(pid) != self._session
+        except OSError:
+            return False
 
     def let_go(self) -> None:
         """Leave orphans to others from now on."""
         _adopt(False)
 
 
+def _with_those_below(pids: set[int]) -> set[int]:
+    return kin.of(pids, sessions=False) if pids else pids
+
+
 def _send(pid: int, number: int) -> bool:
-    """Send a signal; False when we may not."""
+    """Send a signal; False when we may not. SIGKILL also takes what the process has just started in its group."""
     try:
         os.kill(pid, number)
+        if number == signal.SIGKILL:
+            os.killpg(pid, number)
     except PermissionError:
         return False
     except ProcessLookupError:
