@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 
+import hopping as hopper
 from crash import runs
 from crash.torture import ID, Place, alive, end, told, until
 from raymond.machine.events import Fact, LeftoversEnded, RunEnded, RunStopped, StepInterrupted
@@ -44,6 +46,7 @@ class Scene(Place):
 def scene(tmp_path: Path) -> Iterator[Scene]:
     made = Scene(tmp_path)
     yield made
+    (made.room / "stop").touch()
     for name in ("server", "bare"):
         if (made.room / name).exists() and b"sleep" in told(made.pid(name), "cmdline"):
             end(made.pid(name))
@@ -311,6 +314,41 @@ def test_a_driver_that_leaves_removes_its_cgroup(scene: Scene) -> None:
 
     assert not os.path.exists(path)
     assert not os.path.exists(scene.project.run(ID).cgroups)
+
+
+def hopping(scene: Scene) -> str:
+    """Lines that start a process without a mark which keeps starting itself anew, and wait until it does."""
+    argv = shlex.join(["env", "-i", *hopper.command(scene.room / "stop", 0.0005)])
+    return f"({argv} > /dev/null 2>&1 &); until [ -e stop.hops ]; do sleep 0.02; done"
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_what_keeps_starting_itself_anew_does_not_outlive_a_driver_that_leaves_for_a_question(scene: Scene) -> None:
+    """It would come from no step any more, and could answer."""
+    ask = f"echo x >> uses; cat gate; {hopping(scene)}; echo '<ask next=\"USE.sh\">well?</ask>'"
+    scene.reach(SERVER, ask)
+    path = enclosed(scene)
+    (scene.room / "gate").write_text("")
+
+    assert scene.command.wait().code == 3
+
+    assert not os.path.exists(path), "one that is not empty cannot be removed"
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_stop_now_ends_what_keeps_starting_itself_anew(scene: Scene) -> None:
+    scene.reach(SERVER, f"echo x >> uses; cat gate; {hopping(scene)}; cat gate")
+    path = enclosed(scene)
+    (scene.room / "gate").write_text("")
+    until(lambda: hopper.has_hopped(scene.room / "stop"), "the process")
+    scene.command.kill()
+
+    done = scene.start("stop", ID, "--now").wait()
+
+    assert "cannot be ended" not in done.err
+    assert not os.path.exists(path)
 
 
 @needs_cgroup

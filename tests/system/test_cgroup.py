@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from hopping import command as hopper_command
 from raymond.system import cgroup
 from raymond.system.cgroup import Cgroups
+from raymond.system.marks import end_all
 from running import until
 
 pytestmark = [
@@ -128,11 +130,52 @@ def test_a_driver_that_leaves_comes_back_and_leaves_nothing(driver: Driver) -> N
     assert not driver.file.exists()
 
 
+@pytest.fixture
+def hopping(tmp_path: Path) -> Iterator[str]:
+    """Lines that start a process which keeps starting itself anew, and wait until it does; it ends with the test."""
+    stop = tmp_path / "stop"
+    argv = ["sh", "-c", '"$@" >/dev/null 2>&1 &', "sh", *hopper_command(stop, 0.0005)]
+    yield f"""
+import subprocess, time
+subprocess.run({argv!r}, start_new_session=True)
+while not os.path.exists({f"{stop}.hops"!r}): time.sleep(0.001)
+"""
+    stop.touch()
+
+
+def test_what_keeps_starting_itself_anew_is_killed_when_its_driver_leaves(driver: Driver, hopping: str) -> None:
+    driver.start(ENTER, hopping, "print(cgroup.current())", "cgroups.leave()")
+    assert not os.path.exists(driver.said[0]), "one that is not empty cannot be removed"
+    assert not driver.file.exists()
+
+
+def test_a_driver_that_leaves_spares_steps_that_go_on(driver: Driver) -> None:
+    start = "step = subprocess.Popen(['sh', '-c', 'setsid sleep 1000 & wait'], stdout=2, start_new_session=True)"
+    ready = "while len(list(cgroup.members(cgroup.current()))) < 3: pass"
+    driver.start(ENTER, "import subprocess", start, ready, "cgroups.leave([step.pid])", "print(step.pid)")
+    assert len(driver.found()) == 2
+    assert int(driver.said[0]) in driver.found()
+    assert "frozen 0" in Path(driver.group, "cgroup.events").read_text()
+
+
+def test_what_keeps_starting_itself_anew_stands_still_while_it_is_looked_for(driver: Driver, hopping: str) -> None:
+    driver.start(ENTER, hopping)
+    driver.kill()
+    cgroups = Cgroups(str(driver.file))
+    with cgroups.still():
+        first = cgroups.left()
+        assert first
+        assert cgroups.left() == first
+    end_all(lambda: dict.fromkeys(cgroups.left(), 0), cgroups.still)
+    cgroups.tidy()
+    assert not driver.file.exists()
+
+
 def test_one_that_is_not_empty_is_kept_and_found_by_the_next_driver(driver: Driver) -> None:
     driver.start(ENTER, AWAY)
     pid, first = int(driver.said[0]), driver.group
     driver.kill()
-    driver.start(ENTER, AWAY, "print(json.dumps(list(cgroups.left())))", "cgroups.leave()")
+    driver.start(ENTER, AWAY, "print(json.dumps(list(cgroups.left())))", "cgroups.leave(orphans.below())")
     assert json.loads(driver.said[1]) == [pid], "not what is in its own: that is its own to end"
     second = driver.group
     assert first != second

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hopping import hopper
 from raymond.system import processes
 from raymond.system.marks import MARK, Marks, end_all
 from raymond.system.polling import Poll
@@ -317,6 +318,17 @@ def test_what_ignores_the_request_to_end_is_killed(
     assert started.said() == "ready\n"
     marks.end()
     until(lambda: not alive(pid), "the end of the process")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
+def test_what_keeps_starting_itself_anew_is_killed_where_it_is_slow_enough_to_be_seen(
+    marks: Marks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "GRACE", 5.0)
+    with hopper(tmp_path / "stop", 0.001, {**os.environ, MARK: marks.of(1)}) as one:
+        marks.end()
+        assert one.is_gone(1.0)
 
 
 def test_the_leader_of_a_step_is_found_among_its_processes(machine: str, marks: Marks, started: Start) -> None:

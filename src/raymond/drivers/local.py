@@ -347,6 +347,6 @@ class Driver:
         self._reception.close()
         self._host.transcripts.close()
         self._host.close()
-        self._left.leave()
+        self._left.leave([step.pid for step in self._steps.values()])
         if self._orphans:
             self._orphans.let_go()

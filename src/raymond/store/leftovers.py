@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from raymond.machine.events import RunStarted
@@ -35,10 +36,10 @@ class Leftovers:
         if not self._only_marked:
             self._cgroups().enter(self._folder.id, below)
 
-    def leave(self) -> None:
-        """This process starts no more steps."""
+    def leave(self, spare: Collection[int] = ()) -> None:
+        """This process starts no more steps; those of `spare` go on."""
         if self._known or self._has_cgroups():
-            self._cgroups().leave()
+            self._cgroups().leave(spare)
 
     def find(self, only: Callable[[int], bool] | None = None) -> dict[int, int]:
         """The processes of the steps `only` is true of, or of all, with their steps; 0 for one that is not known."""
@@ -53,7 +54,7 @@ class Leftovers:
 
     def end(self, only: Callable[[int], bool] | None = None) -> dict[int, int]:
         """End them; what was found."""
-        found = end_all(lambda: self.find(only))
+        found = end_all(lambda: self.find(only), self._still)
         if only is None and not self._noted.left():
             self._noted.forget()
         if only is None and self._has_cgroups():
@@ -66,9 +67,12 @@ class Leftovers:
         What comes from one of `spare` is known.
         """
         if not self._only_marked and self._has_cgroups():
-            end_all(lambda: {pid: 0 for pid in self._unknown(spare) if processes.began_at(pid) >= since})
+            end_all(lambda: {one: 0 for one in self._unknown(spare) if processes.began_at(one) >= since}, self._still)
             self.note(dict.fromkeys(self._unknown(spare), 0))
             self._cgroups().tidy()
+
+    def _still(self) -> AbstractContextManager[None]:
+        return self._cgroups().still() if not self._only_marked and self._has_cgroups() else nullcontext()
 
     def _unknown(self, spare: Collection[int]) -> set[int]:
         held = self._cgroups().left()

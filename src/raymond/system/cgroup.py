@@ -6,18 +6,21 @@ to do: where systemd has handed our cgroup over, or in a container, which has no
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import TypeAlias
 
 from raymond.errors import JournalError
-from raymond.system import ancestry, files
-from raymond.system.processes import boot
+from raymond.system import ancestry, files, kin
+from raymond.system.processes import GRACE, boot
 
 ASIDE = "RAYMOND_CGROUP"
 """Names the cgroup we came from, for those of our children that are not to be ended with the others."""
 _ENTERED_WITHIN = 60.0
 """Seconds after which an empty one is not about to be entered."""
+_FREEZES_WITHIN = 0.2
+"""Seconds that we wait for processes to stand still: one that waits for a disk does not for long."""
 _ROUNDS = 20
 """How often we look for processes that were started while those who started them were being moved."""
 
@@ -31,6 +34,7 @@ class Cgroups:
     def __init__(self, path: str) -> None:
         self._path = path
         self._came_from = ""
+        self._own = ""
         self._has_tried = False
 
     def enter(self, name: str, below: Callable[[], Collection[int]]) -> None:
@@ -48,30 +52,54 @@ class Cgroups:
             os.mkdir(path)
             _put(path, 0)
             self._came_from = os.environ[ASIDE] = came_from
+            self._own = path
             _put_all(path, below)
             _sweep(came_from)
         if not self._came_from:
             self.tidy()
 
-    def leave(self) -> None:
-        """Move this process back, and remove what is empty."""
+    def leave(self, spare: Collection[int] = ()) -> None:
+        """Move this process back, kill what is left there, remove what is empty.
+
+        What is one of `spare` or comes from one goes on.
+        """
         if self._came_from:
             os.environ.pop(ASIDE, None)
             with contextlib.suppress(OSError):
                 _put(self._came_from, 0)
+                self._kill_all(spare)
         self.tidy()
 
     def left(self) -> set[int]:
         """The processes in those that we are not in ourselves."""
+        return {pid for made in self._others() for pid in _steps(*made)}
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Let nothing happen in those that we are not in ourselves: whoever is seen there is there."""
+        with contextlib.ExitStack() as until:
+            for _, path in self._others():
+                until.enter_context(frozen(path))
+            yield
+
+    def _others(self) -> list[Made]:
+        """Those that we are not in ourselves."""
         every = self._read()
         here = f"{current()}/" if every else ""
-        return {
-            pid
-            for session, path in every
-            if not here.startswith(f"{path}/")
-            for pid in members(path)
-            if (process := ancestry.look(pid)) and process.session != session
-        }
+        return [made for made in every if not here.startswith(f"{made[1]}/")]
+
+    def _kill_all(self, spare: Collection[int]) -> None:
+        """Kill the steps in our own, which we have left."""
+        session, until = os.getsid(0), time.monotonic() + GRACE
+        if "populated 1" not in _contents(f"{self._own}/cgroup.events"):
+            return
+        with frozen(self._own):
+            known = kin.of(spare) if spare else set[int]()
+            while (left := _steps(session, self._own) - known) and time.monotonic() < until:
+                for pid in left:
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.001)
 
     def tidy(self) -> None:
         """Remove those that are empty."""
@@ -131,6 +159,33 @@ def members(path: str) -> Iterator[int]:
     for folder, _, _ in os.walk(path):
         # 0 stands for all those that our PID namespace does not show.
         yield from filter(None, map(int, _contents(f"{folder}/cgroup.procs").split()))
+
+
+def _steps(session: int, path: str) -> set[int]:
+    """The processes in a cgroup except those in the session of whoever made it."""
+    return {pid for pid in members(path) if (found := ancestry.look(pid)) and found.session != session}
+
+
+@contextlib.contextmanager
+def frozen(path: str) -> Iterator[None]:
+    """Let no process in a cgroup do anything, as far as the kernel can; they can be killed."""
+    try:
+        _freeze(path, b"1")
+        until = time.monotonic() + _FREEZES_WITHIN
+        while "frozen 0" in _contents(f"{path}/cgroup.events") and time.monotonic() < until:
+            time.sleep(0.0005)
+        yield
+    finally:
+        _freeze(path, b"0")
+
+
+def _freeze(path: str, how: bytes) -> None:
+    with contextlib.suppress(OSError):
+        fd = os.open(f"{path}/cgroup.freeze", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, how)
+        finally:
+            os.close(fd)
 
 
 def _top() -> str:

@@ -15,6 +15,8 @@ from raymond.system.files import make_private, private
 from raymond.system.processes import alive, program, signal_group, start_time, try_reap
 
 MARK = "RAYMOND_STEP"
+_SOON = 0.1
+"""Seconds within which a process that was killed is gone, most likely."""
 _IN_ENVIRON = f"{MARK}=".encode()
 _DIGITS = 20
 """No step has a number of so many."""
@@ -104,9 +106,16 @@ class Marks:
                 yield number, at
 
 
-def end_all(find: Callable[[], dict[int, int]]) -> dict[int, int]:
-    """End every process that `find` gives, and what it gives then; what was found at first."""
-    found = find()
+def end_all(
+    find: Callable[[], dict[int, int]],
+    still: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+) -> dict[int, int]:
+    """End every process that `find` gives, and what it gives then; what was found at first.
+
+    While we look, everything is `still`, as far as that is possible.
+    """
+    with still():
+        found = find()
     if not found:
         return found
     began = {pid: start_time(pid) for pid in found}
@@ -115,10 +124,16 @@ def end_all(find: Callable[[], dict[int, int]]) -> dict[int, int]:
     _gone_by(began, time.monotonic() + processes.GRACE)
     # One that was found by whom it came from is not found that way again when its parent has ended.
     stubborn = {pid: began[pid] for pid in found if alive(pid, began[pid])}
-    stubborn |= {pid: start_time(pid) for pid in find()}
-    for pid in stubborn:
-        _kill(pid, signal.SIGKILL)
-    _gone_by(stubborn, time.monotonic() + processes.GRACE)
+    until = time.monotonic() + processes.GRACE
+    with still():
+        while stubborn := stubborn | {pid: start_time(pid) for pid in find()}:
+            for pid in stubborn:
+                _kill(pid, signal.SIGKILL)
+            _gone_by(stubborn, min(until, time.monotonic() + _SOON))
+            if time.monotonic() >= until:
+                break
+            # What they have started meanwhile is found now.
+            stubborn = {}
     return found
 
 
