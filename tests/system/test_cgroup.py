@@ -210,7 +210,15 @@ def test_what_killed_drivers_have_left_empty_is_removed_by_the_next_one(driver: 
     driver.kill()
 
 
-@pytest.mark.parametrize("word", ["boot", "session", "form", "half"])
+def copied(path: str, folder: Path) -> Path:
+    """An ordinary folder that looks like a cgroup."""
+    made = folder / os.path.basename(path)
+    made.mkdir()
+    (made / "cgroup.procs").write_bytes(Path(path, "cgroup.procs").read_bytes())
+    return made
+
+
+@pytest.mark.parametrize("word", ["boot", "session", "long", "form", "half", "outside", "way round"])
 def test_a_line_that_is_damaged_or_of_an_earlier_boot_names_nothing(word: str, driver: Driver) -> None:
     driver.start(ENTER, AWAY)
     driver.kill()
@@ -221,11 +229,27 @@ def test_a_line_that_is_damaged_or_of_an_earlier_boot_names_nothing(word: str, d
         "session": f"{boot} x {path}",
         "form": f"{boot} {session} {os.path.dirname(path)}",
         "half": f"{boot} {session}",
+        "long": f"{boot} {session.zfill(5000)} {path}",
+        "outside": f"{boot} {session} {copied(path, driver.file.parent)}",
+        "way round": f"{boot} {session} {os.path.dirname(path)}/./{os.path.basename(path)}",
     }
     driver.file.write_text(broken[word])
     assert driver.found() == set()
     driver.file.write_text(whole)
     assert driver.found()
+
+
+def test_a_run_takes_none_for_its_own_that_has_another_name(driver: Driver) -> None:
+    driver.start(ENTER, AWAY)
+    driver.kill()
+    assert Cgroups(str(driver.file), "r").left()
+    assert not Cgroups(str(driver.file), "other").left()
+    assert not Cgroups(str(driver.file), "r-2").left()
+
+
+def test_what_is_no_number_among_members_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.procs").write_text(f"abc\n7\n{'1' * 5000}\n")
+    assert list(cgroup.members(str(tmp_path))) == [7]
 
 
 IN = 'echo $$ > "{}/cgroup.procs"'

@@ -41,6 +41,22 @@ def test_a_line_that_is_damaged_or_of_an_earlier_boot_names_nothing(
     assert Noted(str(path)).left() == {}
 
 
+@pytest.mark.parametrize("word", range(4), ids=["pid", "step", "start", "boot"])
+def test_a_number_that_is_too_long_names_nothing(word: int, process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "processes"
+    Noted(str(path)).add({process.pid: 3})
+    words = path.read_text().split()
+    path.write_text(" ".join([*words[:word], words[word].zfill(5000), *words[word + 1 :]]) + "\n")
+    assert Noted(str(path)).left() == {}
+
+
+def test_a_file_that_is_none_names_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "processes"
+    os.mkfifo(path)
+    with path.open("r+b", buffering=0):
+        assert Noted(str(path)).left() == {}
+
+
 def test_the_file_does_not_grow_without_end(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     path = tmp_path / "processes"
     noted = Noted(str(path))

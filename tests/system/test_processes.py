@@ -343,6 +343,18 @@ def test_without_a_file_of_pids_there_is_nothing_to_end(marks: Marks, monkeypatc
     assert marks.end() == 0
 
 
+@pytest.mark.parametrize(
+    "number", ["0", "1", "-1", str(1 << 31), "1" * 5000], ids=["own", "all", "any", "large", "long"]
+)
+def test_a_number_in_the_file_that_no_step_can_have_names_nothing(
+    number: str, marks: Marks, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "HAS_PROC", False)
+    pids.parent.mkdir()
+    pids.write_text(f"{number} 1\n{number} 1 {start_time(1)}\n")
+    assert marks.find() == {}
+
+
 def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(
     marks: Marks, pids: Path, started: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

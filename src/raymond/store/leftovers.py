@@ -85,5 +85,5 @@ class Leftovers:
         if not self._known:
             from raymond.system.cgroup import Cgroups  # short runs do without
 
-            self._known = Cgroups(self._folder.cgroups)
+            self._known = Cgroups(self._folder.cgroups, self._folder.id)
         return self._known

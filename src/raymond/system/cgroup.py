@@ -21,6 +21,9 @@ _ENTERED_WITHIN = 60.0
 """Seconds after which an empty one is not about to be entered."""
 _FREEZES_WITHIN = 0.2
 """Seconds that we wait for processes to stand still: one that waits for a disk does not for long."""
+_MOST = 1 << 20
+"""Bytes of the file that are read."""
+_DIGITS = 19
 _ROUNDS = 20
 """How often we look for processes that were started while those who started them were being moved."""
 
@@ -31,8 +34,9 @@ Made: TypeAlias = tuple[int, str]
 class Cgroups:
     """The cgroups that the drivers of a run have made, by a file that tells of them when a driver is dead."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, name: str = "") -> None:
         self._path = path
+        self._name = f"{name}-" if name else ""
         self._came_from = ""
         self._own = ""
         self._has_tried = False
@@ -117,13 +121,21 @@ class Cgroups:
 
     def _read(self) -> list[Made]:
         try:
-            with open(self._path, encoding="utf-8", errors="replace", opener=files.private) as file:
-                lines = file.read().splitlines()
+            lines = files.contents(self._path, _MOST).decode("utf-8", "replace").splitlines()
         except OSError:
             return []
-        since, words = boot(), [line.split(" ", 2) for line in lines]
-        whole = [one for one in words if len(one) == 3 and one[0] == since and one[1].isdecimal() and _is_ours(one[2])]
-        return [(int(session), path) for _, session, path in whole]
+        since, top, words = boot(), _top(), [line.split(" ", 2) for line in lines]
+        whole = [one for one in words if len(one) == 3 and one[0] == since and _is_number(one[1])]
+        return [(int(session), path) for _, session, path in whole if self._is_own(path, top)]
+
+    def _is_own(self, path: str, top: str) -> bool:
+        """Whether a cgroup may be one of the run: every step can write what we read."""
+        is_named = _is_ours(path) and os.path.basename(path).startswith(f"raymond-{self._name}")
+        return is_named and bool(top) and path.startswith(f"{top}/") and os.path.realpath(path) == path
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal() and len(word) <= _DIGITS
 
 
 def _is_ours(path: str) -> bool:
@@ -158,7 +170,7 @@ def members(path: str) -> Iterator[int]:
     """The processes in a cgroup and those below it."""
     for folder, _, _ in os.walk(path):
         # 0 stands for all those that our PID namespace does not show.
-        yield from filter(None, map(int, _contents(f"{folder}/cgroup.procs").split()))
+        yield from filter(None, map(int, filter(_is_number, _contents(f"{folder}/cgroup.procs").split())))
 
 
 def _steps(session: int, path: str) -> set[int]:

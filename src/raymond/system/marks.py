@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from raymond.system import processes
-from raymond.system.files import make_private, private
+from raymond.system.files import contents, make_private, private
 from raymond.system.processes import alive, program, signal_group, start_time, try_reap
 
 MARK = "RAYMOND_STEP"
 _SOON = 0.1
 """Seconds within which a process that was killed is gone, most likely."""
 _IN_ENVIRON = f"{MARK}=".encode()
+_MOST = 1 << 26
+"""Bytes of the file of pids that are read."""
 _DIGITS = 20
 """No step has a number of so many."""
 _NOTING = 'echo "$$ $2" >> "$1" && shift 2 && exec "$@"'
@@ -90,8 +92,7 @@ class Marks:
 
     def _noted(self) -> Iterator[tuple[int, int]]:
         try:
-            with open(self._pids, encoding="ascii", errors="replace", opener=private) as file:
-                lines = file.read().splitlines()
+            lines = contents(self._pids, _MOST).decode("ascii", "replace").splitlines()
         except OSError:
             return
         found: dict[int, tuple[int, str]] = {}
@@ -99,7 +100,8 @@ class Marks:
             # A driver that was killed may have written half a line.
             with contextlib.suppress(ValueError):
                 pid, step, *began = line.split(" ", 2)
-                if began or int(pid) not in found:
+                # Others are groups of processes, or all there are.
+                if 1 < int(pid) < 1 << 31 and (began or int(pid) not in found):
                     found[int(pid)] = (int(step), began[0] if began else "")
         for number, (at, when) in found.items():
             if (alive(number, when) if when else _leads(number)) or _group_without_leader(number):

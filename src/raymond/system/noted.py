@@ -13,6 +13,9 @@ from raymond.system.processes import alive, boot, start_time
 
 _MANY = 1000
 """Lines that are added before those of processes that have ended are dropped."""
+_MOST = 1 << 20
+"""Bytes that are read: all steps can write there."""
+_DIGITS = 19
 
 
 class Noted:
@@ -46,14 +49,17 @@ class Noted:
 
     def _read(self) -> Iterator[tuple[int, int, str]]:
         try:
-            with open(self._path, encoding="ascii", errors="replace", opener=files.private) as file:
-                lines = file.read().splitlines()
+            lines = files.contents(self._path, _MOST).decode("ascii", "replace").splitlines()
         except OSError:
             return
         since = boot()
         for words in map(str.split, lines):
             # A driver that was killed may have written half a line.
-            if len(words) == 4 and words[0].isdecimal() and words[1].isdecimal() and words[3] == since:
+            if len(words) == 4 and _is_number(words[0]) and _is_number(words[1]) and words[3] == since:
                 pid, step, began = int(words[0]), int(words[1]), words[2]
                 if alive(pid, began):
                     yield pid, step, began
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal() and len(word) <= _DIGITS
