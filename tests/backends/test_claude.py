@@ -1,6 +1,8 @@
 """Claude Code as a backend, without the program: what would be started, and what its recorded output means."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -616,6 +618,30 @@ def test_a_reply_to_another_prompt_is_not_recalled(
 
 def test_without_a_session_nothing_is_recalled(written: Callable[..., None]) -> None:
     assert Claude(Setup(name="claude")).recall(turn()) is None
+
+
+def test_a_pipe_in_the_place_of_a_session_is_not_waited_for(written: Callable[..., None]) -> None:
+    """An agent can put it there, in a folder that is looked at before the right one."""
+    written(SESSION, ASKED, ANSWERED)
+    for name in ("-a", "-z"):
+        Path(sessions(), name).mkdir()
+        os.mkfifo(Path(sessions(), name, f"{SESSION}.jsonl"))
+    recalled = Claude(Setup(name="claude")).recall(turn(prompt="asked"))
+    assert recalled is not None
+    assert recalled.text == "answered"
+
+
+def test_a_session_without_end_is_not_read(written: Callable[..., None]) -> None:
+    written(SESSION, ASKED, ANSWERED)
+    os.truncate(Path(sessions(), "-project", f"{SESSION}.jsonl"), 1 << 40)
+    assert Claude(Setup(name="claude")).recall(turn(prompt="asked")) is None
+
+
+def test_settings_that_are_a_pipe_say_nothing(written: Callable[..., None]) -> None:
+    folder = Path(sessions()).parent
+    folder.mkdir()
+    os.mkfifo(folder / "settings.json")
+    assert Claude(Setup(name="claude", options={"program": sys.executable})).look().acts == ()
 
 
 def test_sessions_are_where_the_program_keeps_them() -> None:

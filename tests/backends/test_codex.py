@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -834,6 +835,25 @@ def test_a_reply_to_another_prompt_is_not_recalled(
     written(*lines)
     recalled = codex().recall(turn(prompt="hi"))
     assert (recalled and recalled.text) == said
+
+
+@pytest.mark.parametrize("what", ["pipe", "without end"])
+def test_a_record_that_cannot_be_read_to_its_end_is_none(what: str, written: Callable[..., None], folder: Path) -> None:
+    """An agent can put it there."""
+    written()
+    (path,) = folder.glob("sessions/*/*/*/*.jsonl")
+    if what == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+    else:
+        os.truncate(path, 1 << 40)
+    assert codex().recall(turn()) is None
+
+
+@pytest.mark.parametrize("name", ["auth.json", "config.toml"])
+def test_settings_that_are_a_pipe_are_not_waited_for(name: str, folder: Path) -> None:
+    os.mkfifo(folder / name)
+    assert codex(program=sys.executable).look().payer == ""
 
 
 def test_without_a_record_nothing_is_recalled(written: Callable[..., None]) -> None:

@@ -38,6 +38,17 @@ def test_no_more_is_read_than_asked_for(tmp_path: Path) -> None:
     assert files.contents(str(tmp_path / "file"), 10) == b"x" * 10
 
 
+def test_a_file_of_another_program_may_be_a_link_but_no_pipe_and_not_too_long(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 100)
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    assert files.foreign(str(tmp_path / "link"), 100) == b"x" * 100
+    for name, why in (("link", "File too large"), ("pipe", "not a regular file"), ("zero", "not a regular file")):
+        with pytest.raises(OSError, match=why):
+            files.foreign(str(tmp_path / name), 99)
+
+
 def test_a_file_is_replaced_whole_and_private_and_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("safe")
     (tmp_path / "file").symlink_to("outside")

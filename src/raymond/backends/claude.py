@@ -26,7 +26,7 @@ from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import as_table, decode
 from raymond.system import programs
-from raymond.system.files import make_private, private
+from raymond.system.files import foreign, make_private, private
 
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What an outer Claude Code sets for its children; everything else is the user's."""
@@ -43,11 +43,14 @@ _ACTS_LATER = (
 """Tools with which a session acts by itself after its turn, elsewhere, or on other sessions: a turn has an end."""
 _INSTRUCTIONS = "CLAUDE.md"
 _MOST_INSTRUCTIONS = 100_000
+_MOST_SETTINGS = 1 << 24
 _IN_SPOOL = "instructions"
 """The file in the spool that has the project's instructions."""
 _EDITS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 _LONGEST_NAME = 200
 """Letters in the name of a project's folder; a longer one is shortened in a way that is not documented."""
+_LONGEST_SESSION = 1 << 28
+"""Bytes of a conversation; the agent can write there, and what it writes is read into memory."""
 _NO_MODE = "option '--permission-mode <mode>' argument"
 """How the program begins to say, before anything else, that it does not know a mode."""
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
@@ -215,8 +218,7 @@ def _payer(environment: Mapping[str, str], folder: str) -> str:
 def _own_settings(folder: str) -> dict[str, Any]:
     """The user's settings; none when they cannot be read."""
     try:
-        with open(os.path.join(folder, "settings.json"), "rb") as file:
-            return decode(file.read())
+        return decode(foreign(os.path.join(folder, "settings.json"), _MOST_SETTINGS))
     except OSError:
         return {}
 
@@ -257,8 +259,8 @@ def _environment(turn: Turn) -> dict[str, str]:
 def _session(id: str) -> bytes:
     """A conversation as the program stored it; empty when it is missing."""
     for path in glob.glob(os.path.join(glob.escape(sessions()), "*", f"{id}.jsonl")):
-        with contextlib.suppress(OSError), open(path, "rb") as file:
-            return file.read()
+        with contextlib.suppress(OSError):
+            return foreign(path, _LONGEST_SESSION)
     return b""
 
 

@@ -10,6 +10,12 @@ from raymond.backends import Turn
 from raymond.backends.json_lines import as_table, decode, number
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens
+from raymond.system.files import foreign
+
+_LONGEST = 1 << 28
+"""Bytes of a record; the agent can write there, and what it writes is read into memory."""
+_MOST = 1 << 24
+"""Bytes of settings."""
 
 
 class Record:
@@ -72,8 +78,8 @@ def record_lines(id: str) -> list[bytes]:
     for path in glob.glob(
         os.path.join(glob.escape(home()), "sessions", "*", "*", "*", f"rollout-*-{glob.escape(id)}.jsonl")
     ):
-        with contextlib.suppress(OSError), open(path, "rb") as file:
-            return file.read().splitlines()
+        with contextlib.suppress(OSError):
+            return foreign(path, _LONGEST).splitlines()
     return []
 
 
@@ -86,8 +92,8 @@ def home(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def read(path: str) -> bytes:
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return file.read()
+    with contextlib.suppress(OSError):
+        return foreign(path, _MOST)
     return b""
 
 

@@ -111,6 +111,14 @@ def contents(path: str, most: int = -1, *, inside: int | None = None) -> bytes:
         return file.read(most) or b""
 
 
+def foreign(path: str, most: int) -> bytes:
+    """The content of a regular file of another program, wherever a link to it leads; one of more bytes is refused."""
+    real = os.path.realpath(path)
+    if os.stat(real).st_size > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+    return contents(real, most)
+
+
 def guard(path: str, work: Callable[[], _T], *, run: str = "") -> _T:
     """Do `work` on the file at `path`; what the file system refuses becomes an error that names the file."""
     try:
