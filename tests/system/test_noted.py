@@ -50,6 +50,13 @@ def test_a_number_that_is_too_long_names_nothing(word: int, process: subprocess.
     assert Noted(str(path)).left() == {}
 
 
+def test_what_we_come_from_is_not_left(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """The terminal of a person, perhaps."""
+    noted = Noted(str(tmp_path / "processes"))
+    noted.add({1: 1, os.getpid(): 2, os.getppid(): 3, process.pid: 4})
+    assert noted.left() == {process.pid: 4}
+
+
 def test_a_file_that_is_none_names_nothing(tmp_path: Path) -> None:
     path = tmp_path / "processes"
     os.mkfifo(path)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from raymond.errors import JournalError
-from raymond.system import files
+from raymond.system import ancestry, files
 from raymond.system.processes import alive, boot, start_time
 
 _MANY = 1000
@@ -39,8 +39,13 @@ class Noted:
                 files.replace(self._path, kept.encode())
 
     def left(self) -> dict[int, int]:
-        """Those that are still there, with their steps: not later processes with their numbers."""
-        return {pid: step for pid, step, _ in self._read()}
+        """Those that are still there, with their steps: not later processes with their numbers.
+
+        Every step can write to the file: what we come from ourselves is no step, whatever stands there.
+        """
+        found = {pid: step for pid, step, _ in self._read()}
+        above = {process.pid for process in _above()} if found else set[int]()
+        return {pid: step for pid, step in found.items() if pid not in above}
 
     def forget(self) -> None:
         """None of them is left."""
@@ -59,6 +64,13 @@ class Noted:
                 pid, step, began = int(words[0]), int(words[1]), words[2]
                 if alive(pid, began):
                     yield pid, step, began
+
+
+def _above() -> list[ancestry.Process]:
+    """This process, and those that it comes from."""
+    with contextlib.suppress(ancestry.Unseen):
+        return ancestry.line(os.getpid())
+    return []
 
 
 def _is_number(word: str) -> bool:
