@@ -217,6 +217,7 @@ def test_what_is_no_result_is_a_crash_and_the_run_goes_on_when_it_is_mended(room
     assert (third.base, again.run.cost) == (first.session, 0.5 + cost)
 
 
+@pytest.mark.slow
 def test_a_program_that_crashes_is_tried_as_often_as_the_state_says_and_says_why(room: Room) -> None:
     claude(room, "sys.exit('TypeError: undefined is not a function')")
     ran = room.command({"START.md": "---\nretries: 1\n---\nGo on."})

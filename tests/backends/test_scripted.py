@@ -210,6 +210,7 @@ def test_visits_are_counted_for_each_agent(run: Callable[..., Ran]) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_list_in_a_list_is_taken_by_turn_of_one_visit(run: Callable[..., Ran]) -> None:
     ran = run("START.md: [['no tag', {fail: crash}, '<goto>START</goto>'], '<result>second visit</result>']")
     assert ran.result == "second visit"
@@ -269,6 +270,7 @@ def test_the_cost_of_failed_turns_counts(run: Callable[..., Ran]) -> None:
     assert round(ran.run.cost, 6) == 0.3
 
 
+@pytest.mark.slow
 def test_a_crash_that_does_not_say_what_it_cost_is_counted_by_an_estimate(room: Room) -> None:
     ran = room.drive(
         {"START.md": "", "replies.yaml": "START.md: [[{fail: crash}, <result></result>]]"}, backend=PROGRAM

@@ -267,6 +267,7 @@ def test_after_three_reminders_the_agent_fails_with_the_last_reason(run: Callabl
 # After a crash
 
 
+@pytest.mark.slow
 def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(run: Callable[..., Ran]) -> None:
     ran = run({"START": "<goto>NEXT</goto>", "NEXT": "[[{fail: crash}, <result></result>]]"})
     assert [turn["base"] for turn in ran.transcript()[1:]] == ran.sessions("main", "START.md") * 2
@@ -275,6 +276,7 @@ def test_a_retry_branches_from_before_the_crash_and_says_it_was_interrupted(run:
     assert crashed != again, "a retry never meets its own leftover"
 
 
+@pytest.mark.slow
 def test_a_crash_after_a_reminder_goes_on_from_the_refused_reply(run: Callable[..., Ran]) -> None:
     ran = run({"START": '[["no tag", {fail: crash}, "<result></result>"]]'})
     prompts = seen(ran, ran.sessions("main", "START.md")[-1])

@@ -65,6 +65,7 @@ def test_a_script_fails_although_whoever_started_us_ignores_the_end_of_children(
     assert (ran.code, [failed.exit_code for failed in ran.all(StepFailed)]) == (1, [7])
 
 
+@pytest.mark.slow
 def test_a_turn_that_crashes_uses_up_its_attempts_although_the_end_of_children_is_ignored(room: Room) -> None:
     ran = command(room, IGNORED, crashing(room), "--backend", "mine")
     assert (ran.code, [(one.kind, one.charged) for one in ran.all(StepFailed)]) == (1, [("crash", True)] * 2)
@@ -142,6 +143,7 @@ def test_a_script_whose_exit_code_is_unknown_has_not_succeeded(room: Room) -> No
     assert (ran.code, [(one.kind, one.error) for one in ran.all(StepFailed)]) == (1, [("crash", UNKNOWN)])
 
 
+@pytest.mark.slow
 def test_a_turn_whose_exit_code_is_unknown_uses_up_an_attempt(room: Room) -> None:
     ran = command(room, TAKEN, crashing(room), "--backend", "mine")
     assert [(one.kind, one.error, one.charged) for one in ran.all(StepFailed)] == [("crash", UNKNOWN, True)] * 2

@@ -347,6 +347,7 @@ def test_a_script_keeps_nothing_open_of_raymonds(room: Room) -> None:
 # Attempts and visits
 
 
+@pytest.mark.slow
 def test_the_step_key_is_the_same_in_every_attempt_and_another_in_every_visit(room: Room) -> None:
     script = """
     # /// raymond

@@ -321,7 +321,8 @@ def test_a_scripted_reply_writes_through_no_link(room: Place, path: str, backend
     (room.path / "d").symlink_to(victim)
     (room.path / "f").symlink_to(victim / ".bashrc")
     (room.path / "dangling").symlink_to(victim / "new")
-    flow = {"START.md": "Write.", "replies.yaml": f"START.md: {{text: <result>x</result>, writes: {{{path}: evil}}}}"}
+    writes = f"START.md: {{text: <result>x</result>, writes: {{{path}: evil}}}}"
+    flow = {"START.md": "---\nretries: 0\n---\nWrite.", "replies.yaml": writes}
     done = room.raymond("run", room.flow(flow), "--backend", backend)
     no_traceback(done)
     assert contents(victim) == before

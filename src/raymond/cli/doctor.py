@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from raymond.cli import choice
 from raymond.control import doctor
 from raymond.errors import UsageError
-from raymond.machine import prices
 from raymond.text import visible
 
 
@@ -50,7 +49,7 @@ def _repair(id_: str) -> int:
     print(f"cut at line {done.line}; the whole journal is kept in {done.copy}", file=sys.stderr)
     print(f"{done.decisions} good decision(s) after it are lost", file=sys.stderr)
     if done.cost:
-        print(f"what they cost stays spent: {prices.show(done.cost)}", file=sys.stderr)
+        print(f"what they cost stays spent: ${done.cost:.2f}", file=sys.stderr)
     for step in done.steps:
         print(f"  {step} had finished and will run again", file=sys.stderr)
     print(f"next: raymond resume {run.id}", file=sys.stderr)

@@ -37,6 +37,8 @@ from raymond.system.orphans import Orphans
 
 LONGEST_SLEEP = 30.0
 _CROWDED = "at most {} steps run at once: this process may not open more files (ulimit -n)"
+_ENCLOSED_AFTER = 2.0
+"""Seconds after which a run gets a cgroup: while the kernel moves processes, none can be started anywhere."""
 
 
 class Driver:
@@ -98,6 +100,7 @@ class Driver:
             named=self._name,
             show=self._show,
         )
+        self._began = 0.0
         self._signals = Signals(self._host.poll, self._pause, self._stop)
         self._reception = Reception(
             folder, self._conductor, face, self._host.poll, self._clock, announce, self._host.secrets
@@ -111,6 +114,7 @@ class Driver:
     def drive(self, *, restart: bool = False, at_once: bool = False, fresh: bool = False) -> None:
         """Run until nothing is left that this process could do."""
         self._orphans = Orphans() if self._alone else None
+        self._began = time.monotonic()
         with self._signals.listening():
             if self._face.stdin >= 0:
                 self._host.poll.register(self._face.stdin, self._read_answers)
@@ -165,7 +169,7 @@ class Driver:
             if self._orphans:
                 self._orphans.reap(self._host.watcher.pids)
                 self._note(self._orphans.new())
-                if self._reception.has_opened:
+                if time.monotonic() > self._began + _ENCLOSED_AFTER:
                     self._left.enclose(self._orphans.below)
         if self._conductor.stopping:
             self._stop_steps()

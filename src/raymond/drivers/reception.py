@@ -75,11 +75,6 @@ class Reception:
         self._told: dict[str, Refusal | None] = {}
         """What became of the last requests: whoever asks again is told the same."""
 
-    @property
-    def has_opened(self) -> bool:
-        """Whether the run has lasted for that moment."""
-        return self._door is not None
-
     def look(self) -> bool:
         """See to the inbox and the door when it is time; whether it was."""
         now = time.monotonic()
