@@ -177,6 +177,7 @@ def test_an_exit_code_of_a_shell_that_means_a_signal_is_said_as_one(tmp_path: Pa
     assert reader.close(code, "") == Trouble(kind="crash", error=f"the program ended with {said}")
 
 
+@pytest.mark.slow
 def test_a_crash_is_tried_again_and_every_turn_is_counted(room: Room) -> None:
     agent(room, '[ "$(wc -l < "$out/args")" -ge 2 ] || exit 1; echo "<result>second</result>"')
     table(room, 'command = ["my-agent"]\ncost = 0.25')

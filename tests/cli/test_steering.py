@@ -85,6 +85,7 @@ def ended(room: Room, id: str = "r") -> Ran:
 # --- resume --all
 
 
+@pytest.mark.slow
 def test_all_takes_up_what_was_interrupted_and_nothing_else(room: Room) -> None:
     for id in ("killed1", "killed2"):
         kill(background(room, HELD, f"started.{id}", id))
@@ -591,6 +592,7 @@ def hours_later(room: Room) -> dict[str, str]:
 LONG = {"START.py": "print('<result>' + 'long ' * 5000 + '</result>')"}
 
 
+@pytest.mark.slow
 def test_clean_removes_everything_of_a_run_that_ended_and_nothing_of_another(room: Room) -> None:
     room.raymond("run", room.flow(DONE, "kept"), "--id", "kept", "--input", "x" * 20_000)
     prompt = {"START.md": "{{task_folder}}", "replies.yaml": "START: <result>ok</result>"}

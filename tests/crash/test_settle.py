@@ -167,6 +167,7 @@ def _has(decision: Decision, *types: type) -> bool:
 OVER = {"max_time": "time", "timeout": "silent"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", mostly_slow(list(OVER)))
 def test_the_time_of_a_turn_goes_on_when_its_driver_dies(scene: Scene, key: str) -> None:
     """It hangs if the time begins anew: nobody opens the gate. Where there is /proc, a past is not made up so easily."""
@@ -348,6 +349,7 @@ def test_resume_restart_takes_a_result_that_is_there(scene: Scene) -> None:
     finished_once(scene)
 
 
+@pytest.mark.slow
 def test_a_program_killed_under_its_driver_is_an_attempt_that_failed(scene: Scene) -> None:
     command = scene.begin()
     until(lambda: scene.programs() and scene.spool("pid").exists() and scene.spool("out").read_bytes(), "the turn")

@@ -85,6 +85,7 @@ def test_cost_shows_the_ledger_of_a_run_with_what_failed(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room: Room) -> None:
     room.command(PAID, id="one")
     room.command(PAID, id="two")
@@ -96,6 +97,7 @@ def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room: Roo
     assert done.stderr.startswith("two is left out: ")
 
 
+@pytest.mark.slow
 def test_cost_of_one_run_and_of_all_is_refused(room: Room) -> None:
     room.command(PAID)
     done = room.raymond("cost", "r", "--all")

@@ -44,6 +44,9 @@ _ENCLOSED_AFTER = 2.0
 class Driver:
     """Drives one run whose lock is held."""
 
+    _began = 0.0
+    """When driving began, by the monotonic clock."""
+
     def __init__(
         self,
         project: Project,
@@ -100,7 +103,6 @@ class Driver:
             named=self._name,
             show=self._show,
         )
-        self._began = 0.0
         self._signals = Signals(self._host.poll, self._pause, self._stop)
         self._reception = Reception(
             folder, self._conductor, face, self._host.poll, self._clock, announce, self._host.secrets
