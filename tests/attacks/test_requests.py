@@ -610,6 +610,7 @@ FALSE = "Delete the production database?\r\x1b[2K      asks:  Show the plan once
 """On a terminal it would overwrite itself with another question."""
 
 
+@pytest.mark.slow
 def test_a_question_cannot_pass_for_another_one(room: Place) -> None:
     flow = {**PERSON, "START.py": f'print({FALSE!r}.join([\'<ask next="END" approve="person">\', "</ask>"]))'}
     del flow["START.sh"]

@@ -259,6 +259,7 @@ def test_thirty_megabytes_without_an_end_are_a_crash(room: Room) -> None:
     mended(room)
 
 
+@pytest.mark.slow
 def test_a_login_that_is_missing_pauses_the_run_until_somebody_has_logged_in(room: Room) -> None:
     words = "Not logged in · Please run /login"
     claude(room, f"reply('<goto>NEXT</goto>') if 'Begin' in prompt else fail('authentication_failed', {words!r})")

@@ -175,6 +175,7 @@ def test_a_path_that_is_not_there_is_refused_with_one_like_it(room: Room) -> Non
     )
 
 
+@pytest.mark.slow
 def test_an_input_can_be_a_text_a_file_or_stdin(room: Room) -> None:
     flow = room.flow({"START.sh": 'echo "<result>$(cat $RAYMOND_INPUT_FILE)</result>"'})
     (room.path / "in.txt").write_text("from a file")
@@ -627,6 +628,7 @@ def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room: Room) -> No
     assert room.resume().out == "the second\n"
 
 
+@pytest.mark.slow
 def test_an_answer_can_come_from_a_file_or_from_stdin(room: Room) -> None:
     (room.path / "answer.txt").write_text("from a file")
     room.drive(ASKS, id="one")
@@ -750,6 +752,7 @@ def test_the_demo_runs_to_its_end(room: Room) -> None:
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
 
 
+@pytest.mark.slow
 def test_an_answer_for_a_host_that_may_be_gone_is_refused_and_says_how_to_go_on(room: Room) -> None:
     room.command(
         {"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}

@@ -546,6 +546,7 @@ def test_a_command_is_told_what_an_agent_asks_and_how_the_run_ends(room: Room) -
     )
 
 
+@pytest.mark.slow
 def test_whoever_resumes_tells_the_same_command(room: Room) -> None:
     room.command(ASKS, "--notify", TELL)
     room.raymond("answer", "r", "this")

@@ -177,6 +177,7 @@ def test_a_run_that_is_driven_is_not_moved(room: Room) -> None:
 # --- resume --latest
 
 
+@pytest.mark.slow
 def test_latest_goes_on_with_todays_files_and_without_it_nothing_changes(room: Room) -> None:
     for id in ("old", "new"):
         room.drive(ASKS, id=id)
@@ -193,6 +194,7 @@ def test_latest_goes_on_with_todays_files_and_without_it_nothing_changes(room: R
 GONE = {**TWO, "HELD.sh": "echo '<result>held</result>'"}
 
 
+@pytest.mark.slow
 def test_latest_is_refused_with_every_state_that_is_gone_and_nothing_is_written(room: Room) -> None:
     room.drive(GONE)
     flow = room.path.parent / "flow"
@@ -440,6 +442,7 @@ def test_flags_that_make_no_sense_together_are_refused_and_nothing_is_written(
 # --- stop --agent
 
 
+@pytest.mark.slow
 def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it_again(room: Room) -> None:
     files = {**TWO, "ASK.sh": f"touch other; {GO}; echo '<result>other</result>'"}
     pid = background(room, files, "started.main_held1.1")
@@ -641,6 +644,7 @@ def test_a_dry_run_of_clean_says_what_would_go_and_removes_nothing(room: Room) -
     assert tree(room) == before
 
 
+@pytest.mark.slow
 def test_clean_keeps_what_ended_lately_and_the_time_can_be_set(room: Room) -> None:
     room.drive(DONE, id="a")
     assert told(room.raymond("clean")) == (0, "", "0 runs removed (keep: 30d)\n")

@@ -89,6 +89,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
     assert (logs.returncode, logs.stdout.splitlines(), logs.stderr) == (0, shown, "")
 
 
+@pytest.mark.slow
 def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room) -> None:
     first = room.command(ASKS).lines[:-5]
     room.raymond("answer", "r", "x")
@@ -216,6 +217,7 @@ def test_logs_that_follow_tell_what_comes_until_the_run_ends(room: Room, flags: 
     assert ("main | hello\n" in everything) == (flags != ("--json",))
 
 
+@pytest.mark.slow
 def test_logs_that_follow_a_journal_that_is_being_written_miss_nothing(room: Room) -> None:
     loop = f'if [ $RAYMOND_VISIT = 1 ]; then touch started; {GO}; fi; if [ $RAYMOND_VISIT = 150 ]; then echo "<result>x</result>"; '
     loop += "else echo '<goto>START</goto>'; fi"

@@ -71,6 +71,7 @@ def test_every_decision_is_followed_from_the_first_one_on() -> None:
     assert seen == [*range(1, handle.read().seq + 1)]
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_drives_is_followed_and_answered(here: Path) -> None:
     flow({**ASKS, "START.sh": "echo '<fork>HOLD.sh</fork><goto>ASK.sh</goto>'"})
     flow({"ASK.sh": ASKS["START.sh"], "HOLD.sh": "while [ ! -e go ]; do sleep 0.02; done; echo '<result>ok</result>'"})

@@ -80,6 +80,7 @@ def ends_of(project: Project, kind: type[StepStarted] | type[StepFinished]) -> d
     return {event.session: end for end, event in found if event.session}
 
 
+@pytest.mark.slow
 def test_no_turn_starts_and_nothing_follows_from_one_before_the_disk_has_it(
     watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,6 +223,7 @@ def test_a_program_that_lives_is_followed(anywhere: Scene) -> None:
     finished_once(anywhere)
 
 
+@pytest.mark.slow
 def test_a_program_that_lives_is_followed_by_a_third_driver(scene: Scene) -> None:
     pid = scene.kill_driver()
     second = scene.resume()

@@ -335,6 +335,7 @@ def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room: 
     assert "main START.sh -> LATE.sh (nobody answered)" in ran.lines
 
 
+@pytest.mark.slow
 def test_an_ask_whose_time_went_by_while_nobody_drove_times_out_on_resume(room: Room) -> None:
     files = {
         "START.sh": 'echo \'<ask next="END" timeout="300ms" timeout_next="LATE">May I?</ask>\'',

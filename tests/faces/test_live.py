@@ -942,6 +942,7 @@ def in_shell(room: Room, files: dict[str, str]) -> Iterator[Pane]:
 STOPPED = r"\[1\]\+  Stopped +sh run\.sh"
 
 
+@pytest.mark.slow
 @in_tmux
 def test_ctrl_z_gives_the_shell_a_clean_terminal_and_fg_brings_the_block_back(room: Room) -> None:
     with in_shell(room, WAITS) as pane:

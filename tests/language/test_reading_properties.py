@@ -95,6 +95,7 @@ PLAINEST = st.tuples(
 ).map(lambda parts: f"<{parts[0]}>{parts[1]}</{parts[0]}>{parts[2]}")
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(PLAINEST, st.lists(st.integers(0, 60), max_size=3))
 @example("<goto>A.md</goto>\n", [])
@@ -104,6 +105,7 @@ def test_the_short_cut_for_the_plainest_output_says_what_the_whole_grammar_says(
     assert reading.read(text) == read_cut(text, cuts) == read_cut(text, each(text))
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(TEXTS, CUTS, st.sampled_from([12, 20, 40, 80]))
 @example("`" * 22 + "<print>p</print>`\n", [21], 20)  # a run that is given up before it ends

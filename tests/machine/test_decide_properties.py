@@ -813,6 +813,7 @@ def plainly(said: Said) -> Said:
     return [{key: plainer(key, value) for key, value in one.items() if "timeout" not in key} for one in said]
 
 
+@pytest.mark.slow
 @given(st.lists((MOVES | FORKS | RESTS).map(plainly), min_size=1, max_size=6), st.integers(2, 60))
 @examples(100)
 def test_cut_after_any_decision_and_resumed_a_run_ends_the_same(said: list[Said], cut: int) -> None:
@@ -831,6 +832,7 @@ def test_cut_after_any_decision_and_resumed_a_run_ends_the_same(said: list[Said]
     assert play.run.outcomes == whole.run.outcomes
 
 
+@pytest.mark.slow
 @given(st.lists((MOVES | FORKS | RESTS).map(plainly), min_size=1, max_size=6), st.integers(2, 60), st.data())
 @examples(100)
 def test_moved_after_any_decision_a_run_ends_the_same_and_no_agent_stays_behind(

@@ -432,6 +432,7 @@ def test_a_script_that_ignores_sigterm_is_killed_after_its_timeout(
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room: Room, impatient: None) -> None:
     """A child in a session of its own is not reached through the group, but it carries the mark.
 

@@ -38,6 +38,7 @@ def finding(room: Room) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room) -> None:
     assert finding(room) == {
         "what": "claude",
@@ -363,6 +364,7 @@ def package(room: Room, points: str, module: str = MODULE) -> None:
     room.environment["PYTHONPATH"] = str(folder)
 
 
+@pytest.mark.slow
 def test_a_backend_of_another_package_is_found_by_its_name(room: Room) -> None:
     package(room, "other = raymond_other:make")
     ran = room.command({"START.md": ""}, "--backend", "other")

@@ -84,6 +84,7 @@ def test_an_answer_on_the_terminal_decides(room: Place, answer: bytes, adopted: 
     assert bool(room.rows()) == adopted
 
 
+@pytest.mark.slow
 def test_commands_mention_them_once_and_never_take_them(room: Place) -> None:
     earlier(room)
     room.ask("new")

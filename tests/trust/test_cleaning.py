@@ -77,6 +77,7 @@ def test_a_snapshot_that_is_young_stays(room: Place) -> None:
     assert len(room.sources()) == 1
 
 
+@pytest.mark.slow
 def test_runs_of_other_projects_stay(room: Place) -> None:
     folder = room.path.parent / "other"
     folder.mkdir()

@@ -60,6 +60,7 @@ def test_a_run_of_a_project_that_was_moved_can_still_be_read(room: Place) -> Non
     assert room.raymond("logs", "r", cwd="/").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_moved_run_that_asks_again_goes_on_without_being_told_twice(room: Place) -> None:
     again = {
         "START.sh": "echo '<ask next=\"ASK\">Which?</ask>'",

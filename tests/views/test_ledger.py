@@ -73,6 +73,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     room.clear()
 
 
+@pytest.mark.slow
 def test_cost_shows_the_ledger_of_a_run_with_what_failed(room: Room) -> None:
     room.command(PAID)
     done = room.raymond("cost", "r")
