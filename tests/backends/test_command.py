@@ -673,6 +673,15 @@ def test_a_reminder_repeats_the_prompt_after_a_state_of_a_backend_that_remembers
 
 
 @pytest.mark.slow
+def test_output_of_200_gigabytes_that_takes_no_room_holds_nobody_up(room: Room) -> None:
+    """A hole in a file: reading all of it takes minutes."""
+    agent(room, "truncate -s 200G /proc/self/fd/1")
+    table(room)
+    ran = run(room, {"START.md": "---\nretries: 0\n---\ngo"})
+    assert (ran.code, ran.all(StepFailed)[0].error) == (1, "the program wrote a line of more than 64 MiB"), ran.err
+
+
+@pytest.mark.slow
 def test_a_program_that_shortens_its_output_ends_its_turn_and_nothing_else(room: Room) -> None:
     program = room.path / "shortens"
     program.write_text(

@@ -7,6 +7,7 @@ import pytest
 
 from raymond.machine.events import JournalCut, StepStarted
 from raymond.store import journal, lock
+from raymond.store.run_folder import RunFolder
 from running import Room
 
 FLOW = {
@@ -132,17 +133,22 @@ def test_doctor_without_a_flag_examines_the_machine_and_mends_nothing(room: Room
     assert Path(room.project.run("r").journal).read_bytes() == before
 
 
-def test_a_run_whose_snapshot_was_taken_after_the_damage_is_not_cut(room: Room) -> None:
-    folder = room.project.run("r")
-    path = Path(folder.journal)
-    damaged = path.read_bytes()
-    path.write_bytes(damaged.replace(b"StepStarred", b"StepStarted"))
+def snap(folder: RunFolder) -> None:
+    """Take a snapshot now."""
     held = lock.take(folder)
     read = journal.read(folder)
     book = journal.Journal(folder, read.size, held)
     book.snapshot(read.run, force=True)
     book.close()
     held.release()
+
+
+def test_a_run_whose_snapshot_was_taken_after_the_damage_is_not_cut(room: Room) -> None:
+    folder = room.project.run("r")
+    path = Path(folder.journal)
+    damaged = path.read_bytes()
+    path.write_bytes(damaged.replace(b"StepStarred", b"StepStarted"))
+    snap(folder)
     path.write_bytes(damaged)
     assert room.raymond("status", "r").returncode == 0
     refused = room.raymond("doctor", "--repair", "r")
@@ -214,12 +220,7 @@ def test_a_run_whose_snapshot_refers_to_a_text_that_is_lost_is_cut(tmp_path: Pat
     room = Room(tmp_path)
     assert room.command(COLLECTS).code == 3
     folder = room.project.run("r")
-    held = lock.take(folder)
-    read = journal.read(folder)
-    book = journal.Journal(folder, read.size, held)
-    book.snapshot(read.run, force=True)
-    book.close()
-    held.release()
+    snap(folder)
     shutil.rmtree(folder.blobs)
     mended = room.raymond("doctor", "--repair", "r")
     assert mended.returncode == 0, mended.stderr

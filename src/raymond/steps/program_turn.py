@@ -152,7 +152,9 @@ class ProgramTurn(TurnStep):
         """Its limits of time did not begin anew with this driver."""
         began, at = self._since
         now, wall = time.monotonic(), time.time()
-        self.began = now - age(self.pid, now - began)  # the monotonic clock counts for all of a machine
+        self.began = now - age(
+            self.pid, now - began if began > 0 else 0.0
+        )  # the monotonic clock counts for all of a machine
         with contextlib.suppress(OSError):
             out = os.stat(os.path.join(self.turn.spool, "out"))
             # The clock may have been set before its last line or after: nobody knows, so the shorter silence counts.
