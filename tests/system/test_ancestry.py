@@ -30,7 +30,7 @@ def test_a_process_that_is_gone_comes_from_nowhere() -> None:
     assert (ancestry.command(gone.pid), ancestry.variable(gone.pid, "PATH"), ancestry.open_files(gone.pid)) == (
         "",
         "",
-        [],
+        {},
     )
 
 

@@ -210,6 +210,44 @@ def test_what_killed_drivers_have_left_empty_is_removed_by_the_next_one(driver: 
     driver.kill()
 
 
+NEST = """
+os.chdir(PATH)
+for _ in range(1100):
+    os.mkdir("a")
+    os.chdir("a")
+"""
+"""Make cgroups in each other, more of them than calls or the names of a path can be."""
+
+
+def nested(group: str) -> None:
+    done = subprocess.run([sys.executable, "-SIc", f"import os\nPATH = {group!r}{NEST}"], check=False)
+    assert done.returncode == 0
+
+
+def test_cgroups_in_each_other_are_looked_through_however_many_there_are(driver: Driver) -> None:
+    driver.start(ENTER, AWAY)
+    group = driver.group
+    nested(group)
+    driver.kill()
+    assert driver.found() == set(map(int, driver.said))
+    os.kill(int(driver.said[0]), 9)
+    until(lambda: not driver.found(), "its end")
+    Cgroups(str(driver.file)).tidy()
+    assert not os.path.exists(group)
+
+
+def test_what_somebody_has_nested_keeps_nobody_else_from_having_one(driver: Driver, foreign: Path) -> None:
+    os.setxattr(foreign, "user.delegate", b"1")
+    left = foreign / "raymond-x-0123abcd"
+    left.mkdir()
+    nested(str(left))
+    os.utime(left, (0, 0))
+    driver.start(ENTER, "print(cgroup.current())", before=IN.format(foreign))
+    assert os.path.dirname(driver.said[0]) == str(foreign)
+    assert not left.exists()
+    driver.kill()
+
+
 def copied(path: str, folder: Path) -> Path:
     """An ordinary folder that looks like a cgroup."""
     made = folder / os.path.basename(path)
@@ -218,7 +256,15 @@ def copied(path: str, folder: Path) -> Path:
     return made
 
 
-@pytest.mark.parametrize("word", ["boot", "session", "long", "form", "half", "outside", "way round"])
+def linked(path: str, folder: Path) -> Path:
+    """A path to a folder that is reached by more links to links than calls can be in each other."""
+    (folder / "1500").symlink_to(os.path.dirname(path))
+    for number in range(1500):
+        (folder / str(number)).symlink_to(folder / str(number + 1))
+    return folder / "0" / os.path.basename(path)
+
+
+@pytest.mark.parametrize("word", ["boot", "session", "long", "form", "half", "outside", "way round", "null", "links"])
 def test_a_line_that_is_damaged_or_of_an_earlier_boot_names_nothing(word: str, driver: Driver) -> None:
     driver.start(ENTER, AWAY)
     driver.kill()
@@ -232,6 +278,8 @@ def test_a_line_that_is_damaged_or_of_an_earlier_boot_names_nothing(word: str, d
         "long": f"{boot} {session.zfill(5000)} {path}",
         "outside": f"{boot} {session} {copied(path, driver.file.parent)}",
         "way round": f"{boot} {session} {os.path.dirname(path)}/./{os.path.basename(path)}",
+        "null": f"{boot} {session} {os.path.dirname(path)}/\0/{os.path.basename(path)}",
+        "links": f"{boot} {session} {cgroup.current()}/../../../..{linked(path, driver.file.parent)}",
     }
     driver.file.write_text(broken[word])
     assert driver.found() == set()

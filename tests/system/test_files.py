@@ -38,6 +38,25 @@ def test_no_more_is_read_than_asked_for(tmp_path: Path) -> None:
     assert files.contents(str(tmp_path / "file"), 10) == b"x" * 10
 
 
+def test_a_file_that_is_too_large_to_be_read_whole_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    os.truncate(path, 8 << 40)
+    with pytest.raises(OSError, match="it is larger than 256 MiB"):
+        files.contents(str(path))
+    assert files.contents(str(path), 10) == b"\0" * 10
+
+
+def test_lines_are_read_up_to_one_that_is_too_long(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    Path(path).write_bytes(b"one\ntwo\nthree\nfour\n")
+    whole = Path(path).read_bytes()
+    assert [files.lines(path, longest, 4) for longest in (6, 7, 15, 100)] == [whole[4:]] * 4
+    os.truncate(path, 8 << 40)
+    assert files.lines(path, 10) == whole + b"\0" * (30 - len(whole))
+    assert len(files.lines(path, 7)) < len(whole) + 14
+
+
 def test_a_file_of_another_program_may_be_a_link_but_no_pipe_and_not_too_long(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100)
     (tmp_path / "link").symlink_to("file")

@@ -48,6 +48,15 @@ def test_what_a_process_started_and_its_session_belong_to_it(leader: int, tmp_pa
     assert os.getpid() not in kin.of([os.getpid()])
 
 
+def test_a_line_of_children_is_followed_to_its_end_as_fast_as_it_can_be(leader: int, tmp_path: Path) -> None:
+    child, daemon, orphan = (pid_of(tmp_path, name) for name in ("child", "daemon", "orphan"))
+    found = list(kin.descent([leader]))
+    assert found[0] == leader
+    assert {child, daemon} < set(found)
+    assert orphan not in found
+    assert leader in kin.children()
+
+
 def test_a_session_that_has_lost_its_leader_is_one(leader: int, tmp_path: Path) -> None:
     child, orphan = pid_of(tmp_path, "child"), pid_of(tmp_path, "orphan")
     os.kill(leader, 9)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hopping import hopper
+from hopping import LINE, hopper
 from raymond.system import ancestry
 from raymond.system.orphans import Orphans
 from raymond.system.processes import alive, start_time
@@ -83,6 +83,35 @@ def test_a_deep_line_of_orphans_is_ended_as_a_whole(
     assert not any(alive(*one) for one in below)
 
 
+STUBBORN = 'trap "" TERM; SAY; while :; do sleep 600; done'
+
+
+def test_only_for_one_that_does_not_end_when_asked_to_more_is_done(
+    orphans: Orphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 0.05)
+    done: list[str] = []
+    left(tmp_path, says(tmp_path, STUBBORN))
+    assert orphans.end(enclose=lambda: done.append("stubborn"))[1] == 0
+    (tmp_path / "pid").unlink()
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 3600.0)
+    left(tmp_path, says(tmp_path, "SAY; exec sleep 600"))
+    assert orphans.end(enclose=lambda: done.append("polite")) == (1, 0)
+    assert done == ["stubborn"]
+
+
+def test_what_is_left_when_nobody_wants_to_go_on_is_counted(
+    orphans: Orphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 0.05)
+    pid = left(tmp_path, says(tmp_path, STUBBORN))
+    remaining = orphans.end(goes_on=lambda seconds: seconds < 0)[1]
+    assert remaining >= 1
+    assert alive(pid, start_time(pid))
+    assert orphans.end()[1] == 0
+    assert ancestry.look(pid) is None
+
+
 def test_children_of_our_own_session_and_those_that_were_there_before_go_on() -> None:
     with (
         subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as before,
@@ -96,6 +125,30 @@ def test_children_of_our_own_session_and_those_that_were_there_before_go_on() ->
         assert ours.stdin
         before.stdin.close()
         ours.stdin.close()
+
+
+def renumbered(pid: int, began: str) -> int:
+    """A child in a session of its own that has the number of one that is gone, and began later."""
+    for _ in range(100):
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
+        child = os.posix_spawn("/bin/sleep", ["sleep", "600"], {}, setsid=True)
+        if child == pid and start_time(child) != began:
+            return child
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    pytest.skip("somebody else has got the number")
+
+
+@pytest.mark.skipif(not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK), reason="numbers cannot be chosen")
+def test_one_that_has_the_number_of_one_that_was_there_before_is_ended() -> None:
+    before = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
+    began = start_time(before.pid)
+    made = Orphans()
+    before.communicate()
+    child = renumbered(before.pid, began)
+    assert made.end() == (1, 0)
+    assert ancestry.look(child) is None
+    made.let_go()
 
 
 def test_an_orphan_that_has_ended_is_reaped_and_a_watched_child_is_not(orphans: Orphans, tmp_path: Path) -> None:
@@ -154,5 +207,17 @@ def test_one_that_keeps_starting_itself_anew_is_ended(
     """Whatever is seen of it is gone when it is seen again."""
     monkeypatch.setattr("raymond.system.orphans.GRACE", 0.1)
     with hopper(tmp_path / "stop", gap) as one:
+        _, remaining = orphans.end()
+        assert (remaining, one.is_gone(1.0)) == (0, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gap", [0.002, 0.0, 0.01])
+def test_a_line_that_grows_at_its_end_is_ended(
+    gap: float, orphans: Orphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is longer than what is killed in the time in which it grows, and only its end matters."""
+    monkeypatch.setattr("raymond.system.orphans.GRACE", 0.1)
+    with hopper(tmp_path / "stop", gap, script=LINE) as one:
         _, remaining = orphans.end()
         assert (remaining, one.is_gone(1.0)) == (0, True)

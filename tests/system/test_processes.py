@@ -1,6 +1,7 @@
 """Processes: started in sessions of their own, watched to their end, found again by their marks."""
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hopping import hopper
-from raymond.system import processes
+from raymond.system import ancestry, processes
 from raymond.system.marks import MARK, Marks, end_all
 from raymond.system.polling import Poll
 from raymond.system.processes import Watcher, spawn, start_time
@@ -320,13 +321,35 @@ def test_what_ignores_the_request_to_end_is_killed(
     until(lambda: not alive(pid), "the end of the process")
 
 
+HEADLESS = """
+import ctypes, signal, threading, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+"""A program whose first thread ends, which looks as if all of it had."""
+
+
+@pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
+def test_a_process_whose_first_thread_has_ended_is_found_and_ended(
+    marks: Marks, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "GRACE", 0.1)
+    pid = marked(marks, started, 3, sys.executable, "-SIc", HEADLESS)
+    until(lambda: zombie(pid), "the end of its first thread")
+    assert processes.alive(pid, start_time(pid))
+    assert ancestry.variable(pid, MARK) == marks.of(3)
+    assert marks.end() == 1
+    assert ancestry.look(pid) is None
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
 def test_what_keeps_starting_itself_anew_is_killed_where_it_is_slow_enough_to_be_seen(
     marks: Marks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "GRACE", 5.0)
-    with hopper(tmp_path / "stop", 0.001, {**os.environ, MARK: marks.of(1)}) as one:
+    with hopper(tmp_path / "stop", 0.03, {**os.environ, MARK: marks.of(1)}) as one:
         marks.end()
         assert one.is_gone(1.0)
 
@@ -396,3 +419,22 @@ def test_when_a_process_began_is_known_to_a_tick_of_the_kernel() -> None:
     tick = 1 / os.sysconf("SC_CLK_TCK")
     assert before - tick - 0.001 <= began <= after + 0.001
     assert processes.began_at(process.pid) == 0.0
+
+
+class Full(Poll):
+    """The kernel has no memory to watch one more descriptor."""
+
+    def register(self, fd: int, call: Callable[[int], None]) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+
+def test_the_end_of_a_child_is_told_although_nothing_more_can_be_watched() -> None:
+    before = os.listdir("/proc/self/fd")
+    watcher, codes = processes.Watcher(Full()), list[int | None]()
+    pid = processes.spawn(["sh", "-c", "exit 7"], dict(os.environb), os.getcwd(), stdout=1, stderr=2)
+    watcher.watch(pid, codes.append)
+    assert (watcher.pids, watcher.polls) == ({pid}, True)
+    while not codes:
+        watcher.poll()
+    assert (codes, watcher.pids) == ([7], set())
+    assert len(os.listdir("/proc/self/fd")) == len(before) + 1, "only that of the poll object is left"

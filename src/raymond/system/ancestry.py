@@ -12,6 +12,9 @@ _LONGEST = 4096
 """Bytes of a command line that are read."""
 _DEEPEST = 256
 """Processes above each other; more of them are not followed."""
+_ONE_THREAD = 3
+"""The links to the folder of the threads of a process that has only one."""
+_PIECE = 1 << 16
 _WALKS = 20
 """How often a line is walked while processes in it come and go."""
 
@@ -115,8 +118,7 @@ def command(pid: int) -> str:
 def variable(pid: int, name: str) -> str:
     """A variable of the environment that a process was started with; empty when it has none."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            pairs = file.read().split(b"\0")
+        pairs = environment(pid).split(b"\0")
     except OSError as error:
         _check(error)
         return ""
@@ -124,13 +126,43 @@ def variable(pid: int, name: str) -> str:
     return next((pair[len(begin) :].decode("utf-8", "replace") for pair in pairs if pair.startswith(begin)), "")
 
 
-def open_files(pid: int) -> list[str]:
-    """The paths of what a process has open."""
-    found: list[str] = []
+def environment(pid: int) -> bytes:
+    """The environment that a process was started with; nothing if it has ended. OSError: it may not be seen."""
+    try:
+        if found := whole(f"/proc/{pid}/environ"):
+            return found
+    except ProcessLookupError:
+        pass
+    folder = f"/proc/{pid}/task"
+    if os.stat(folder).st_nlink == _ONE_THREAD:
+        return b""
+    # Its first thread has ended, or is about to: the others tell.
+    for thread in os.listdir(folder):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            if found := whole(f"{folder}/{thread}/environ"):
+                return found
+    return b""
+
+
+def whole(path: str) -> bytes:
+    """The content of a file in /proc, in a quarter of the time that a file object takes."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        found = os.read(fd, _PIECE)
+        while more := os.read(fd, _PIECE):
+            found += more
+        return found
+    finally:
+        os.close(fd)
+
+
+def open_files(pid: int) -> dict[str, str]:
+    """The paths of what a process has open, by the numbers of its descriptors."""
+    found: dict[str, str] = {}
     try:
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
-                found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+                found[name] = os.readlink(f"/proc/{pid}/fd/{name}")
     except OSError as error:
         _check(error)
     return found

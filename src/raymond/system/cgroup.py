@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import TypeAlias
 
 from raymond.errors import JournalError
@@ -23,6 +24,9 @@ _FREEZES_WITHIN = 0.2
 """Seconds that we wait for processes to stand still: one that waits for a disk does not for long."""
 _MOST = 1 << 20
 """Bytes of the file that are read."""
+_MANY = 1 << 16
+"""Cgroups in one that are looked at: a step could make more all the time."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIGITS = 19
 _ROUNDS = 20
 """How often we look for processes that were started while those who started them were being moved."""
@@ -131,7 +135,14 @@ class Cgroups:
     def _is_own(self, path: str, top: str) -> bool:
         """Whether a cgroup may be one of the run: every step can write what we read."""
         is_named = _is_ours(path) and os.path.basename(path).startswith(f"raymond-{self._name}")
-        return is_named and bool(top) and path.startswith(f"{top}/") and os.path.realpath(path) == path
+        return is_named and bool(top) and path.startswith(f"{top}/") and _is_straight(path)
+
+
+def _is_straight(path: str) -> bool:
+    """Whether a path takes no way round, and can be one at all. Where cgroups are, there are no links."""
+    with contextlib.suppress(ValueError):
+        return b"\0" not in os.fsencode(path) and os.path.normpath(path) == path
+    return False
 
 
 def _is_number(word: str) -> bool:
@@ -168,9 +179,9 @@ def current() -> str:
 
 def members(path: str) -> Iterator[int]:
     """The processes in a cgroup and those below it."""
-    for folder, _, _ in os.walk(path):
+    for folder in _each(path):
         # 0 stands for all those that our PID namespace does not show.
-        yield from filter(None, map(int, filter(_is_number, _contents(f"{folder}/cgroup.procs").split())))
+        yield from filter(None, map(int, filter(_is_number, _contents("cgroup.procs", folder).split())))
 
 
 def _steps(session: int, path: str) -> set[int]:
@@ -240,13 +251,14 @@ def _put_all(path: str, pids: Callable[[], Collection[int]]) -> None:
     """Move processes, and what they have started until they were moved."""
     tried = set[int]()
     for _ in range(_ROUNDS):
-        new = set(pids()) - tried - set(members(path))
+        known = tried | set(members(path))
+        new = [pid for pid in pids() if pid not in known]
         if not new:
             break
         for pid in new:
             with contextlib.suppress(OSError):
                 _put(path, pid)
-        tried |= new
+        tried.update(new)
 
 
 def _sweep(path: str) -> None:
@@ -260,15 +272,57 @@ def _sweep(path: str) -> None:
 
 def _remove(path: str) -> bool:
     """Remove a cgroup with those in it, if no process is there; whether it is gone."""
-    for folder, _, _ in os.walk(path, topdown=False):
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
+    for folder in _each(path):
+        for name in _names(folder):
+            with contextlib.suppress(OSError):
+                os.rmdir(name, dir_fd=folder)
+    with contextlib.suppress(OSError):
+        os.rmdir(path)
     return not os.path.lexists(path)
 
 
-def _contents(path: str) -> str:
+def _each(path: str) -> Iterator[int]:
+    """A cgroup and those in it as open folders, each after what is in it; none that is gone by then.
+
+    Only one is open at a time, and found from the one before: steps can nest them so deep that no path leads there.
+    """
+    with contextlib.suppress(OSError):
+        here = os.open(path, _FOLDER)
+        todo = [_names(here)]
+        try:
+            for _ in range(_MANY):
+                while todo[-1] and len(todo) < _MANY:
+                    with contextlib.suppress(OSError):
+                        here = _moved(here, todo[-1].pop())
+                        todo.append(_names(here))
+                yield here
+                todo.pop()
+                if not todo:
+                    break
+                here = _moved(here, "..")
+        finally:
+            os.close(here)
+
+
+def _moved(here: int, name: str) -> int:
+    """The folder `name` of an open one, which is closed then."""
+    there = os.open(name, _FOLDER, dir_fd=here)
+    os.close(here)
+    return there
+
+
+def _names(folder: int) -> list[str]:
+    """The folders in an open one; none if it is gone."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with os.scandir(folder) as found:
+            return [one.name for one in found if one.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _contents(path: str, inside: int | None = None) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", opener=partial(os.open, dir_fd=inside)) as file:
             return file.read()
     except OSError:
         return ""

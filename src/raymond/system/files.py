@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import os
 import stat
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from typing import TypeVar
 from raymond.errors import JournalError
 
 _T = TypeVar("_T")
+LARGEST = 256 << 20
+"""Bytes of a file that is read whole; nothing we write is larger, except for what grows with a run."""
 
 
 def make_private(path: str, *, durable: bool = False) -> None:
@@ -91,24 +94,43 @@ def trouble(path: str, error: OSError, *, hint: str = "", run: str = "") -> Jour
     )
 
 
-def read(path: str, *, run: str = "") -> bytes:
-    """The content of one of our files."""
-
-    return guard(path, lambda: contents(path), run=run)
-
-
 def contents(path: str, most: int = -1, *, inside: int | None = None) -> bytes:
-    """The content of a regular file, at most `most` bytes of it; a link, a device or a pipe is refused."""
+    """The content of a regular file, at most `most` bytes of it; a link, a device or a pipe is refused.
+
+    Without `most` a file that is larger than `LARGEST` is refused too: a hole of a terabyte takes no room on a disk.
+    """
+    with regular(path, inside=inside) as file:
+        if most < 0 and os.fstat(file.fileno()).st_size > LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 20} MiB", path)
+        return file.read(most) or b""
+
+
+def lines(path: str, longest: int, start: int = 0) -> bytes:
+    """The content from `start` on of a file that grows by lines, up to the first `longest` bytes with no line end."""
+    with regular(path) as file:
+        file.seek(start)
+        if os.fstat(file.fileno()).st_size - start <= longest:
+            return file.read()
+        pieces = []
+        while piece := file.read(longest):
+            pieces.append(piece)
+            if len(piece) == longest and b"\n" not in piece:
+                break
+        return b"".join(pieces)
+
+
+def regular(path: str, *, inside: int | None = None) -> io.FileIO:
+    """A regular file, open for reading; a link, a device or a pipe is refused."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=inside)
     try:
         file = open(fd, "rb", buffering=0)
     except OSError:
         os.close(fd)  # a folder can be opened, but not as a file
         raise
-    with file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
-        return file.read(most) or b""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return file
 
 
 def foreign(path: str, most: int) -> bytes:

@@ -1,10 +1,14 @@
 """Processes that belong together: what others have started, and whole sessions of theirs."""
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from raymond.system import ancestry
 from raymond.system.ancestry import Process
+
+LOOKS = 5
+"""How often no child must be seen until there is none: the kernel may pass over one while others end."""
 
 
 def of(roots: Iterable[int], *, sessions: bool = True) -> set[int]:
@@ -28,6 +32,29 @@ def of(roots: Iterable[int], *, sessions: bool = True) -> set[int]:
         session = every[pid].session
         if session == pid or session not in led:
             todo += members.get(session, ())
+    return found
+
+
+def descent(roots: Iterable[int]) -> Iterator[int]:
+    """Those of `roots` and all that come from them, each before it is asked what it has started.
+
+    It takes a fraction of the time, but may pass over one whose parent ends meanwhile.
+    """
+    seen, todo = set[int](), list(roots)
+    while todo:
+        pid = todo.pop()
+        if pid not in seen:
+            seen.add(pid)
+            yield pid
+            todo += children(pid)
+
+
+def children(pid: int | str = "self") -> list[int]:
+    """The children of a process; none where the kernel does not say."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, ancestry.whole(f"/proc/{pid}/task/{thread}/children").split())
     return found
 
 

@@ -1,5 +1,6 @@
 """Locks on open files, which end with the process that holds them."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -70,6 +71,39 @@ class FileLocks:
             return True
         fcntl.flock(fd, fcntl.LOCK_UN)
         return False
+
+
+def is_shown(pid: int, number: str) -> bool:
+    """Whether process `pid` holds a lock by its descriptor `number`, as the kernel shows it."""
+    with open(f"/proc/{pid}/fdinfo/{number}", "rb") as file:
+        return b"OFDLCK" in file.read()  # other kinds of lock do not keep anybody from driving
+
+
+def are_shown() -> bool:
+    """Whether this kernel shows locks at all."""
+    return os.path.exists("/proc/locks")
+
+
+def holds(pid: int, file: os.stat_result) -> bool:
+    """Whether process `pid` holds the lock of `file`, by the kernel; if that shows none, whether it has it open."""
+    shown = are_shown()
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), file) and (not shown or is_shown(pid, number)):
+                return True
+    return False
+
+
+def holders(file: os.stat_result) -> set[int]:
+    """The processes that hold the lock of `file`, as far as they can be seen."""
+    if not are_shown():
+        return set()
+    found = set[int]()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if holds(int(name), file):
+                found.add(int(name))
+    return found
 
 
 def _whole(kind: int) -> bytes:

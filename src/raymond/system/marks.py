@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from raymond.system import processes
+from raymond.system import ancestry, processes
 from raymond.system.files import contents, make_private, private
 from raymond.system.processes import alive, program, signal_group, start_time, try_reap
 
@@ -82,8 +82,7 @@ class Marks:
             if not name.isdigit() or int(name) == me:
                 continue
             try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    environ = file.read()
+                environ = ancestry.environment(int(name))
             except OSError:
                 continue
             # Most processes are passed over by this one look.

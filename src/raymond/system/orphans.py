@@ -2,26 +2,22 @@
 
 import contextlib
 import os
-import signal
-import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from raymond.system import kin
-from raymond.system.processes import GRACE, try_reap
+from raymond.system.processes import GRACE, start_time, try_reap
 
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER."""
-_LOOKS = 5
-"""How often none must be seen: the kernel may pass over a child while others end."""
 
 
 class Orphans:
     """What the processes below this one leave behind, from now on until `let_go`."""
 
     def __init__(self) -> None:
-        self._before = set(_children())
-        """They were there before: whoever executed this program started them."""
+        self._before = {pid: start_time(pid) for pid in kin.children()}
+        """They were there before: whoever executed this program started them; with the times when they began."""
         self._session = os.getsid(0)
         self._seen = set[int]()
         _adopt(True)
@@ -33,9 +29,9 @@ class Orphans:
                 return
         except (ChildProcessError, AttributeError):
             return
-        for pid in _children():
-            if pid not in watched and (pid in self._before or self._is_outside(pid)):
-                try_reap(pid)
+        for pid in kin.children():
+            if pid not in watched and (self._was_before(pid) or self._is_outside(pid)) and try_reap(pid)[0]:
+                self._before.pop(pid, None)
 
     def new(self) -> list[int]:
         """The children, orphans or not, that were not there when this was last asked; none that has our session."""
@@ -44,34 +40,37 @@ class Orphans:
         self._seen = now
         return sorted(found)
 
-    def below(self) -> set[int]:
-        """The children as above, and every process below them."""
-        return _with_those_below(self._outside())
+    def below(self) -> list[int]:
+        """The children as above, and every process below them; what was started last comes first."""
+        return list(kin.descent(self._outside()))[::-1]
 
-    def end(self, spare: Collection[int] = ()) -> tuple[int, int]:
-        """End all but some, with everything below them; how many were ended, and how many are left, other users'."""
-        began, beyond, told, quiet = time.monotonic(), set[int](), set[int](), 0
-        # What has ended counts as seen: it may have started something in its place after we looked.
-        while quiet < _LOOKS:
-            found = self._outside().difference(spare, beyond)
-            quiet = 0 if found else quiet + 1
-            left = {pid for pid in found if not try_reap(pid)[0]}
-            late = time.monotonic() - began
-            if late > 5 * GRACE:
-                beyond |= left
-                break
-            # Whoever lost its parent is one of `left` at the next look: to search for it now would only take time,
-            # in which one that keeps starting itself anew is elsewhere.
-            tell = left if late > GRACE else _with_those_below(left) - told
-            beyond |= {pid for pid in tell if not _send(pid, signal.SIGKILL if late > GRACE else signal.SIGTERM)}
-            if left and (late <= GRACE or tell <= told):
-                time.sleep(0.005)
-            told |= tell
-        return len(told - beyond), len(beyond)
+    def end(
+        self,
+        spare: Collection[int] = (),
+        enclose: Callable[[], None] = lambda: None,
+        goes_on: Callable[[float], bool] = lambda _: True,
+    ) -> tuple[int, int]:
+        """End all but some, with everything below them; how many were ended, and how many are left.
+
+        Those that do not end when they are asked to are killed, after `enclose`; `goes_on` is told how long that takes.
+        """
+        if not any(self._outside().difference(spare) for _ in range(kin.LOOKS)):
+            return 0, 0
+        from raymond.system.pursuit import Pursuit  # most runs do without
+
+        pursuit = Pursuit(lambda: self._outside().difference(spare), GRACE)
+        if not pursuit.ask():
+            enclose()
+            pursuit.kill(goes_on)
+        return pursuit.result
 
     def _outside(self) -> set[int]:
         """The children that came after us and have a session of their own."""
-        return {pid for pid in _children() if pid not in self._before and self._is_outside(pid)}
+        return {pid for pid in kin.children() if not self._was_before(pid) and self._is_outside(pid)}
+
+    def _was_before(self, pid: int) -> bool:
+        """Whether it is one of those, and not a later process with its number."""
+        return pid in self._before and self._before[pid] == start_time(pid)
 
     def _is_outside(self, pid: int) -> bool:
         try:
@@ -82,33 +81,6 @@ class Orphans:
     def let_go(self) -> None:
         """Leave orphans to others from now on."""
         _adopt(False)
-
-
-def _with_those_below(pids: set[int]) -> set[int]:
-    return kin.of(pids, sessions=False) if pids else pids
-
-
-def _send(pid: int, number: int) -> bool:
-    """Send a signal; False when we may not. SIGKILL also takes what the process has just started in its group."""
-    try:
-        os.kill(pid, number)
-        if number == signal.SIGKILL:
-            os.killpg(pid, number)
-    except PermissionError:
-        return False
-    except ProcessLookupError:
-        pass
-    return True
-
-
-def _children() -> list[int]:
-    """The children of this process; none where the kernel does not say."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
-    return found
 
 
 def _adopt(adopt: bool) -> None:

@@ -23,6 +23,8 @@ HAS_PIDFD = hasattr(os, "pidfd_open") and not PORTABLE
 HAS_PROC = os.path.isdir("/proc/self") and not PORTABLE
 _RESET = [signal.SIGPIPE, signal.SIGCHLD, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
 """What children find at its default: Python ignores some, and whoever started us may have ignored SIGCHLD."""
+_THREADS, _BEGAN = 17, 19
+"""Where the number of threads and the start time are, from the state on."""
 _NOTHING_BLOCKED: list[signal.Signals] = []
 _their_umask: int | None = None
 """The umask we were started with, if it would keep us from reading our own files."""
@@ -114,28 +116,34 @@ class Watcher:
 
     def watch(self, pid: int, ended: Callable[[int | None], None]) -> None:
         """Call `ended` with the exit code when `pid` is gone; with None when it is not our child."""
-        if HAS_PIDFD:
-            try:
-                fd = os.pidfd_open(pid)
-            except ProcessLookupError:
-                ended(_reap(pid))
-                return
-            except OSError as error:
-                if not faults.is_passing(error) or not _is_child(pid):
-                    raise
-                self._check(pid, ended)
-                return
-            self.pids.add(pid)
-
-            def gone(_: int) -> None:
-                self._poll.unregister(fd)
-                os.close(fd)
-                self.pids.discard(pid)
-                ended(_reap(pid))
-
-            self._poll.register(fd, gone)
-        else:
+        if not HAS_PIDFD:
+            return self._check(pid, ended)
+        try:
+            self._hear(pid, ended)
+        except ProcessLookupError:
+            ended(_reap(pid))
+        except OSError as error:
+            # A step that has begun must not be taken for one that has not: a shorter one has ended by now.
+            if not faults.is_passing(error) or not _is_child(pid):
+                raise
             self._check(pid, ended)
+
+    def _hear(self, pid: int, ended: Callable[[int | None], None]) -> None:
+        """The kernel tells, by a descriptor."""
+        fd = os.pidfd_open(pid)
+
+        def gone(_: int) -> None:
+            self._poll.unregister(fd)
+            os.close(fd)
+            self.pids.discard(pid)
+            ended(_reap(pid))
+
+        try:
+            self._poll.register(fd, gone)
+        except OSError:
+            os.close(fd)
+            raise
+        self.pids.add(pid)
 
     def _check(self, pid: int, ended: Callable[[int | None], None]) -> None:
         """Without a descriptor, `poll` has to look."""
@@ -182,15 +190,24 @@ def try_reap(pid: int) -> tuple[bool, int | None]:
 
 def alive(pid: int, began: str) -> bool:
     """Whether the process that began at `began` is still there and not a zombie."""
-    if not began or start_time(pid) != began:
-        return False
-    if not HAS_PROC:
-        return True
+    if not began or not HAS_PROC:
+        return bool(began) and start_time(pid) == began
+    fields = _fields(pid)
+    return len(fields) > _BEGAN and fields[_BEGAN].decode() == began and not _has_ended(fields)
+
+
+def _has_ended(fields: list[bytes]) -> bool:
+    """Whether a process is a zombie as a whole: its first thread may end before the others."""
+    return fields[0] == b"Z" and int(fields[_THREADS]) < 2
+
+
+def _fields(pid: int) -> list[bytes]:
+    """What the kernel says of a process, from its state on; nothing when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] != b"Z"
+            return file.read().rpartition(b")")[2].split()
     except OSError:
-        return False
+        return []
 
 
 def signal_group(pid: int, number: int) -> None:
@@ -203,11 +220,8 @@ def signal_group(pid: int, number: int) -> None:
 
 def start_time(pid: int) -> str:
     """When a process began, which tells it from a later one with the same pid; empty when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return _start_time_portable(pid)
+    fields = _fields(pid)
+    return fields[_BEGAN].decode() if len(fields) > _BEGAN else _start_time_portable(pid)
 
 
 def began_at(pid: int) -> float:

@@ -1,18 +1,38 @@
 """Unix sockets in folders whose paths may be longer than the address of a socket."""
 
 import contextlib
+import errno
 import os
 import socket
 import struct
 from collections.abc import Iterator
 
+from raymond.system.processes import PORTABLE
+
 LONGEST = 100
 """Bytes of an address that every system takes."""
 _CREDENTIALS = struct.Struct("3i")
+_UNKNOWN = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EAFNOSUPPORT}
+"""What a system or a file system says that has no sockets; EPERM: the FAT of a memory stick."""
+
+
+def are_unknown(error: OSError) -> bool:
+    """Whether there can be no socket at all, whatever is done about the folder."""
+    return error.errno in _UNKNOWN
 
 
 def listen(path: str) -> socket.socket:
-    """A socket at `path` that takes connections of its owner; one that was left there is replaced."""
+    """A socket at `path` that takes connections of its owner; what is there is replaced, and a folder put aside."""
+    try:
+        return _listen(path)
+    except (IsADirectoryError, PermissionError):
+        os.chmod(os.path.dirname(path), 0o700)
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rename(path, f"{path}.{os.urandom(4).hex()}.aside")
+        return _listen(path)
+
+
+def _listen(path: str) -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -43,8 +63,8 @@ def connect(path: str, within: float) -> socket.socket:
 
 def peer(connection: socket.socket) -> tuple[int, int]:
     """The process at the other end and its user, from the kernel; OSError where the kernel does not tell."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        raise OSError("this system does not tell who is at the other end of a socket")
+    if PORTABLE or not hasattr(socket, "SO_PEERCRED"):
+        raise OSError(errno.EOPNOTSUPP, "this system does not tell who is at the other end of a socket")
     pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 
