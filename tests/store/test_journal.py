@@ -18,7 +18,7 @@ from raymond.control import runs
 from raymond.errors import JournalError, NewerJournal, RunExists
 from raymond.machine.events import AgentStarted, Decision, RunResumed, RunStarted
 from raymond.machine.run import Run
-from raymond.store import journal, lock, repair, snapshot
+from raymond.store import journal, journal_file, lock, repair, snapshot
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -102,6 +102,7 @@ def test_a_source_that_cannot_be_kept_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(project.runs) == []
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_call_leaves_a_whole_journal_or_none(tmp_path: Path) -> None:
     """What a kill leaves never stands in the way of the id, unless the run was begun."""
     ends = []
@@ -308,6 +309,36 @@ def test_the_tail_of_a_journal_is_what_came_after_a_place_in_it(tmp_path: Path) 
         file.write(b'{"seq":3')
     assert journal.tail(folder, end, run) == ([resumed(2)], os.path.getsize(folder.journal) - 8)
     assert run.seq == 2
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of a few kilobytes are too long, so that a test need not read many megabytes."""
+    monkeypatch.setattr(journal_file, "LONGEST", 5 << 10)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_journal_that_ends_in_a_hole_of_terabytes_is_damaged_and_can_be_repaired(tmp_path: Path) -> None:
+    folder = create(project_in(tmp_path))
+    with opened(folder) as book:
+        book.append(resumed(2))
+    os.truncate(folder.journal, 8 << 40)
+    for look in (journal.read, journal.decisions, journal.check, lambda folder: journal.tail(folder, 0, Run())):
+        with pytest.raises(JournalError, match=r"^line 4 of .* is longer than ") as caught:
+            look(folder)
+        assert caught.value.hint.startswith("`raymond doctor --repair r`")
+    assert repair.repair(folder).line == 4
+    assert journal.read(folder).run.seq == 3
+    (copy,) = Path(folder.path).glob("*.damaged")
+    assert copy.stat().st_size == 8 << 40
+
+
+@pytest.mark.usefixtures("short")
+def test_a_line_that_would_be_too_long_to_be_read_is_not_written(tmp_path: Path) -> None:
+    folder = create(project_in(tmp_path))
+    with opened(folder) as book, pytest.raises(JournalError, match="could not be read again: a line of more than"):
+        book.append(resumed(2, "x" * 6000))
+    assert journal.read(folder).run.seq == 1
 
 
 def test_a_long_text_that_cannot_be_kept_names_the_run_to_resume(

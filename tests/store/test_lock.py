@@ -1,5 +1,6 @@
 """The lock of a run: its journal is held by one process, which driver.json only names."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -12,8 +13,9 @@ import pytest
 from raymond.errors import JournalError, RunBusy
 from raymond.store import lock
 from raymond.store.home import Home
-from raymond.store.lock import Holder
+from raymond.store.lock import Holder, Squatter
 from raymond.store.run_folder import RunFolder
+from raymond.system import sockets
 from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
@@ -58,7 +60,6 @@ def test_a_pipe_in_the_place_of_the_journal_is_not_waited_for(folder: RunFolder)
     os.unlink(folder.journal)
     os.mkfifo(folder.journal)
     assert lock.holder(folder) is None
-    assert not lock.is_held_by(folder, os.getpid())
 
 
 def test_what_it_holds_is_the_journal_open_for_reading_and_appending(folder: RunFolder) -> None:
@@ -249,4 +250,29 @@ def test_a_file_system_without_locks_is_said_and_can_be_overruled(
     held = lock.take(folder, force=True)
     assert signed(folder).pid == os.getpid()
     assert lock.holder(folder) is None, "nobody can be seen"
+    held.release()
+
+
+def test_who_holds_it_after_the_one_that_signed_has_died_is_named(folder: RunFolder) -> None:
+    sign(folder, Holder(os.getpid(), os.uname().nodename, "another start"))
+    fd = os.open(folder.journal, os.O_RDWR)
+    assert LOCKS.take(fd)
+    found = lock.holder(folder)
+    assert isinstance(found, Squatter)
+    assert (found.pid, lock.holders(folder)) == (os.getpid(), {os.getpid()})
+    told, hint = refused(folder)
+    assert told == f"process {os.getpid()} ({found.command}) holds the lock of r and does not drive it"
+    assert hint == f"`raymond stop r --now` ends it if a step left it running; if not: kill {os.getpid()}"
+    os.close(fd)
+    assert (lock.holder(folder), lock.holders(folder)) == (None, set())
+
+
+def test_a_driver_whose_name_was_written_over_is_known_by_its_door(folder: RunFolder) -> None:
+    """Any step can do that; it must still be reached."""
+    held = lock.take(folder)
+    sign(folder, Holder(1, os.uname().nodename, "another start", folder.socket))
+    with contextlib.closing(sockets.listen(folder.socket)):
+        us = Holder(os.getpid(), os.uname().nodename, start_time(os.getpid()), folder.socket)
+        assert lock.holder(folder) == us
+        assert refused(folder) == (f"process {os.getpid()} drives this run", STATUS)
     held.release()

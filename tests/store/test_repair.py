@@ -46,7 +46,7 @@ def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room:
     mended = room.raymond("doctor", "--repair", "r")
     assert mended.returncode == 0
     assert mended.stderr.startswith("cut at line 5;")
-    assert "  step 2 of main had finished and will run again\n" in mended.stderr
+    assert "  step 2 of main (A.sh) had finished and will run again\n" in mended.stderr
     copies = [*room.folder().glob("journal.jsonl.*.damaged")]
     assert [copy.read_bytes() for copy in copies] == [before]
     assert journal.read(room.project.run("r")).run.iterations == 1
@@ -226,3 +226,37 @@ def test_a_run_whose_snapshot_refers_to_a_text_that_is_lost_is_cut(tmp_path: Pat
     assert mended.returncode == 0, mended.stderr
     asks = room.resume()
     assert asks.code == 3, asks.err
+
+
+@pytest.mark.slow
+def test_a_cancelled_run_is_not_brought_back_by_a_repair(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    assert room.command(COLLECTS).code == 3
+    assert room.raymond("cancel", "r").returncode == 0
+    path = Path(room.project.run("r").journal)
+    path.write_bytes(path.read_bytes().replace(b"StepStarted", b"StepStarred", 1))
+    mended = room.raymond("doctor", "--repair", "r")
+    assert mended.stderr.endswith("still holds: cancelled on request\nnext: raymond logs r\n")
+    assert room.raymond("resume", "r").returncode == 1
+    assert journal.read(room.project.run("r")).run.final_status == "cancelled"
+
+
+@pytest.mark.slow
+def test_a_turn_whose_reply_is_read_again_after_a_repair_is_paid_for_once(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    flow = {
+        "START.sh": "echo '<fork>X.md</fork><fork>Y.sh</fork><wait>END.sh</wait>'",
+        "X.md": "",
+        "Y.sh": "echo '<result>y</result>'",
+        "END.sh": "echo '<result>y</result>'",
+        "replies.yaml": "{X: {text: <result>x</result>, cost: 4.0, delay: 600ms}}",
+    }
+    assert room.command(flow).run.cost == 4.0
+    path = Path(room.project.run("r").journal)
+    lines = path.read_bytes().split(b"\n")
+    at = next(number for number, line in enumerate(lines) if b'"StepFinished","agent":"main_y2"' in line)
+    lines[at] = lines[at].replace(b"StepFinished", b"StepFinishes")
+    path.write_bytes(b"\n".join(lines))
+    assert "what they cost stays spent: $4.00\n" in room.raymond("doctor", "--repair", "r").stderr
+    resumed = room.resume()
+    assert (resumed.code, resumed.run.cost) == (0, 4.0), resumed.err

@@ -124,6 +124,23 @@ def test_a_line_torn_by_a_kill_does_not_hide_what_comes_after_it(kept: Transcrip
     assert [line["step"] for line in records.read(folder, "main", first)] == [1]
 
 
+def test_a_line_that_is_nested_too_deeply_is_like_any_that_makes_no_sense(kept: Transcripts, folder: str) -> None:
+    offset = kept.step("main", step=1, state="A.sh").end(out="said\n")
+    kept.append("main", b'{"step":1,"x":' + b"[" * 1500 + b"]" * 1500 + b"}\n")
+    assert transcripts.last_line(folder, "main") == "said"
+    assert texts(folder, "main", offset) == "said\n"
+
+
+def test_a_hole_of_terabytes_at_the_end_is_no_line(
+    kept: Transcripts, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcripts, "LONGEST", 1 << 20)
+    offset = kept.step("main", step=1, state="A.sh").end(out="said\n")
+    os.truncate(f"{folder}/main.jsonl", 8 << 40)
+    assert texts(folder, "main", offset) == "said\n"
+    assert transcripts.last_line(folder, "main") == ""
+
+
 def test_nobody_else_can_read_a_transcript(kept: Transcripts, folder: str) -> None:
     kept.step("main", step=1, state="A.sh").end()
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700

@@ -22,7 +22,7 @@ from raymond.machine.evolve import apply
 from raymond.machine.failures import KINDS
 from raymond.machine.outcome import LONG
 from raymond.machine.run import Run
-from raymond.store import snapshot
+from raymond.store import journal_file, snapshot
 from raymond.store.blobs import BadBlob, put_aside, put_back
 from raymond.store.lock import Lock
 from raymond.store.run_folder import RunFolder
@@ -235,13 +235,14 @@ def _write_new(path: str, data: bytes) -> None:
 
 def read(folder: RunFolder) -> Folded:
     """Fold the journal of a run, starting from its snapshot if the rest follows from that."""
-    data = files.read(folder.journal, run=folder.id)
-    _check_header(folder, data)
-    kept = snapshot.read(folder.snapshot, data)
-    if kept:
-        with contextlib.suppress(JournalError):
-            return _fold(folder, data, kept.offset, kept.run)
-    return _fold(folder, data, data.index(b"\n") + 1, Run())
+    with journal_file.memory(folder):
+        data = journal_file.content(folder)
+        _check_header(folder, data)
+        kept = snapshot.read(folder.snapshot, data)
+        if kept:
+            with contextlib.suppress(JournalError):
+                return _fold(folder, data, kept.offset, kept.run)
+        return _fold(folder, data, data.index(b"\n") + 1, Run())
 
 
 def _fold(folder: RunFolder, data: bytes, start: int, run: Run) -> Folded:
@@ -284,16 +285,15 @@ def check(folder: RunFolder) -> None:
 
 
 def _scan_all(folder: RunFolder, take: Callable[[Decision], object]) -> None:
-    data = files.read(folder.journal, run=folder.id)
-    _check_header(folder, data)
-    _scan(folder, data, data.index(b"\n") + 1, take, 0)
+    with journal_file.memory(folder):
+        data = journal_file.content(folder)
+        _check_header(folder, data)
+        _scan(folder, data, data.index(b"\n") + 1, take, 0)
 
 
 def tail(folder: RunFolder, offset: int, run: Run) -> tuple[list[Decision], int]:
     """The decisions after `offset`, where `run` ended, and where they end; they are applied to `run`."""
-    with open(folder.journal, "rb", opener=files.private) as file:
-        file.seek(offset)
-        data = file.read()
+    data = files.lines(folder.journal, journal_file.LONGEST, offset)
     start = data.find(b"\n") + 1 if offset == 0 else 0
     if offset == 0:
         _check_header(folder, data)
@@ -330,8 +330,8 @@ def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision],
     path = folder.journal
     while start < len(data):
         end = data.find(b"\n", start)
-        line = data[start:end] if end >= 0 else data[start:]
-        if end < 0 or not _whole(line):
+        line = data[start:end] if end >= 0 else b""
+        if not _whole(line):
             _check_torn(folder, data, start)
             return start
         try:
@@ -375,7 +375,7 @@ def _decode_any(folder: RunFolder, line: bytes, fill: Callable[[str, Any], Any])
     for event in _foreign_failures(fields):
         event["error"] = f"{event['kind']}: {event.get('error', '')}"
         event["kind"] = "crash"
-    return msgspec.convert(fields, _Line)
+    return msgspec.convert(fields, _Line, str_keys=True)
 
 
 def _foreign_failures(fields: Any) -> list[dict[str, Any]]:
@@ -413,6 +413,9 @@ def _check_header(folder: RunFolder, data: bytes) -> None:
 
 def _check_torn(folder: RunFolder, data: bytes, start: int) -> None:
     """A bad line at the end is torn, unless it has both ends: then, or with a good one after it, it is damage."""
+    longest = journal_file.LONGEST
+    if len(data) - start >= longest and b"\n" not in data[start : start + longest]:
+        raise _damaged(folder, data, start, f"is longer than {longest >> 20} MiB")
     first, *rest = data[start:].split(b"\n")
     if any(_whole(line) for line in rest):
         raise _damaged(folder, data, start, "is damaged and good lines follow it")
@@ -468,6 +471,8 @@ def _line(blobs: str, decision: Decision, run: str = "") -> bytes:
         _check_numbers(run, body)
     if len(body) > LONG or b"\\u0000" in body:
         body = _encode(put_aside(blobs, msgspec.to_builtins(line), run))
+    if len(body) > journal_file.LONGEST - _TAIL:
+        raise _unwritable(run, f"a line of more than {journal_file.LONGEST >> 20} MiB")
     return _sum(body)
 
 

@@ -10,12 +10,14 @@ from msgspec import Struct
 
 from raymond.errors import JournalError, RunBusy
 from raymond.store.run_folder import RunFolder
-from raymond.system import faults, files
+from raymond.system import files, locks
 from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
 LOOKED_AT = 0.5
 """Seconds to wait for a lock whose holder is unknown: somebody may only be looking at it, or be about to sign."""
+_SHOWN = 80
+"""Characters of a command line that are shown."""
 
 
 class Holder(Struct):
@@ -27,6 +29,20 @@ class Holder(Struct):
     """Start time of the process, as the kernel gives it."""
     socket: str = ""
     """Where it takes requests: its socket, `inbox`, or nothing yet."""
+
+
+class Squatter(Holder):
+    """Who holds a lock although the process that signed is dead: any step can take it then, and drives nothing."""
+
+    command: str = ""
+
+    def told(self, id: str) -> str:
+        """What is wrong with run `id`."""
+        return f"process {self.pid} ({self.command}) holds the lock of {id} and does not drive it"
+
+    def way_out(self, id: str) -> str:
+        """How to get rid of it."""
+        return f"`raymond stop {id} --now` ends it if a step left it running; if not: kill {self.pid}"
 
 
 class Lock:
@@ -156,29 +172,47 @@ def holder(folder: RunFolder) -> Holder | None:
     except OSError:
         return None
     try:
-        return _read(folder) if LOCKS.is_taken(fd) else None
+        if not LOCKS.is_taken(fd):
+            return None
+        named = _read(folder)
+        return named if not named.pid or _is_signed(named) else _unsigned(folder, fd) or named
     except OSError:
         return None
     finally:
         os.close(fd)
 
 
-def is_held_by(folder: RunFolder, pid: int) -> bool:
-    """Whether process `pid`, which has the journal open, holds its lock; OSError when we cannot look."""
+def holders(folder: RunFolder) -> set[int]:
+    """The processes that hold the lock, by the kernel and whoever signed, as far as they can be seen."""
     try:
-        fd = files.private(folder.journal, os.O_RDONLY)
-    except OSError as error:
-        if faults.is_passing(error):
-            raise
-        return False
-    try:
-        taken = LOCKS.is_taken(fd)
+        return locks.holders(os.lstat(folder.journal))
     except OSError:
-        taken = True  # a file system without locks
-    finally:
-        os.close(fd)
-    # Without a name in it, whoever has the journal open is taken for the holder.
-    return taken and _read(folder).pid in (0, pid)
+        return set()
+
+
+def _unsigned(folder: RunFolder, fd: int) -> Holder | None:
+    """Who holds the journal that is open as `fd` although another process signed; None when that cannot be seen."""
+    from raymond.redaction import Secrets  # needed when somebody is in the way
+    from raymond.system import ancestry
+
+    found, pid = sorted(locks.holders(os.fstat(fd))), _at_door(folder)
+    if pid in found:
+        return Holder(pid, os.uname().nodename, start_time(pid), folder.socket)
+    for pid in found:
+        command = Secrets.of(os.environ).clean(ancestry.command(pid)).replace("\n", " ")[:_SHOWN]
+        return Squatter(pid, os.uname().nodename, start_time(pid), command=command)
+    return None
+
+
+def _at_door(folder: RunFolder) -> int:
+    """The process that takes requests at the socket: a driver does, also when a step wrote over its name."""
+    from raymond.system import sockets
+
+    try:
+        with contextlib.closing(sockets.connect(folder.socket, LOOKED_AT)) as connection:
+            return sockets.peer(connection)[0]
+    except OSError:
+        return 0
 
 
 def signed(folder: RunFolder) -> Holder:
@@ -194,7 +228,14 @@ def _read(folder: RunFolder) -> Holder:
 
 
 def _busy(folder: RunFolder) -> RunBusy:
-    holder = _read(folder)
+    found = holder(folder)
+    if isinstance(found, Squatter):
+        told, hint = found.told(folder.id), found.way_out(folder.id)
+        return RunBusy(told, path=folder.journal, pid=found.pid, host=found.host, hint=hint)
+    return _driven(folder, found or _read(folder))
+
+
+def _driven(folder: RunFolder, holder: Holder) -> RunBusy:
     return RunBusy(
         f"process {holder.pid or '?'} drives this run" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
         path=folder.journal,

@@ -62,11 +62,11 @@ class _Tape:
         return lines
 
     def _next(self) -> None:
-        """Take the next line; a file that cannot be read, or a line that is only written in part, is an end."""
+        """Take the next line; a file that cannot be read, or a line that makes no sense, is an end."""
         try:
             raw = next(self._rest)
             self._ahead = _decode(raw)
-        except (StopIteration, OSError, msgspec.DecodeError):
+        except (StopIteration, OSError, msgspec.DecodeError, RecursionError):
             self._at = -1
         else:
             self._at, self._size = self._at + self._size, len(raw)

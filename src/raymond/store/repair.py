@@ -10,13 +10,24 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.errors import JournalError, NewerJournal, UsageError
-from raymond.machine.agent import Agent
-from raymond.machine.events import ZERO, Decision, JournalCut, RunResumed, RunStarted, StepEnded, StepFinished
-from raymond.machine.evolve import fold
+from raymond.machine.agent import RUNNING, Agent
+from raymond.machine.events import (
+    ZERO,
+    Decision,
+    Event,
+    JournalCut,
+    LimitsChanged,
+    RunResumed,
+    RunStarted,
+    RunStopped,
+    StepInterrupted,
+)
+from raymond.machine.evolve import apply, fold
 from raymond.machine.outcome import Outcome
-from raymond.machine.run import Run
-from raymond.store import blobs, journal, lock
+from raymond.machine.run import CANCELLED, Run
+from raymond.store import blobs, journal, journal_file, lock, losses
 from raymond.store.lock import Lock
+from raymond.store.losses import Bill, LostStep
 from raymond.store.run_folder import RunFolder
 from raymond.system import files
 
@@ -30,8 +41,12 @@ class Repair(Struct):
     """Good decisions after the bad line, which are lost with it."""
     cost: float
     """Dollars that the lost steps have cost; they stay spent."""
-    steps: list[str]
-    """The finished steps among them, and in the bad line if only a text of it is missing; they run again."""
+    steps: list[LostStep]
+    """The steps among them, and those whose end may have been there; they run again unless the run is over."""
+    standing: list[LimitsChanged | RunStopped]
+    """What people decided in them: the new journal says it again."""
+    is_over: bool
+    """Nothing is left to resume."""
 
 
 def repair(folder: RunFolder) -> Repair:
@@ -40,18 +55,31 @@ def repair(folder: RunFolder) -> Repair:
     try:
         number = _first_bad(folder)
         _check_needed(folder, number)
-        data = files.read(folder.journal)
+        data = journal_file.content(folder)
         lines = data.split(b"\n")
         kept, lost = _parted(folder, lines, number)
         copy = f"{folder.journal}.{strftime('%Y%m%dT%H%M%S')}.damaged"
-        files.replace(copy, data, durable=True)
+        _keep(folder, copy, data)
         whole = b"".join(line + b"\n" for line in lines[: number - 1])
-        _replace(folder, held, whole + _cut(folder, kept, lost, lines[number - 1 :]))
+        run = fold(kept)
+        bill, steps = losses.bill(run, lost), losses.steps(run, lost, folder.transcripts)
+        cut = _cut(run, lost, lines[number - 1 :], bill)
+        _replace(folder, held, whole + journal.line(folder, cut))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder.snapshot)
     finally:
         held.release()
-    return Repair(copy, number, len(journal.whole(lines[number:])), _cost(lost), _steps(lost))
+    apply(run, cut)
+    good = len(journal.whole(lines[number:]))
+    return Repair(copy, number, good, bill.cost, steps, losses.standing(lost), is_over=run.is_over)
+
+
+def _keep(folder: RunFolder, copy: str, data: bytes) -> None:
+    """Keep a copy of the journal, or its file itself when that is too long to be read."""
+    if os.path.getsize(folder.journal) > len(data):
+        os.link(folder.journal, copy)
+    else:
+        files.replace(copy, data, durable=True)
 
 
 def _replace(folder: RunFolder, held: Lock, data: bytes) -> None:
@@ -101,9 +129,8 @@ def _awaited(run: Run, agent: Agent) -> Iterator[Outcome]:
     yield from (run.outcomes[name] for name in agent.children or () if name in run.outcomes)
 
 
-def _cut(folder: RunFolder, kept: list[Decision], lost: list[Decision], lines: list[bytes]) -> bytes:
-    """The line that follows those kept: no number of the lost ones comes a second time."""
-    run = fold(kept)
+def _cut(run: Run, lost: list[Decision], lines: list[bytes], bill: Bill) -> Decision:
+    """The decision that follows those kept: no number of the lost ones comes a second time, and a stop remains one."""
     for event in (event for decision in lost for event in decision.events):
         # An earlier repair may have left out numbers.
         if isinstance(event, JournalCut):
@@ -111,8 +138,14 @@ def _cut(folder: RunFolder, kept: list[Decision], lost: list[Decision], lines: l
     # Lines may be missing altogether; the numbers of those that are left tell how many.
     decisions = max([len(lost), *(decision.seq - run.seq for decision in lost)])
     unreadable = sum(map(len, lines)) - sum(map(len, journal.whole(lines)))
-    cut = replace(journal.lost_after(run, decisions, unreadable), cost=_cost(lost) or ZERO)
-    return journal.line(folder, Decision(seq=run.seq + 1, time=round(time(), 3), events=[cut]))
+    cut = replace(journal.lost_after(run, decisions, unreadable), cost=bill.cost or ZERO, paid=bill.paid)
+    said: list[Event] = [cut, *losses.standing(lost)]
+    stops = [run.stop, *(event for event in said if isinstance(event, RunStopped))]
+    if any(stop and stop.kind == CANCELLED for stop in stops):
+        # Nobody will resume it, and find out how they ended.
+        running = [agent for agent in run.agents.values() if agent.status == RUNNING]
+        said += [StepInterrupted(agent=agent.id, step=agent.step) for agent in running]
+    return Decision(seq=run.seq + 1, time=round(time(), 3), events=said)
 
 
 def _parted(folder: RunFolder, lines: list[bytes], number: int) -> tuple[list[Decision], list[Decision]]:
@@ -136,14 +169,3 @@ def _newer(folder: RunFolder, what: str) -> NewerJournal:
 
 def _parts(version: str) -> list[int]:
     return [int(part) for part in version.split(".") if part.isdigit()]
-
-
-def _cost(lost: list[Decision]) -> float:
-    """What the steps have cost that ended in these decisions, or that earlier repairs had lost."""
-    events = (event for decision in lost for event in decision.events)
-    return round(sum(event.cost for event in events if isinstance(event, StepEnded | JournalCut)), 6)
-
-
-def _steps(lost: list[Decision]) -> list[str]:
-    finished = [event for decision in lost for event in decision.events if isinstance(event, StepFinished)]
-    return [f"step {event.step} of {event.agent}" for event in finished]

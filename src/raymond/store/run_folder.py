@@ -99,6 +99,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/cgroups"
 
     @property
+    def beat(self) -> str:
+        """Touched every second by a driver whose time is limited."""
+        return f"{self.path}/beat"
+
+    @property
     def moves(self) -> str:
         """Which project it belonged to in each directory that it was moved from."""
         return f"{self.path}/moves.json"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from raymond.errors import UsageError
 from raymond.store import owners
-from raymond.system import files, folders
+from raymond.system import faults, files, folders
 
 NAME = ".raymond/config.toml"
 MOST = 1 << 20
@@ -33,6 +33,8 @@ def read(tree: str) -> bytes:
         return b""
     except OSError as error:
         _refuse_link(tree)
+        if faults.is_passing(error):
+            raise OSError(error.errno, error.strerror, path) from None
         if isinstance(error, PermissionError) and _is_hidden(tree):
             return b""
         why = (error.strerror or str(error)).lower()

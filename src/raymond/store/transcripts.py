@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections import OrderedDict
 from collections.abc import Container, Iterator
+from functools import partial
 
 import msgspec
 
@@ -15,6 +16,8 @@ from raymond.system import faults
 from raymond.system.files import make_private, private, trouble, write_all
 
 ROLL_AT = 64 << 20
+LONGEST = 512 << 20
+"""Bytes of a line that are read: all that a step may say, in whatever letters."""
 PIECE = 64 << 10
 MOST = 64 << 20
 """Characters recorded of the output of a step."""
@@ -80,7 +83,7 @@ class Transcripts:
         os.rename(f"{path}.jsonl", f"{path}.{base:012d}.jsonl")
 
     def close_all_but(self, agents: Container[str]) -> None:
-        """Close the files of all others: their agents have ended."""
+        """Close the files of all others; they are opened again when there is something to write."""
         for agent in [agent for agent in self._files if agent not in agents]:
             os.close(self._files.pop(agent)[0])
 
@@ -163,7 +166,7 @@ def last_line(folder: str, agent: str) -> str:
     except OSError:
         return ""
     for raw in reversed(lines):
-        with contextlib.suppress(msgspec.DecodeError):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
             fields = msgspec.json.decode(raw, type=dict[str, object])
             for name in _SAID:
                 said = str(fields.get(name, "")).strip()
@@ -183,5 +186,5 @@ def lines_from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
         if offset < begin + size:
             with open(path, "rb", opener=private) as file:
                 file.seek(max(0, offset - begin))
-                yield from file
+                yield from iter(partial(file.readline, LONGEST), b"")
         begin += size

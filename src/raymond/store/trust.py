@@ -108,7 +108,7 @@ def recorded(home: Home) -> dict[str, Record]:
         return msgspec.json.decode(files.contents(_path(home)), type=dict[str, Record])
     except FileNotFoundError:
         return {}
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "it is damaged"
         hint = "remove it, then trust your projects again: raymond trust DIR"
         raise UsageError(f"{_path(home)} cannot be read: {why}", hint=hint) from None

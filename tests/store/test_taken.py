@@ -1,0 +1,39 @@
+"""Whether a request is in the journal of a run."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from crash import runs
+from raymond.control.deliver import deliver
+from raymond.store import taken
+from raymond.store.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """The project of a run `r` that asks something."""
+    project = runs.project_in(tmp_path)
+    flow = runs.workflow(tmp_path / "flow", START_sh="""echo '<ask next="END">"request":"quoted"</ask>'""", END_sh="")
+    with contextlib.chdir(tmp_path):
+        runs.drive(project, runs.begin(project, flow, id="r"))
+    return project
+
+
+def test_what_was_taken_is_found_also_far_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, request = project.run("r"), runs.request("answer", text="yes")
+    assert not taken.is_taken(folder, request.id)
+    deliver(project, "r", request)
+    assert taken.is_taken(folder, request.id)
+    monkeypatch.setattr(taken, "_LATEST", 10)
+    assert taken.is_taken(folder, request.id)
+
+
+def test_what_somebody_wrote_is_no_request(project: Project) -> None:
+    folder = project.run("r")
+    assert b"quoted" in Path(folder.journal).read_bytes()
+    assert not taken.is_taken(folder, "quoted")
+    with open(folder.journal, "ab") as file:
+        file.write(b'{"seq":9,"events":[{"type":"RequestTaken","request":"torn"')
+    assert not taken.is_taken(folder, "torn")
