@@ -18,6 +18,8 @@ from raymond.machine.events import AgentFailed, AgentPaused, RunStopped, StepFai
 from raymond.system import programs
 from running import Ran, Room, until
 
+pytestmark = pytest.mark.slow
+"""All of them start processes that start processes; the contract of a backend is tested beside them, and fast."""
 PLAYED = f"""\
 #!{sys.executable} -IS
 import json, os, pathlib, shutil, sys

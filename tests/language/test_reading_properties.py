@@ -317,6 +317,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [sys.maxsize, 1000], ids=["whole", "in chunks"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_twice_the_text_is_twice_the_work(name: str, chunk: int) -> None:

@@ -13,6 +13,7 @@ from raymond.machine.events import (
     AgentFailed,
     AgentMoved,
     BackendOpened,
+    JournalCut,
     LimitsChanged,
     RunResumed,
     RunStopped,
@@ -518,3 +519,14 @@ def test_people_are_told_once_that_most_of_the_budget_is_spent(
     budget: float, before: float, cost: float, said: str
 ) -> None:
     assert money.warned(Run(limits=Limits(budget=budget), cost=cost), before) == said
+
+
+def test_a_turn_that_was_counted_when_its_end_was_lost_does_not_use_up_the_budget_a_second_time() -> None:
+    play = Play(FILES, budget=5.0)
+    step = started(play).step
+    play.commit([JournalCut(steps=step, cost=4.0, paid={step: 4.0})])
+    play.say("<goto>A</goto>", cost=4.0)
+    assert (play.run.cost, play.run.stop, play.run.paid) == (4.0, None, {})
+    play.say("<goto>A</goto>", cost=1.0)
+    assert play.run.cost == 5.0
+    assert play.run.stop

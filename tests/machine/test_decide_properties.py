@@ -545,7 +545,7 @@ class Machine(RuleBasedStateMachine):
         # What follows when nobody had stopped it is another matter (driver_died).
         at_once = at_once or not (self.play.run.stop or self.play.run.final_status)
         # So is what follows when the clock was set back meanwhile (ClockSet).
-        self.time_passes(max(0.0, self.play.run.now - self.play.now))
+        self.time_passes(max(0.0, max(self.play.run.now, self.play.run.driven_until) - self.play.now))
         self.play.resume(at_once=at_once, fresh=fresh)
         self.reference.resume(at_once=at_once, fresh=fresh)
 

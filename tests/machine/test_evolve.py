@@ -341,6 +341,27 @@ def test_what_a_person_asks_of_a_run_nobody_drives_does_not_count_as_driving(how
     assert play.run.driven == 10.0
 
 
+def test_what_a_driver_did_after_its_last_word_counts_as_driven() -> None:
+    play = Play(FILES, max_time=60.0)
+    play.now += 10
+    play.say("<goto>A</goto>")
+    play.now += 5000
+    assert play.resume(driven=40.0) == [RunResumed(version="1.0", driven=40.0)]
+    assert play.run.driven == 50.0
+    play.now += 5000
+    stop = RunStopped(kind="limit", limit="time", amount=60.0)
+    assert play.resume(driven=10.0) == [RunResumed(version="1.0", driven=10.0), stop]
+
+
+def test_a_clock_that_was_put_right_before_the_last_request_prolongs_no_sleep() -> None:
+    play = Play(FILES)
+    play.say("<goto after='50s'>A</goto>")
+    play.now -= 86400
+    play.ask("limits", budget=20.0)
+    play.resume()
+    assert schedule.wake_at(play.run) == play.now + 50
+
+
 def test_a_clock_that_went_back_takes_nothing_from_the_time_driven() -> None:
     play = Play(FILES)
     play.now -= 100

@@ -4,7 +4,19 @@ from typing import get_args
 
 import pytest
 
-from raymond.machine.failures import CLASSES, KINDS, LIMIT_LONGEST, Kind, Response, opens_at, overload_wait, respond
+from builders import Play
+from raymond.machine.events import AgentFailed, StepFailed
+from raymond.machine.failures import (
+    CLASSES,
+    KINDS,
+    LIMIT_LONGEST,
+    Kind,
+    Response,
+    brief,
+    opens_at,
+    overload_wait,
+    respond,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +53,18 @@ def test_every_class_of_failure_has_one_answer(
     kind: Kind, failures: int, retries: int, freshened: bool, response: Response
 ) -> None:
     assert respond(kind, failures=failures, retries=retries, freshened=freshened) == response
+
+
+def test_errors_are_journaled_in_part() -> None:
+    """Whatever a step wrote can be in them, and they are shown and sent to models."""
+    text = "x" * 1_000_000
+    play = Play({"START.md": "---\nretries: 0\n---\n"})
+    play.begin()
+    failed, ended, *_ = play.fail("script", error=text)
+    assert isinstance(failed, StepFailed)
+    assert isinstance(ended, AgentFailed)
+    assert failed.error == ended.error == "x" * 4093 + "..."
+    assert brief("x" * 4096) == "x" * 4096
 
 
 def test_the_table_has_a_row_for_every_class() -> None:

@@ -321,6 +321,25 @@ def test_after_the_death_of_a_driver_only_what_ran_goes_on(status: str) -> None:
     assert play.main.status == "ready", "an agent that is named is tried again"
 
 
+@pytest.mark.parametrize("way", ["socket", "face"])
+@pytest.mark.parametrize("status", ["failed", "paused"])
+def test_a_request_that_the_driver_took_last_does_not_hide_its_death(status: str, way: Any) -> None:
+    play = fan(status)
+    play.say("<goto after='60s'>B</goto>", "main_a1")
+    play.now += 5
+    play.ask("limits", budget=20.0, sender=Sender(way=way))
+    assert requests.driver_died(play.run)
+    play.now += 5
+    assert play.resume() == [RunResumed(version="1.0")]
+
+
+def test_what_is_asked_of_one_agent_is_no_reason_to_try_the_others_again() -> None:
+    play = fan("failed")
+    play.stop()
+    play.interrupt("main_a1")
+    assert play.resume(retries=False, fresh=True) == [RunResumed(version="1.0")]
+
+
 @pytest.mark.parametrize("status", ["failed", "paused"])
 def test_after_a_stop_or_when_asked_for_all_are_tried_again(status: str) -> None:
     play = fan(status)
@@ -678,4 +697,4 @@ def test_a_limit_that_lasts_longer_than_is_waited_for_stops_a_run_that_is_resume
     ],
 )
 def test_what_is_asked_does_not_fill_the_journal_with_the_reason_why_it_is_refused(what: dict[str, str]) -> None:
-    assert 1000 <= len(Play(FILES).refused(**what)) <= 1001
+    assert 0 < len(Play(FILES).refused(**what)) <= 1001

@@ -244,6 +244,14 @@ def test_a_call_that_names_no_state_is_refused_for_that_first() -> None:
     assert play.main.visit.reminder.startswith("there is no state `NOPE`")
 
 
+@pytest.mark.parametrize("text", ["<goto>{}</goto>", "<goto>/{}</goto>", '<fork next="{}">A</fork>'])
+def test_a_long_target_is_shown_in_part(text: str) -> None:
+    play = Play(FILES)
+    play.say(text.format("x" * 5_000_000))
+    assert "xxxxx...`" in play.main.visit.reminder
+    assert len(play.main.visit.reminder) < 1000
+
+
 # Forks
 
 

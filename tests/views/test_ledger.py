@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import Play
+from raymond.machine.events import JournalCut
 from raymond.machine.inputs import Spending
 from raymond.views import ledger
 from raymond.views.ledger import Sum
@@ -64,6 +65,25 @@ def test_a_backend_that_chooses_its_model_is_named() -> None:
     play.say("<result>x</result>", cost=1.0)
     assert [*ledger.sums(ledger.entries("r", play.decisions), "model")] == ["claude's own"]
     assert ledger.total([]) == Sum()
+
+
+def test_what_a_repair_has_lost_is_an_entry_and_the_total_stays_what_the_run_says() -> None:
+    play = Play(FILES, backend="claude")
+    play.begin()
+    play.commit([JournalCut(steps=5, cost=4.5, paid={1: 4.0})])
+    play.say("<goto>A</goto>", cost=4.25)
+    entries = ledger.entries("r", play.decisions)
+    for by in ("state", "agent", "model"):
+        lost = ledger.sums(entries, by)["lost in a repair"]
+        assert (lost.turns, lost.cost_usd, lost.failed_turns) == (0, 4.5, 0)
+    whole = ledger.total(entries)
+    assert (whole.turns, whole.cost_usd, play.run.cost) == (1, 4.75, 4.75)
+
+
+def test_a_torn_end_is_no_entry() -> None:
+    play = Play(FILES, backend="claude")
+    play.commit([JournalCut(steps=5)])
+    assert ledger.entries("r", play.decisions) == []
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from raymond.backends.claude_stream import StreamReader, tool_line
 from raymond.backends.replies import Replies, Scripted
 from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
-from raymond.system.files import make_private, private
+from raymond.system.files import contents, make_private, private
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "testing", "fake_claude.py")
 _CAN = Abilities(branches=True, continues=True, takes_session_ids=True, caps_cost=True, recalls=True)
@@ -144,9 +144,8 @@ def keep(folder: str, session: str, base: str, prompt: str, reply: Reply) -> Non
 
 def _load(folder: str, session: str) -> Session | None:
     try:
-        with open(os.path.join(folder, f"{session}.json"), "rb", opener=private) as file:
-            return msgspec.json.decode(file.read(), type=Session)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(contents(os.path.join(folder, f"{session}.json")), type=Session)
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

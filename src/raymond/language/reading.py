@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from raymond import durations
-from raymond.language.refusal import Refusal
+from raymond.language.refusal import WIDTH, Refusal, cut
 from raymond.language.scanner import LIMIT, Scanner, Tag
 from raymond.language.tags import (
     BUILT_IN,
@@ -42,8 +42,6 @@ _CONVERT: dict[AttributeKind, Callable[[str], Any]] = {
     "path": str,
     "name": str.strip,
 }
-_WIDTH = 40
-"""Characters of the output that are shown in a reason or hint."""
 
 
 class Reading(Struct, frozen=True):
@@ -232,7 +230,7 @@ def _disagreement(forks: list[Fork], kept: _Kept) -> Refusal | None:
         reason = "a <fork> needs `next`, or one <goto> or <wait> in the same output"
         return Refusal("incomplete", reason, _form("fork", forks[nexts.index("")].target))
     if len(nexts) > 1:
-        reason = f"the forks of the output disagree on `next`: {_cut(nexts[0])} and {_cut(nexts[1])}"
+        reason = f"the forks of the output disagree on `next`: {cut(nexts[0])} and {cut(nexts[1])}"
         return Refusal("several", reason, "give all of them the same `next`")
     return None
 
@@ -278,8 +276,8 @@ def _swallowed(printed: Tag) -> Refusal | None:
 def _misattributed(tag: Tag) -> Refusal | None:
     """What is wrong with the names of the attributes."""
     if tag.twice:
-        reason = f"<{tag.name}> has the attribute `{_cut(tag.twice)}` twice"
-        return Refusal("attribute", reason, f"give `{_cut(tag.twice)}` once")
+        reason = f"<{tag.name}> has the attribute `{cut(tag.twice)}` twice"
+        return Refusal("attribute", reason, f"give `{cut(tag.twice)}` once")
     form = TAGS[tag.name]
     for name in tag.attributes:
         if name not in form.attributes:
@@ -294,7 +292,7 @@ def _not_a_variable(tag: str, name: str) -> Refusal | None:
         return Refusal("attribute", f"<{tag}> cannot set `{name}`, a built-in variable", "choose another name")
     if VARIABLE.fullmatch(name):
         return None
-    reason = f"<{tag}> cannot set a variable `{_cut(name)}`"
+    reason = f"<{tag}> cannot set a variable `{cut(name)}`"
     return Refusal("attribute", reason, "use letters, digits and _ in the name, and do not start with a digit")
 
 
@@ -302,10 +300,10 @@ def _unknown(tag: str, name: str) -> Refusal:
     from difflib import get_close_matches
 
     known = TAGS[tag].attributes
-    reason = f"<{tag}> has no attribute `{_cut(name)}`"
+    reason = f"<{tag}> has no attribute `{cut(name)}`"
     if not known:
         return Refusal("attribute", reason, _form(tag))
-    meant = get_close_matches(name[:_WIDTH], known, 1)
+    meant = get_close_matches(name[:WIDTH], known, 1)
     takes = f"<{tag}> takes {', '.join(f'`{one}`' for one in known)}"
     return Refusal("attribute", reason, f"did you mean `{meant[0]}`? {takes}" if meant else takes)
 
@@ -334,7 +332,7 @@ def _misvalued(tag: Tag) -> Refusal | None:
             return wrong
         if attribute.choices and value.strip() not in attribute.choices:
             hint = " or ".join(f'{name}="{one}"' for one in attribute.choices)
-            return Refusal("value", f"`{name}` cannot be `{_cut(value)}`", hint)
+            return Refusal("value", f"`{name}` cannot be `{cut(value)}`", hint)
         if attribute.needs and attribute.needs not in tag.attributes:
             lonely = lonely or _lonely(tag.name, name, attribute.needs)
     return lonely
@@ -346,10 +344,10 @@ def _lonely(tag: str, name: str, needs: str) -> Refusal:
 
 
 def _not_a_duration(name: str, attribute: Attribute, value: str) -> Refusal | None:
-    seconds = durations.parse(value) if len(value) <= _WIDTH else None
+    seconds = durations.parse(value) if len(value) <= WIDTH else None
     hint = f'{name}="{EXAMPLES["duration"]}"'
     if seconds is None:
-        return Refusal("value", f"`{name}`: `{_cut(value)}` is not a duration", hint)
+        return Refusal("value", f"`{name}`: `{cut(value)}` is not a duration", hint)
     if not seconds and not attribute.zero:
         return Refusal("value", f"`{name}` must be longer than 0s", hint)
     return None
@@ -383,18 +381,14 @@ def _trim(text: str) -> str:
 
 def _show(tag: Tag) -> str:
     body = tag.body.strip()
-    brief = TAGS[tag.name].body.kind == "state" and len(body) <= _WIDTH and len(body.splitlines()) == 1
+    brief = TAGS[tag.name].body.kind == "state" and len(body) <= WIDTH and len(body.splitlines()) == 1
     return f"<{tag.name}>{body}</{tag.name}>" if brief else f"<{tag.name}>"
 
 
 def _form(name: str, body: str = "") -> str:
     """How the tag is written correctly, with the target that it had if that is short."""
-    fits = 0 < len(body) <= _WIDTH and len(body.splitlines()) == 1
+    fits = 0 < len(body) <= WIDTH and len(body.splitlines()) == 1
     return TAGS[name].write(body if fits else "")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
 
 
 def _number(count: int) -> str:

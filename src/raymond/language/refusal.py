@@ -4,6 +4,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+WIDTH = 40
+"""Characters of a foreign text that are shown in a line of ours."""
 RefusalKind: TypeAlias = Literal[
     # What an output says.
     "none",  # it has no transition
@@ -47,3 +49,8 @@ class Refusal(Struct, frozen=True):
     reason: str
     hint: str = ""
     """What would be right."""
+
+
+def cut(text: str) -> str:
+    """A text that somebody else wrote, as it is shown in a reason."""
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."

@@ -13,7 +13,7 @@ from raymond.language.allowed_transitions import EXTENSIONS, bare
 from raymond.language.findings import OF_NAME
 from raymond.language.frontmatter import Mark, Path
 from raymond.language.policy import Policy
-from raymond.language.refusal import Refusal
+from raymond.language.refusal import Refusal, cut
 from raymond.language.settings import SETTINGS_FILE, Settings, read_settings, slug
 
 __all__ = ["Settings", "State", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
@@ -21,6 +21,8 @@ _NOT_STATES = frozenset({"readme.md", "changelog.md", "claude.md", "agents.md"})
 _UNSAFE = re.compile(r"\A\.|[/\\\0]|\A[A-Za-z]:")
 _ENTRIES = ("1_START", "START")
 _MOST_LISTED = 8
+_LONGEST_NAME = 255
+"""Characters in the name of a file."""
 
 
 class State(Struct):
@@ -95,7 +97,7 @@ def resolve(workflow: Workflow, target: str) -> str | Refusal:
 
 def _resolve(workflow: Workflow, target: str) -> str | Refusal:
     if _UNSAFE.search(target):
-        return Refusal("unsafe_name", f"`{target}` is not the name of a state", "name a state of this workflow")
+        return Refusal("unsafe_name", f"`{cut(target)}` is not the name of a state", "name a state of this workflow")
     if target in workflow.states:
         return target if extension(target) in workflow.runnable else _foreign(workflow, [target])
     found = [] if extension(target) else [target + end for end in EXTENSIONS if target + end in workflow.states]
@@ -107,7 +109,7 @@ def _resolve(workflow: Workflow, target: str) -> str | Refusal:
         return Refusal("ambiguous_state", f"`{target}` could be {_either(here)}", hint)
     if found:
         return _foreign(workflow, found)
-    return Refusal("unknown_state", f"there is no state `{target}`", _meant(target, workflow.states))
+    return Refusal("unknown_state", f"there is no state `{cut(target)}`", _meant(target, workflow.states))
 
 
 @lru_cache(maxsize=4096)
@@ -187,6 +189,8 @@ def _runnable(platform: str) -> frozenset[str]:
 
 
 def _meant(target: str, names: Iterable[str]) -> str:
+    if len(target) > _LONGEST_NAME:
+        return _list(names)
     same = [name for name in names if bare(name).casefold() == bare(target).casefold()]
     if same:
         return f"did you mean {_either(same)}?"

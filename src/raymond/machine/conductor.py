@@ -130,9 +130,19 @@ class Conductor:
         self.stopping = True
         self._decide(Stop(time=now, how=how))
 
-    def resume(self, version: str, now: float, *, at_once: bool = False, fresh: bool = False) -> None:
+    def resume(
+        self,
+        version: str,
+        now: float,
+        *,
+        at_once: bool = False,
+        fresh: bool = False,
+        retries: bool = True,
+        driven: float = 0.0,
+    ) -> None:
         """A driver resumes the run; `requests.resume` says what that means."""
-        self._commit(now, requests.resume(self.run, version, now=now, at_once=at_once, fresh=fresh))
+        how = {"at_once": at_once, "fresh": fresh, "retries": retries}
+        self._commit(now, requests.resume(self.run, version, now=now, driven=driven, **how))
 
     def leave(self, leftovers: int, now: float) -> None:
         """The driver leaves, and has ended processes that finished steps had left running."""

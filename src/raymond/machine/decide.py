@@ -40,6 +40,7 @@ from raymond.machine.events import (
     RunStarted,
     RunStopped,
     SessionNamed,
+    StepEnded,
     StepFailed,
     StepFinished,
     StepInterrupted,
@@ -50,6 +51,7 @@ from raymond.machine.failures import CLASSES, Kind
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Started, Stop, Tick
 from raymond.machine.run import Run, pool_of
 from raymond.machine.schedule import over_at, reached, stop_at
+from raymond.machine.step_changes import unpaid
 from raymond.machine.workspace import Workspace
 
 
@@ -183,19 +185,20 @@ def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem
         refused = StepRefused(
             agent=agent.id,
             step=agent.step,
-            reason=problem.reason,
-            hint=problem.hint,
+            reason=failures.brief(problem.reason),
+            hint=failures.brief(problem.hint),
             session=input.session,
             **spent,
         )
         return [refused, *closing.opened(run, agent)]
     kind: Kind
+    reason = failures.brief(problem.reason)
     if agent.pool == SCRIPTS:
-        kind, error = "script", problem.reason
+        kind, error = "script", reason
     elif overspent:
-        kind, error = "cap", f"{problem.reason}; {overspent}"
+        kind, error = "cap", f"{reason}; {overspent}"
     else:
-        kind, error = "unreadable", f"{problem.reason} (asked {failures.REMINDERS + 1} times)"
+        kind, error = "unreadable", f"{reason} (asked {failures.REMINDERS + 1} times)"
     failed = StepFailed(agent=agent.id, step=agent.step, kind=kind, error=error, **spent)
     return [failed, *closing.opened(run, agent), *transitions.fail(run, workspace, agent, kind, error)]
 
@@ -211,7 +214,8 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     )
     if overspent and response.again and not response.closes:
         response = failures.Response(charged=True)
-    error = f"{input.error}; {overspent}" if overspent and not response.again else input.error
+    error = failures.brief(input.error)
+    error = f"{error}; {overspent}" if overspent and not response.again else error
     failed = StepFailed(
         agent=agent.id,
         step=agent.step,
@@ -267,7 +271,8 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
     vain = [event for event in ended if isinstance(event, StepFailed) and not CLASSES[event.kind].counted]
     turns = sum(run.agents[event.agent].pool != SCRIPTS for event in vain)
-    stop = reached(run, iterations=len(ended) - len(vain), cost=spent.cost, turns=-turns, unpriced=spent.unknown)
+    cost = sum(unpaid(run.paid, event) for event in events if isinstance(event, StepEnded))
+    stop = reached(run, iterations=len(ended) - len(vain), cost=cost, turns=-turns, unpriced=spent.unknown)
     if not stop or run.stop or any(isinstance(event, RunStopped) for event in events):
         return events
     return [*events, stop]

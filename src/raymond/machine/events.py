@@ -91,6 +91,8 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     """A driver resumed the run."""
 
     version: str = ""
+    driven: float = ZERO
+    """Seconds for which the driver before had driven it after its last decision; it was killed."""
 
 
 class JournalCut(Fact, frozen=True, kw_only=True):
@@ -104,6 +106,8 @@ class JournalCut(Fact, frozen=True, kw_only=True):
     """How many decisions may have been lost."""
     cost: float = ZERO
     """What the lost steps have cost, as far as that can still be read: it stays spent."""
+    paid: dict[int, float] = {}
+    """What of it steps have cost that began before the cut: they end a second time, and are not paid for twice."""
 
 
 class ClockSet(Fact, frozen=True, kw_only=True):

@@ -86,7 +86,7 @@ from raymond.machine.run import (
     wakes_at,
 )
 
-_BY_A_PERSON = (JournalCut, RequestTaken, RunMoved, WorkflowChanged)
+_BY_A_PERSON = (JournalCut, RunMoved, WorkflowChanged)
 _NOWHERE = Visit("")
 """The visit of an agent that has not entered its first state."""
 
@@ -100,8 +100,16 @@ def apply(run: Run, decision: Decision) -> None:
     run.now = decision.time
     for event in decision.events:
         _CHANGES[type(event)](run, event)
-    if not (decision.events and isinstance(decision.events[0], _BY_A_PERSON)):
+    if _is_by_driver(decision):
         run.driven_until = decision.time
+
+
+def _is_by_driver(decision: Decision) -> bool:
+    """Whether a process that drives the run made a decision; a command may make one while nobody drives it."""
+    first = decision.events[0] if decision.events else None
+    if isinstance(first, RequestTaken):
+        return first.sender is not None and first.sender.way in ("socket", "face")
+    return not isinstance(first, _BY_A_PERSON)
 
 
 def fold(decisions: Iterable[Decision], run: Run | None = None) -> Run:
@@ -127,7 +135,7 @@ def _run_started(run: Run, event: RunStarted) -> None:
 
 def _run_resumed(run: Run, event: RunResumed) -> None:
     run.stop, run.final_status, run.leftovers, run.is_cut = None, "", 0, False
-    run.driven += max(0.0, run.driven_until - run.resumed_at)
+    run.driven += max(0.0, run.driven_until - run.resumed_at) + event.driven
     run.resumed_at = run.now
 
 
@@ -148,6 +156,7 @@ def _run_ended(run: Run, event: RunEnded) -> None:
 def _journal_cut(run: Run, event: JournalCut) -> None:
     skip_numbers(run, event.steps, event.questions)
     run.cost += event.cost
+    run.paid.update(event.paid)
 
 
 def _limits_changed(run: Run, event: LimitsChanged) -> None:

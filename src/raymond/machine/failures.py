@@ -77,6 +77,15 @@ LIMIT_LONGEST = 400 * 86400.0
 """Seconds; a reset time further away than this is taken as a mistake of the program that reported it."""
 
 
+LONGEST = 4 << 10
+"""Characters of an error: it is journaled, shown and sent to models."""
+
+
+def brief(error: str) -> str:
+    """An error as it is journaled; what a step or a program wrote may be part of it."""
+    return error if len(error) <= LONGEST else error[: LONGEST - 3] + "..."
+
+
 class Response(Struct, frozen=True):
     """What follows from a failed step."""
 

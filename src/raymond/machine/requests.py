@@ -95,21 +95,32 @@ def cut(run: Run, name: str, spent: Mapping[str, Any]) -> list[Event]:
     return [StepInterrupted(agent=agent.id, step=agent.step, **spent)]
 
 
-def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, fresh: bool = False) -> list[Event]:
+def resume(
+    run: Run,
+    version: str,
+    *,
+    now: float = 0.0,
+    at_once: bool = False,
+    fresh: bool = False,
+    retries: bool = True,
+    driven: float = 0.0,
+) -> list[Event]:
     """A driver resumes the run: failed and paused agents try again, a backend that a person had to open is open.
 
     After the death of a driver it may be a supervisor that resumes: what ran continues, and neither what has failed
-    nor what a person paused is touched, unless one of the other arguments shows that somebody wants it.
+    nor what a person paused is touched, unless one of the other arguments shows that somebody wants it. The same holds
+    without `retries`: somebody has just said what they want of one agent, and that is all they asked for.
 
     With `at_once` one turn tries a backend that is closed until later, as when that time has come; with `fresh` failed
-    and paused agents start their visit again without their conversation.
+    and paused agents start their visit again without their conversation. `driven`: see RunResumed.
     """
     if run.final_status == CANCELLED:
         return []  # somebody left that for this driver to find
-    events: list[Event] = [RunResumed(version=version)]
-    if now and now < run.now - _LAG:
-        events.insert(0, ClockSet(seconds=round(now - run.now, 3)))
-    died = driver_died(run) and not (at_once or fresh)
+    events: list[Event] = [RunResumed(version=version, driven=driven)]
+    if now and now < run.driven_until - _LAG:
+        # A command may have been given since, by a clock that was put right.
+        events.insert(0, ClockSet(seconds=round(now - run.driven_until, 3)))
+    died = not retries or (driver_died(run) and not (at_once or fresh))
     for name, closed in run.closed.items():
         if closed.kind == "machine" or shut(run, name):
             events.append(BackendOpened(backend=name))
@@ -118,7 +129,7 @@ def resume(run: Run, version: str, *, now: float = 0.0, at_once: bool = False, f
     if run.statuses.get(FAILED) or run.statuses.get(PAUSED):
         stuck = [agent for agent in run.agents.values() if agent.status in (FAILED, PAUSED)]
         events += [AgentRetried(agent=agent.id, fresh=fresh) for agent in stuck if _is_retried(run, agent, died)]
-    stop = reached(run) or (None if at_once else _closed_too_long(run, now))
+    stop = reached(run, driven=driven) or (None if at_once else _closed_too_long(run, now))
     return [*events, stop] if stop else events
 
 

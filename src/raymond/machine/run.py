@@ -66,6 +66,8 @@ class Run(Struct):
     """Its journal has lost its end, and no driver has resumed it since."""
     iterations: int = 0
     cost: float = 0.0
+    paid: dict[int, float] = field(default_factory=dict)
+    """Steps whose end was lost, and what of their cost is counted already."""
     estimated: bool = False
     tokens_in: int = 0
     tokens_out: int = 0

@@ -49,7 +49,7 @@ def due(run: Run, now: float) -> bool:
 
 
 def reached(
-    run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0, unpriced: int = 0
+    run: Run, *, iterations: int = 0, cost: float = 0.0, turns: int = 0, unpriced: int = 0, driven: float = 0.0
 ) -> RunStopped | None:
     """The stop at a limit that the run reaches with what is about to be added; None when it reaches none."""
     used = Usage(
@@ -57,7 +57,7 @@ def reached(
         run.cost + cost,
         run.turns + turns,
         run.unpriced + unpriced,
-        run.driven + max(0.0, run.driven_until - run.resumed_at),
+        run.driven + max(0.0, run.driven_until - run.resumed_at) + driven,
     )
     limit = run.limits.reached(used)
     return stop_at(run, limit) if limit else None

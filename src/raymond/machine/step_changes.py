@@ -1,5 +1,7 @@
 """What the beginning and the end of a step change in a run."""
 
+from collections.abc import Mapping
+
 from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
     SessionNamed,
@@ -91,6 +93,11 @@ def interrupted(run: Run, event: StepInterrupted) -> None:
     set_status(run, agent, READY)
 
 
+def unpaid(paid: Mapping[int, float], event: StepEnded) -> float:
+    """What a step has cost beyond what was `paid` for it when its end was lost."""
+    return max(0.0, event.cost - paid[event.step]) if event.step in paid else event.cost
+
+
 def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
     if event.session:
         agent.conversation = Conversation(backend_of(agent.pool), event.session, event.meter)
@@ -107,7 +114,8 @@ def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
         for tool in event.denied:
             run.denied[tool] = run.denied.get(tool, 0) + 1
     agent.visit.cost += event.cost
-    run.cost += event.cost
+    run.cost += unpaid(run.paid, event)
+    run.paid.pop(event.step, None)
     run.unpriced += event.unknown
     run.estimated = run.estimated or event.estimated
     run.tokens_in += event.tokens_in

@@ -25,7 +25,7 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.machine.failures import Kind
+from raymond.machine.failures import Kind, brief
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
@@ -121,7 +121,7 @@ def give_up(
     run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
 ) -> list[Event]:
     """The agent fails, which may end the wait of its parent."""
-    failed: Event = AgentFailed(agent=agent.id, kind=kind, error=error)
+    failed: Event = AgentFailed(agent=agent.id, kind=kind, error=brief(error))
     return [failed, *_parent(run, workspace, agent)]
 
 

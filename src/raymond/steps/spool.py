@@ -12,7 +12,7 @@ from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 from raymond.system import folders
-from raymond.system.files import private
+from raymond.system.files import contents, private
 
 MOST_LINE = 64 << 20
 """Bytes in one line of a program's output: it has to be held whole."""
@@ -63,8 +63,7 @@ def output(folder: str) -> int:
 def sent(folder: str) -> str | None:
     """The prompt of a turn as it was sent; None when that is not there any more."""
     try:
-        with os.fdopen(_regular(os.path.join(folder, "prompt")), "rb") as file:
-            return file.read().decode("utf-8", "surrogateescape")
+        return contents(os.path.join(folder, "prompt")).decode("utf-8", "surrogateescape")
     except OSError:
         return None
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from raymond.errors import JournalError
 from raymond.machine.failures import Kind
@@ -85,9 +85,17 @@ class Host:
             while len(self._pipes) < 2:
                 self._pipes.append(_pipe())
 
+    def make_room(self, running: Container[str]) -> None:
+        """Close every file that can be opened again; the agents that run will write to theirs soon."""
+        self.transcripts.close_all_but(running)
+        self._close_pipes()
+
     def close(self) -> None:
         """Stop polling, and close the pipes that no step has used."""
         self.poll.close()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
         while self._pipes:
             for fd in self._pipes.pop():
                 os.close(fd)

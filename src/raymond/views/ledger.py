@@ -11,19 +11,24 @@ from raymond.machine.events import (
     AgentStarted,
     AskEnded,
     Decision,
+    JournalCut,
     StepEnded,
     StepFinished,
     StepStarted,
     WaitEnded,
 )
+from raymond.machine.step_changes import unpaid
 from raymond.views.times import second
 
 WAYS = ("state", "agent", "model", "day")
-_ENTERS = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
+LOST = "lost in a repair"
+"""The state, agent and model of what a repair has lost."""
+ENTERS = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
+"""The events with which an agent enters a state."""
 
 
 class Entry(Struct, frozen=True):
-    """One turn that was paid for."""
+    """One turn that was paid for, or what a repair has lost."""
 
     run: str
     state: str
@@ -36,6 +41,8 @@ class Entry(Struct, frozen=True):
     tokens_out: int
     failed: bool
     """Its reply was rejected, or it failed or was cut off: money spent for nothing."""
+    turns: int = 1
+    """0 for what a repair has lost: nobody knows how many they were."""
 
 
 class Sum(Struct):
@@ -51,7 +58,7 @@ class Sum(Struct):
 
     def add(self, entry: Entry) -> None:
         """Add `entry` to the total."""
-        self.turns += 1
+        self.turns += entry.turns
         self.cost_usd += entry.cost
         self.cost_is_estimated = self.cost_is_estimated or entry.estimated
         self.failed_turns += entry.failed
@@ -63,29 +70,46 @@ class Sum(Struct):
 def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
     """Every turn of a backend, in the order in which they ended; scripts cost nothing."""
     states: dict[str, str] = {}
+    paid: dict[int, float] = {}
     started: dict[str, StepStarted] = {}
     found: list[Entry] = []
     for decision in decisions:
         for event in decision.events:
-            if isinstance(event, _ENTERS):
+            if isinstance(event, ENTERS):
                 states[event.agent] = event.state
             elif isinstance(event, StepStarted):
                 started[event.agent] = event
             elif isinstance(event, StepEnded) and event.agent in started:
                 turn = started.pop(event.agent)
                 if turn.backend:
-                    found.append(_entry(run, decision.time, states.get(event.agent, ""), turn, event))
+                    cost = unpaid(paid, event)
+                    found.append(_entry(run, decision.time, states.get(event.agent, ""), turn, event, cost))
+                paid.pop(event.step, None)
+            elif isinstance(event, JournalCut):
+                paid |= event.paid
+                if event.cost:
+                    found.append(_lost(run, decision.time, event.cost))
     return found
 
 
-def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnded) -> Entry:
+def _lost(run: str, time: float, cost: float) -> Entry:
+    return Entry(
+        run, LOST, LOST, LOST, _day(time), cost, estimated=False, tokens_in=0, tokens_out=0, failed=False, turns=0
+    )
+
+
+def _day(time: float) -> str:
+    return second(int(time))[:10]
+
+
+def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnded, cost: float) -> Entry:
     return Entry(
         run=run,
         state=state,
         agent=event.agent,
         model=turn.model or f"{turn.backend}'s own",
-        day=second(int(time))[:10],
-        cost=event.cost,
+        day=_day(time),
+        cost=cost,
         estimated=event.estimated,
         tokens_in=event.tokens_in,
         tokens_out=event.tokens_out,
