@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,6 +121,19 @@ def test_a_driver_waits_when_it_may_open_no_more_files_for_a_while(files: int, r
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("files", [14, 16, 18, 20])
+def test_a_driver_without_room_for_files_lives_and_can_be_stopped(room: Room, files: int) -> None:
+    """Not even a module that it needs now can be loaded."""
+
+    def prepare() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    room.raymond("run", room.flow(FLOW), "-d", "--id", "r", preexec_fn=prepare)
+    until(lambda: room.raymond("stop", "r", "--now").returncode == 0, "the stop")
+    until(lambda: room.raymond("status", "r").stdout.startswith("r: stopped"), "its end")
+
+
+@pytest.mark.slow
 def test_files_of_agents_that_have_ended_make_room_for_others(room: Room) -> None:
     wide = "for i in $(seq 30); do echo '<fork>WORK</fork>'; done; echo '<wait>END</wait>'"
 
@@ -130,3 +144,33 @@ def test_files_of_agents_that_have_ended_make_room_for_others(room: Room) -> Non
         "run", room.flow(FLOW | {"START.sh": wide, "WORK.sh": "echo '<result>well</result>'"}), preexec_fn=prepare
     )
     assert (done.returncode, done.stdout) == (0, "30\n"), done.stderr
+
+
+@pytest.mark.slow
+def test_files_of_agents_that_wait_for_their_next_step_make_room_for_others(room: Room) -> None:
+    files = {
+        "START.sh": "for i in $(seq 12); do echo '<fork>WORK</fork>'; done; echo '<wait>END</wait>'",
+        "WORK.sh": "echo '<goto>AGAIN</goto>'",
+        "AGAIN.sh": "echo '<result>well</result>'",
+    }
+
+    def prepare() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (18, 18))
+
+    done = room.raymond("run", room.flow(FLOW | files), preexec_fn=prepare)
+    assert (done.returncode, done.stdout) == (0, "12\n"), done.stderr
+
+
+def test_a_run_that_has_ended_is_no_failure_because_few_files_can_be_opened(room: Room) -> None:
+    """What turns printed is removed once the driver has closed what it needs no more."""
+    lower = "import resource, sys; resource.prlimit(int(sys.argv[1]), resource.RLIMIT_NOFILE, (14, 14))"
+    script = f"""
+        mkdir -p spool/9.1 && touch spool/9.1/out
+        "{sys.executable}" -c '{lower}' $PPID
+        echo '<result>done</result>'
+        """
+    folder = room.project.run("r")
+    with room.start("run", room.flow({"START.sh": f'cd "{folder.path}"{script}'}), "--id", "r") as live:
+        ran = live.wait()
+    assert (ran.code, ran.result) == (0, "done"), ran.err
+    assert not os.path.exists(folder.spool)

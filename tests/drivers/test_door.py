@@ -1,11 +1,14 @@
 """The door of a driver: what comes in, who sent it, and what nonsense does not do."""
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -117,6 +120,50 @@ def test_who_does_not_drive_the_run_is_not_believed(there: Open) -> None:
             impostor.kill()
 
 
+def says(path: str, parts: Iterable[bytes]) -> threading.Thread:
+    """Somebody who holds the lock, is at the door instead, and says this to the first who comes."""
+    os.unlink(path)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen()
+
+    def speak() -> None:
+        guest = server.accept()[0]
+        with contextlib.suppress(OSError):
+            guest.recv(1 << 16)
+            for part in parts:
+                guest.sendall(part)
+        guest.close()
+        server.close()
+
+    thread = threading.Thread(target=speak)
+    thread.start()
+    return thread
+
+
+def drip() -> Iterator[bytes]:
+    """Something, again and again, for two seconds."""
+    for _ in range(200):
+        yield b" "
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "said", [b"\xff[[[[\n", b'{"problem":' + b"[" * 100_000 + b"\n", b"[]\n", b" " * (1 << 20) + b"{}\n"]
+)
+def test_what_is_no_reply_is_an_error(there: Open, said: bytes) -> None:
+    thread = says(there.path, [said])
+    with pytest.raises(ConnectionAbortedError):
+        door.ask(there.path, STOP, 60)
+    thread.join()
+
+
+def test_a_reply_that_never_ends_is_not_waited_for(there: Open) -> None:
+    thread = says(there.path, drip())
+    assert door.ask(there.path, STOP, 0.1) is None
+    thread.join()
+
+
 def test_a_socket_that_a_dead_driver_left_is_replaced(tmp_path: Path) -> None:
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(tmp_path / "socket"))
@@ -127,10 +174,35 @@ def test_a_socket_that_a_dead_driver_left_is_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / "socket").exists()
 
 
-def test_without_a_place_for_a_socket_there_is_no_door(tmp_path: Path) -> None:
-    (tmp_path / "socket").mkdir()
-    assert not Door(str(tmp_path / "socket"), Poll(), lambda *_: None).open()
-    assert not Door(str(tmp_path / "none" / "socket"), Poll(), lambda *_: None).open()
+def test_without_a_place_for_a_socket_there_is_no_door_until_there_is_one(tmp_path: Path) -> None:
+    made = Door(str(tmp_path / "none" / "socket"), Poll(), lambda *_: None)
+    assert (made.open(), isinstance(made.problem, FileNotFoundError)) == (False, True)
+    (tmp_path / "none").mkdir()
+    assert (made.open(), made.problem) == (True, None)
+    made.close()
+
+
+def test_what_is_in_the_way_of_the_door_is_put_aside(tmp_path: Path) -> None:
+    (tmp_path / "socket" / "x").mkdir(parents=True)
+    made = Open(tmp_path / "socket")
+    made.door.close()
+    [aside] = tmp_path.glob("socket.*.aside")
+    assert [*aside.iterdir()] == [aside / "x"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nothing is closed to root, and only root can act as somebody else")
+def test_a_folder_that_was_closed_is_opened_for_the_door() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(f"{folder}/socket")
+        os.chown(folder, 65534, 65534)
+        os.chmod(folder, 0o500)
+        os.seteuid(65534)
+        try:
+            made = Door(f"{folder}/socket", Poll(), lambda *_: None)
+            assert made.open(), made.problem
+            made.close()
+        finally:
+            os.seteuid(0)
 
 
 def test_where_the_kernel_does_not_tell_who_asks_there_is_no_door(
@@ -138,7 +210,7 @@ def test_where_the_kernel_does_not_tell_who_asks_there_is_no_door(
 ) -> None:
     monkeypatch.delattr(socket, "SO_PEERCRED")
     made = Door(str(tmp_path / "socket"), Poll(), lambda request, pid: None)
-    assert (made.open(), made.is_open, os.listdir(tmp_path)) == (False, False, [])
+    assert (made.open(), made.is_open, made.problem, os.listdir(tmp_path)) == (False, False, None, [])
 
 
 def test_a_path_longer_than_any_address_is_reached(tmp_path: Path) -> None:

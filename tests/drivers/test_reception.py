@@ -1,5 +1,8 @@
 """Where a driver takes requests, and how others find out."""
 
+import contextlib
+import os
+import resource
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ from raymond.redaction import Secrets
 from raymond.store import inbox
 from raymond.store.home import Home
 from raymond.store.run_folder import RunFolder
+from raymond.system import sockets
 from raymond.system.polling import Poll
 
 
@@ -62,13 +66,30 @@ class Desk:
         self.reception.next_look = 0.0
         self.reception.look()
 
+    def close(self) -> None:
+        """Leave nothing open."""
+        self.reception.close()
+        self.poll.close()
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     made = Desk(tmp_path)
     yield made
-    made.reception.close()
-    made.poll.close()
+    made.close()
+
+
+@contextlib.contextmanager
+def one_descriptor() -> Iterator[None]:
+    """No more than one file can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, hard))
+    os.close(free)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_place_that_could_not_be_announced_is_announced_as_soon_as_there_is_room(desk: Desk) -> None:
@@ -79,6 +100,18 @@ def test_a_place_that_could_not_be_announced_is_announced_as_soon_as_there_is_ro
     desk.look()
     desk.look()
     assert desk.noted == [desk.socket]
+
+
+def test_a_door_that_cannot_be_opened_is_tried_again_and_nobody_else_is_believed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / ("x" * sockets.LONGEST))  # takes one more descriptor to be opened
+    desk.is_full = False
+    with one_descriptor():
+        desk.look()
+    assert ([*desk.inbox.iterdir()], desk.noted) == ([desk.inbox / "one.json.refused"], [])
+    assert desk.face.notes[0].startswith(f"only `stop` and `pause` are taken until that works: {desk.socket} cannot be")
+    desk.look()
+    assert desk.noted == [desk.socket]
+    desk.close()
 
 
 def test_no_request_that_came_before_takes_the_place_of_an_answer_that_is_typed(desk: Desk) -> None:
@@ -123,3 +156,12 @@ def test_what_became_of_requests_is_not_kept_for_ever(desk: Desk) -> None:
     after = refuse(range(1500, 3000))
     tracemalloc.stop()
     assert after - before < 500_000
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_what_is_asked_of_a_run_that_is_over_is_kept_for_nobody(desk: Desk, is_over: bool) -> None:
+    desk.look()
+    inbox.leave(str(desk.inbox), Request(id="late", kind="stop"))
+    desk.conductor.run.final_status = "completed" if is_over else ""
+    desk.reception.close()
+    assert [*desk.inbox.glob("*.json")] == ([] if is_over else [desk.inbox / "late.json"])

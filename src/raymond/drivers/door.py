@@ -17,7 +17,7 @@ from raymond.language.refusal import Refusal
 from raymond.machine.requests import Request
 from raymond.store.inbox import MOST, decode
 from raymond.store.run_folder import JOURNAL
-from raymond.system import faults, sockets
+from raymond.system import faults, locks, sockets
 from raymond.system.polling import Poll
 from raymond.system.processes import alive, start_time
 
@@ -46,16 +46,20 @@ class Door:
         """Open connections, by descriptor."""
         self._is_crowded = False
         """Nobody is let in before the next look, because there is no descriptor for them."""
+        self.problem: OSError | None = None
+        """Why it could not be opened the last time, although there are sockets here."""
 
     def open(self) -> bool:
         """Whether requests can be taken, and their senders known."""
         if self._server is None:
+            self.problem = None
             try:
                 self._server = sockets.listen(self._path)
                 sockets.peer(self._server)
                 self._poll.register(self._server.fileno(), self._greet)
-            except OSError:
+            except OSError as error:
                 self._shut()
+                self.problem = None if sockets.are_unknown(error) else error
                 return False
         return True
 
@@ -171,31 +175,39 @@ class _Guest:
 def ask(path: str, request: Request, within: float) -> Reply | None:
     """Ask the driver whose door is at `path`; None when it has the request and has not answered in time.
 
-    OSError: nobody is at the door, or somebody who does not drive the run.
+    OSError: nobody is at the door, or somebody who does not drive the run, or says what is no reply.
     """
+    until = time.monotonic() + within
     with contextlib.closing(sockets.connect(path, within)) as connection:
-        if not _drives(sockets.peer(connection)[0], f"{os.path.dirname(path)}/{JOURNAL}"):
+        # By the kernel: any step can sign as the driver.
+        if not locks.holds(sockets.peer(connection)[0], os.stat(f"{os.path.dirname(path)}/{JOURNAL}")):
             raise PermissionError(f"{path} was opened by a process that does not drive the run")
         connection.sendall(msgspec.json.encode(request) + b"\n")
         said = b""
         with contextlib.suppress(TimeoutError):
             while not said.endswith(b"\n"):
-                data = connection.recv(1 << 16)
-                if not data:
-                    raise ConnectionResetError(f"{path} was closed")
-                said += data
-            return msgspec.json.decode(said, type=Reply)
+                said += _hear(connection, until)
+                if len(said) > MOST:
+                    raise ConnectionAbortedError(f"{path} says more than any reply")
+            return _reply(said)
     return None
 
 
-def _drives(pid: int, journal: str) -> bool:
-    """Whether process `pid` holds the lock of `journal`, by the kernel: any step can sign as the driver."""
-    here, shown = os.stat(journal), os.path.exists("/proc/locks")
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{name}"), here):
-                with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
-                    # Other kinds of lock do not keep anybody from driving. Some kernels show none.
-                    if not shown or b"OFDLCK" in file.read():
-                        return True
-    return False
+def _hear(connection: socket, until: float) -> bytes:
+    """What was said next; TimeoutError when nothing is by then."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    connection.settimeout(left)
+    data = connection.recv(1 << 16)
+    if not data:
+        raise ConnectionResetError("the door was closed")
+    return data
+
+
+def _reply(said: bytes) -> Reply:
+    """A driver could be stopped, and another process that got hold of its descriptors speak."""
+    try:
+        return msgspec.json.decode(said, type=Reply)
+    except (ValueError, RecursionError):  # ValueError: also text that is not UTF-8
+        raise ConnectionAbortedError("what was said at the door is no reply") from None

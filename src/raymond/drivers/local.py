@@ -18,6 +18,7 @@ from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
 from raymond.machine.events import Decision, RunStopped
 from raymond.machine.inputs import Ending
+from raymond.machine.requests import driver_died
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.workspace import Workspace
 from raymond.steps import spool
@@ -25,20 +26,28 @@ from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
 from raymond.store import exports
+from raymond.store.beat import Beat
 from raymond.store.journal import Journal
 from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
-from raymond.system import faults
+from raymond.system import faults, processes
 from raymond.system.files import trouble
 from raymond.system.marks import Marks
 from raymond.system.orphans import Orphans
 
 LONGEST_SLEEP = 30.0
 _CROWDED = "at most {} steps run at once: this process may not open more files (ulimit -n)"
+_PURSUING = "still ending processes that steps left running (Ctrl-C twice leaves them running)"
+_LONG = 10.0
+"""Seconds after which it is said that something does not end."""
 _ENCLOSED_AFTER = 2.0
-"""Seconds after which a run gets a cgroup: while the kernel moves processes, none can be started anywhere."""
+"""Seconds after which a run gets a cgroup, if no step lets go of a process before that.
+
+While the kernel moves processes, none can be started anywhere.
+"""
 
 
 class Driver:
@@ -46,6 +55,8 @@ class Driver:
 
     _began = 0.0
     """When driving began, by the monotonic clock."""
+    _is_told_long = False
+    """That what steps left running does not end was said."""
 
     def __init__(
         self,
@@ -86,14 +97,24 @@ class Driver:
         self._endings: list[tuple[Step, Ending]] = []
         self._untold: list[Decision] = []
         self._steps: dict[str, Step] = {}
+        self._ended_at = 0.0
+        """When a step ended last."""
         self._cut = set[int]()
         """The steps that were cut off here: what is left of them was not meant to stay."""
         self._woken = False
         """A turn was named."""
         self._left = Leftovers(folder, run.start)
-        self._host = Host(
-            marks=Marks(run.start.key, folder.pids),
-            transcripts=Transcripts(folder.transcripts, id),
+        self._beat = Beat(folder.beat)
+        self._host = self._make_host(project, folder, unpacked)
+        self._signals = Signals(self._host.poll, self._pause, self._stop)
+        self._reception = Reception(
+            folder, self._conductor, face, self._host.poll, self._clock, announce, self._host.secrets, self._make_room
+        )
+
+    def _make_host(self, project: Project, folder: RunFolder, unpacked: Unpacked) -> Host:
+        return Host(
+            marks=Marks(self.run.start.key, folder.pids),
+            transcripts=Transcripts(folder.transcripts, folder.id),
             unpacked=unpacked,
             tree=project.tree,
             home=project.home.path,
@@ -103,17 +124,13 @@ class Driver:
             named=self._name,
             show=self._show,
         )
-        self._signals = Signals(self._host.poll, self._pause, self._stop)
-        self._reception = Reception(
-            folder, self._conductor, face, self._host.poll, self._clock, announce, self._host.secrets
-        )
 
     @property
     def signal(self) -> int:
         """The signal that ended the run, for the exit code."""
         return self._signals.last
 
-    def drive(self, *, restart: bool = False, at_once: bool = False, fresh: bool = False) -> None:
+    def drive(self, *, restart: bool = False, at_once: bool = False, fresh: bool = False, retries: bool = True) -> None:
         """Run until nothing is left that this process could do."""
         self._orphans = Orphans() if self._alone else None
         self._began = time.monotonic()
@@ -123,7 +140,7 @@ class Driver:
             try:
                 if self.run.seq > 1:
                     self._face.on_decisions(self.run, [])
-                    self._recover(restart, at_once, fresh)
+                    self._recover(restart, at_once, fresh, retries)
                 else:
                     first = Decision(seq=1, time=self.run.started_at, events=begin(self.run.start))
                     self._untold.append(first)
@@ -140,17 +157,21 @@ class Driver:
                 raise
             finally:
                 self._abandon()
+            self._remove_spool()  # when every descriptor that can be had is free
 
-    def _recover(self, restart: bool, at_once: bool, fresh: bool) -> None:
+    def _recover(self, restart: bool, at_once: bool, fresh: bool, retries: bool) -> None:
         """Settle every step that was started and not ended, before anything else."""
         from raymond import __version__
         from raymond.drivers import recovery  # a run that begins has nothing to recover
 
-        # What was left for the driver before us comes first: a stop that reached nobody must not stop us.
+        # What was left for the driver before us comes first: a stop that reached nobody must not stop us. Nor does it
+        # make a driver that died one that was stopped: any step can leave it there.
+        retries = retries and (at_once or fresh or not driver_died(self.run))
         self._reception.read_inbox(self._conductor.take)
         restart = restart or self.run.final_status == CANCELLED
         now = self._clock()
-        self._conductor.resume(__version__, now, at_once=at_once, fresh=fresh)
+        driven = self._beat.after(self.run.driven_until, now)
+        self._conductor.resume(__version__, now, at_once=at_once, fresh=fresh, retries=retries, driven=driven)
         self._upkeep.must_sync = True
         self._carry_out([])
         for note in recovery.notes(self.run, now):
@@ -166,13 +187,11 @@ class Driver:
     def _round(self) -> None:
         """Everything that follows from what has come in so far."""
         self._signals.act()
-        if self._reception.look():
+        if self._waits_out(self._reception.look):
             self._carry_out([])
-            if self._orphans:
-                self._orphans.reap(self._host.watcher.pids)
-                self._note(self._orphans.new())
-                if time.monotonic() > self._began + _ENCLOSED_AFTER:
-                    self._left.enclose(self._orphans.below)
+            if self.run.limits.time:
+                self._beat.keep()
+            self._waits_out(self._see_to_orphans)
         if self._conductor.stopping:
             self._stop_steps()
         while True:
@@ -188,10 +207,41 @@ class Driver:
                 break
         self._upkeep.keep(self.run)
 
-    def _note(self, pids: list[int]) -> None:
-        """Note new processes, except those that work for a face."""
-        steps, helpers = {step.pid: step.number for step in self._steps.values()}, self._face.helpers()
-        self._left.note({pid: steps.get(pid, 0) for pid in pids if pid not in helpers})
+    def _waits_out(self, work: Callable[[], bool]) -> bool:
+        """Do what is done once a second; it can wait while not even a module can be loaded for want of descriptors."""
+        try:
+            return work()
+        except OSError as error:
+            if not faults.is_passing(error):
+                raise
+            self._make_room()
+            return False
+
+    def _see_to_orphans(self) -> bool:
+        """Reap and note what steps have let go of; enclose it, and a run that lasts."""
+        if self._orphans:
+            self._orphans.reap(self._host.watcher.pids)
+            has_let_go = self._note(self._orphans.new())
+            if has_let_go or time.monotonic() > self._began + _ENCLOSED_AFTER:
+                self._left.enclose(self._orphans.below)
+        return True
+
+    def _note(self, pids: list[int]) -> bool:
+        """Note new processes, except those that work for a face; whether there is one that a step has let go of."""
+        helpers = self._face.helpers()
+        found = {pid: self._step_of(pid) for pid in pids if pid not in helpers}
+        self._left.note(found)
+        return not found.keys() <= {step.pid for step in self._steps.values()} | self._host.watcher.pids
+
+    def _step_of(self, pid: int) -> int:
+        """The step that a process is, or the only one that can have started it; 0 when it may have been another."""
+        steps = [step for step in self._steps.values() if step.pid]
+        its_own = [step.number for step in steps if step.pid == pid]
+        if its_own:
+            return its_own[0]
+        began = processes.began_at(pid)
+        able = [step.number for step in steps if processes.began_at(step.pid) <= began]
+        return able[0] if len(able) == 1 and self._ended_at < began else 0
 
     def _hand_in(self) -> list[Step]:
         """Give the conductor the endings that were reported; the steps that have ended."""
@@ -200,6 +250,7 @@ class Driver:
             step, ending = self._endings.pop(0)
             if self._steps.get(step.agent) in (step, None):
                 self._steps.pop(step.agent, None)
+                self._ended_at = self._clock()
                 ended.append(step)
                 self._conductor.end(ending)
         return ended
@@ -238,7 +289,7 @@ class Driver:
         except OSError as error:
             step.withdraw()
             if faults.is_passing(error):
-                self._host.transcripts.close_all_but(self.run.agents)
+                self._make_room()
                 step.put_off(error)
                 return
             what = f"step {step.number} of {agent.id} cannot be started, {error.filename or self._journal.path}"
@@ -246,6 +297,9 @@ class Driver:
         self._watch(step)
         if not step.ended and self._conductor.started(agent.id, self._clock()):
             self._woken = True
+
+    def _make_room(self) -> None:
+        self._host.make_room(self._steps)
 
     def _watch(self, step: Step) -> None:
         self._steps[step.agent] = step
@@ -332,18 +386,37 @@ class Driver:
         self._conductor.leave(count + self._end_orphans(), self._clock())
         self._carry_out([])
         self._upkeep.leave(self.run)
-        # Every step has ended in the journal; this also deletes what a killed driver had no time to delete.
-        spool.remove(self._host.spool)
+
+    def _remove_spool(self) -> None:
+        """Every step has ended in the journal: delete what turns printed, also what a killed driver had left."""
+        try:
+            spool.remove(self._host.spool)
+        except OSError as error:
+            self._face.on_note(f"what turns printed was not removed: {self._host.spool}: {error.strerror}")
 
     def _end_orphans(self) -> int:
         """End what steps let go of, however the driver leaves: it could pass for a person. How many there were."""
         # Steps that may start runs which outlive this one may leave anything.
         if not self._orphans or self.run.start.allow_start:
             return 0
-        ended, left = self._orphans.end([step.pid for step in self._steps.values()])
+        spare, orphans = [step.pid for step in self._steps.values()], self._orphans
+
+        def enclose() -> None:
+            # What is in a cgroup that we have left can be frozen while it is killed.
+            self._left.enclose(orphans.below)
+            self._left.leave(spare)
+
+        ended, left = orphans.end(spare, enclose, self._goes_on)
         if left:
             self._face.on_note(f"{left} processes that steps left running could not be ended")
         return ended
+
+    def _goes_on(self, seconds: float) -> bool:
+        """Whether to go on ending what has not ended for so long; says once that this takes its time."""
+        if seconds > _LONG and not self._is_told_long:
+            self._is_told_long = True
+            self._face.on_note(_PURSUING)
+        return not self._signals.is_urgent
 
     def _abandon(self) -> None:
         """Also when something went wrong: leave no step running that nobody could find, and no file open."""

@@ -1,7 +1,7 @@
 """Where a driver takes what others ask of its run: at its door, in its inbox, and from whoever types at its face.
 
-The door is opened a moment after the start: a short run does without. Where there is a door, the inbox takes only what
-any step may ask for, since a file does not tell who wrote it.
+The door is opened a moment after the start: a short run does without. Where there can be a door, the inbox takes only
+what any step may ask for, since a file does not tell who wrote it; also while something is in the way of the door.
 """
 
 import contextlib
@@ -52,7 +52,9 @@ class Reception:
         clock: Callable[[], float],
         announce: Callable[[str], None],
         secrets: Secrets,
+        make_room: Callable[[], None] = lambda: None,
     ) -> None:
+        """`make_room` closes files that can be opened again."""
         self.next_look = 0.0
         """When, by the monotonic clock, something is to be looked at."""
         self.woken = False
@@ -64,6 +66,7 @@ class Reception:
         self._clock = clock
         self._announce = announce
         self._secrets = secrets
+        self._make_room = make_room
         self._opens_at = time.monotonic() + OPEN_AFTER
         self._door: Door | None = None
         self._is_announced = False
@@ -80,12 +83,13 @@ class Reception:
         now = time.monotonic()
         if now < self.next_look:
             return False
-        if now >= self._opens_at:
+        self.next_look = now + LOOK_EVERY
+        if now >= self._opens_at or (self._door and self._door.problem):
             self._open()
         if self._door:
             self._door.dismiss_idle()
             self._tell_where(self._door)
-        self.next_look = min(now + LOOK_EVERY, max(now, self._opens_at))
+        self.next_look = min(self.next_look, max(now, self._opens_at))
         self.read_inbox(self._conductor.ask)
         return True
 
@@ -94,7 +98,7 @@ class Reception:
         for path, request in list(inbox.look(self._folder.inbox)):
             if request is None:
                 self._put_aside(path, "broken", "cannot be read")
-            elif self._open() and request.kind not in FOR_STEPS:
+            elif self._knows_senders() and request.kind not in FOR_STEPS:
                 self._put_aside(path, "refused", f"asks for `{request.kind}` and does not tell who it comes from")
             else:
                 self._paths[request.id] = path
@@ -105,20 +109,27 @@ class Reception:
         if aside:
             self._face.on_note(f"a request that {what} was put aside: {aside}")
 
-    def _open(self) -> bool:
-        """Open the door, and tell where it is; whether there is one."""
+    def _knows_senders(self) -> bool:
+        """Whether the door tells who asks, or would if nothing were in its way: a step may have put it there."""
+        door = self._door or self._open()
+        return door.is_open or door.problem is not None
+
+    def _open(self) -> "Door":
+        """Open the door, and tell where it is; when something is in its way, the next look tries again."""
         if self._door is None:
             from raymond.drivers.door import Door  # short runs do without
 
-            self._opens_at = float("inf")
             self._door = Door(self._folder.socket, self._poll, self._hear)
-            self._door.open()
-            self._tell_where(self._door)
-        return self._door.is_open
+        told, self._opens_at = self._door.problem is not None, float("inf")
+        if not self._door.open() and self._door.problem and not told:
+            why = f"{self._folder.socket} cannot be opened: {self._door.problem.strerror}"
+            self._face.on_note(f"only `stop` and `pause` are taken until that works: {why}")
+        self._tell_where(self._door)
+        return self._door
 
     def _tell_where(self, door: "Door") -> None:
         """Say where requests are taken; a full disk does not end a run for this, and the next look tries again."""
-        if not self._is_announced:
+        if not self._is_announced and not door.problem:
             with contextlib.suppress(JournalError):
                 self._announce(self._folder.socket if door.is_open else IN_INBOX)
                 self._is_announced = True
@@ -129,9 +140,10 @@ class Reception:
 
         if request.id in self._told and self._door:
             return self._door.reply(request.id, self._told[request.id])
-        if self._door and not faults.has_room():
+        if self._door and request.kind not in FOR_STEPS and not self._has_room():
             # It could not be seen who asks.
-            return self._door.reply(request.id, Refusal("too_late", _CROWDED, "ask again in a moment"))
+            hint = f"ask again in a moment; if that does not help: kill {os.getpid()}, which loses nothing, then again"
+            return self._door.reply(request.id, Refusal("too_late", _CROWDED, hint))
         secret = self._secrets.find("\n".join(request.words()))
         if secret and self._door:
             what = Refusal("too_late", f"it contains {secret}", "a step reads secrets from its environment")
@@ -144,6 +156,11 @@ class Reception:
             self._refused[request.id] = problem
         self._conductor.ask(asked, self._clock())
         self.woken = True
+
+    def _has_room(self) -> bool:
+        if not faults.has_room():
+            self._make_room()
+        return faults.has_room()
 
     def listen(self) -> None:
         """Take what was typed at the face."""
@@ -176,9 +193,12 @@ class Reception:
                 del self._told[next(iter(self._told))]
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Take nothing more; what is asked of a run that is over is not kept for anybody."""
         if self._door:
             self._door.close()
+        if self._conductor.run.is_over:
+            for path, _ in list(inbox.look(self._folder.inbox)):
+                inbox.remove(path)
 
 
 def _taken(decisions: Iterable[Decision]) -> Iterator[RequestTaken]:

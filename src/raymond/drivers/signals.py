@@ -28,6 +28,11 @@ class Signals:
         self._pause = pause
         self._stop = stop
 
+    @property
+    def is_urgent(self) -> bool:
+        """A second signal was caught, while the first may not have been acted on."""
+        return len(self.caught) + bool(self.last) > 1
+
     def act(self) -> None:
         """Pause or stop, as the caught signals say."""
         while self.caught:
