@@ -760,11 +760,31 @@ def test_an_answer_for_a_host_that_may_be_gone_is_refused_and_says_how_to_go_on(
     Path(room.project.run("r").driver).write_bytes(msgspec.json.encode(Holder(7, "elsewhere", "1")))
     said = room.raymond("answer", "r", "yes")
     where = "error: process 7 on elsewhere drives r, and takes this only from processes there\n"
-    what_then = "hint: do it on elsewhere; if elsewhere is gone: raymond resume r --force\n"
+    what_then = "hint: do it on elsewhere; if elsewhere is gone: raymond resume r --force, then answer\n"
     assert (said.returncode, said.stderr) == (2, where + what_then)
-    stopped = room.raymond("stop", "r")
-    left = "waiting for process 7 on elsewhere, which drives r; if elsewhere is gone: raymond resume r --force\n"
-    assert (stopped.returncode, stopped.stderr) == (0, left)
+    stopped = room.raymond("stop", "r", "--now")
+    where = "error: nothing was done yet: only process 7 on elsewhere, which drives r, can take this\n"
+    what_then = "raymond cancel r --force ends it for good, raymond resume r --force continues it\n"
+    assert stopped.returncode == 2
+    assert stopped.stderr == f"{where}hint: look at it on elsewhere; if elsewhere is gone: {what_then}"
     assert room.resume("--force").code == 3
     assert room.raymond("answer", "r", "yes").returncode == 0
     assert room.resume().out == "yes\n"
+
+
+@pytest.mark.slow
+def test_a_run_that_another_host_may_drive_is_shown_as_such_and_cancelled_by_force(room: Room) -> None:
+    room.command({"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": ""})
+    Path(room.project.run("r").driver).write_bytes(msgspec.json.encode(Holder(7, "elsewhere", "1")))
+    first, *_, last = room.raymond("status", "r").stdout.splitlines()
+    assert first == "r: waiting (1 agent waits for an answer), elsewhere may drive it"
+    assert last == "next: look at it on elsewhere; if elsewhere is gone: raymond resume r --force"
+    refused = room.raymond("cancel", "r")
+    assert refused.returncode == 2
+    assert refused.stderr.endswith("\nhint: do it on elsewhere; if elsewhere is gone: raymond cancel r --force\n")
+    hint = "hint: unfinished runs are never removed: raymond cancel r --force ends it for good\n"
+    assert hint in room.raymond("clean", "r").stderr
+    retried = room.raymond("resume", "r", "--agent", "main", "--goto", "END")
+    assert retried.stderr.endswith("\nhint: do it on elsewhere; if elsewhere is gone: the same command with --force\n")
+    assert room.raymond("cancel", "r", "--force").returncode == 0
+    assert room.raymond("status", "r").stdout.startswith("r: cancelled")

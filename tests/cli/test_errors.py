@@ -21,6 +21,7 @@ from textwrap import dedent
 
 import pytest
 
+from pace import mostly_slow
 from running import PATIENCE, Room, as_anyone
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -1053,7 +1054,7 @@ TYPED = {
 ROWS = {**PATHS, **FILES, **ZIPS, **RUNS, **TYPED}
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("row", mostly_slow(ROWS.values(), daily=30), ids=ROWS)
 def test_a_mistake_is_answered_with_its_place_and_the_way_out_and_nothing_is_lost(room: Room, row: Row) -> None:
     check(room, row)
 
@@ -1184,6 +1185,7 @@ def test_looking_with_stdout_closed_says_nothing(room: Room, args: tuple[str, ..
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("status",), ("status", "--json"), ("--help",)])
 def test_a_pipe_that_breaks_is_no_error_that_anybody_has_to_read(room: Room, args: tuple[str, ...]) -> None:
     begun(room)
@@ -1306,6 +1308,7 @@ def test_an_error_at_a_terminal_of_20_columns_is_the_same(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [20, 1, 0])
 def test_no_command_minds_a_narrow_terminal(room: Room, columns: int) -> None:
     room.flow(DONE, "room/flow")

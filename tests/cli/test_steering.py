@@ -112,6 +112,27 @@ def test_all_takes_up_what_was_interrupted_and_nothing_else(room: Room) -> None:
     assert told(room.raymond("resume", "--all")) == (0, "", "")
 
 
+TIMED = {
+    "ask": 'echo \'<ask next="LATE" timeout="2s" timeout_next="LATE">well?</ask>\'',
+    "wait": 'echo \'<fork>ASK</fork><wait timeout="2s" timeout_next="LATE">LATE</wait>\'',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TIMED)
+def test_all_takes_up_what_would_have_gone_on_by_itself(room: Room, kind: str) -> None:
+    asks = "echo '<ask next=\"LATE\">well?</ask>'"
+    files = {"START.sh": TIMED[kind], "ASK.sh": asks, "LATE.sh": "echo '<result>late</result>'"}
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        live.sees("asks: well?")
+        live.signal(signal.SIGKILL)
+        live.wait()
+    assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
+    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "r\n", "")
+    room.raymond("resume", "--all")
+    until(lambda: any(getattr(event, "timed_out", False) for event in ran(room).events), "the end of the time")
+
+
 def test_all_takes_up_what_was_ended_with_the_machine(room: Room) -> None:
     os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
     room.nothing_runs()
@@ -140,7 +161,7 @@ def test_all_goes_on_after_a_run_that_cannot_be_read(room: Room) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], b"damage\n", *lines[2:]]))
     done = room.raymond("resume", "--all", "--dry-run")
-    assert (done.returncode, done.stdout) == (0, "good\n")
+    assert (done.returncode, done.stdout) == (1, "good\n")
     assert str(path) in done.stderr
     assert "raymond doctor --repair bad" in done.stderr
 
@@ -341,6 +362,15 @@ def test_retry_lets_an_agent_that_failed_try_again(room: Room) -> None:
     assert len(ran(room).all(AgentRetried)) == 1
 
 
+@pytest.mark.parametrize("flags", [["--retry"], ["--retry", "--fresh"], ["--give-up"]], ids=" ".join)
+def test_what_is_asked_of_one_agent_concerns_no_other(room: Room, flags: list[str]) -> None:
+    room.drive(
+        {"START.sh": "echo '<fork>BAD</fork><fork>BAD</fork><wait>END</wait>'", "BAD.sh": "exit 1", "END.sh": ""}
+    )
+    room.raymond("resume", "r", "--agent", "main_bad1", *flags)
+    assert {one.agent for one in ran(room).all(AgentRetried)} <= {"main_bad1"}
+
+
 def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume(room: Room) -> None:
     room.drive(ASKS)
     room.raymond("resume", "r", "--agent", "main", "--give-up")
@@ -526,7 +556,9 @@ def test_an_agent_that_starts_nothing_or_is_gone_cannot_be_stopped(room: Room, a
 def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it(room: Room) -> None:
     pid = background(room, HELD, "started.r")
     os.kill(pid, signal.SIGSTOP)
-    assert room.raymond("stop", "r", "--agent", "main").stderr == f"waiting for process {pid}, which drives r\n"
+    hangs = f"if it hangs: kill -9 {pid}, then the same command again"
+    said = room.raymond("stop", "r", "--agent", "main").stderr
+    assert said == f"waiting for process {pid}, which drives r; {hangs}\n"
     kill(pid)
     inbox = Path(room.project.run("r").inbox)
     [left] = inbox.iterdir()
@@ -685,7 +717,7 @@ def test_a_damaged_journal_is_left_alone_with_all_it_needs(room: Room) -> None:
 
 def knocks(pid: int) -> bool:
     """Whether a command has connected to something."""
-    return any(path.startswith("socket:") for path in ancestry.open_files(pid))
+    return any(path.startswith("socket:") for path in ancestry.open_files(pid).values())
 
 
 @pytest.mark.slow

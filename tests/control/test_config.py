@@ -398,6 +398,7 @@ def test_every_shell_has_its_completion_script(room: Room, shell: str, line: str
     assert "_RAYMOND_COMPLETE" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "found"),
     [

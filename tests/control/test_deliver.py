@@ -1,5 +1,8 @@
 """What becomes of a request: taken by the driver, left for it, journaled here, or refused."""
 
+import os
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from raymond.machine.events import AskEnded, Decision, RequestTaken, StepStarted
 from raymond.machine.run import Run
 from raymond.store import inbox, journal, lock
 from raymond.store.project import Project
+from raymond.system import sockets
 
 
 class Watching(runs.Silent):
@@ -109,4 +113,33 @@ def test_an_answer_to_a_process_that_does_not_look_is_not_taken_later(
         held.release()
     assert isinstance(done, Refusal)
     assert done.kind == "out_of_reach"
+    assert done.hint == f"if it hangs: kill -9 {os.getpid()}, then the same command again"
     assert list(inbox.look(project.run(id).inbox)) == []
+
+
+@pytest.mark.parametrize("kind", ["stop", "cancel"])
+def test_what_was_not_journaled_was_not_taken_whoever_says_so(asking: tuple[Project, str], kind: str) -> None:
+    """A step may get hold of the descriptors of the driver, and answer at its door."""
+    project, id = asking
+    folder = project.run(id)
+    held = lock.take(folder)
+    held.sign(folder.socket)
+    server = sockets.listen(folder.socket)
+    server.setblocking(True)
+    thread = threading.Thread(target=say_yes, args=(server,))
+    thread.start()
+    try:
+        done = deliver(project, id, runs.request(kind))
+    finally:
+        held.release()
+        thread.join()
+    assert isinstance(done, Refusal)
+    assert (done.kind, done.reason.partition(", ")[2]) == ("out_of_reach", "but it is not in the journal of r")
+
+
+def say_yes(server: socket.socket) -> None:
+    guest = server.accept()[0]
+    guest.recv(1 << 16)
+    guest.sendall(b"{}\n")
+    guest.close()
+    server.close()

@@ -355,6 +355,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "reason": None,
         "started_at": "1970-01-12T13:46:40Z",
         "updated_at": "1970-01-12T13:46:40Z",
+        "due_at": None,
         "journal_seq": made.run.seq,
         "iteration_count": 3,
         "max_iterations": None,

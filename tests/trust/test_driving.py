@@ -1,13 +1,14 @@
 """One process drives a run, whatever happens to the files around its journal; without its journal nobody does."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from running import GO, Live
+from running import GO, Live, until
 from trust.places import Place, clear_away, no_traceback
 
 HELD = {
@@ -59,6 +60,18 @@ def test_a_driver_that_is_not_named_is_still_seen(room: Place, live: Live) -> No
     assert room.raymond("status", "r").returncode == 0
     stopped = room.raymond("stop", "r", "--now")
     assert stopped.returncode == 0, stopped.stderr
+    assert live.wait().code == 3
+
+
+@pytest.mark.slow
+def test_a_driver_whose_name_a_step_has_changed_is_still_reached(room: Place, live: Live) -> None:
+    until(room.part("socket").exists, "the socket")
+    driver = room.part("driver.json")
+    driver.write_text(re.sub(r'"pid":\d+', '"pid":1', driver.read_text()))
+    assert f"driven by process {live.pid}" in room.raymond("status", "r").stdout
+    nobody_else_drives(room)
+    stopped = room.raymond("stop", "r", "--now")
+    assert (stopped.returncode, stopped.stderr) == (0, f"received by process {live.pid}, which drives r\n")
     assert live.wait().code == 3
 
 

@@ -122,18 +122,27 @@ def main(args: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
-        if isinstance(error, OSError) and (error.filename or error.errno in _MACHINE):
-            what = f"{error.filename or 'the system refused a call'}: {(error.strerror or '').lower()}"
-            return _say(f"error: {what}\nhint: nothing already written is lost: fix this, then try again", 1)
-        crowded = [os.strerror(number) for number in (errno.EMFILE, errno.ENFILE)]
-        if isinstance(error, ImportError) and any(one in str(error) for one in crowded):
-            what = f"error: {error.name or 'a module'} cannot be loaded: too many open files"
-            return _say(f"{what}\nhint: nothing already written is lost: fix this, then try again", 1)
+        refused = _refused(error)
+        if refused:
+            then = "".join(getattr(error, "__notes__", [])) or "try again"
+            return _say(f"error: {refused}\nhint: nothing already written is lost: fix this, then {then}", 1)
         import traceback
 
         traceback.print_exc()
         what = "error: this is a bug in Raymond; what was journaled is safe and the run can be resumed"
         return _say(f"{what}\nhint: please report the lines above to {REPORT}", 70)
+
+
+def _refused(error: Exception) -> str:
+    """What the machine refused, in words; nothing when the error has another reason."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    if isinstance(error, OSError) and (error.filename or error.errno in _MACHINE):
+        return f"{error.filename or 'the system refused a call'}: {(error.strerror or '').lower()}"
+    crowded = [os.strerror(number) for number in (errno.EMFILE, errno.ENFILE)]
+    if isinstance(error, ImportError) and any(one in str(error) for one in crowded):
+        return f"{error.name or 'a module'} cannot be loaded: too many open files"
+    return ""
 
 
 def _go_to(args: list[str]) -> list[str]:

@@ -52,7 +52,7 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
         os.write(writer, b"0\n")
         os.close(writer)
     except (Error, OSError) as error:
-        known = error if isinstance(error, Error) else Error(f"{log}: {error.strerror}")
+        known = error if isinstance(error, Error) else _refused(error, handle.id)
         os.write(writer, f"{known.exit_code}\n{errors.error(known)}".encode())
         return 1
     try:
@@ -63,6 +63,11 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     sys.stdout.flush()
     sys.stderr.flush()
     return code
+
+
+def _refused(error: OSError, id: str) -> Error:
+    what = f"{error.filename or 'the system refused a call'}: {(error.strerror or '').lower()}"
+    return Error(what, hint=f"nothing already written is lost: fix this, then `raymond resume {id}`")
 
 
 def _redirect(log: str) -> None:

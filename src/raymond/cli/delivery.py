@@ -1,6 +1,7 @@
 """What became of a request, in words."""
 
 from raymond.control.deliver import Delivery, Journaled, Left, Taken
+from raymond.control.leftovers import Leftover
 from raymond.errors import UsageError
 from raymond.faces import words as words_of
 from raymond.faces.summary import one_line
@@ -23,9 +24,16 @@ def words(delivery: Delivery, id: str, agent: str = "") -> str:
             return f"received by process {delivery.pid}, which drives {id}"
         case Left():
             if not delivery.host:
-                return f"waiting for process {delivery.pid}, which drives {id}"
-            gone = f"if {delivery.host} is gone: raymond resume {id} --force"
-            return f"waiting for process {delivery.pid} on {delivery.host}, which drives {id}; {gone}"
+                hangs = f"if it hangs: kill -9 {delivery.pid}, then the same command again"
+                return f"waiting for process {delivery.pid}, which drives {id}; {hangs}"
+            raise _elsewhere(delivery, id)
+
+
+def _elsewhere(left: Left, id: str) -> UsageError:
+    """Nobody can tell from here whether that process is still there."""
+    what = f"nothing was done yet: only process {left.pid} on {left.host}, which drives {id}, can take this"
+    gone = f"raymond cancel {id} --force ends it for good, raymond resume {id} --force continues it"
+    return UsageError(what, hint=f"look at it on {left.host}; if {left.host} is gone: {gone}")
 
 
 def leftovers(delivery: Delivery, id: str, *, now: bool) -> list[str]:
@@ -33,12 +41,17 @@ def leftovers(delivery: Delivery, id: str, *, now: bool) -> list[str]:
     if not isinstance(delivery, Journaled):
         return []
     lines = [f"ended: {words_of.many(delivery.ended, 'process')}"] if delivery.ended else []
-    if delivery.left:
-        lines.append("still running, although no process drives it:")
-        lines += [f"  {one.pid}  {one.agent or '-'}  {one_line(one.command)}" for one in delivery.left[:SHOWN]]
-        lines += [f"  ... and {len(delivery.left) - SHOWN} more"] if len(delivery.left) > SHOWN else []
-        lines.append("they cannot be ended" if now else f"to end them: raymond stop {id} --now")
-    return [visible(line) for line in lines]
+    return [*lines, *still_running(delivery.left, id, now=now)]
+
+
+def still_running(left: list[Leftover], id: str, *, now: bool = False) -> list[str]:
+    """The processes of a run that nobody drives; with `now`, it was tried to end them."""
+    if not left:
+        return []
+    lines = [f"  {one.pid}  {one.agent or '-'}  {one_line(one.command)}" for one in left[:SHOWN]]
+    lines += [f"  ... and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
+    way = "they cannot be ended" if now else f"to end them: raymond stop {id} --now"
+    return [visible(line) for line in ("still running, although no process drives it:", *lines, way)]
 
 
 def _hint(refusal: Refusal, id: str, agent: str) -> str:

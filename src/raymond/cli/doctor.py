@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from raymond.cli import choice
 from raymond.control import doctor
 from raymond.errors import UsageError
+from raymond.faces import repaired
 from raymond.text import visible
 
 
@@ -46,11 +47,7 @@ def _asking(name: str) -> None:
 def _repair(id_: str) -> int:
     run = choice.change(id_)
     done = doctor.repair_journal(run.project, run.id)
-    print(f"cut at line {done.line}; the whole journal is kept in {done.copy}", file=sys.stderr)
-    print(f"{done.decisions} good decision(s) after it are lost", file=sys.stderr)
-    if done.cost:
-        print(f"what they cost stays spent: ${done.cost:.2f}", file=sys.stderr)
-    for step in done.steps:
-        print(f"  {step} had finished and will run again", file=sys.stderr)
-    print(f"next: raymond resume {run.id}", file=sys.stderr)
+    for line in repaired.lines(done):
+        print(visible(line), file=sys.stderr)
+    print(f"next: raymond {'logs' if done.is_over else 'resume'} {run.id}", file=sys.stderr)
     return 0

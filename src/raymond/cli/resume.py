@@ -18,10 +18,19 @@ from raymond.faces import errors, words
 @click.argument("id_", metavar="[ID]", required=False, default="")
 @flags.resuming
 def command(id_: str, given: ResumeFlags) -> int:
-    """Continue run ID where it left off; unless its driver died, failed and paused agents try again."""
+    """Continue run ID where it left off.
+
+    Failed and paused agents try again, unless its driver died or --agent names one of them.
+    """
     check(id_, given)
     choice.mention_earlier()
-    how = Resumption(restart=given.restart, at_once=given.at_once, fresh=given.fresh, force=given.force)
+    how = Resumption(
+        restart=given.restart,
+        at_once=given.at_once,
+        fresh=given.fresh and not given.agent,
+        force=given.force,
+        retries=not given.agent,
+    )
     if given.every:
         return _every(given, how)
     run = choice.change(id_)
@@ -68,8 +77,8 @@ def _every(given: ResumeFlags, how: Resumption) -> int:
     for found in runs.resumable(project):
         try:
             if isinstance(found, Error):
-                print(errors.error(found), file=sys.stderr)
-            elif given.dry_run:
+                raise found
+            if given.dry_run:
                 print(found)
             else:
                 run = RunHandle(project, found, trusts_now=given.trust_project)

@@ -1,13 +1,16 @@
 """`raymond run`: start a workflow."""
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 
 import click
 
 from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
+from raymond.errors import JournalError
 from raymond.text import visible
 
 
@@ -33,8 +36,23 @@ def command(path: str, given: StartFlags) -> int:
     foreground.check(given.show)
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
-    choice.warn_of_reach(run)
-    return (background.start if given.show.detach else foreground.drive)(run, given.show)
+    with _begun(run.id):
+        choice.warn_of_reach(run)
+        return (background.start if given.show.detach else foreground.drive)(run, given.show)
+
+
+@contextlib.contextmanager
+def _begun(id: str) -> Iterator[None]:
+    """Whatever the machine refuses from now on, there is a run: starting it again would do its work twice."""
+    resume = f"`raymond resume {id}`"
+    try:
+        yield
+    except JournalError as error:
+        error.hint = error.hint.replace("then try again", f"then {resume}")
+        raise
+    except (OSError, ImportError, MemoryError) as error:
+        error.add_note(resume)
+        raise
 
 
 def _mention_unused(settings: config.Config) -> None:

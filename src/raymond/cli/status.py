@@ -6,8 +6,11 @@ import click
 
 from raymond.cli import choice
 from raymond.control import handle, runs
+from raymond.control.handle import RunHandle
+from raymond.control.runs import Seen
 from raymond.faces import documents
 from raymond.faces.overview import SHOWN, overview
+from raymond.text import visible
 
 
 @click.command("status")
@@ -24,5 +27,18 @@ def command(id_: str, every: bool, as_json: bool) -> int:
         sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, whole=whole))
         sys.stdout.flush()
     else:
-        print("\n".join(overview(seen.run, seen.status, seen.pid, found.transcripts, every=every)))
+        lines = overview(seen.run, seen.status, seen.pid, found.transcripts, every=every, host=seen.host)
+        print("\n".join([*lines[:-1], *_left(found, seen), lines[-1]]))
+    if seen.note:
+        print("\n".join(map(visible, seen.note.split("\n"))), file=sys.stderr)
     return 0
+
+
+def _left(found: RunHandle, seen: Seen) -> list[str]:
+    """The processes that a driver which was killed has left."""
+    if seen.pid or not runs.may_have_left(found.project, seen.run):
+        return []
+    from raymond.cli import delivery
+    from raymond.control import leftovers
+
+    return delivery.still_running(leftovers.find(found.project.run(found.id), seen.run), found.id)

@@ -28,7 +28,11 @@ def removable(ids: Sequence[str], keep: float) -> list[RunHandle | UsageError]:
 def _checked(project: Project, id: str) -> RunHandle | UsageError:
     if _finished(project, id) is not None or _is_lost(project, id):
         return RunHandle(project, id)
-    hint = f"unfinished runs are never removed: raymond cancel {id} ends it for good"
+    holder = lock.holder(project.run(id))
+    if isinstance(holder, lock.Squatter):
+        return UsageError(holder.told(id), hint=holder.way_out(id))
+    force = " --force" if runs.look(project, id).host else ""
+    hint = f"unfinished runs are never removed: raymond cancel {id}{force} ends it for good"
     return UsageError(f"{id} is not finished", hint=hint)
 
 

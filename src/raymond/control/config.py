@@ -16,7 +16,7 @@ from raymond.language.policy_keys import PERMISSION_MODES, closed
 from raymond.language.tags import NAME
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.store import settings_file
-from raymond.system import files, git
+from raymond.system import faults, files, git
 
 SITE_FILE = "/etc/raymond/policy.toml"
 """For administrators; users cannot choose another file."""
@@ -310,6 +310,8 @@ def _content(path: str) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:
+        if faults.is_passing(error):
+            raise  # it is not the file that has to be changed
         raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
 
 

@@ -38,7 +38,7 @@ def of_runs(project: Project, ids: Iterable[str]) -> Books:
         try:
             books.entries += of_run(project, id).entries
         except JournalError as error:
-            books.unreadable[id] = error
+            books.unreadable[id] = error.with_traceback(None)  # which would keep the journal in memory
     return books
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.control import leftovers, runs
 from raymond.control.leftovers import Leftover
@@ -19,7 +20,7 @@ from raymond.faces import documents
 from raymond.language.refusal import Refusal
 from raymond.machine import requests
 from raymond.machine.agent import RUNNING
-from raymond.machine.events import Decision, Event, RequestTaken
+from raymond.machine.events import Decision, Event, LeftoversEnded, RequestTaken
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Spending
 from raymond.machine.requests import Request
@@ -27,9 +28,9 @@ from raymond.machine.run import Run
 from raymond.machine.sender import FOR_STEPS
 from raymond.machine.workspace import Workspace
 from raymond.redaction import Secrets
-from raymond.store import exports, inbox, journal, lock, workspaces
+from raymond.store import exports, inbox, journal, lock, squatters, taken, workspaces
 from raymond.store.journal import Folded
-from raymond.store.lock import Lock
+from raymond.store.lock import Lock, Squatter
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
@@ -95,9 +96,12 @@ def deliver(
     if request.id in folded.run.requests:
         return _problem(folder, request) or Journaled([])  # its driver ended before it could say so
     request = origin.signed(request, origin.this(), Secrets.of(os.environ))
+    ended = 0
     if lock.holder(folder) is not None:
         problem = requests.problem(folded.run, workspace, request)
-        if problem and problem.kind not in _BY_SENDER:
+        if request.ends_steps and (problem is None or problem.kind == "run_ended"):
+            ended = squatters.end(folder, folded.run.start)
+        if problem and problem.kind not in _BY_SENDER and not ended:
             return problem
     try:
         held = lock.take(folder, force=force)
@@ -105,9 +109,12 @@ def deliver(
         sent = _send(folder, request, busy, within)
         return sent or deliver(project, id, request, force=force, face=face)
     try:
-        return _journal(project, held, journal.read(folder), workspace, request, face)
+        done = _journal(project, held, journal.read(folder), workspace, request, face)
     finally:
         held.release()
+    if ended and isinstance(done, Refusal) and done.kind == "run_ended":
+        return Journaled([], ended=ended)
+    return replace(done, ended=done.ended + ended) if isinstance(done, Journaled) else done
 
 
 def _workspace(project: Project, run: Run, request: Request) -> Workspace:
@@ -131,6 +138,8 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
     in_inbox = request.kind in FOR_STEPS
     until = monotonic() + (within if in_inbox else max(within, ANSWERED_WITHIN))
     while holder := lock.holder(folder):
+        if isinstance(holder, Squatter) and holder.pid == busy.pid:
+            return Refusal("out_of_reach", holder.told(folder.id), holder.way_out(folder.id))
         left = until - monotonic()
         if holder.socket == IN_INBOX or (left < 0 and in_inbox):
             return _leave(folder, request, busy, within)
@@ -140,24 +149,44 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
             with contextlib.suppress(OSError):
                 reply = door.ask(folder.socket, request, left)
                 if reply is not None:
-                    return reply.problem or Taken(busy.pid)
+                    return reply.problem or _written(folder, request, busy)
                 continue
         sleep(0.02)
     else:
         return None
     # Whoever asked has to be there when the driver looks: it is not taken later.
     what = f"process {busy.pid}, which drives {folder.id}, does not answer, so nothing was taken"
-    return Refusal("out_of_reach", what, "try again; or stop it with Ctrl-C where it runs")
+    return Refusal("out_of_reach", what, f"if it hangs: kill -9 {busy.pid or 'PID'}, then the same command again")
+
+
+def _written(folder: RunFolder, request: Request, busy: RunBusy) -> Taken | Refusal:
+    """A driver replies when it has written; a step that speaks in its place writes nothing."""
+    if taken.is_taken(folder, request.id):
+        return Taken(busy.pid)
+    what = f"process {busy.pid} seems to have taken it, but it is not in the journal of {folder.id}"
+    hint = "a step may have answered in its place: look at the processes of the run, and ask again"
+    return Refusal("out_of_reach", what, hint)
 
 
 def _leave_elsewhere(folder: RunFolder, request: Request, busy: RunBusy) -> Left | Refusal:
     """A driver on another machine can only be reached by its inbox, which does not tell who asks."""
     if lock.signed(folder).socket != IN_INBOX and request.kind not in FOR_STEPS:
         what = f"process {busy.pid} on {busy.host} drives {folder.id}, and takes this only from processes there"
-        hint = f"do it on {busy.host}; if {busy.host} is gone: raymond resume {folder.id} --force"
+        hint = f"do it on {busy.host}; if {busy.host} is gone: {_overruling(folder.id, request)}"
         return Refusal("out_of_reach", what, hint)
     inbox.leave(folder.inbox, request)
     return Left(busy.pid, busy.host)
+
+
+def _overruling(id: str, request: Request) -> str:
+    """The command that does what was asked although another machine holds the run."""
+    match request.kind:
+        case "cancel":
+            return f"raymond cancel {id} --force"
+        case "answer":
+            return f"raymond resume {id} --force, then answer"
+        case _:
+            return "the same command with --force"
 
 
 def _leave(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
@@ -224,7 +253,7 @@ def _journal(
     problem = requests.problem(run, workspace, request)
     if problem:
         return problem
-    commit(requests.take(run, workspace, request))
+    commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])
     _append(project.run(id), held, folded.size, decisions)
     with contextlib.suppress(JournalError):
         exports.put_state(project.tree, id, documents.state_file(run, status=runs.left(run)))

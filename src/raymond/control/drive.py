@@ -10,6 +10,7 @@ from raymond.backends import registry
 from raymond.control import config, inside, preflight
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
+from raymond.errors import RunBusy
 from raymond.faces import documents
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
@@ -18,6 +19,7 @@ from raymond.store import blobs, journal, lock, sources, workspaces
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
 from raymond.store.trust import Trust
 from raymond.store.unpacked import Unpacked
 from raymond.system.processes import withhold_descriptors
@@ -32,6 +34,8 @@ class Resumption(Struct, frozen=True, kw_only=True):
     """Retry a backend closed by a limit right away."""
     fresh: bool = False
     """Retry failed and paused agents without their conversation."""
+    retries: bool = True
+    """Retry failed and paused agents at all."""
     force: bool = False
     """Take the lock even if another host still holds it."""
 
@@ -59,7 +63,7 @@ def hold(
     """
     told = face or Quiet()
     folder = project.run(id)
-    held = lock.take(folder, force=force)
+    held = _take(folder, force)
     try:
         reading = journal.read(folder)
         run = reading.run
@@ -87,6 +91,20 @@ def hold(
         held.release()
         raise
     return HeldRun(project, held, book, unpacked, driver)
+
+
+def _take(folder: RunFolder, force: bool) -> Lock:
+    """The lock of the run; what is left of its steps does not keep it from whoever may resume the run."""
+    try:
+        return lock.take(folder, force=force)
+    except RunBusy:
+        from raymond.store import squatters
+
+        start = journal.first(folder)
+        inside.check(start, "resume")
+        if not squatters.end(folder, start):
+            raise
+    return lock.take(folder, force=force)
 
 
 def _ruled(run: Run, workspace: Workspace) -> Workspace:
@@ -136,7 +154,7 @@ class HeldRun:
     def drive(self, how: Resumption = AS_IT_IS) -> None:
         """Drive it until nothing is left that this process could do."""
         withhold_descriptors()
-        self.driver.drive(restart=how.restart, at_once=how.at_once, fresh=how.fresh)
+        self.driver.drive(restart=how.restart, at_once=how.at_once, fresh=how.fresh, retries=how.retries)
 
     def clear(self) -> int:
         """Of a run that has ended: end what a driver that was killed left of it; how many processes there were."""

@@ -8,8 +8,10 @@ from msgspec import Struct
 
 from raymond.errors import JournalError, RunNotFound, UsageError
 from raymond.faces import documents
+from raymond.machine.agent import RUNNING
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
+from raymond.machine.schedule import wake_at
 from raymond.store import blobs, exports, journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
@@ -45,6 +47,10 @@ class Seen(Struct, frozen=True):
     status: str
     pid: int
     """The process that drives it; 0 when none does."""
+    note: str = ""
+    """Who else holds its lock, and how to get rid of that."""
+    host: str = ""
+    """The other machine whose process drove it last and did not release it, so that it may drive it still."""
 
 
 # --- which run
@@ -159,16 +165,40 @@ def may_have_earlier(home: Project) -> bool:
 # --- how it looks
 
 
-def status_of(status: str, *, driven: bool) -> str:
-    """A run's own `status` as seen from outside: one that should be running and has no driver was interrupted."""
-    return INTERRUPTED if status == "running" and not driven else status
+def status_of(status: str, *, driven: bool, is_due: bool = False) -> str:
+    """A run's own `status` as seen from outside: one that should be driven and is not was interrupted.
+
+    `is_due`: something in it has a time, for which its driver would have waited.
+    """
+    return INTERRUPTED if (status == "running" or is_due) and not driven else status
+
+
+def _is_due(run: Run) -> bool:
+    return not run.stop and not run.final_status and wake_at(run) is not None
 
 
 def look(project: Project, id: str) -> Seen:
     """Run `id` now: folded from its journal, and who drives it."""
     run = journal.read(project.run(id)).run
     holder = lock.holder(project.run(id))
-    return Seen(run, status_of(run_status(run), driven=holder is not None), holder.pid if holder else 0)
+    if isinstance(holder, lock.Squatter):
+        return Seen(run, left(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
+    host = "" if holder else lock.signed(project.run(id)).host
+    status = status_of(run_status(run), driven=holder is not None, is_due=_is_due(run))
+    return Seen(run, status, holder.pid if holder else 0, host=host if host != os.uname().nodename else "")
+
+
+def may_have_left(project: Project, run: Run) -> bool:
+    """Whether something says that processes of a run may still be there: what a driver removes when it leaves."""
+    folder = project.run(run.start.workflow_id)
+    return bool(run.statuses.get(RUNNING)) or any(
+        map(os.path.exists, (folder.noted, folder.cgroups, folder.pids, folder.spool))
+    )
+
+
+def _is_driven(folder: RunFolder) -> bool:
+    holder = lock.holder(folder)
+    return holder is not None and not isinstance(holder, lock.Squatter)
 
 
 def whole(project: Project, id: str) -> Whole:
@@ -178,7 +208,7 @@ def whole(project: Project, id: str) -> Whole:
 
 def left(run: Run) -> str:
     """The status of a run that nobody drives any more."""
-    return status_of(run_status(run), driven=False)
+    return status_of(run_status(run), driven=False, is_due=_is_due(run))
 
 
 def rows(*, every: bool = False) -> list[RunRow]:
@@ -194,7 +224,7 @@ def rows(*, every: bool = False) -> list[RunRow]:
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)
-    driven = lock.holder(folder) is not None
+    driven = _is_driven(folder)
     try:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
@@ -203,7 +233,7 @@ def row(project: Project, id: str) -> RunRow:
         workflow_id=id,
         project=project.tree,
         driven=driven,
-        status=status_of(found.status, driven=driven),
+        status=status_of(found.status, driven=driven, is_due=found.due_at is not None),
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
         cost_is_estimated=found.cost_is_estimated,
@@ -221,6 +251,7 @@ class _State(Struct):
     cost_is_estimated: bool
     started_at: str | None
     updated_at: str | None
+    due_at: str | None = None
     journal_bytes: int = 0
 
 
@@ -250,7 +281,7 @@ def resumable(project: Project) -> Iterator[str | JournalError]:
         except JournalError as error:
             yield error
             continue
-        if lock.holder(project.run(id)) is not None or _belongs_to_step(seen.run):
+        if _is_driven(project.run(id)) or _belongs_to_step(seen.run):
             continue
         if seen.status == INTERRUPTED or was_shut_down(seen.run):
             yield id

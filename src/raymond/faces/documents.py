@@ -10,6 +10,7 @@ from raymond.faces.words import reason, stuck
 from raymond.machine.agent import ASKING, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
+from raymond.machine.schedule import wake_at
 from raymond.views.status import failed_agents, main_result, run_status
 from raymond.views.times import instant
 
@@ -51,6 +52,7 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
         "reason": reason(run),
         "started_at": instant(run.started_at),
         "updated_at": instant(run.now),
+        "due_at": instant(wake_at(run) or 0.0) if not run.stop and not run.final_status else None,
         "journal_seq": run.seq,
         "iteration_count": run.iterations,
         "max_iterations": run.limits.iterations or None,

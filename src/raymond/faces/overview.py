@@ -24,10 +24,12 @@ SHORT = 160
 _ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting")
 
 
-def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: bool = False) -> list[str]:
-    """A run that process `pid` drives, or nobody (0); `status` is as seen from outside."""
+def overview(
+    run: Run, status: str, pid: int, transcript_folder: str, *, every: bool = False, host: str = ""
+) -> list[str]:
+    """A run that process `pid` drives, or nobody (0) unless `host` does; `status` is as seen from outside."""
     id, why = run.start.workflow_id, words.reason(run, now())
-    driven = f"driven by process {pid}" if pid else "no process drives it"
+    driven = f"driven by process {pid}" if pid else f"{host} may drive it" if host else "no process drives it"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
@@ -41,7 +43,10 @@ def overview(run: Run, status: str, pid: int, transcript_folder: str, *, every: 
     result = main_result(run)
     if result is not None:
         lines.append(f"result: {one_line(result)}")
-    lines.append(f"next: raymond attach {id}" if pid and not run.final_status else f"next: {next_command(run)}")
+    then = f"raymond attach {id}" if pid and not run.final_status else next_command(run)
+    if host and not run.final_status:
+        then = f"look at it on {host}; if {host} is gone: raymond resume {id} --force"
+    lines.append(f"next: {then}")
     return [visible(line) for line in lines]
 
 
