@@ -61,6 +61,7 @@ def _long(path: Path, steps: int) -> Folder:
         _step(book, said, number, first.time, last if number == steps else None)
     book.append(replace(end, seq=2 * steps + 2))
     book.close()
+    held.release()  # whoever holds the lock of a run drives it, and what it starts are steps
     said.close()
     return folder
 

@@ -4,6 +4,11 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long a machine takes to think of an input is not about what is tested.
+settings.register_profile("unhurried", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session", autouse=True)

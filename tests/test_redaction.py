@@ -497,6 +497,7 @@ def test_a_stream_in_any_chunks_says_what_the_whole_text_says(text: str, cuts: l
         assert "".join(fed(known, *(text[a:b] for a, b in pairwise(edges)))) == known.clean(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(text=TEXTS)
 @example(text=KEY)
@@ -596,6 +597,7 @@ def wrapped(text: str, width: int, end: str, before: int) -> str:
     return end.join(whole[at : at + width] for at in range(0, len(whole), width))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n    ", "\\n", "\\r\\n", "\\\\n"])
 @pytest.mark.parametrize("width", [64, 76])
 def test_a_value_is_found_in_base64_in_lines_wherever_a_line_ends(width: int, end: str) -> None:

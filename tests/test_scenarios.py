@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pace import mostly_slow
 from raymond.machine.events import Event
 from running import Room
 
@@ -63,7 +64,7 @@ def compare(path: Path, found: str) -> None:
     assert found == path.read_text("utf-8"), f"{path} says something else"
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", mostly_slow(SCENARIOS, daily=8))
 def test_a_scenario_tells_and_journals_what_is_expected(name: str, tmp_path: Path) -> None:
     room = Room(tmp_path)
     (tmp_path / "workflow").symlink_to(FOLDER / name / "workflow")

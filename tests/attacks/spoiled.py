@@ -61,9 +61,15 @@ def a_socket(path: Path) -> None:
         one.bind(os.path.relpath(path))
 
 
+def a_hole(path: Path) -> None:
+    """More than any machine has memory for, and nothing on the disk."""
+    path.touch()
+    os.truncate(path, 8 << 40)
+
+
 PUT = {
     put.__name__.replace("_", " "): put
-    for put in (nothing, empty, garbage, json_of_another_kind, deep_json, a_folder, a_pipe, a_device, a_socket)
+    for put in (nothing, empty, garbage, json_of_another_kind, deep_json, a_folder, a_pipe, a_device, a_socket, a_hole)
 }
 
 

@@ -1,5 +1,6 @@
 """What others send is bounded before it is held in memory or on disk."""
 
+import os
 import struct
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from raymond.errors import WorkflowError
 from raymond.steps import probe
 from raymond.store import records, zips
 from raymond.store.transcripts import Transcripts
+from running import PATIENCE
 from trust.places import Place
 
 MIB = 1 << 20
@@ -37,6 +39,48 @@ def test_a_zip_is_refused_for_what_it_lists_before_any_of_it_is_read() -> None:
         zips.read(folders(10_001), file="many.zip")
     with pytest.raises(WorkflowError, match="there is nothing in this zip"):
         zips.read(folders(100), file="some.zip")
+
+
+LITTLE_MEMORY = """
+import os, pkgutil, resource, sys
+import raymond
+for module in pkgutil.walk_packages(raymond.__path__, "raymond."):
+    if not module.name.endswith("__main__"):
+        __import__(module.name)
+from raymond import cli
+taken = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+resource.setrlimit(resource.RLIMIT_AS, (taken + (64 << 20),) * 2)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_what_memory_does_not_suffice_for_is_said_in_words_and_keeps_no_other_run_from_being_shown(room: Place) -> None:
+    def said(*args: str) -> tuple[int, str, str]:
+        command = [sys.executable, "-c", LITTLE_MEMORY, *args]
+        done = subprocess.run(
+            command, cwd=room.path, env=room.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    for id in ("large", "other"):
+        assert room.command({"START.sh": "echo '<result>done</result>'"}, id=id).code == 0
+    large = room.project.run("large").journal
+    for path in (large, str(room.home / "trusted.json")):
+        Path(path).touch()
+        os.truncate(path, 120 * MIB)
+    lacking = f"there is not enough memory to read {large}"
+    code, out, err = said("list")
+    assert (code, err) == (0, "")
+    assert sorted(line.split()[:2] for line in out.splitlines()) == [
+        ["ID", "STATUS"],
+        ["large", "unreadable"],
+        ["other", "completed"],
+    ]
+    assert said("cost", "--all")[::2] == (0, f"large is left out: {lacking}\n")
+    assert said("status", "large") == (1, "", f"error: {lacking}\nhint: give this command more memory\n")
+    lost = "hint: nothing already written is lost: fix this, then try again"
+    assert said("trust", "--list") == (1, "", f"error: there is not enough memory\n{lost}\n")
 
 
 @pytest.mark.slow

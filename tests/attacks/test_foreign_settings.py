@@ -618,10 +618,11 @@ def test_settings_too_deep_to_be_read_cannot_be_trusted_and_are_left_out(room: C
     assert ".claude" in standing.note
 
 
-def test_a_damaged_list_of_trusted_projects_is_an_error_and_trusts_nobody(room: Checkout) -> None:
+@pytest.mark.parametrize("text", ['{"/": {}}', '{"/": {"files": {}, "x": ' + "[" * 1500])
+def test_a_damaged_list_of_trusted_projects_is_an_error_and_trusts_nobody(room: Checkout, text: str) -> None:
     room.repository()
     room.home.mkdir(parents=True, mode=0o700)
-    (room.home / "trusted.json").write_text('{"/": {}}')
+    (room.home / "trusted.json").write_text(text)
     with pytest.raises(UsageError, match=r"trusted\.json cannot be read: it is damaged"):
         trusting.recorded(Home(str(room.home)))
 

@@ -46,7 +46,7 @@ def test_whatever_lies_in_the_folder_of_a_run_is_no_bug(room: Place, name: str) 
     assert bugs(room, "runs", name) == []
 
 
-@pytest.mark.parametrize("name", ["garbage", "a folder", "a pipe", "a device"])
+@pytest.mark.parametrize("name", ["garbage", "a folder", "a pipe", "a device", "a hole"])
 def test_whatever_lies_in_the_home_is_no_bug(room: Place, name: str) -> None:
     assert bugs(room, "homes", name) == []
 

@@ -119,11 +119,12 @@ def test_a_step_cannot_stop_another_run(room: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_in_the_inbox_says_nothing_about_who_wrote_it(room: Place) -> None:
-    """Where there is a socket it is not believed: whoever reaches the folder could be a step."""
+@pytest.mark.parametrize("in_the_way", [False, True])
+def test_a_file_in_the_inbox_says_nothing_about_who_wrote_it(room: Place, in_the_way: bool) -> None:
+    """Where there are sockets it is not believed: whoever reaches the folder could be a step."""
     request = json.dumps({"id": "planted", "kind": "answer", "agent": "main", "text": "yes"})
     inbox = room.project.run("r").inbox
-    plant = f"mkdir -p {inbox}; echo '{request}' > {inbox}/planted.json; until [ -e {inbox}/planted.json.refused ]; do :; done"
+    plant = f"mkdir -p {inbox} {room.project.run('r').socket if in_the_way else ''}/x; echo '{request}' > {inbox}/planted.json; until [ -e {inbox}/planted.json.refused ]; do :; done"
     done = room.command(asking(plant, out=str(room.path.parent / "out")))
     assert done.code == 3, done.err
     assert kept(room, AskEnded) == []
@@ -393,6 +394,70 @@ def test_a_run_started_in_a_step_has_no_higher_budget(room: Place) -> None:
     )
     [start] = kept(room, RunStarted, "inner")
     assert (start.budget, start.budget_from) == (2.0, "the outer run")
+
+
+# A driver that is to be overlooked
+
+
+HIDES = {
+    "signed as another": """sed -i 's/"pid":[0-9]*/"pid":1/' $RUN/driver.json""",
+    "without a name": "rm $RUN/driver.json",
+    "elsewhere": "mv $RUN/journal.jsonl $RUN/j",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", HIDES)
+def test_no_step_hides_its_driver_from_another_run(room: Place, how: str) -> None:
+    room.ask("other", files=PERSON)
+    inner = room.flow({"START.sh": "touch ran; echo '<result></result>'\n"}, "inner")
+    out = room.path.parent / "out"
+    tries = room.path.parent / "tries"
+    tries.write_text(f"""
+    {sys.executable} -c 'import pty, sys; pty.spawn(sys.argv[1:])' {RAYMOND} answer other main yes >> {out} 2>&1
+    {RAYMOND} run {inner} --id inner --budget 500 -q >> {out} 2>&1
+    echo over >> {out}
+    """)
+    attempts = f"""
+    RUN={room.project.run("r").path}
+    {HIDES[how]}
+    {BARE} setsid -f sh {tries}
+    until grep -q over {out}; do sleep 0.05; done
+    [ ! -e $RUN/j ] || mv $RUN/j $RUN/journal.jsonl
+    echo '<result></result>'
+    """
+    room.command({"START.sh": attempts}, "--budget", "1")
+    assert kept(room, AskEnded, "other") == []
+    assert "was asked for by a step of" in out.read_text()
+    budgets = [start.budget for start in kept(room, RunStarted, "inner")] if (room.path / "ran").exists() else []
+    assert budgets in ([], [1.0])
+
+
+# Free retries
+
+
+DIES = {
+    "START.sh": "echo '<fork>BAD</fork><fork>KILL</fork><wait>END</wait>'",
+    "BAD.sh": "echo tried >> tries; exit 7",
+    "KILL.sh": """
+    [ ! -e go ] || exit 7
+    until grep -q AgentFailed $JOURNAL; do sleep 0.02; done
+    mkdir -p -m 700 $INBOX; echo '{"id":"x","kind":"stop"}' > $INBOX/x.json
+    touch go; kill -9 $PPID; exec sleep 100
+    """,
+    "END.sh": "echo '<result></result>'",
+}
+
+
+@pytest.mark.slow
+def test_no_step_gets_what_has_failed_tried_again_by_killing_its_driver(room: Place) -> None:
+    """A driver that died is not one that was stopped, although a stop lies in the inbox."""
+    folder = room.project.run("r")
+    room.environment |= {"JOURNAL": folder.journal, "INBOX": folder.inbox}
+    assert room.command(DIES).code == -signal.SIGKILL
+    room.resume("--restart")
+    assert [event.request for event in kept(room, RequestTaken)] == ["x"]
+    assert (room.path / "tries").read_text() == "tried\n"
 
 
 # Orphans

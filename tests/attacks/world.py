@@ -25,8 +25,8 @@ FLOW = {
     "END.sh": 'echo "<result>t\u00f6ld $RAYMOND_INPUT</result>"',
     "replies.yaml": "TURN.md: {text: <result>sm\u00f6ke \u2603</result>, cost: 0.25}\n",
 }
-DIES = {"START.sh": '[ -e "$DIED" ] || { touch "$DIED"; kill -9 $PPID; }\necho "<result>done</result>"'}
-"""Kills whoever drives it, once."""
+DIES = '[ -e "{0}" ] || {{ touch "{0}"; kill -9 $PPID; }}\necho "<result>done</result>"'
+"""A script that kills whoever drives it, once: it knows by a file, not by a variable that a situation may take away."""
 FAILS = {"START.sh": "exit 7"}
 PATIENCE = 30
 _PR_SET_CHILD_SUBREAPER = 36
@@ -64,7 +64,7 @@ class World:
         """Words of the commands, and what stands there instead."""
         self.more: list[list[str]] = []
         """Commands that make sense in this situation only."""
-        for name, files in {"flow": FLOW, "dies": DIES, "fails": FAILS}.items():
+        for name, files in {"flow": FLOW, "fails": FAILS}.items():
             (folder / name).mkdir(exist_ok=True)
             for file, content in files.items():
                 (folder / name / file).write_text(content, "utf-8")
@@ -85,8 +85,10 @@ class World:
         self.run(["run", f"{self.folder}/flow", "--id", id])
 
     def killed(self, id: str) -> None:
-        os.environ["DIED"] = f"{self.folder}/{id} died"
-        self.run(["run", f"{self.folder}/dies", "--id", id])
+        flow = self.folder / f"dies {id}"
+        flow.mkdir()
+        (flow / "START.sh").write_text(DIES.format(f"{self.folder}/{id} died"), "utf-8")
+        self.run(["run", str(flow), "--id", id])
 
     def run_folder(self, id: str) -> Path:
         (found,) = Path(self.home).glob(f"projects/*/runs/{id}")

@@ -1,6 +1,7 @@
 """For every crash test."""
 
 import os
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,12 @@ def back() -> Iterator[None]:
     here = os.getcwd()
     yield
     os.chdir(here)
+
+
+@pytest.fixture
+def no_senders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that does not tell who is at the other end of a socket, such as macOS."""
+    monkeypatch.delattr(socket, "SO_PEERCRED")
 
 
 @pytest.fixture(autouse=True)

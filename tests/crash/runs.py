@@ -117,7 +117,6 @@ def request(kind: str, **fields: object) -> Request:
 
 def leave(project: Project, id: str, asked: Request) -> None:
     """Put a request into the inbox, as a command does when the process that drives the run can have no socket."""
-    os.makedirs(project.run(id).socket, exist_ok=True)  # in its way
     inbox.leave(project.run(id).inbox, asked)
 
 

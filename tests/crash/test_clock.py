@@ -8,6 +8,7 @@ from time import time
 import pytest
 
 from crash import runs
+from crash.torture import ID, Place, until
 from raymond.machine.events import (
     AgentMoved,
     AgentWoke,
@@ -209,6 +210,7 @@ def test_what_fell_due_while_nobody_drove_fires_at_once(later: float, tmp_path: 
     assert (ended[0], ended[1].timed_out) == (T + later, True)
 
 
+@pytest.mark.usefixtures("no_senders")
 def test_an_answer_in_time_silences_the_timer(tmp_path: Path) -> None:
     project = runs.project_in(tmp_path)
     flow = runs.workflow(
@@ -292,3 +294,23 @@ def test_a_journal_whose_times_go_backward_folds_all_the_same(tmp_path: Path) ->
     run = journal.read(scene.project.run(scene.id)).run
     assert runs.ending(run) == ("completed", 0)
     assert runs.outcomes(run)["main"][2] == "late"
+
+
+@pytest.mark.slow
+def test_the_time_of_a_driver_that_was_killed_counts(tmp_path: Path) -> None:
+    """It may have been killed long after its last decision."""
+    place = Place(tmp_path)
+    flow = runs.workflow(tmp_path / "flow", START_sh="sleep 60; echo '<result>x</result>'")
+    command = place.start("run", str(flow), "--id", ID, "--max-time", "1h")
+    beat = Path(place.project.run(ID).beat)
+    until(beat.exists, "the first beat")
+    first = beat.stat().st_mtime
+    until(lambda: beat.stat().st_mtime > first, "the second")
+    command.kill()
+    last = beat.stat().st_mtime
+    before = journal.read(place.project.run(ID)).run
+    place.resume()
+    until(lambda: runs.story(place.project, ID).resumed, "the next driver")
+    driven = journal.read(place.project.run(ID)).run.driven
+    assert driven == pytest.approx(last - before.started_at, abs=0.002)
+    assert driven > before.driven_until - before.started_at

@@ -5,6 +5,8 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -13,12 +15,13 @@ import pytest
 
 import hopping as hopper
 from crash import runs
-from crash.torture import ID, Place, alive, end, told, until
+from crash.torture import ID, Place, alive, end, pids, told, until
 from raymond.machine.events import Fact, LeftoversEnded, RunEnded, RunStopped, StepInterrupted
 from raymond.machine.requests import Request
-from raymond.store import inbox, journal
+from raymond.store import inbox, journal, lock
 from raymond.store.leftovers import Leftovers
-from raymond.system import ancestry, cgroup
+from raymond.store.lock import Squatter
+from raymond.system import ancestry, cgroup, processes
 from raymond.system.processes import start_time
 
 Kind = TypeVar("Kind", bound=Fact)
@@ -95,6 +98,8 @@ def test_stop_now_ends_the_steps_of_a_dead_driver(scene: Scene) -> None:
     assert done.code == 0, done.err
     assert "r is stopped; to continue: raymond resume r\nended: 3 processes\n" in done.err
     assert not scene.marked()
+    assert [event.count for event in events(scene, LeftoversEnded)] == [3]
+    assert "still running" not in scene.start("status", ID).wait().out
     (cut,) = events(scene, StepInterrupted)
     assert (cut.agent, cut.step) == ("main", 2)
     run = journal.read(scene.project.run(ID)).run
@@ -110,6 +115,7 @@ def test_stop_says_what_still_runs_of_a_dead_driver(scene: Scene) -> None:
     assert done.code == 0
     assert "still running, although no process drives it:\n" in done.err
     assert f"  {scene.pid()}  main  sleep 1000\n" in done.err
+    assert f"  {scene.pid()}  main  sleep 1000\n" in scene.start("status", ID).wait().out
     assert done.err.endswith("to end them: raymond stop r --now\n")
     assert alive(scene.pid())
     assert not events(scene, StepInterrupted), "the next driver says what became of it"
@@ -196,6 +202,24 @@ def test_a_step_that_was_cut_off_takes_along_what_it_has_started_without_a_mark(
 
     assert (done.code, done.out) == (0, "done\n"), done.err
     assert not alive(pid)
+
+
+@pytest.mark.slow
+def test_what_only_the_step_that_was_cut_off_can_have_started_does_not_run_beside_it(scene: Scene) -> None:
+    """A server without a mark, in a session of its own, whose parent has ended: it would keep its port."""
+    use = "echo x >> uses; [ -e open ] && echo '<result>done</result>' && exit; "
+    use += "sleep 0.02; setsid -f env -i sh -c 'echo $$ > bare; exec sleep 999' > /dev/null 2>&1; cat gate"
+    scene.reach(SERVER, use)
+    until(lambda: (scene.room / "bare").exists() and f"{scene.pid('bare')} 2 " in noted(scene), "the note")
+    scene.command.kill()
+    (scene.room / "open").touch()
+
+    done = scene.resume().wait()
+
+    assert (done.code, done.out) == (0, "done\n"), done.err
+    assert not alive(scene.pid("bare"))
+    assert alive(scene.pid()) is False, "the driver has left"
+    assert [event.count for event in events(scene, LeftoversEnded)] == [1], "the server of the first step, at the end"
 
 
 @pytest.mark.slow
@@ -316,9 +340,28 @@ def test_a_driver_that_leaves_removes_its_cgroup(scene: Scene) -> None:
     assert not os.path.exists(scene.project.run(ID).cgroups)
 
 
-def hopping(scene: Scene) -> str:
+NO_OTHER_REASON = (
+    "from raymond.drivers import local; local._ENCLOSED_AFTER = 1e9; from raymond.__main__ import main; main()"
+)
+"""What starts a command whose run gets no cgroup only because it takes its time."""
+
+
+@needs_cgroup
+@pytest.mark.slow
+def test_a_run_gets_its_cgroup_when_a_step_lets_go_of_a_process(scene: Scene) -> None:
+    os.mkfifo(scene.room / "gate")
+    flow = runs.workflow(scene.room.parent / "flow", START_sh=SERVER, USE_sh=USE)
+    scene.command = scene.start("run", str(flow), "--id", ID, code=NO_OTHER_REASON)
+    until(lambda: (scene.room / "uses").exists(), "the second step")
+    path = enclosed(scene)
+    assert scene.pid() in cgroup.members(path)
+    (scene.room / "gate").write_text("")
+    assert scene.command.wait().code == 0
+
+
+def hopping(scene: Scene, gap: float = 0.0005, script: str = hopper.HOPPER) -> str:
     """Lines that start a process without a mark which keeps starting itself anew, and wait until it does."""
-    argv = shlex.join(["env", "-i", *hopper.command(scene.room / "stop", 0.0005)])
+    argv = shlex.join(["env", "-i", *hopper.command(scene.room / "stop", gap, script)])
     return f"({argv} > /dev/null 2>&1 &); until [ -e stop.hops ]; do sleep 0.02; done"
 
 
@@ -334,6 +377,19 @@ def test_what_keeps_starting_itself_anew_does_not_outlive_a_driver_that_leaves_f
     assert scene.command.wait().code == 3
 
     assert not os.path.exists(path), "one that is not empty cannot be removed"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
+def test_a_line_that_grows_at_its_end_does_not_outlive_such_a_driver_either(scene: Scene) -> None:
+    line = hopping(scene, 0.002, hopper.LINE)
+    scene.reach(SERVER, f"{line}; echo x >> uses; echo '<ask next=\"USE.sh\">well?</ask>'")
+
+    done = scene.command.wait()
+
+    assert done.code == 3, done.err
+    assert "could not be ended" not in done.err
+    assert not [pid for pid in pids() if str(scene.room / "stop").encode() in told(pid, "cmdline")]
 
 
 @needs_cgroup
@@ -572,12 +628,10 @@ def test_nothing_is_written_to_a_cancelled_run(scene: Scene, flags: str) -> None
 
 @pytest.mark.slow
 def test_a_cancel_that_is_found_in_the_inbox_ends_the_turn(scene: Scene) -> None:
-    """Its driver had no socket, and was killed before it looked."""
+    """Its driver could have no socket, and was killed before it looked."""
+    scene.environment["RAYMOND_PORTABLE"] = "1"
     pid = at_the_gate(scene)
     inbox.leave(scene.project.run(ID).inbox, Request(id="c", kind="cancel"))
-    door = Path(scene.project.run(ID).socket)
-    door.unlink(missing_ok=True)
-    (door / "x").mkdir(parents=True)
 
     scene.resume().wait()
 
@@ -600,3 +654,91 @@ def test_a_run_of_another_machine_that_is_gone_can_be_cancelled(scene: Scene) ->
     assert "box-0f3c" in refused.err
     assert scene.start("cancel", ID, "--force").wait().code == 0
     assert journal.read(scene.project.run(ID)).run.final_status == "cancelled"
+
+
+SQUAT = """
+import fcntl, os, struct, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+os.set_inheritable(fd, True)
+fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+os.execvp("sleep", ["sleep", "1000"])
+"""
+"""Waits until the lock of a run is free, and keeps it."""
+
+
+def squatter(scene: Scene) -> int:
+    """The process that holds the lock and does not drive the run; 0 when there is none."""
+    found = lock.holder(scene.project.run(ID))
+    return found.pid if isinstance(found, Squatter) else 0
+
+
+def squatted(scene: Scene, how: str = "") -> int:
+    """A step has left a process that took the lock when the driver was killed; that process."""
+    argv = shlex.join([*how.split(), sys.executable, "-c", SQUAT, scene.project.run(ID).journal])
+    scene.reach(f"setsid {argv} > /dev/null 2>&1 & {SERVER.partition('& ')[2]}")
+    if how:
+        until(lambda: f"{scene.pid()} 0 " in noted(scene), "the note")
+    scene.command.kill()
+    assert until(lambda: squatter(scene), "the squatter") == scene.pid()
+    return scene.pid()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["", "env -i"], ids=["marked", "bare"])
+@pytest.mark.parametrize("command", ["stop r --now", "cancel r"])
+def test_what_is_left_of_a_step_and_holds_the_lock_is_ended(scene: Scene, command: str, how: str) -> None:
+    pid = squatted(scene, how)
+    done = scene.start(*command.split()).wait()
+    assert done.code == 0, done.err
+    assert "ended: 3 processes\n" in done.err
+    assert not alive(pid)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signs", [True, False])
+def test_what_is_left_of_a_step_and_signs_as_the_driver_is_ended(scene: Scene, signs: bool) -> None:
+    pid, driver = squatted(scene), Path(scene.project.run(ID).driver)
+    about = {"pid": pid, "host": os.uname().nodename, "started": start_time(pid), "socket": ""}
+    driver.write_text(json.dumps(about) if signs else "")
+    done = scene.start("cancel", ID).wait()
+    assert done.code == 0, done.err
+    assert not alive(pid)
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_although_what_is_left_of_a_step_holds_the_lock(scene: Scene) -> None:
+    pid = squatted(scene)
+    (scene.room / "open").touch()
+    done = scene.resume().wait()
+    assert done.code == 1, done.err
+    assert "drives this run" not in done.err
+    assert not alive(pid)
+
+
+@pytest.mark.slow
+def test_commands_that_end_nothing_name_what_holds_the_lock(scene: Scene) -> None:
+    pid = squatted(scene)
+    told = f"process {pid} (sleep 1000) holds the lock of r and does not drive it\n"
+    stopped, cleaned, seen = (scene.start(name, ID).wait() for name in ("stop", "clean", "status"))
+    assert (stopped.code, cleaned.code, seen.code) == (2, 2, 0)
+    assert told in stopped.err
+    assert told in cleaned.err
+    assert told in seen.err
+    assert seen.out.startswith("r: interrupted")
+    assert alive(pid)
+
+
+@pytest.mark.slow
+def test_what_holds_the_lock_and_is_not_of_the_run_is_named_and_left_alone(scene: Scene) -> None:
+    scene.reach()
+    scene.command.kill()
+    with subprocess.Popen([sys.executable, "-c", SQUAT, scene.project.run(ID).journal]) as other:
+        until(lambda: squatter(scene), "the squatter")
+        ran = [scene.start(*one.split()).wait() for one in ("stop r --now", "cancel r", "resume r")]
+        is_left = other.poll() is None and alive(scene.pid())
+        other.kill()
+    assert is_left
+    for done in ran:
+        assert done.code in (1, 2)
+        assert f"error: process {other.pid} (" in done.err
+        assert f"if not: kill {other.pid}\n" in done.err

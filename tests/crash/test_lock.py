@@ -165,6 +165,7 @@ def question(tmp_path: Path) -> tuple[Project, str]:
     return project, id
 
 
+@pytest.mark.usefixtures("no_senders")
 def test_a_request_delivered_twice_is_taken_once(tmp_path: Path) -> None:
     project, id = question(tmp_path)
     answer = runs.request("answer", text="one")
@@ -178,6 +179,7 @@ def test_a_request_delivered_twice_is_taken_once(tmp_path: Path) -> None:
     assert [(one.request, one.problem) for one in taken(project, id)] == [(answer.id, "")]
 
 
+@pytest.mark.usefixtures("no_senders")
 def test_a_request_handed_over_and_delivered_too_is_taken_once(tmp_path: Path) -> None:
     project, id = question(tmp_path)
     answer = runs.request("answer", text="one")
@@ -188,6 +190,7 @@ def test_a_request_handed_over_and_delivered_too_is_taken_once(tmp_path: Path) -
     assert len(taken(project, id)) == 1
 
 
+@pytest.mark.usefixtures("no_senders")
 def test_requests_are_taken_in_the_order_they_came(tmp_path: Path) -> None:
     project, id = question(tmp_path)
     for number, text in enumerate(("one", "two", "three")):
@@ -200,6 +203,7 @@ def test_requests_are_taken_in_the_order_they_came(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("no_senders")
 @pytest.mark.parametrize("journaled", [False, True])
 def test_an_answer_that_lay_there_when_the_driver_died_is_taken_once(tmp_path: Path, journaled: bool) -> None:
     """Killed before the request was journaled, or after it and before its file was removed."""
@@ -216,6 +220,7 @@ def test_an_answer_that_lay_there_when_the_driver_died_is_taken_once(tmp_path: P
     assert left(project, id) == []
 
 
+@pytest.mark.usefixtures("no_senders")
 @pytest.mark.parametrize("now", [False, True])
 def test_a_stop_that_was_journaled_before_the_driver_died_does_not_stop_the_next_one(tmp_path: Path, now: bool) -> None:
     project = runs.project_in(tmp_path)
@@ -285,6 +290,7 @@ def test_a_finished_run_says_so_to_every_request(tmp_path: Path) -> None:
     assert left(project, id) == []
 
 
+@pytest.mark.usefixtures("no_senders")
 @pytest.mark.parametrize("kind", ["answer", "stop", "stop now", "retry", "give_up", "limits"])
 def test_a_request_left_on_a_finished_run_does_no_harm(tmp_path: Path, kind: str) -> None:
     project = runs.project_in(tmp_path)

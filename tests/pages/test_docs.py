@@ -197,6 +197,7 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
 
     for row in json.loads(room.raymond("list", "--json").stdout):
         check.document("Row", row)
+    check.document("Run", json.loads(room.raymond("status", "r", "--json").stdout))
     room.raymond("stop", "r", "--now")
     for done in (room.raymond("wait", id, "--json") for id in ("r", "done")):
         check.document("Outcome", json.loads(done.stdout))
@@ -255,7 +256,7 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
         bool: "boolean",
         dict[str, str]: "map of text",
     }
-    words |= {list[str]: "list of text", dict[str, dict[str, Any]]: "map of map"}
+    words |= {list[str]: "list of text", dict[str, dict[str, Any]]: "map of map", dict[int, float]: "map of number"}
     words |= {str | None: "text", int | None: "integer", float | None: "number"}
     words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map", Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}
