@@ -1,7 +1,11 @@
 """A question as whoever answers it reads it: whole, with who asks and where."""
 
+from collections.abc import Iterable
+
 from raymond import durations
 from raymond.faces.foreign_text import in_margin
+from raymond.language import choices
+from raymond.store.asked_files import Found
 from raymond.text import visible
 from raymond.views import times
 from raymond.views.questions import Question
@@ -12,9 +16,35 @@ SHORT = 160
 """Characters of a text that stands in one line with its label."""
 
 
-def lines(question: Question, *, now: float, where: str = "", width: int = 0) -> list[str]:
-    """All of it; `where` is the directory of its project."""
-    return [*head(question, now=now, where=where), *text(question, MARGIN, width)]
+def lines(question: Question, found: Iterable[Found] = (), *, now: float, where: str = "", width: int = 0) -> list[str]:
+    """All of it, with its files as they were found; `where` is the directory of its project."""
+    digests = {one.path: one.sha256 for one in question.files}
+    shown = [line for one in found for line in _file(one, digests.get(one.path, ""), width)]
+    offered = [f"choices: {visible(choices.offer(question.choices))}"] if question.choices else []
+    return [*head(question, now=now, where=where), *text(question, MARGIN, width), *shown, *offered]
+
+
+def _file(found: Found, digest: str, width: int) -> list[str]:
+    """A file, whole: bytes that are not text are shown by their numbers."""
+    changed = "" if found.sha256 == digest else ", CHANGED SINCE IT ASKED"
+    if found.problem:
+        return [visible(f"file {found.problem}{changed}")]
+    text = found.data.decode("utf-8", "backslashreplace")
+    end = "" if text.endswith("\n") or not text else ", no line break at the end"
+    title = visible(f"file {found.path} ({size(len(found.data))}{end}{changed}):")
+    return [title, *(in_margin(text.removesuffix("\n"), MARGIN, width) if text else [])]
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    return f"{count:,} byte{'' if count == 1 else 's'}"
+
+
+def more(question: Question) -> list[str]:
+    """The choices and the files by their names, for those who only look."""
+    named = [f"{one.path} ({size(one.size)})" for one in question.files]
+    offered = [choices.offer(question.choices)] if question.choices else []
+    return [*(f"choices: {visible(one)}" for one in offered), *(f"file: {visible(one)}" for one in named)]
 
 
 def head(question: Question, *, now: float, where: str = "") -> list[str]:

@@ -10,6 +10,7 @@ from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.text import visible
+from raymond.views.questions import question_of
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
@@ -82,9 +83,14 @@ def _outcome(run: Run, width: int) -> list[str]:
 
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
     """The first few, whole: a question that is cut would be answered all the same."""
-    shown = [question.beside(f"asks:   {agent.id}:", agent.question, "        | ", width) for agent in asking[:5]]
+    shown = [_question(agent, id, width) for agent in asking[:5]]
     more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
     return [*(line for lines in shown for line in lines), *more]
+
+
+def _question(agent: Agent, id: str, width: int) -> list[str]:
+    told = question.beside(f"asks:   {agent.id}:", agent.question, "        | ", width)
+    return [*told, *(f"        {one}" for one in question.more(question_of(id, agent)))]
 
 
 def one_line(text: str) -> str:

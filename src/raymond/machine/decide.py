@@ -140,7 +140,9 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
     if input.denied and rules.on_denied == "pause":
         return _pause_denied(run, agent, input)
     if not problem:
-        follow = transitions.follow(run, workspace, agent, asked, time=input.time, directories=input.directories)
+        follow = transitions.follow(
+            run, workspace, agent, asked, time=input.time, directories=input.directories, files=input.files
+        )
         if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.failures import Kind
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.sender import Sender
@@ -371,6 +372,8 @@ class AskStarted(Fact, frozen=True, kw_only=True):
     """`person`: only an answer that a person gave at a terminal counts."""
     number: int = 0
     """Of all questions of the run; journals of earlier releases do not say it."""
+    choices: list[str] = []
+    files: list[AskedFile] = []
 
 
 class AskEnded(Fact, frozen=True, kw_only=True):

@@ -326,6 +326,8 @@ def _ask_started(run: Run, event: AskStarted) -> None:
         number=run.questions,
         approve=event.approve,
         asked_at=run.now,
+        choices=tuple(event.choices),
+        files=tuple(event.files),
     )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, ASKING)

@@ -8,7 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import amounts
+from raymond.language import choices
 from raymond.language.refusal import Refusal
+from raymond.language.refusal import cut as cut_short
 from raymond.machine import transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
@@ -253,7 +255,11 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
         return refused
     if not request.text.strip():
         return Refusal("no_text", "the answer is empty")
-    return transitions.end_ask(run, workspace, agent, request.text)
+    offered = agent.visit.rest.choices if agent.visit.rest else ()
+    answer = choices.pick(offered, request.text) if offered else request.text
+    if answer is None:
+        return Refusal("not_a_choice", f"`{cut_short(request.text)}` is not one of: {choices.offer(offered)}")
+    return transitions.end_ask(run, workspace, agent, answer)
 
 
 def _needs_person(agent: Agent) -> bool:

@@ -6,11 +6,13 @@ from typing import Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.language import choices
 from raymond.language.refusal import Refusal
 from raymond.language.tags import NAME, Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait, targets
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
 from raymond.machine.agent import FAILED, WAITING, Agent, backend_of
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.events import (
     ZERO,
     AgentCalled,
@@ -45,6 +47,7 @@ def follow(
     *,
     time: float,
     directories: Mapping[str, str | Refusal],
+    files: tuple[AskedFile, ...] | Refusal = (),
 ) -> list[Event] | Refusal:
     """The events of a permitted transition, or why it is not possible."""
     asked = [_rendered(run, workspace, agent, one) for one in asked]
@@ -54,6 +57,8 @@ def follow(
     places = _places(asked, directories)
     if isinstance(places, Refusal):
         return places
+    if isinstance(files, Refusal):
+        return files
     refusal = _crowded(run, len(forks)) or _polluting(run, workspace, agent, asked)
     refusal = refusal or _unnamable(asked) or _barred(workspace, asked)
     if refusal:
@@ -61,6 +66,8 @@ def follow(
     last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
+    if isinstance(last, Ask):
+        return _ask(run, workspace, agent, last, time, files)
     moved = _move(run, workspace, agent, last, tag, time, places, len(forks))
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
         return moved  # a visit that fails forks nothing: its retry would fork again
@@ -206,12 +213,10 @@ def _move(
             return _go_into(run, workspace, agent, asked)
         case Wait():
             return _wait(run, workspace, agent, asked, time, forked)
-        case Ask():
-            return _ask(run, workspace, agent, asked, time)
         case Result():
             return finish(run, workspace, agent, asked.text)
-        case Fork():
-            raise AssertionError("a fork is handled by the transition that follows it")
+        case Fork() | Ask():
+            raise AssertionError("a fork is handled by the transition that follows it, and nothing follows a question")
         case _:
             assert_never(asked)
 
@@ -274,7 +279,9 @@ def _wait(run: Run, workspace: Workspace, agent: Agent, asked: Wait, time: float
     return [started, WaitEnded(agent=agent.id, state=landing.state, instead_of=landing.instead_of)]
 
 
-def _ask(run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float) -> list[Event]:
+def _ask(
+    run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float, files: tuple[AskedFile, ...]
+) -> list[Event]:
     landing = _rest(workspace, agent, asked.next, asked.timeout_next)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -286,6 +293,8 @@ def _ask(run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float) 
         timeout_state=_name(workspace, asked.timeout_next),
         approve=asked.approve,
         number=run.questions + 1,
+        choices=list(choices.parse(asked.choices)),
+        files=list(files),
     )
     return [started]
 
