@@ -169,7 +169,7 @@ def test_a_path_that_is_not_there_is_refused_with_one_like_it(room: Room) -> Non
     flow = room.flow(DONE, "review")
     missing = flow.replace("review", "reviw")
     assert told(room.raymond("run", missing)) == (
-        6,
+        2,
         "",
         f"error: there is no `{missing}`\n --> {missing}\nhint: did you mean `review`?\n",
     )
