@@ -253,6 +253,7 @@ KEYS = [
     "failed",
     "asks",
     "questions",
+    "labels",
     "cost_usd",
     "cost_is_estimated",
     "denied",

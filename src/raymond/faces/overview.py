@@ -64,7 +64,7 @@ def _agent(id: str, agent: Agent, last: str) -> list[str]:
     since = durations.brief(max(0.0, now() - agent.visit.since))
     until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
     again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
-    lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}{again}"]
+    lines = [f"  {words.who(agent)}  {agent.state}  {agent.status} for {since}{until}{again}"]
     if last:
         lines.append(f"      last:  {one_line(last)}")
     if agent.question:

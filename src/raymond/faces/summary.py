@@ -68,10 +68,10 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [f"failed: {agent.id} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
+        return [f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
-        return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
+        return [f"asks:   {words.who(agent)}: {one_line(agent.question)}" for agent in asking[:5]]
     result = main_result(run)
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
