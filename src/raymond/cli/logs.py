@@ -5,22 +5,26 @@ import sys
 
 import click
 
-from raymond.control import handle, history
+from raymond.cli import choice
+from raymond.cli.names import AGENT, RUN
+from raymond.control import history
 from raymond.control.follow import Follower
 from raymond.errors import UsageError
 from raymond.faces.history import Json, Text, turn
 
 
 @click.command("logs")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
-@click.option("--agent", metavar="A", help="Only what concerns agent A.")
+@click.option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="What step N was sent and what it said.")
 @click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")
-def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_dir: str | None, as_json: bool) -> int:
+def command(
+    id_: str | None, follow: bool, agent: str | None, step: int | None, debug_dir: str | None, as_json: bool
+) -> int:
     """Print every line of run ID, as it was shown while it ran."""
-    run = handle.find(id_)
+    run = choice.find(id_)
     follower = Follower(run.project, run.id) if follow else None
     decisions = follower.look() if follower else run.decisions()
     if agent:
