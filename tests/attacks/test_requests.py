@@ -492,14 +492,6 @@ def test_no_step_removes_or_cuts_what_others_did(room: Place, attempt: str) -> N
 
 
 @pytest.mark.slow
-def test_an_approval_says_something(room: Place) -> None:
-    room.ask(files=PERSON)
-    code, said = typed(room, "answer", "r", "main", "")
-    assert code == 2, said
-    assert "main asks for the approval of a person, and nothing was said" in said
-
-
-@pytest.mark.slow
 def test_a_run_started_in_a_step_has_the_mode_of_the_outer_run(room: Place) -> None:
     inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
     script = f"{RAYMOND} run {inner} --id inner -q; echo '<result></result>'\n"

@@ -169,7 +169,7 @@ def test_a_path_that_is_not_there_is_refused_with_one_like_it(room: Room) -> Non
     flow = room.flow(DONE, "review")
     missing = flow.replace("review", "reviw")
     assert told(room.raymond("run", missing)) == (
-        6,
+        2,
         "",
         f"error: there is no `{missing}`\n --> {missing}\nhint: did you mean `review`?\n",
     )
@@ -598,7 +598,7 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
 def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> None:
     room.drive(ASKS, id="one")
     room.drive(ASKS, id="two")
-    for args in (("resume",), ("stop",), ("answer", "yes")):
+    for args in (("resume",), ("stop",)):
         which = f"  two  waiting  {room.path}\n  one  waiting  {room.path}\n"
         assert told(room.raymond(*args)) == (2, "", f"error: 2 runs can be meant\nhint: say which:\n{which}")
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"

@@ -52,19 +52,16 @@ class RunHandle:
         faces = Faces([face or Quiet()])
         here = os.getcwd()
         with drive.hold(self.project, self.id, faces, loaded=self.loaded, trusts_now=self.trusts_now) as held:
-            run, targets = held.run, held.run.start.notify
+            run = held.run
             if run.is_over:
                 held.clear()
                 return runs.left(run)
-            faces.notify(targets)
+            faces.notify(run.start.notify)
             try:
                 held.drive()
             finally:
                 os.chdir(here)  # steps are started from their own directories
-        if targets:
-            from raymond.faces import notify
-
-            notify.ended(run, exit_code(run, held.signal), targets)
+        faces.tell_end(run, exit_code(run, held.signal))
         return runs.left(run)
 
     @property
