@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from raymond.faces.lines import Lines, shown
+from raymond.faces.lines import Lines
 from raymond.language import reading
 from raymond.machine.events import Decision, StepEnded
 from raymond.store.records import Records
+from raymond.text import safe
 from raymond.views import times
 
 _TEXTS = ("sent", "said", "tools", "out", "decided", "err", "note", "error")
@@ -104,7 +105,7 @@ def turn(ended: StepEnded, transcript: Sequence[Mapping[str, object]], *, as_jso
     about = msgspec.to_builtins(ended)
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
-    return shown("\n".join(_turn(about, transcript)), sys.stdout)
+    return safe("\n".join(_turn(about, transcript)))
 
 
 def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[str]:

@@ -21,20 +21,11 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.run import Run
-from raymond.text import visible
+from raymond.text import safe, visible
 from raymond.views import times
 
 _UNTOLD = (StepStarted, StepFinished)
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
-
-
-def shown(text: str, stream: TextIO) -> str:
-    """What a step says, for `stream`: as it is, unless that is a terminal."""
-    if not stream.isatty():
-        return text
-    from raymond.faces.plain_text import plain  # its patterns take a while to compile
-
-    return "\n".join(map(plain, text.split("\n")))
 
 
 class Lines(Quiet):
@@ -103,8 +94,7 @@ class Lines(Quiet):
             return
         self.refresh()
         mark = "|" if kind == "print" else "*"
-        text = shown(text, self._stream)
-        self._put("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
+        self._put("".join(f"{agent} {mark} {line}\n" for line in safe(text).removesuffix("\n").split("\n")))
 
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""

@@ -7,7 +7,7 @@ import msgspec
 from raymond.faces import documents, words
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
-from raymond.text import visible
+from raymond.text import safe, visible
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
@@ -25,7 +25,7 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
 
     `as_json` reads long results, which a JSON document has in full.
     """
-    from raymond.faces.lines import Lines, shown  # `status` shares words with this, and needs none of it
+    from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
     Lines().on_note(ending(run, status))
     if as_json:
@@ -33,7 +33,9 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     else:
         result = main_result(run)
         if result is not None and run.final_status:
-            sys.stdout.write(shown(result if result.endswith("\n") else f"{result}\n", sys.stdout))
+            # A program gets the result as it is.
+            text = safe(result) if sys.stdout.isatty() else result
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
     return exit_code(run, signal)
 
