@@ -24,20 +24,11 @@ from raymond.machine.events import (
 )
 from raymond.machine.label import label_of, named
 from raymond.machine.run import Run
-from raymond.text import visible
+from raymond.text import safe, visible
 from raymond.views import times
 
 _UNTOLD = (StepStarted, StepFinished)
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
-
-
-def shown(text: str, stream: TextIO) -> str:
-    """What a step says, for `stream`: as it is, unless that is a terminal."""
-    if not stream.isatty():
-        return text
-    from raymond.faces.plain_text import plain  # its patterns take a while to compile
-
-    return "\n".join(map(plain, text.split("\n")))
 
 
 class Lines(Quiet):
@@ -99,7 +90,8 @@ class Lines(Quiet):
             return ""
         rest = ""
         if isinstance(event, AskStarted):
-            text, *more = question.beside(f"{words.named(agent, self._labels.get(agent, ''))} asks:", event.question, "    | ", width_of(self._stream))
+            asks = f"{named(agent, self._labels.get(agent, ''))} asks:"
+            text, *more = question.beside(asks, event.question, "    | ", width_of(self._stream))
             rest = "".join(f"\n{line}" for line in more)
         else:
             text = visible(" ".join(text.splitlines()))
@@ -117,9 +109,8 @@ class Lines(Quiet):
             return
         self.refresh()
         mark = "|" if kind == "print" else "*"
-        text = shown(text, self._stream)
         who = named(agent, self._labels.get(agent, ""))
-        self._put("".join(f"{who} {mark} {line}\n" for line in text.splitlines() or [""]))
+        self._put("".join(f"{who} {mark} {line}\n" for line in safe(text).removesuffix("\n").split("\n")))
 
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""

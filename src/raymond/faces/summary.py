@@ -9,7 +9,7 @@ from raymond.faces.foreign_text import width_of
 from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
-from raymond.text import visible
+from raymond.text import safe, visible
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
@@ -27,7 +27,7 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
 
     `as_json` reads long results, which a JSON document has in full.
     """
-    from raymond.faces.lines import Lines, shown  # `status` shares words with this, and needs none of it
+    from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
     Lines().on_note(ending(run, status, width_of(sys.stderr)))
     if as_json:
@@ -35,7 +35,9 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     else:
         result = main_result(run)
         if result is not None and run.final_status:
-            sys.stdout.write(shown(result if result.endswith("\n") else f"{result}\n", sys.stdout))
+            # A program gets the result as it is.
+            text = safe(result) if sys.stdout.isatty() else result
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
     return exit_code(run, signal)
 
@@ -82,7 +84,9 @@ def _outcome(run: Run, width: int) -> list[str]:
 
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
     """The first few, whole: a question that is cut would be answered all the same."""
-    shown = [question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width) for agent in asking[:5]]
+    shown = [
+        question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width) for agent in asking[:5]
+    ]
     more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
     return [*(line for lines in shown for line in lines), *more]
 
