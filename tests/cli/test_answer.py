@@ -83,7 +83,7 @@ def test_the_beginning_of_several_ids_is_no_answer(room: Room, raymond: Command)
     room.drive(ASKS, id="yes-1")
     room.drive(ASKS, id="yes-2")
     code, _, err = raymond("answer", "yes")
-    assert (code, err.splitlines()[0]) == (2, "error: `yes` matches 2 runs")
+    assert (code, err.splitlines()[0]) == (2, "error: `yes` is the beginning of 2 runs")
     assert answers(room, "yes-1") == answers(room, "yes-2") == []
 
 

@@ -6,9 +6,9 @@ from time import time as now
 import click
 from msgspec import Struct
 
-from raymond.cli import addressee, choice, delivery, prompt, texts
+from raymond.cli import addressee, delivery, prompt, texts
 from raymond.cli.addressee import Addressee
-from raymond.control import questions
+from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked
 from raymond.errors import UsageError
@@ -74,8 +74,8 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
     found = addressee.asked(whom)
     fitting = [one for one in found.asked if number in (0, one.question.number)]
     if not fitting:
-        if not whom.run and not found.asked:
-            choice.change("")  # why there is nothing, if there is nothing at all
+        if not whom.run and not runs.here().ids():
+            raise naming.nothing_in(runs.here())
         raise addressee.none(whom)
     if len(fitting) == 1:
         return fitting[0]
@@ -90,7 +90,7 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             raise addressee.several(fitting) from None
         if typed.isdecimal() and 1 <= int(typed) <= len(fitting):
             return fitting[int(typed) - 1]
-        named = [one for one in fitting if one.question.agent == typed]
+        named = [one for one in fitting if one.question.is_called(typed)]
         if len(named) == 1:
             return named[0]
 

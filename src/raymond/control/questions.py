@@ -28,7 +28,7 @@ class Open(Struct, frozen=True):
     unreadable: dict[str, str]
     """Runs that cannot be read -> why."""
     agents: frozenset[str] = frozenset()
-    """The names of all agents of the runs that ask something."""
+    """The names and labels of all agents of the runs that ask something."""
 
 
 def of_run(project: Project, id: str) -> Open:
@@ -64,7 +64,8 @@ def _of(found: Iterable[Project]) -> Open:
 
 
 def _names(run: Run) -> frozenset[str]:
-    return frozenset((*run.agents, *run.outcomes))
+    labels = (agent.label for agent in run.agents.values() if agent.label)
+    return frozenset((*run.agents, *run.outcomes, *labels))
 
 
 def begins_id(word: str) -> bool:

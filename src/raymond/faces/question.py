@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from raymond import durations
 from raymond.faces.foreign_text import in_margin
 from raymond.language import choices
+from raymond.machine.label import named
 from raymond.store.asked_files import Found
 from raymond.text import visible
 from raymond.views import times
@@ -49,8 +50,7 @@ def more(question: Question) -> list[str]:
 
 def head(question: Question, *, now: float, where: str = "") -> list[str]:
     """Who asks, since when, and where."""
-    since = durations.brief(max(0.0, now - question.asked_at))
-    asks = f"{question.agent} of {question.workflow_id} asks (question {question.number}, {since} ago):"
+    asks = f"{_who(question)} of {question.workflow_id} asks ({_which(question, now)}):"
     about = [f"in {question.state}" + (f" of the run in {where}" if where else "")]
     if question.deadline:
         about.append(f"can be answered until {times.instant(question.deadline)}")
@@ -66,10 +66,15 @@ def text(question: Question, margin: str, width: int = 0) -> list[str]:
 
 def mention(question: Question, *, now: float) -> str:
     """That there is one, in a line."""
-    since = durations.brief(max(0.0, now - question.asked_at))
-    return visible(
-        f"{question.agent} in {question.state} of {question.workflow_id}, question {question.number}, {since} ago"
-    )
+    return visible(f"{_who(question)} in {question.state} of {question.workflow_id}, {_which(question, now)}")
+
+
+def _who(question: Question) -> str:
+    return named(question.agent, question.label)
+
+
+def _which(question: Question, now: float) -> str:
+    return f"question {question.number}, {durations.brief(max(0.0, now - question.asked_at))} ago"
 
 
 def beside(label: str, text: str, margin: str, width: int = 0, *, note: str = "") -> list[str]:

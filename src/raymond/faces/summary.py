@@ -9,7 +9,7 @@ from raymond.faces.foreign_text import width_of
 from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
-from raymond.text import visible
+from raymond.text import safe, visible
 from raymond.views.questions import question_of
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
@@ -28,7 +28,7 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
 
     `as_json` reads long results, which a JSON document has in full.
     """
-    from raymond.faces.lines import Lines, shown  # `status` shares words with this, and needs none of it
+    from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
     Lines().on_note(ending(run, status, width_of(sys.stderr)))
     if as_json:
@@ -36,7 +36,9 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     else:
         result = main_result(run)
         if result is not None and run.final_status:
-            sys.stdout.write(shown(result if result.endswith("\n") else f"{result}\n", sys.stdout))
+            # A program gets the result as it is.
+            text = safe(result) if sys.stdout.isatty() else result
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
     return exit_code(run, signal)
 
@@ -71,7 +73,7 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run, width: int) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [f"failed: {agent.id} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
+        return [f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
         return _questions(asking, run.start.workflow_id, width)
@@ -89,7 +91,7 @@ def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
 
 
 def _question(agent: Agent, id: str, width: int) -> list[str]:
-    told = question.beside(f"asks:   {agent.id}:", agent.question, "        | ", width)
+    told = question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width)
     return [*told, *(f"        {one}" for one in question.more(question_of(id, agent)))]
 
 

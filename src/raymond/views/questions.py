@@ -12,6 +12,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     workflow_id: str
     agent: str
+    label: str = ""
     number: int
     text: str
     state: str
@@ -26,6 +27,10 @@ class Question(Struct, frozen=True, kw_only=True):
     """Shown with it, as they were when it was asked."""
     cwd: str = ""
     """The directory that the files are in."""
+
+    def is_called(self, word: str) -> bool:
+        """Whether that is the name or the label of the agent."""
+        return bool(word) and word in (self.agent, self.label)
 
 
 def questions(run: Run) -> list[Question]:
@@ -43,6 +48,7 @@ def question_of(id: str, agent: Agent, cwd: str = "") -> Question:
     return Question(
         workflow_id=id,
         agent=agent.id,
+        label=agent.label,
         number=agent.asks,
         text=agent.question,
         state=agent.state,
