@@ -183,6 +183,16 @@ def test_an_answer_is_kept_although_the_run_cannot_continue(room: Room, raymond:
     room.nothing_runs()
 
 
+def test_nobody_is_asked_with_on_ask_fail(room: Room, raymond: Command) -> None:
+    ran = room.drive(ASKS, on_ask="fail")
+    assert ran.code == 1
+    assert "main failed (asked): question 1 was not answered: the run has --on-ask fail" in ran.lines
+    code, _, err = raymond("resume", "r", "--on-ask", "wait")
+    assert (code, err.splitlines()[-1]) == (3, "next:   raymond answer r")
+    code, _, err = raymond("resume", "r", "--on-ask", "fail")
+    assert (code, err.splitlines()[-1]) == (1, "next:   raymond resume r --on-ask wait")
+
+
 # At a terminal
 
 

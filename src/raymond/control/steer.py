@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from raymond.control import config, exposure, inside, paths
 from raymond.control.deliver import Delivery, deliver
@@ -109,6 +110,7 @@ def change_limits(
     max_turns: int | None = None,
     allowed_tools: Sequence[str] = (),
     roots: Sequence[str] = (),
+    on_ask: Literal["", "wait", "fail"] = "",
     force: bool = False,
     face: Face | None = None,
 ) -> Delivery:
@@ -129,6 +131,7 @@ def change_limits(
         max_turns=max_turns,
         allowed_tools=list(allowed_tools),
         roots=[paths.check(os.path.realpath(root), "--root") for root in roots],
+        on_ask=on_ask,
     )
     return deliver(project, id, request, force=force, face=face)
 

@@ -117,6 +117,8 @@ def next_command(run: Run) -> str:
         return f"raymond resume {id} {flags}".rstrip()
     if run.stop and run.stop.kind == "limit":
         return f"raymond resume {id} {_FLAGS.get(run.stop.limit, '')}".rstrip()
+    if any(agent.visit.stuck and agent.visit.stuck.kind in ("asked", "approval") for agent in failed_agents(run)):
+        return f"raymond resume {id} --on-ask wait"
     if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
         return f"raymond resume {id} --fresh"
     return f"raymond resume {id}"

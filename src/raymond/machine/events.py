@@ -127,6 +127,8 @@ class LimitsChanged(Fact, frozen=True, kw_only=True):
     """Further tools that agents may use from now on."""
     roots: list[str] = []
     """Further directories that agents may change to."""
+    on_ask: str = ""
+    """What becomes of questions from now on: `wait`, or `fail` (see RunStarted)."""
 
 
 class AgentStarted(Fact, frozen=True, kw_only=True):
@@ -329,7 +331,7 @@ class AgentFailed(Fact, frozen=True, kw_only=True):
     """The agent's attempts are used up."""
 
     agent: str
-    kind: Kind | Literal["visits", "given up"]
+    kind: Kind | Literal["visits", "given up", "asked", "approval"]
     error: str
 
 

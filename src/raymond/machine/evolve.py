@@ -166,6 +166,8 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
         run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
     if event.roots:
         run.begun = replace(run.start, roots=list(dict.fromkeys((*run.start.roots, *event.roots))))
+    if event.on_ask:
+        run.begun = replace(run.start, on_ask=event.on_ask)
 
 
 def _run_moved(run: Run, event: RunMoved) -> None:

@@ -53,6 +53,8 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_turns: int | None = None
     allowed_tools: list[str] = []
     roots: list[str] = []
+    on_ask: Literal["", "wait", "fail"] = ""
+    """Of changed limits: what becomes of questions from now on."""
     fresh: bool = False
     """Of a retry: without the conversation."""
     question: int = 0
@@ -221,6 +223,7 @@ def _limits(run: Run, request: Request) -> list[Event] | Refusal:
         max_turns=request.max_turns,
         allowed_tools=request.allowed_tools,
         roots=request.roots,
+        on_ask=request.on_ask,
     )
     after = copy(run)
     evolve(after, changed)
@@ -263,7 +266,8 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
 
 
 def _needs_person(agent: Agent) -> bool:
-    return agent.visit.rest is not None and agent.visit.rest.approve == "person"
+    rest, stuck = agent.visit.rest, agent.visit.stuck
+    return (rest is not None and rest.approve == "person") or (stuck is not None and stuck.kind == "approval")
 
 
 def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
@@ -282,8 +286,8 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
         return []  # its driver ends the step first
     if agent.status == RUNNING:
         return Refusal("agent_running", f"{agent.id} is running")
-    # To move it past its question, or to let it fail and then move it, would be to answer.
-    refused = _lacks_person(agent, request)
+    # To move it past its question, or to let it fail and then move it, would be to answer. To retry is to ask again.
+    refused = None if request.kind == "retry" else _lacks_person(agent, request)
     if refused:
         return refused
     match request.kind:

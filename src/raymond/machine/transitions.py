@@ -1,7 +1,7 @@
 """Transition -> events: what an agent's move means for it, its children and its parent."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +31,8 @@ from raymond.machine.failures import Kind, brief
 from raymond.machine.label import label_of
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
+
+FailureKind: TypeAlias = Kind | Literal["visits", "given up", "asked", "approval"]
 
 
 class Landing(Struct, frozen=True):
@@ -103,9 +105,7 @@ def _barred(workspace: Workspace, asked: Sequence[Transition]) -> Refusal | None
     return None
 
 
-def fail(
-    run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
-) -> list[Event]:
+def fail(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
     """The visit failed: go to `on_error`, or let the agent fail."""
     state = workspace.workflow.states.get(agent.state)
     target = state.policy.on_error if state else ""
@@ -125,9 +125,7 @@ def fail(
     return give_up(run, workspace, agent, kind, error)
 
 
-def give_up(
-    run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
-) -> list[Event]:
+def give_up(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
     """The agent fails, which may end the wait of its parent."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=brief(error))
     return [failed, *_parent(run, workspace, agent)]
@@ -169,6 +167,14 @@ def end_ask(run: Run, workspace: Workspace, agent: Agent, answer: str, *, timed_
             instead_of=landing.instead_of,
         )
     ]
+
+
+def fail_ask(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
+    """Nobody is to be asked in this run; what needs the approval of a person does not go to `on_error` without it."""
+    error = f"question {agent.asks} was not answered: the run has --on-ask fail"
+    if agent.visit.rest and agent.visit.rest.approve:
+        return give_up(run, workspace, agent, "approval", error)
+    return fail(run, workspace, agent, "asked", error)
 
 
 def _after_rest(agent: Agent, timed_out: bool) -> str:
