@@ -314,6 +314,7 @@ def has_asked(room: Room, id: str) -> bool:
     return room.project.run(id).exists and "AskStarted" in str(room.events(id))
 
 
+@pytest.mark.slow
 def test_an_open_question_is_documented(room: Room) -> None:
     for id, more in (("a", ' choices="a,b" files="shown" approve="person" timeout="1h"'), ("b", "")):
         ask = f"echo shown > shown; echo '<ask next=\"END\"{more}>Which?</ask>'"
