@@ -96,8 +96,8 @@ def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymo
             "error: several agents are waiting for an answer: main_ask1 of r, main_ask2 of r\n"
             "hint: say which one: raymond answer r main_ask1 TEXT\n"
         )
-    assert raymond("answer", "main_ask2", "two")[0] == 0
-    assert raymond("answer", "one")[0] == 0, "it is the only question that is left"
+    assert raymond("answer", "main_ask2", "two", "--no-resume")[0] == 0
+    assert raymond("answer", "one", "--no-resume")[0] == 0, "it is the only question that is left"
     assert answers(room) == ["two", "one"]
 
 
@@ -114,10 +114,38 @@ def test_a_text_that_comes_from_elsewhere_loses_one_line_break(room: Room, raymo
     for path, why in refused.items():
         code, _, err = raymond("answer", "r", "--file", path)
         assert (code, err.splitlines()[0]) == (2, why)
-    assert raymond("answer", "r", "--file", str(tmp_path / "text"))[0] == 0
+    assert raymond("answer", "r", "--file", str(tmp_path / "text"), "--no-resume")[0] == 0
     room.drive(ASKS, id="two")
-    assert raymond("answer", "two", f"@{tmp_path / 'text'}")[0] == 0
+    assert raymond("answer", "two", f"@{tmp_path / 'text'}", "--no-resume")[0] == 0
     assert answers(room) == answers(room, "two") == ["yes\n"]
+
+
+# What follows
+
+
+def test_an_answer_continues_the_run_in_the_background(room: Room) -> None:
+    room.drive(ASKS)
+    done = room.raymond("answer", "r", "yes")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[-1] == "answered; r continues in the background: raymond attach r"
+    assert room.raymond("wait", "r").stdout == "told yes\n"
+    room.nothing_runs()
+
+
+def test_an_answer_is_kept_although_the_run_cannot_continue(room: Room, raymond: Command) -> None:
+    kept = "the answer is kept, nothing was started; to continue: raymond resume"
+    room.drive(ASKS, id="stopped")
+    assert raymond("stop", "stopped")[0] == 0
+    code, _, err = raymond("answer", "stopped", "yes")
+    assert (code, err.splitlines()[-2:]) == (5, ["stopped is stopped, so it was not continued", f"{kept} stopped"])
+    room.drive(ASKS, id="broken")
+    (room.path / ".raymond").mkdir(exist_ok=True)
+    (room.path / ".raymond" / "config.toml").write_text("durability = 7\n", "utf-8")
+    code, _, err = raymond("answer", "broken", "yes")
+    assert (code, err.splitlines()[-1]) == (5, f"{kept} broken")
+    assert "config.toml" in err
+    assert answers(room, "stopped") == answers(room, "broken") == ["yes"]
+    room.nothing_runs()
 
 
 # At a terminal
@@ -175,7 +203,7 @@ def set_columns(columns: int) -> None:
 @pytest.mark.slow
 def test_a_person_is_asked_until_there_is_an_answer(room: Room) -> None:
     room.drive(ASKS)
-    person = Typist(room, "answer", "r")
+    person = Typist(room, "answer", "r", "--attach")
     person.type("typed too early\n")
     shown = person.sees(r"Ctrl-D:\n> ")
     assert "\n".join(QUESTION) in shown
@@ -184,6 +212,7 @@ def test_a_person_is_asked_until_there_is_an_answer(room: Room) -> None:
         person.sees(r"> ")
     person.type("\x1b[200~yes,\nbut not today\x1b[201~\r")
     assert person.end() == 0, person.said
+    assert person.said.endswith("told yes,\nbut not today\n"), "it continued here"
     assert answers(room) == ["yes,\nbut not today"]
 
 

@@ -4,6 +4,7 @@ import sys
 from time import time as now
 
 import click
+from msgspec import Struct
 
 from raymond.cli import addressee, choice, delivery, prompt, texts
 from raymond.cli.addressee import Addressee
@@ -12,6 +13,7 @@ from raymond.control.questions import Asked
 from raymond.errors import UsageError
 from raymond.faces import errors
 from raymond.faces import question as faces_of_question
+from raymond.faces.foreign_text import width_of
 from raymond.views.questions import Question
 
 
@@ -19,11 +21,37 @@ from raymond.views.questions import Question
 @click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]")
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
 @click.option("--question", metavar="N", type=click.IntRange(1), help="The question you mean, if it is still open.")
-def command(words: tuple[str, ...], file: str | None, question: int | None) -> int:
+@click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
+@click.option("--no-resume", is_flag=True, help="Only record the answer.")
+def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking, and ID when only one asks in this project.
+    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that no process drives
+    continues in the background.
     """
+    if attach and no_resume:
+        raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")
+    done = _answered(words, file, question or 0)
+    if done is None:
+        return 3
+    if no_resume or (done.is_driven and not attach):
+        if not done.is_driven:
+            print(f"answered; to continue: raymond resume {done.run.id}", file=sys.stderr)
+        return 0
+    from raymond.cli import continuing
+
+    return continuing.follow(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
+
+
+class Answered(Struct, frozen=True):
+    """The run whose question was answered."""
+
+    run: RunHandle
+    is_driven: bool
+
+
+def _answered(words: tuple[str, ...], file: str | None, number: int) -> Answered | None:
+    """What was answered; None when the person left the question open."""
     whom = addressee.of(words, has_text=file is not None)
     given = texts.text(whom.text, "the answer") if whom.text is not None else None
     if file is not None:
@@ -31,8 +59,8 @@ def command(words: tuple[str, ...], file: str | None, question: int | None) -> i
     if given is not None and not given.strip():
         raise UsageError("the answer is empty", hint='raymond answer ID AGENT "TEXT"')
     if given is not None and whom.run:
-        return _send(whom.run, whom.agent, given, question or 0)
-    chosen = _chosen(whom, question or 0, given is not None)
+        return _send(whom.run, whom.agent, given, number)
+    chosen = _chosen(whom, number, given is not None)
     run = RunHandle(chosen.project, chosen.question.workflow_id)
     if given is None:
         return _ask(run, chosen)
@@ -65,10 +93,10 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             return named[0]
 
 
-def _ask(run: RunHandle, chosen: Asked) -> int:
+def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
     """Show the question, and let the person at this terminal answer it."""
     asked = chosen.question
-    shown = faces_of_question.lines(asked, now=now(), where=chosen.project.tree, width=prompt.width())
+    shown = faces_of_question.lines(asked, now=now(), where=chosen.project.tree, width=width_of(sys.stdout))
     print("\n".join(shown))
     if not prompt.can_ask():
         sys.stdout.flush()
@@ -80,7 +108,7 @@ def _ask(run: RunHandle, chosen: Asked) -> int:
             said = prompt.ask("> ")
         except EOFError:
             print(f"\nnot answered; the question stays open: raymond answer {asked.workflow_id}", file=sys.stderr)
-            return 3
+            return None
         if not said.strip():
             continue
         try:
@@ -98,11 +126,12 @@ def _may_try_again(run: RunHandle, asked: Question) -> bool:
     return any(one.question.number == asked.number for one in questions.of_run(run.project, run.id).asked)
 
 
-def _send(run: RunHandle, agent: str, said: str, question: int) -> int:
+def _send(run: RunHandle, agent: str, said: str, question: int) -> Answered:
     from raymond.control import steer
     from raymond.faces.lines import Lines
 
     told = steer.answer(run.project, run.id, agent, said, question=question, face=Lines())
     left = delivery.words(told, run.id)
-    print(left or f"answered; to continue: raymond resume {run.id}", file=sys.stderr)
-    return 0
+    if left:
+        print(left, file=sys.stderr)
+    return Answered(run, is_driven=bool(left))

@@ -9,6 +9,7 @@ from raymond.cli.names import RUN
 from raymond.control import runs
 from raymond.control.attach import attach
 from raymond.control.follow import Follower
+from raymond.control.handle import RunHandle
 from raymond.faces import summary
 
 
@@ -16,7 +17,11 @@ from raymond.faces import summary
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
 def command(id_: str | None) -> int:
     """Watch run ID as if it ran here, and answer its questions; Ctrl-C leaves it running."""
-    found = choice.find(id_, "attach")
+    return follow(choice.find(id_, "attach"))
+
+
+def follow(found: RunHandle) -> int:
+    """Watch a run until nobody drives it; its exit code."""
     project, id = found.project, found.id
     follower = Follower(project, id)
     follower.look()

@@ -10,6 +10,8 @@ from raymond.cli.names import RUN
 from raymond.control import costs, runs
 from raymond.control.costs import Costs
 from raymond.errors import UsageError
+from raymond.faces import words
+from raymond.text import visible
 from raymond.views.ledger import WAYS, Sum
 
 
@@ -40,7 +42,10 @@ def command(id_: str | None, every: bool, by: str | None, as_json: bool) -> int:
 
 def _table(found: Costs) -> list[str]:
     rows: list[tuple[str, ...]] = [(found.by.upper(), "TURNS", "COST", "FAILED", "TOKENS IN", "OUT")]
-    rows += [(name, *_cells(one)) for name, one in (*found.sums.items(), ("total", found.total))]
+    rows += [
+        (visible(words.named(name, one.label or "")), *_cells(one))
+        for name, one in (*found.sums.items(), ("total", found.total))
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))) for row in rows]
 

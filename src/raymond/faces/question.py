@@ -8,6 +8,8 @@ from raymond.views.questions import Question
 
 MARGIN = "  | "
 """Before every line that somebody else wrote."""
+SHORT = 160
+"""Characters of a text that stands in one line with its label."""
 
 
 def lines(question: Question, *, now: float, where: str = "", width: int = 0) -> list[str]:
@@ -38,3 +40,12 @@ def mention(question: Question, *, now: float) -> str:
     return visible(
         f"{question.agent} in {question.state} of {question.workflow_id}, question {question.number}, {since} ago"
     )
+
+
+def beside(label: str, text: str, margin: str, width: int = 0, *, note: str = "") -> list[str]:
+    """All of a text: beside its label when it is one short line, else below it; a `note` follows, or precedes it."""
+    text = text.strip("\n")
+    short = " ".join(part for part in (visible(label), *in_margin(text, ""), note) if part)
+    if "\n" not in text and len(text) <= SHORT and not (width and len(short) * 2 > width):
+        return [short]
+    return [f"{visible(label)} {note}".rstrip(), *in_margin(text, margin, width)]
