@@ -8,7 +8,7 @@ from time import time as now
 import click
 import msgspec
 
-from raymond.cli import choice, prompt
+from raymond.cli import choice
 from raymond.control import naming, runs
 from raymond.control.runs import RunRow
 from raymond.errors import UsageError
@@ -85,8 +85,9 @@ def _of_project(rows: list[RunRow], given: str) -> list[RunRow]:
 
 def _show(rows: list[RunRow], *, with_projects: bool, left: int) -> None:
     from raymond.faces import listing, table
+    from raymond.faces.foreign_text import width_of
 
-    width, mark = prompt.width(), table.mark(sys.stdout)
+    width, mark = width_of(sys.stdout), table.mark(sys.stdout)
     print("\n".join(listing.lines(rows, now(), projects=with_projects, width=width, mark=mark)))
     if left:
         print(f"... and {left} more", file=sys.stderr)
