@@ -85,7 +85,7 @@ class World:
     def furnish(self) -> "World":
         """Start runs of every kind: one that is done, one that asks, one that failed, and one whose driver was killed."""
         self.asking("done")
-        self.run(["answer", "done", "yes"])
+        self.run(["answer", "done", "yes", "--no-resume"])
         self.run(["resume", "done"])
         self.asking("asks")
         self.run(["run", f"{self.folder}/fails", "--id", "failed"])

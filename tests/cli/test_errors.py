@@ -130,7 +130,7 @@ PATHS = {
          --> nowhere
         hint: {FORMS}
         """,
-        code=6,
+        code=2,
     ),
     "a path that is almost there": Row(
         "run flwo",
@@ -139,7 +139,7 @@ PATHS = {
          --> flwo
         hint: did you mean `flow`?
         """,
-        code=6,
+        code=2,
         flow=DONE,
     ),
     "a path alone that is not there": Row(
@@ -149,7 +149,7 @@ PATHS = {
          --> ./nowhere
         hint: {FORMS}
         """,
-        code=6,
+        code=2,
     ),
     "an empty folder": Row(
         "run empty",
@@ -218,7 +218,7 @@ PATHS = {
          --> link
         hint: make `gone`, or remove the link
         """,
-        code=6,
+        code=2,
         there=link("link", "gone"),
     ),
     "a link in the workflow that leads nowhere": Row(
@@ -1247,7 +1247,7 @@ def test_letters_beyond_ascii_are_shown_in_a_locale_that_has_none(room: Room, lo
     finished(room, "r", "größe ☃")
     wrong = run(room, *RAYMOND, "run", "flöw/STÄR.sh", environment=here)
     assert (wrong.returncode, wrong.stderr.decode()) == (
-        6,
+        2,
         "error: there is no `flöw/STÄR.sh`\n --> flöw/STÄR.sh\nhint: did you mean `STÄRT.sh`?\n",
     )
 

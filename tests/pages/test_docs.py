@@ -296,7 +296,7 @@ def test_how_a_run_ended_is_documented(room: Room) -> None:
         done = room.raymond("run", room.flow(files, str(code)), "--json", "--id", f"r{code}")
         assert done.returncode == code
         check.document("Outcome", json.loads(done.stdout))
-    room.raymond("answer", "r3", "this")
+    room.raymond("answer", "r3", "this", "--no-resume")
     failed = room.raymond("resume", "r3", "--json")
     assert failed.returncode == 1
     check.document("Outcome", json.loads(failed.stdout))

@@ -36,7 +36,7 @@ def test_a_prefix_is_enough_to_read(room: Place, command: str) -> None:
 
 def test_a_full_id_is_enough_to_change_something_elsewhere(room: Place, other: Place) -> None:
     room.ask("nightly-1")
-    done = other.raymond("answer", "nightly-1", "yes")
+    done = other.raymond("answer", "nightly-1", "yes", "--no-resume")
     assert done.returncode == 0, done.stderr
     assert str(room.path) in done.stderr, "it says in which project"
     resumed = other.raymond("resume", "nightly-1")
@@ -60,7 +60,7 @@ def test_a_prefix_is_not_enough_to_change_something_elsewhere(room: Place, args:
 
 def test_a_prefix_is_enough_to_change_something_here(room: Place) -> None:
     room.ask("nightly-1")
-    assert room.raymond("answer", "night", "yes").returncode == 0
+    assert room.raymond("answer", "night", "yes", "--no-resume").returncode == 0
 
 
 def test_a_run_here_comes_before_runs_elsewhere(room: Place, other: Place) -> None:
@@ -80,7 +80,7 @@ def test_a_command_without_an_id_means_this_project_only(room: Place, other: Pla
 def test_a_run_in_another_project_works_in_its_own_directory(room: Place, other: Place) -> None:
     where = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$PWD</result>"'}
     room.ask(files=where)
-    assert other.raymond("answer", "r", "yes").returncode == 0
+    assert other.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     assert other.raymond("resume", "r").stdout == f"{room.path}\n"
 
 
@@ -178,7 +178,7 @@ def test_a_repository_is_one_project_from_every_folder_in_it(room: Place) -> Non
     below.mkdir(parents=True)
     room.ask()
     assert [row["workflow_id"] for row in room.rows(cwd=below)] == ["r"]
-    assert room.raymond("answer", "r", "yes", cwd=below).returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume", cwd=below).returncode == 0
 
 
 def test_an_empty_folder_called_git_makes_no_repository(room: Place) -> None:
@@ -198,7 +198,7 @@ def test_a_project_is_the_same_through_a_link(room: Place) -> None:
 def test_a_whole_id_elsewhere_comes_before_the_beginning_of_one_here(room: Place, other: Place) -> None:
     room.ask("nightly")
     other.ask("nightly-2")
-    done = other.raymond("answer", "nightly", "this")
+    done = other.raymond("answer", "nightly", "this", "--no-resume")
     assert done.returncode == 0, done.stderr
     assert str(room.path) in done.stderr
     assert [row["status"] for row in room.rows()] == ["interrupted"]

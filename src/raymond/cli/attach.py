@@ -8,6 +8,7 @@ from raymond.cli import terminals
 from raymond.control import handle, runs
 from raymond.control.attach import attach
 from raymond.control.follow import Follower
+from raymond.control.handle import RunHandle
 from raymond.faces import summary
 
 
@@ -15,7 +16,11 @@ from raymond.faces import summary
 @click.argument("id_", metavar="[ID]", required=False, default="")
 def command(id_: str) -> int:
     """Watch run ID as if it ran here, and answer its questions; Ctrl-C leaves it running."""
-    found = handle.find(id_)
+    return follow(handle.find(id_))
+
+
+def follow(found: RunHandle) -> int:
+    """Watch a run until nobody drives it; its exit code."""
     project, id = found.project, found.id
     follower = Follower(project, id)
     follower.look()

@@ -9,6 +9,7 @@ from raymond.control import handle, runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
 from raymond.faces import documents
+from raymond.faces.foreign_text import width_of
 from raymond.faces.overview import SHOWN, overview
 from raymond.text import visible
 
@@ -27,7 +28,8 @@ def command(id_: str, every: bool, as_json: bool) -> int:
         sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, whole=whole))
         sys.stdout.flush()
     else:
-        lines = overview(seen.run, seen.status, seen.pid, found.transcripts, every=every, host=seen.host)
+        about = (seen.run, seen.status, seen.pid, found.transcripts)
+        lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout))
         print("\n".join([*lines[:-1], *_left(found, seen), lines[-1]]))
     if seen.note:
         print("\n".join(map(visible, seen.note.split("\n"))), file=sys.stderr)

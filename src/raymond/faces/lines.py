@@ -5,7 +5,8 @@ import sys
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import words
+from raymond.faces import question, words
+from raymond.faces.foreign_text import width_of
 from raymond.machine import budget, prices
 from raymond.machine.events import (
     AgentCalled,
@@ -14,6 +15,7 @@ from raymond.machine.events import (
     AgentReturned,
     AgentStarted,
     AskEnded,
+    AskStarted,
     Decision,
     Event,
     StepFinished,
@@ -81,12 +83,18 @@ class Lines(Quiet):
         text = words.line(event, self._states.get(agent, ""))
         if text is None:
             return ""
-        text = visible(" ".join(text.splitlines()))
+        rest = ""
+        if isinstance(event, AskStarted):
+            text, *more = question.beside(f"{agent} asks:", event.question, "    | ", width_of(self._stream))
+            rest = "".join(f"\n{line}" for line in more)
+        else:
+            text = visible(" ".join(text.splitlines()))
         if isinstance(event, _MOVES):
             self._states[agent] = event.state
         elif isinstance(event, AgentEnded):
             self._states.pop(agent, None)
-        return f"{text} {spent.pop(agent)} total {total}" if agent in spent else text
+        cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
+        return f"{text}{cost}{rest}"
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""

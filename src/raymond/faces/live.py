@@ -315,5 +315,10 @@ class Kept(Lines):
             line = self._line(event, spent, total)
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
-                lines.append(f"{self._paint(at, 'dim')} {self._paint(plain(line), _STYLES.get(type(event), ''))}\n")
+                lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")
         return "".join(lines)
+
+
+def _plain(text: str) -> str:
+    """All lines of `text`: a question has several."""
+    return "\n".join(map(plain, text.split("\n")))

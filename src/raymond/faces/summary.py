@@ -4,7 +4,9 @@ import sys
 
 import msgspec
 
-from raymond.faces import documents, words
+from raymond.faces import documents, question, words
+from raymond.faces.foreign_text import width_of
+from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
@@ -27,7 +29,7 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     """
     from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
-    Lines().on_note(ending(run, status))
+    Lines().on_note(ending(run, status, width_of(sys.stderr)))
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run, status, as_json)).decode() + "\n")
     else:
@@ -40,8 +42,8 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     return exit_code(run, signal)
 
 
-def ending(run: Run, status: str) -> str:
-    """Five lines: how, why, cost, result or failed agents, the next command."""
+def ending(run: Run, status: str, width: int = 0) -> str:
+    """How, why, cost, result, failed agents or whole questions, the next command."""
     id = run.start.workflow_id
     return "\n".join(
         visible(line)
@@ -49,7 +51,7 @@ def ending(run: Run, status: str) -> str:
             f"{status}: {id} after {words.lasted(run)}",
             f"why:    {_why(run, status)}",
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
-            *_outcome(run),
+            *_outcome(run, width),
             *([words.lost(run)] if run.lost else []),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
@@ -67,17 +69,24 @@ def _why(run: Run, status: str) -> str:
     return ends.get(status, "no agent can continue")
 
 
-def _outcome(run: Run) -> list[str]:
+def _outcome(run: Run, width: int) -> list[str]:
     failed = failed_agents(run)
     if failed:
         return [f"failed: {agent.id} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
-        return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
+        return _questions(asking, run.start.workflow_id, width)
     result = main_result(run)
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
     return [f"result: {one_line(result)}"]
+
+
+def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
+    """The first few, whole: a question that is cut would be answered all the same."""
+    shown = [question.beside(f"asks:   {agent.id}:", agent.question, "        | ", width) for agent in asking[:5]]
+    more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
+    return [*(line for lines in shown for line in lines), *more]
 
 
 def one_line(text: str) -> str:
@@ -93,7 +102,7 @@ def next_command(run: Run) -> str:
         return f"raymond logs {id}"
     asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and asking:
-        return f"raymond answer {id} {asking[0]} TEXT, then raymond resume {id}"
+        return f"raymond answer {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
         import shlex

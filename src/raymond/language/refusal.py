@@ -37,7 +37,7 @@ RefusalKind: TypeAlias = Literal[
     "other_question",  # the agent asks something else now
     "from_step",  # a step may not ask for it
     "needs_person",  # only a person at a terminal can answer this
-    "no_text",  # an approval has to say something
+    "no_text",  # an answer has to say something
     "out_of_reach",  # the process that drives the run cannot be asked from here
 ]
 

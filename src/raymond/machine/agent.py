@@ -46,6 +46,7 @@ class Rest(Struct, frozen=True, array_like=True, gc=False):
     """Of the question: the how manyth of the run it is."""
     approve: str = ""
     """Who may answer it: anybody, or a `person` at a terminal."""
+    asked_at: float = 0.0
 
 
 class Stuck(Struct, frozen=True, array_like=True, gc=False):

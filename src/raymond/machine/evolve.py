@@ -325,6 +325,7 @@ def _ask_started(run: Run, event: AskStarted) -> None:
         timeout_state=event.timeout_state,
         number=run.questions,
         approve=event.approve,
+        asked_at=run.now,
     )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, ASKING)

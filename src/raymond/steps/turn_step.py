@@ -11,6 +11,7 @@ from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.steps.answer import Answer, glimpse
 from raymond.steps.job import TurnJob
 from raymond.steps.step import Host, Step
+from raymond.steps.talk import Talk
 from raymond.steps.working_directory import directories
 
 _MATCHED = 500
@@ -41,6 +42,7 @@ class TurnStep(Step):
             base=turn.base,
             sent=host.secrets.clean(turn.prompt),
         )
+        self._talk = Talk(self._record)
 
     def start(self) -> None:
         """Make the folder the agent keeps files in; a subclass starts what answers."""
@@ -52,6 +54,7 @@ class TurnStep(Step):
             seen = replace(raw, text=glimpse(self.host.secrets, raw.text))
             if seen.kind in ("tool", "text"):
                 self.host.show(self.agent, seen.kind, seen.text)
+                self._talk.add(seen.kind, seen.text)
             if seen.kind == "tool":
                 self._record.add("tools", seen.text + "\n")
             if seen.kind == "denied":
@@ -102,6 +105,7 @@ class TurnStep(Step):
             return
         self._concluding = None
         reading = answer.reading
+        self._talk.end(answer.text)
         self._record.add("said", answer.text)
         offset = self._record.end(cost=ending.spent.cost)
         for shown in reading.prints:
@@ -124,6 +128,7 @@ class TurnStep(Step):
         kind, error = trouble.kind, self.host.secrets.clean(trouble.error)
         if kind == "crash" and any(re.search(pattern, trouble.error[:_MATCHED]) for pattern in self.job.retryable):
             kind = "overload"
+        self._talk.end()
         offset = self._record.end(failed=kind, error=error)
         failure = Failure(
             time=self.host.clock(),
@@ -140,6 +145,7 @@ class TurnStep(Step):
 
     def interrupted(self, spent: Spending, *, by_death: bool = False) -> None:
         """Report that the turn was cut off."""
+        self._talk.end()
         offset = self._record.end(interrupted=True)
         cut = Interruption(time=self.host.clock(), agent=self.agent, spent=_at(spent, offset), by_death=by_death)
         self.host.report(self, cut)
