@@ -559,7 +559,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
     assert told(room.raymond("resume", "alpha")) == (
         2,
         "",
-        "error: `alpha` matches 2 runs\nhint: one of: alpha-2, alpha-1\n",
+        f"error: `alpha` is the beginning of 2 runs\nhint: say which:\n  alpha-2  completed  {room.path}\n  alpha-1  completed  {room.path}\n",
     )
 
 
@@ -568,7 +568,7 @@ def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
     assert told(room.raymond("status", "reviw-1f3a")) == (
         2,
         "",
-        f"error: there is no run `reviw-1f3a` in {room.path}\nhint: did you mean `review-1f3a`?\n",
+        "error: there is no run `reviw-1f3a` here or in any other project\nhint: did you mean `review-1f3a`?\n",
     )
 
 
@@ -591,7 +591,8 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     more = ("yes",) if command == "answer" else ()
     done = room.raymond(command, *more, cwd=nowhere)
     hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
-    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n")
+    which = f"or say which:\n  r  waiting  {room.path}"
+    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}\n")
     assert os.listdir(nowhere) == []
 
 
@@ -599,7 +600,8 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> 
     room.drive(ASKS, id="one")
     room.drive(ASKS, id="two")
     for args in (("resume",), ("stop",)):
-        assert told(room.raymond(*args)) == (2, "", "error: 2 runs are live\nhint: say which: two, one\n")
+        which = f"  two  waiting  {room.path}\n  one  waiting  {room.path}\n"
+        assert told(room.raymond(*args)) == (2, "", f"error: 2 runs can be meant\nhint: say which:\n{which}")
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
 

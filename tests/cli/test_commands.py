@@ -254,6 +254,7 @@ KEYS = [
     "failed",
     "asks",
     "questions",
+    "labels",
     "cost_usd",
     "cost_is_estimated",
     "denied",

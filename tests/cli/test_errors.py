@@ -793,7 +793,7 @@ RUNS = {
     "an id that is almost there": Row(
         "status reviw-1f3a",
         """
-        error: there is no run `reviw-1f3a` in PROJECT
+        error: there is no run `reviw-1f3a` here or in any other project
         hint: did you mean `review-1f3a`?
         """,
         code=2,
@@ -802,7 +802,7 @@ RUNS = {
     "an id that is not there": Row(
         "resume zzz",
         """
-        error: there is no run `zzz` in PROJECT
+        error: there is no run `zzz` here or in any other project
         hint: `raymond list --all` shows the runs of all projects
         """,
         code=2,
@@ -811,7 +811,7 @@ RUNS = {
     "an id where nothing was started": Row(
         "status zzz",
         """
-        error: there is no run `zzz` in PROJECT
+        error: there is no run `zzz` here or in any other project
         hint: `raymond list --all` shows the runs of all projects
         """,
         code=2,

@@ -1,4 +1,4 @@
-"""A run is found from anywhere by its id; what changes a run of another project needs all of it."""
+"""A run is found from anywhere by its id; what cannot be undone needs all of it."""
 
 import pytest
 
@@ -44,10 +44,8 @@ def test_a_full_id_is_enough_to_change_something_elsewhere(room: Place, other: P
     assert str(room.path) in resumed.stderr
 
 
-@pytest.mark.parametrize(
-    "args", [("answer", "night", "yes"), ("resume", "night"), ("stop", "night"), ("clean", "night")]
-)
-def test_a_prefix_is_not_enough_to_change_something_elsewhere(room: Place, args: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("args", [("cancel", "night"), ("clean", "night")])
+def test_a_prefix_is_not_enough_for_what_cannot_be_undone_elsewhere(room: Place, args: tuple[str, ...]) -> None:
     room.ask("nightly-1")
     before = room.journal("nightly-1").read_bytes()
     done = room.raymond(*args, cwd="/")
@@ -58,9 +56,24 @@ def test_a_prefix_is_not_enough_to_change_something_elsewhere(room: Place, args:
     assert room.journal("nightly-1").read_bytes() == before
 
 
-def test_a_prefix_is_enough_to_change_something_here(room: Place) -> None:
+def test_a_prefix_is_enough_to_change_something_here_and_elsewhere(room: Place) -> None:
     room.ask("nightly-1")
     assert room.raymond("answer", "night", "yes", "--no-resume").returncode == 0
+    done = room.raymond("resume", "night", cwd="/")
+    assert (done.returncode, done.stdout) == (0, "told yes\n"), done.stderr
+    assert f"project: {room.path}\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args", [("status", ""), ("stop", ""), ("clean", ""), ("stop", "r", "--agent", ""), ("doctor", "--repair", "")]
+)
+def test_the_empty_value_of_a_variable_names_nothing(room: Place, args: tuple[str, ...]) -> None:
+    room.ask()
+    before = room.journal().read_bytes()
+    done = room.raymond(*args)
+    assert done.returncode == 2, done.stderr
+    assert " is empty\nhint: " in done.stderr
+    assert room.journal().read_bytes() == before
 
 
 def test_a_run_here_comes_before_runs_elsewhere(room: Place, other: Place) -> None:

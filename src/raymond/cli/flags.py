@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from raymond import amounts
 from raymond.cli import texts
+from raymond.cli.names import AGENT
 from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
 from raymond.errors import UsageError
@@ -194,7 +195,7 @@ _RESUMING = (
     click.option("--restart", is_flag=True, help="Stop turns that still run instead of following them."),
     click.option("--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
     click.option("--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
-    click.option("--agent", metavar="A", help="Do one of these to agent A, then continue:"),
+    click.option("--agent", type=AGENT, metavar="A", help="Do one of these to agent A, then continue:"),
     click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),"),
     click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
     click.option("--retry", is_flag=True, help="- let it try again,"),
@@ -218,10 +219,10 @@ def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
     return _documented(_STARTING, call, command)
 
 
-def resuming(command: Callable[[str, ResumeFlags], int]) -> Callable[..., int]:
+def resuming(command: Callable[[str | None, ResumeFlags], int]) -> Callable[..., int]:
     """The flags of `resume`, handed over as one value."""
 
-    def call(id_: str, **given: Any) -> int:
+    def call(id_: str | None, **given: Any) -> int:
         return command(id_, _read(ResumeFlags, given))
 
     return _documented(_RESUMING, call, command)

@@ -8,7 +8,7 @@ import msgspec
 
 from raymond import durations
 from raymond.cli import choice
-from raymond.control import runs
+from raymond.control import naming, runs
 from raymond.control.runs import RunRow
 from raymond.text import visible
 from raymond.views import times
@@ -31,7 +31,7 @@ def command(every: bool, as_json: bool) -> int:
     elif not rows:
         from raymond.faces import errors
 
-        print(errors.error(runs.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
+        print(errors.error(naming.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
     else:
         print("\n".join(_table(rows, every)))
     return 0

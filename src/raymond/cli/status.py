@@ -5,7 +5,8 @@ import sys
 import click
 
 from raymond.cli import choice
-from raymond.control import handle, runs
+from raymond.cli.names import RUN
+from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
 from raymond.faces import documents
@@ -15,13 +16,13 @@ from raymond.text import visible
 
 
 @click.command("status")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--all", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(id_: str, every: bool, as_json: bool) -> int:
+def command(id_: str | None, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next."""
     choice.mention_earlier()
-    found = handle.find(id_)
+    found = choice.find(id_)
     seen = runs.look(found.project, found.id)
     if as_json:
         whole = runs.whole(found.project, found.id)

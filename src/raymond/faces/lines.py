@@ -22,6 +22,7 @@ from raymond.machine.events import (
     StepStarted,
     WaitEnded,
 )
+from raymond.machine.label import label_of, named
 from raymond.machine.run import Run
 from raymond.text import safe, visible
 from raymond.views import times
@@ -37,6 +38,7 @@ class Lines(Quiet):
         self._stream = stream or sys.stderr
         self._quiet = quiet
         self._states: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
         self._untold: list[tuple[Decision, str]] = []
         """Decisions, and what the run had cost with them; writing many at once is cheap."""
 
@@ -46,6 +48,7 @@ class Lines(Quiet):
             return
         if not decisions:
             self._states = {agent.id: agent.state for agent in run.agents.values()}
+            self._labels = {agent.id: agent.label for agent in run.agents.values() if agent.label}
         # The total of an earlier decision leaves out what later ones of the same moment cost.
         total, mark = run.cost, "~" if run.estimated else ""
         told = []
@@ -80,12 +83,15 @@ class Lines(Quiet):
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         agent = getattr(event, "agent", "")
-        text = words.line(event, self._states.get(agent, ""))
+        if isinstance(event, AgentStarted) and event.variables:
+            self._labels[agent] = event.label or label_of(event.variables)
+        text = words.line(event, self._states.get(agent, ""), self._labels.get(agent, ""))
         if text is None:
             return ""
         rest = ""
         if isinstance(event, AskStarted):
-            text, *more = question.beside(f"{agent} asks:", event.question, "    | ", width_of(self._stream))
+            asks = f"{named(agent, self._labels.get(agent, ''))} asks:"
+            text, *more = question.beside(asks, event.question, "    | ", width_of(self._stream))
             rest = "".join(f"\n{line}" for line in more)
         else:
             text = visible(" ".join(text.splitlines()))
@@ -93,6 +99,7 @@ class Lines(Quiet):
             self._states[agent] = event.state
         elif isinstance(event, AgentEnded):
             self._states.pop(agent, None)
+            self._labels.pop(agent, None)
         cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
         return f"{text}{cost}{rest}"
 
@@ -102,7 +109,8 @@ class Lines(Quiet):
             return
         self.refresh()
         mark = "|" if kind == "print" else "*"
-        self._put("".join(f"{agent} {mark} {line}\n" for line in safe(text).removesuffix("\n").split("\n")))
+        who = named(agent, self._labels.get(agent, ""))
+        self._put("".join(f"{who} {mark} {line}\n" for line in safe(text).removesuffix("\n").split("\n")))
 
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""

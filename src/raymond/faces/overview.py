@@ -62,7 +62,7 @@ def _agent(id: str, agent: Agent, last: str, width: int) -> list[str]:
     since = durations.brief(max(0.0, now() - agent.visit.since))
     until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
     again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
-    lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}{again}"]
+    lines = [f"  {words.who(agent)}  {agent.state}  {agent.status} for {since}{until}{again}"]
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"

@@ -72,7 +72,7 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run, width: int) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [f"failed: {agent.id} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
+        return [f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
         return _questions(asking, run.start.workflow_id, width)
@@ -84,7 +84,9 @@ def _outcome(run: Run, width: int) -> list[str]:
 
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
     """The first few, whole: a question that is cut would be answered all the same."""
-    shown = [question.beside(f"asks:   {agent.id}:", agent.question, "        | ", width) for agent in asking[:5]]
+    shown = [
+        question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width) for agent in asking[:5]
+    ]
     more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
     return [*(line for lines in shown for line in lines), *more]
 

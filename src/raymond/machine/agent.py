@@ -143,6 +143,8 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     """The agents it forked and has not collected, in the order of forking."""
     alive: int = 0
     forks: int = 0
+    label: str = ""
+    """What people tell it apart by: one short line that is safe to print; may be empty."""
 
     @property
     def state(self) -> str:

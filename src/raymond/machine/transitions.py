@@ -26,6 +26,7 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.failures import Kind, brief
+from raymond.machine.label import label_of
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
@@ -312,6 +313,7 @@ def _forked(
             cwd=places[fork.cd] if fork.cd else agent.cwd,
             input=fork.input or "",
             variables=fork.variables,
+            label=label_of(fork.variables),
             wake_at=time + fork.after if fork.after else ZERO,
         )
 
