@@ -143,6 +143,13 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     alive: int = 0
     forks: int = 0
 
+    cost: float = 0.0
+    """Dollars that its steps have cost."""
+    estimated: bool = False
+    """Part of that is an estimate."""
+    began: float = 0.0
+    """When its last step began."""
+
     @property
     def state(self) -> str:
         """The state it is in."""
