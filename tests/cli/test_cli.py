@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
-from raymond.cli import COMMANDS, GROUPS
+from raymond import durations
+from raymond.cli import COMMANDS, GROUPS, demo
 from raymond.store.lock import Holder
 from running import GO, Room, until
 
@@ -477,8 +479,10 @@ def test_list_shows_the_latest_run_first(room: Room) -> None:
     room.drive(ASKS, id="the-second")
     lines = room.raymond("list").stdout.splitlines()
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
-        ["ID", "STATUS", "AGE", "AGENTS", "COST"],
-        ["the-second", "waiting", "T", "1", "$0.00"],
+        ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY"],
+        ["needs", "you"],
+        ["the-second", "waiting", "T", "1", "$0.00", "asks", "1", "question"],
+        ["done"],
         ["first", "completed", "T", "1", "$0.00"],
     ]
 
@@ -497,6 +501,11 @@ def test_list_as_json_is_one_document(room: Room) -> None:
         "cost_usd": 0.0,
         "cost_is_estimated": False,
         "error": None,
+        "group": "done",
+        "reason": None,
+        "questions": 0,
+        "failed": 0,
+        "budget_usd": 10.0,
     }
 
 
@@ -504,10 +513,10 @@ def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         assert json.loads(room.raymond("list", "--json").stdout)[0]["driven"] is True
-        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "running"]
+        assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "running"]
         live.signal(signal.SIGKILL)
         live.wait()
-        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
+        assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "interrupted"]
         assert json.loads(room.raymond("status", "r", "--json").stdout)["status"] == "interrupted"
         assert json.loads(room.raymond("wait", "r", "--json").stdout)["status"] == "interrupted"
 
@@ -755,6 +764,20 @@ def test_the_demo_runs_to_its_end(room: Room) -> None:
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
+    tried = re.findall(r"^  (\S.*)$", done.stderr.partition("three things to try:\n")[2], re.MULTILINE)
+    assert [line.split()[:2] for line in tried] == [["raymond", "logs"], ["raymond", "run"], ["cp", "-r"]]
+    read = room.raymond(*tried[0].split()[1:])
+    assert (read.returncode, "Developers who run agents overnight." in read.stdout) == (0, True)
+
+
+def test_the_demo_takes_ten_seconds_for_whoever_watches_and_no_time_otherwise() -> None:
+    replies = yaml.safe_load(Path(demo.FOLDER, "replies.yaml").read_text("utf-8"))
+    way = ["1_START.md", "main_write2/WRITE.md", "CHECK.md", "SEND.md", "ASSEMBLE.md", "FIX.md", "FIX.md"]
+    turns = [*(replies[name] for name in way), *replies["REVIEW.md"]]
+    assert 8 <= sum(durations.parse(turn["delay"]) or 0 for turn in turns) <= 12
+    at_once = yaml.safe_load(demo._at_once())
+    assert "delay" not in str(at_once)
+    assert at_once.keys() == replies.keys()
 
 
 @pytest.mark.slow

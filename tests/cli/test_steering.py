@@ -127,7 +127,7 @@ def test_all_takes_up_what_would_have_gone_on_by_itself(room: Room, kind: str) -
         live.sees("asks: well?")
         live.signal(signal.SIGKILL)
         live.wait()
-    assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
+    assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "interrupted"]
     assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "r\n", "")
     room.raymond("resume", "--all")
     until(lambda: any(getattr(event, "timed_out", False) for event in ran(room).events), "the end of the time")

@@ -350,15 +350,17 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     other.mkdir()
     room.raymond("run", room.flow(DONE, "done"), "--id", "elsewhere", cwd=other)
     assert re.fullmatch(
-        "ID    STATUS            AGE  AGENTS      COST\nmine  waiting +\\d+s       1     \\$0\\.00\n",
+        "  ID    STATUS   AGE  AGENTS   COST  WHY\nneeds you\n  mine  waiting +\\d+s       1  \\$0\\.00  asks 1 question\n",
         room.raymond("list").stdout,
     )
     shown = room.raymond("list", "--all")
     head, *rows = shown.stdout.splitlines()
-    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "PROJECT"])
+    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY", "PROJECT"])
     assert [[one for one in row.split() if not re.fullmatch(r"\d+s", one)] for row in rows] == [
+        ["needs", "you"],
+        ["mine", "waiting", "1", "$0.00", "asks", "1", "question", str(room.path)],
+        ["done"],
         ["elsewhere", "completed", "1", "$0.00", str(other)],
-        ["mine", "waiting", "1", "$0.00", str(room.path)],
     ]
     found = json.loads(room.raymond("list", "--all", "--json").stdout)
     assert {(one["workflow_id"], one["project"]) for one in found} == {

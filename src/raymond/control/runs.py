@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterator
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from raymond.errors import JournalError
 from raymond.faces import documents
-from raymond.machine.agent import RUNNING
+from raymond.machine.agent import ASKING, FAILED, RUNNING
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
@@ -17,26 +18,12 @@ from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.system.files import contents
+from raymond.views.groups import group
+from raymond.views.row import RunRow as RunRow
 from raymond.views.status import run_status
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
-
-
-class RunRow(Struct, frozen=True, kw_only=True):
-    """A run in one row of `list`; its JSON is the row of `list --json`."""
-
-    workflow_id: str
-    project: str
-    status: str
-    driven: bool
-    agents: int = 0
-    cost_usd: float = 0.0
-    cost_is_estimated: bool = False
-    started_at: str | None = None
-    updated_at: str | None = None
-    error: str | None = None
-    """Why it cannot be read; its status is then `unreadable`."""
 
 
 class Seen(Struct, frozen=True):
@@ -129,17 +116,31 @@ def row(project: Project, id: str) -> RunRow:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
+    status = status_of(found.status, driven=driven, is_due=found.due_at is not None)
+    questions = found.count(ASKING)
+    stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
     return RunRow(
         workflow_id=id,
         project=project.tree,
         driven=driven,
-        status=status_of(found.status, driven=driven, is_due=found.due_at is not None),
+        status=status,
+        group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
+        reason=found.reason,
+        questions=questions,
+        failed=found.count(FAILED),
+        budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
         cost_is_estimated=found.cost_is_estimated,
         started_at=found.started_at,
         updated_at=found.updated_at,
     )
+
+
+class _AgentState(Struct):
+    """What a row needs of an agent in a state file."""
+
+    status: str
 
 
 class _State(Struct):
@@ -153,10 +154,19 @@ class _State(Struct):
     updated_at: str | None
     due_at: str | None = None
     journal_bytes: int = 0
+    reason: str | None = None
+    stop_kind: str | UnsetType | None = UNSET
+    budget_usd: float | None = None
+    agents: list[_AgentState] = []
+
+    def count(self, status: str) -> int:
+        """How many of the agents that have not ended are in this status."""
+        return sum(one.status == status for one in self.agents)
 
 
 def _told(run: Run) -> _State:
-    return msgspec.convert(documents.about(run), _State)
+    agents = [_AgentState(status=agent.status) for agent in run.agents.values()]
+    return replace(msgspec.convert(documents.about(run), _State), agents=agents)
 
 
 def _kept(folder: RunFolder) -> _State | None:
@@ -165,6 +175,8 @@ def _kept(folder: RunFolder) -> _State | None:
         if journal_now.st_mtime_ns > os.lstat(folder.state).st_mtime_ns:
             return None
         found = msgspec.json.decode(contents(folder.state), type=_State)
+        if found.stop_kind is UNSET and found.status in ("paused", "stopped"):
+            return None  # of an earlier release, which did not say who stopped it
         return found if found.journal_bytes == journal_now.st_size else None
     except (OSError, msgspec.DecodeError, RecursionError):
         return None

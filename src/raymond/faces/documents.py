@@ -51,6 +51,7 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
         "source": f"sources/{start.source}.zip",
         "status": status or run_status(run),
         "reason": reason(run),
+        "stop_kind": run.stop.kind if run.stop else None,
         "started_at": instant(run.started_at),
         "updated_at": instant(run.now),
         "due_at": instant(wake_at(run) or 0.0) if not run.stop and not run.final_status else None,

@@ -150,6 +150,13 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     label: str = ""
     """What people tell it apart by: one short line that is safe to print; may be empty."""
 
+    cost: float = 0.0
+    """Dollars that its steps have cost."""
+    estimated: bool = False
+    """Part of that is an estimate."""
+    began: float = 0.0
+    """When its last step began."""
+
     @property
     def state(self) -> str:
         """The state it is in."""

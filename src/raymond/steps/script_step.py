@@ -215,7 +215,7 @@ class ScriptStep(Step):
         except BlockingIOError:
             return 0
         if data:
-            self.heard = time.monotonic()
+            self.hear(time.monotonic())
             self._take(self._open[fd], data)
         else:
             self._shut(fd)

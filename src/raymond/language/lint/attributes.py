@@ -7,7 +7,7 @@ import msgspec
 
 from raymond import durations
 from raymond.errors import Diagnostic
-from raymond.language import findings, frontmatter, reading
+from raymond.language import findings, frontmatter, reach, reading
 from raymond.language.lint import places, targets
 from raymond.language.refusal import Refusal
 from raymond.language.scanner import Tag
@@ -21,7 +21,7 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     known = [tag for tag in found if TAGS[tag.name].body.kind != "state" or "{{" not in tag.body]
     for tag in known:
         wrong = [*_attributes(state, tag), *_needs(state, tag, found)]
-        for name, where in targets.of_tag(tag):
+        for name, where in reach.of_tag(tag):
             mark = places.attribute(state, tag, where) if where else places.body(state, tag)
             wrong += targets.look_up(workflow, name, mark)
         yield from wrong or _refused(state, tag)
