@@ -9,7 +9,7 @@ from raymond.errors import JournalError
 from raymond.machine.run import Run
 from raymond.store import asked_files, journal
 from raymond.store import project as projects
-from raymond.store.asked_files import Found
+from raymond.store.asked_files import Found as Found
 from raymond.store.project import Project
 from raymond.views.questions import Question, questions
 
