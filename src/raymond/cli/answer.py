@@ -75,7 +75,7 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
     fitting = [one for one in found.asked if number in (0, one.question.number)]
     if not fitting:
         if not whom.run and not runs.here().ids():
-            raise naming.nothing_in(runs.here())
+            naming.named(changes=True, verb="answer")  # raises: says where there are runs
         raise addressee.none(whom)
     if len(fitting) == 1:
         return fitting[0]
