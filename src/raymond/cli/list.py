@@ -48,4 +48,6 @@ def _line(row: RunRow, wide: int, every: bool) -> str:
     age = durations.brief(max(0.0, now() - started)) if started else ""
     cost = f"{'~' if row.cost_is_estimated else ''}${row.cost_usd:.2f}"
     more = (f"  {visible(row.project)}" if every else "") + (f"  {visible(row.error)}" if row.error else "")
+    if row.agents_failed:
+        more += f"  {row.agents_failed} of {row.agents} agents failed"
     return f"{row.workflow_id:<{wide}}  {row.status:<11}  {age:>8}  {row.agents:>6}  {cost:>8}{more}"

@@ -32,6 +32,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     status: str
     driven: bool
     agents: int = 0
+    agents_failed: int = 0
     cost_usd: float = 0.0
     cost_is_estimated: bool = False
     started_at: str | None = None
@@ -235,6 +236,7 @@ def row(project: Project, id: str) -> RunRow:
         driven=driven,
         status=status_of(found.status, driven=driven, is_due=found.due_at is not None),
         agents=found.agents_started,
+        agents_failed=found.agents_failed,
         cost_usd=found.total_cost_usd,
         cost_is_estimated=found.cost_is_estimated,
         started_at=found.started_at,
@@ -251,6 +253,7 @@ class _State(Struct):
     cost_is_estimated: bool
     started_at: str | None
     updated_at: str | None
+    agents_failed: int = 0
     due_at: str | None = None
     journal_bytes: int = 0
 
