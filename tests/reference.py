@@ -688,7 +688,7 @@ class Reference:
         if kind == "answer":
             asking = [agent for agent in self.agents.values() if agent["status"] == "asking"]
             asking = [agent for agent in asking if given["agent"] in ("", agent["name"])]
-            if len(asking) != 1:
+            if len(asking) != 1 or not given["text"].strip():
                 return False
             self.ask_over(asking[0], asking[0]["rest"]["target"], given["text"])
             return True

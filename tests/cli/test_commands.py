@@ -381,7 +381,7 @@ def test_a_log_file_gets_the_lines_of_every_driver_and_is_private(room: Room) ->
     log.write_text("before\n")
     ran = room.command(ASKS, "--log-file", "log.txt")
     assert log.read_text().splitlines() == ["before", *ran.err.splitlines()[:-5]]
-    room.raymond("answer", "r", "this")
+    room.raymond("answer", "r", "this", "--no-resume")
     again = room.resume("--log-file", "log.txt")
     assert log.read_text().splitlines() == ["before", *ran.err.splitlines()[:-5], *again.err.splitlines()[:-5]]
     room.raymond("run", room.flow(DONE), "--log-file", "new.txt")
@@ -551,7 +551,7 @@ def test_a_command_is_told_what_an_agent_asks_and_how_the_run_ends(room: Room) -
 @pytest.mark.slow
 def test_whoever_resumes_tells_the_same_command(room: Room) -> None:
     room.command(ASKS, "--notify", TELL)
-    room.raymond("answer", "r", "this")
+    room.raymond("answer", "r", "this", "--no-resume")
     assert room.resume().code == 0
     last = until(lambda: [one for one in heard(room) if one.get("status") == "completed"], "the ending")
     assert (last[0]["event"], last[0]["exit_code"], last[0]["result"]) == ("ended", 0, "this")
@@ -559,7 +559,7 @@ def test_whoever_resumes_tells_the_same_command(room: Room) -> None:
 
 def test_whoever_resumes_may_name_another_command(room: Room) -> None:
     room.drive(ASKS)
-    room.raymond("answer", "r", "this")
+    room.raymond("answer", "r", "this", "--no-resume")
     assert room.resume("--notify", TELL).code == 0
     [ended] = heard(room)
     assert (ended["event"], ended["result"]) == ("ended", "this")

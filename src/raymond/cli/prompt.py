@@ -1,7 +1,6 @@
 """Ask a person at this terminal for a line or a paste; nothing typed before counts."""
 
 import contextlib
-import os
 import select
 import sys
 
@@ -42,11 +41,3 @@ def _forget() -> None:
 
     with contextlib.suppress(termios.error):
         termios.tcflush(0, termios.TCIFLUSH)
-
-
-def width() -> int:
-    """Cells in a line of stdout; 0 when it is not a terminal."""
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
-    except (OSError, ValueError):
-        return 0

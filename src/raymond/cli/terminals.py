@@ -4,6 +4,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from raymond.cli.streams import unguarded
 from raymond.faces.lines import Lines
 from raymond.redaction import Secrets
 
@@ -17,5 +18,5 @@ def face(*, quiet: bool = False, plain: bool = False) -> "Face":
         from raymond.faces.live import Live, usable
 
         if usable(sys.stderr):
-            return Live(sys.stderr, stdin=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
+            return Live(unguarded(sys.stderr), stdin=0 if os.isatty(0) else -1, refuses=Secrets.of(os.environ).find)
     return Lines(quiet=quiet)

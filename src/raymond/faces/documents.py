@@ -50,6 +50,7 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
         "source": f"sources/{start.source}.zip",
         "status": status or run_status(run),
         "reason": reason(run),
+        "stop_kind": run.stop.kind if run.stop else None,
         "started_at": instant(run.started_at),
         "updated_at": instant(run.now),
         "due_at": instant(wake_at(run) or 0.0) if not run.stop and not run.final_status else None,
@@ -125,6 +126,8 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
         "question": agent.question or None,
         "question_number": agent.asks or None,
         "approve": (visit.rest.approve if visit.rest else "") or None,
+        "choices": list(visit.rest.choices) if visit.rest else [],
+        "files": list(visit.rest.files) if visit.rest else [],
         "since": instant(visit.since),
     }
 

@@ -1,8 +1,10 @@
 """Text that somebody else wrote and a person decides on: shown so that nothing of it is hidden."""
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 from raymond.text import visible
 
@@ -40,6 +42,14 @@ def in_margin(text: str, margin: str, width: int = 0) -> list[str]:
     room = max(1, width - len(margin)) if width else 0
     lines = [_UNSEEN.sub(lambda mark: ascii(mark[0])[1:-1], visible(one)) for one in _lines(text)]
     return [f"{margin}{piece}" for line in lines for piece in (_wrapped(line, room) if room else [line])]
+
+
+def width_of(stream: TextIO) -> int:
+    """Cells in a line of a terminal; 0 when `stream` is not one."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    except (OSError, ValueError):
+        return 0
 
 
 def _lines(text: str) -> list[str]:
