@@ -401,7 +401,7 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
     }
     with room.start("run", room.flow(files), "--id", "r", "--var", "k=v", "--budget", "5") as live:
         live.sees("main asks: Which?")
-        live.sees("main_work1 done")
+        live.sees("main_work1 (1) done")
         live.signal(signal.SIGINT)
         live.wait()
     found, example = json.loads(room.raymond("status", "--json").stdout), documented()

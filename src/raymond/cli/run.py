@@ -38,6 +38,7 @@ def command(path: str, given: StartFlags) -> int:
     run = start.begin_here(loaded, options)
     with _begun(run.id):
         choice.warn_of_reach(run)
+        choice.warn_of_company(run)
         return (background.start if given.show.detach else foreground.drive)(run, given.show)
 
 
