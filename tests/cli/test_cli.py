@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
-from raymond.cli import COMMANDS, GROUPS
+from raymond import durations
+from raymond.cli import COMMANDS, GROUPS, demo
 from raymond.store.lock import Holder
 from running import GO, Room, until
 
@@ -762,6 +764,20 @@ def test_the_demo_runs_to_its_end(room: Room) -> None:
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
+    tried = re.findall(r"^  (\S.*)$", done.stderr.partition("three things to try:\n")[2], re.MULTILINE)
+    assert [line.split()[:2] for line in tried] == [["raymond", "logs"], ["raymond", "run"], ["cp", "-r"]]
+    read = room.raymond(*tried[0].split()[1:])
+    assert (read.returncode, "Developers who run agents overnight." in read.stdout) == (0, True)
+
+
+def test_the_demo_takes_ten_seconds_for_whoever_watches_and_no_time_otherwise() -> None:
+    replies = yaml.safe_load(Path(demo.FOLDER, "replies.yaml").read_text("utf-8"))
+    way = ["1_START.md", "main_write2/WRITE.md", "CHECK.md", "SEND.md", "ASSEMBLE.md", "FIX.md", "FIX.md"]
+    turns = [*(replies[name] for name in way), *replies["REVIEW.md"]]
+    assert 8 <= sum(durations.parse(turn["delay"]) or 0 for turn in turns) <= 12
+    at_once = yaml.safe_load(demo._at_once())
+    assert "delay" not in str(at_once)
+    assert at_once.keys() == replies.keys()
 
 
 @pytest.mark.slow

@@ -655,8 +655,9 @@ def test_questions_are_asked_one_after_the_other() -> None:
     assert made.tell() == [STARTED, "main_b2 asks: Second?", ">"]
     assert made.type("yes\n") == [("main_b2", "yes")]
     assert made.tell() == [STARTED, "main_b2 asks: Second?", "> yes", "main_a1 asks: Third?", ">"]
-    assert made.type("\n") == [("main_a1", "")]
-    assert made.tell()[5] == "r · running · 0s · 3 steps · $0.00"
+    assert made.type("\n") == [], "Enter alone asks again"
+    assert made.type("so\n") == [("main_a1", "so")]
+    assert made.tell()[6] == "r · running · 0s · 3 steps · $0.00"
 
 
 def test_what_is_typed_while_nothing_is_asked_is_no_answer() -> None:

@@ -379,6 +379,8 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "question": None,
                 "question_number": None,
                 "approve": None,
+                "choices": [],
+                "files": [],
                 "since": "1970-01-12T13:46:40Z",
             },
             {
@@ -397,6 +399,8 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "question": None,
                 "question_number": None,
                 "approve": None,
+                "choices": [],
+                "files": [],
                 "since": "1970-01-12T13:46:40Z",
             },
         ],

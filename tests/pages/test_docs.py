@@ -18,6 +18,7 @@ import cli_reference
 from raymond import cli
 from raymond.control import config
 from raymond.machine import events, failures
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.prices import Price
 from raymond.machine.sender import Sender
 from running import Room, until
@@ -154,7 +155,7 @@ MANY = {
     "NAP.sh": 'printf "\\377" >&2; echo \'<goto after="1h">END</goto>\'',
     "BAD.sh": "exit 3",
     "SLOW.md": "",
-    "SUB.sh": 'echo \'<ask next="END" approve="person">Which one?</ask>\'',
+    "SUB.sh": 'echo shown > shown; echo \'<ask next="END" approve="person" choices="this,that" files="shown">Which one?</ask>\'',
     "END.sh": "echo '<result>done</result>'",
     "replies.yaml": """\
         START:
@@ -258,7 +259,12 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
     }
     words |= {list[str]: "list of text", dict[str, dict[str, Any]]: "map of map", dict[int, float]: "map of number"}
     words |= {str | None: "text", int | None: "integer", float | None: "number"}
-    words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map", Sender | None: "[sender](#sender)"}
+    words |= {
+        tuple[int, ...]: "list of integer",
+        dict[str, Price]: "map of map",
+        list[AskedFile]: "list of [shown](#shown)",
+    }
+    words |= {Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}
     assert {name: "text" if choices(kind) else words[kind] for name, kind in found.items()} == documented
 

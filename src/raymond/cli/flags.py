@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from msgspec import Struct
@@ -40,6 +40,7 @@ class LimitFlags(Struct, frozen=True, kw_only=True):
     max_time: float | None = None
     max_turns: int | None = None
     allow_tools: tuple[str, ...] = ()
+    on_ask: Literal["wait", "fail"] | None = None
 
     @property
     def given(self) -> bool:
@@ -150,6 +151,9 @@ _LIMITS = (
     click.option("--max-turns", type=Count(), metavar="N", help="Stop after this many backend turns."),
     click.option(
         "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
+    ),
+    click.option(
+        "--on-ask", type=click.Choice(["wait", "fail"]), help="An agent that asks a person waits, or fails (for CI)."
     ),
 )
 _SHOWING = (
@@ -281,6 +285,7 @@ def options(flags: StartFlags) -> "Options":
         roots=list(flags.roots),
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
+        on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
     )
 

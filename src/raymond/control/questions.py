@@ -7,8 +7,9 @@ from msgspec import Struct
 from raymond.control import runs
 from raymond.errors import JournalError
 from raymond.machine.run import Run
-from raymond.store import journal
+from raymond.store import asked_files, journal
 from raymond.store import project as projects
+from raymond.store.asked_files import Found
 from raymond.store.project import Project
 from raymond.views.questions import Question, questions
 
@@ -27,7 +28,7 @@ class Open(Struct, frozen=True):
     unreadable: dict[str, str]
     """Runs that cannot be read -> why."""
     agents: frozenset[str] = frozenset()
-    """The names of all agents of the runs that ask something."""
+    """The names and labels of all agents of the runs that ask something."""
 
 
 def of_run(project: Project, id: str) -> Open:
@@ -63,10 +64,16 @@ def _of(found: Iterable[Project]) -> Open:
 
 
 def _names(run: Run) -> frozenset[str]:
-    return frozenset((*run.agents, *run.outcomes))
+    labels = (agent.label for agent in run.agents.values() if agent.label)
+    return frozenset((*run.agents, *run.outcomes, *labels))
 
 
 def begins_id(word: str) -> bool:
     """Whether a run of any project is called that, or begins like it."""
     home = runs.here()
     return bool(word) and any(id.startswith(word) for one in (home, *projects.known(home.home)) for id in one.ids())
+
+
+def files_of(question: Question) -> list[Found]:
+    """The files of a question as they are now."""
+    return [asked_files.look(question.cwd, one.path) for one in question.files]

@@ -125,6 +125,8 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
         "question": agent.question or None,
         "question_number": agent.asks or None,
         "approve": (visit.rest.approve if visit.rest else "") or None,
+        "choices": list(visit.rest.choices) if visit.rest else [],
+        "files": list(visit.rest.files) if visit.rest else [],
         "since": instant(visit.since),
     }
 

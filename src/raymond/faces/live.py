@@ -15,6 +15,7 @@ from raymond.drivers.face import Quiet
 from raymond.faces import rows, terminal, words
 from raymond.faces.lines import Lines
 from raymond.faces.plain_text import plain
+from raymond.language import choices
 from raymond.machine.agent import ASKING
 from raymond.machine.events import (
     AgentCalled,
@@ -151,15 +152,26 @@ class Live(Quiet):
             if not self._asked:
                 continue
             answer = line.decode("utf-8", "replace").removesuffix("\r")
-            secret = self._refuses(answer)
-            if secret:
-                self._ask(f"not sent: it contains {secret}; a step reads secrets from its environment\n")
+            wrong = self._wrong(answer)
+            if wrong is not None:
+                self._ask(wrong)
             else:
                 answers.append((self._asked, answer))
                 self._answer(answer)
         if not self._asked:
             self._typed = b""
         return answers
+
+    def _wrong(self, answer: str) -> str | None:
+        """What to say before asking again; None for an answer that can be sent."""
+        secret = self._refuses(answer)
+        if secret:
+            return f"not sent: it contains {secret}; a step reads secrets from its environment\n"
+        agent = self._run.agents.get(self._asked) if self._run else None
+        offered = agent.visit.rest.choices if agent and agent.visit.rest else ()
+        if answer.strip() and offered and choices.pick(offered, answer) is None:
+            return plain(f"not sent: it is not one of: {choices.offer(offered)}") + "\n"
+        return None if answer.strip() else ""
 
     def close(self) -> None:
         """Take the block away and leave the terminal as it was."""

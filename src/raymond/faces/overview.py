@@ -12,6 +12,7 @@ from raymond.machine.run import Run
 from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views import times
+from raymond.views.questions import question_of
 from raymond.views.status import main_result
 
 SHOWN = 50
@@ -71,6 +72,7 @@ def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[s
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"
         lines += question.beside("      asks: ", agent.question, "        | ", width, note=note)
+        lines += [f"      {one}" for one in question.more(question_of(id, agent))]
         lines.append(f"      next:  raymond answer {id} {agent.id}")
         return lines
     if last and not last.rstrip().endswith("</ask>"):

@@ -10,6 +10,7 @@ from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
+from raymond.views.questions import question_of
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
@@ -84,11 +85,14 @@ def _outcome(run: Run, width: int) -> list[str]:
 
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
     """The first few, whole: a question that is cut would be answered all the same."""
-    shown = [
-        question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width) for agent in asking[:5]
-    ]
+    shown = [_question(agent, id, width) for agent in asking[:5]]
     more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
     return [*(line for lines in shown for line in lines), *more]
+
+
+def _question(agent: Agent, id: str, width: int) -> list[str]:
+    told = question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width)
+    return [*told, *(f"        {one}" for one in question.more(question_of(id, agent)))]
 
 
 def one_line(text: str) -> str:
@@ -113,6 +117,8 @@ def next_command(run: Run) -> str:
         return f"raymond resume {id} {flags}".rstrip()
     if run.stop and run.stop.kind == "limit":
         return f"raymond resume {id} {_FLAGS.get(run.stop.limit, '')}".rstrip()
+    if any(agent.visit.stuck and agent.visit.stuck.kind in ("asked", "approval") for agent in failed_agents(run)):
+        return f"raymond resume {id} --on-ask wait"
     if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
         return f"raymond resume {id} --fresh"
     return f"raymond resume {id}"

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.outcome import Outcome
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
@@ -47,6 +48,9 @@ class Rest(Struct, frozen=True, array_like=True, gc=False):
     approve: str = ""
     """Who may answer it: anybody, or a `person` at a terminal."""
     asked_at: float = 0.0
+    choices: tuple[str, ...] = ()
+    """The answers that are taken; any when there are none."""
+    files: tuple[AskedFile, ...] = ()
 
 
 class Stuck(Struct, frozen=True, array_like=True, gc=False):
@@ -145,6 +149,13 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     forks: int = 0
     label: str = ""
     """What people tell it apart by: one short line that is safe to print; may be empty."""
+
+    cost: float = 0.0
+    """Dollars that its steps have cost."""
+    estimated: bool = False
+    """Part of that is an estimate."""
+    began: float = 0.0
+    """When its last step began."""
 
     @property
     def state(self) -> str:

@@ -166,6 +166,8 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
         run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
     if event.roots:
         run.begun = replace(run.start, roots=list(dict.fromkeys((*run.start.roots, *event.roots))))
+    if event.on_ask:
+        run.begun = replace(run.start, on_ask=event.on_ask)
 
 
 def _run_moved(run: Run, event: RunMoved) -> None:
@@ -328,6 +330,8 @@ def _ask_started(run: Run, event: AskStarted) -> None:
         number=run.questions,
         approve=event.approve,
         asked_at=run.now,
+        choices=tuple(event.choices),
+        files=tuple(event.files),
     )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, ASKING)
