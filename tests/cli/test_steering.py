@@ -448,7 +448,10 @@ WRONG = {
         ("r", "--map", "A=B"),
         "--map goes with --latest\nhint: raymond resume ID --latest --map OLD=NEW",
     ),
-    "nobody of that name": (("r", "--agent", "mian", "--retry"), "there is no agent mian left in r"),
+    "nobody of that name": (
+        ("r", "--agent", "mian", "--retry"),
+        "there is no agent mian left in r\nhint: its agents: main",
+    ),
     "no such state": (
         ("r", "--agent", "main", "--goto", "EDN"),
         "there is no state `EDN`\nhint: did you mean `END.sh`?",
