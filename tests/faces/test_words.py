@@ -353,6 +353,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "source": f"sources/{'0' * 64}.zip",
         "status": "running",
         "reason": None,
+        "stop_kind": None,
         "started_at": "1970-01-12T13:46:40Z",
         "updated_at": "1970-01-12T13:46:40Z",
         "due_at": None,
