@@ -422,10 +422,10 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     assert len(agents) == 50
     assert all("  asking for " in line for line in agents)
     assert shown[-2:] == [
-        "  ... and 11 more agents: raymond status r --all",
+        "  ... and 11 more agents: raymond status r --agents",
         "next: raymond answer r",
     ]
-    everybody = room.raymond("status", "--all").stdout.splitlines()
+    everybody = room.raymond("status", "--agents").stdout.splitlines()
     assert len([line for line in everybody if re.match(r"  main", line)]) == 61
     assert not any("more agents" in line for line in everybody)
 
@@ -476,7 +476,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
         pane.sees(r"main_held1 +HELD\.sh +running .*")
         room.go()
         lines = pane.sees("code 0")
-    assert {"> red", "> blue", "main_held1 | going on"} <= set(lines)
+    assert {f"{first} < red", f"{second} < blue", "main_held1 | going on"} <= set(lines)
     assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
     assert [line for line in lines if " · " in line] == []
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1

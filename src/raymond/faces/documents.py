@@ -67,6 +67,7 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
 def _tail(run: Run, longest: int, whole: Whole | None = None) -> dict[str, Any]:
     return {
         "agents_started": run.started,
+        "agents_failed": run.lost + run.failed_count,
         "fork_counters": {agent.id: agent.forks for agent in run.agents.values() if agent.forks},
         "results": _results(list(run.outcomes.values())[-RESULTS_SHOWN:], whole),
         "labels": _labels(list(run.outcomes.values())[-RESULTS_SHOWN:]),
@@ -151,6 +152,7 @@ def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str,
         "denied": run.denied,
         "iterations": run.iterations,
         "agents": run.started,
+        "agents_failed": run.lost + run.failed_count,
         "started_at": instant(run.started_at),
         "ended_at": instant(run.now) if run.final_status or run.stop else None,
     }
