@@ -96,7 +96,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
 @pytest.mark.slow
 def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room) -> None:
     first = room.command(ASKS).lines[:-5]
-    room.raymond("answer", "r", "x")
+    room.raymond("answer", "r", "x", "--no-resume")
     again = room.resume().lines[:-5]
     lines = room.raymond("logs").stdout.splitlines()
     assert "main < x" in lines
@@ -311,7 +311,7 @@ def test_attach_to_a_run_nobody_drives_tells_how_it_stands(room: Room) -> None:
         "why:    1 agent waits for an answer",
         "cost:   $0.00 in 1 step",
         "asks:   main: Which?",
-        "next:   raymond answer r main TEXT, then raymond resume r",
+        "next:   raymond answer r",
     ]
 
 
@@ -336,7 +336,7 @@ def test_wait_for_a_run_that_has_ended_or_asks_ends_at_once(room: Room) -> None:
     assert told(room.raymond("wait", "done"))[:2] == (0, "done\n")
     asks = room.raymond("wait", "asks")
     assert (asks.returncode, asks.stdout) == (3, "")
-    assert asks.stderr.splitlines()[-1] == "next:   raymond answer asks main TEXT, then raymond resume asks"
+    assert asks.stderr.splitlines()[-1] == "next:   raymond answer asks"
     document = json.loads(room.raymond("wait", "asks", "--json").stdout)
     assert (document["status"], document["asks"]) == ("waiting", {"main": "Which?"})
 
@@ -350,15 +350,17 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     other.mkdir()
     room.raymond("run", room.flow(DONE, "done"), "--id", "elsewhere", cwd=other)
     assert re.fullmatch(
-        "ID    STATUS            AGE  AGENTS      COST\nmine  waiting +\\d+s       1     \\$0\\.00\n",
+        "  ID    STATUS   AGE  AGENTS   COST  WHY\nneeds you\n  mine  waiting +\\d+s       1  \\$0\\.00  asks 1 question\n",
         room.raymond("list").stdout,
     )
     shown = room.raymond("list", "--all")
     head, *rows = shown.stdout.splitlines()
-    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "PROJECT"])
+    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY", "PROJECT"])
     assert [[one for one in row.split() if not re.fullmatch(r"\d+s", one)] for row in rows] == [
+        ["needs", "you"],
+        ["mine", "waiting", "1", "$0.00", "asks", "1", "question", str(room.path)],
+        ["done"],
         ["elsewhere", "completed", "1", "$0.00", str(other)],
-        ["mine", "waiting", "1", "$0.00", str(room.path)],
     ]
     found = json.loads(room.raymond("list", "--all", "--json").stdout)
     assert {(one["workflow_id"], one["project"]) for one in found} == {
@@ -421,7 +423,7 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     assert all("  asking for " in line for line in agents)
     assert shown[-2:] == [
         "  ... and 11 more agents: raymond status r --all",
-        "next: raymond answer r main_ask1 TEXT, then raymond resume r",
+        "next: raymond answer r",
     ]
     everybody = room.raymond("status", "--all").stdout.splitlines()
     assert len([line for line in everybody if re.match(r"  main", line)]) == 61

@@ -18,6 +18,7 @@ import cli_reference
 from raymond import cli
 from raymond.control import config
 from raymond.machine import events, failures
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.prices import Price
 from raymond.machine.sender import Sender
 from running import Room, until
@@ -154,7 +155,7 @@ MANY = {
     "NAP.sh": 'printf "\\377" >&2; echo \'<goto after="1h">END</goto>\'',
     "BAD.sh": "exit 3",
     "SLOW.md": "",
-    "SUB.sh": 'echo \'<ask next="END" approve="person">Which one?</ask>\'',
+    "SUB.sh": 'echo shown > shown; echo \'<ask next="END" approve="person" choices="this,that" files="shown">Which one?</ask>\'',
     "END.sh": "echo '<result>done</result>'",
     "replies.yaml": """\
         START:
@@ -258,7 +259,12 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
     }
     words |= {list[str]: "list of text", dict[str, dict[str, Any]]: "map of map", dict[int, float]: "map of number"}
     words |= {str | None: "text", int | None: "integer", float | None: "number"}
-    words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map", Sender | None: "[sender](#sender)"}
+    words |= {
+        tuple[int, ...]: "list of integer",
+        dict[str, Price]: "map of map",
+        list[AskedFile]: "list of [shown](#shown)",
+    }
+    words |= {Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}
     assert {name: "text" if choices(kind) else words[kind] for name, kind in found.items()} == documented
 
@@ -296,7 +302,7 @@ def test_how_a_run_ended_is_documented(room: Room) -> None:
         done = room.raymond("run", room.flow(files, str(code)), "--json", "--id", f"r{code}")
         assert done.returncode == code
         check.document("Outcome", json.loads(done.stdout))
-    room.raymond("answer", "r3", "this")
+    room.raymond("answer", "r3", "this", "--no-resume")
     failed = room.raymond("resume", "r3", "--json")
     assert failed.returncode == 1
     check.document("Outcome", json.loads(failed.stdout))
@@ -308,7 +314,7 @@ def test_what_is_told_to_others_is_documented(room: Room) -> None:
         {"START.sh": "echo '<ask next=\"END\">Which one?</ask>'", "END.sh": "echo '<result>this</result>'"}
     )
     room.raymond("run", flow, "--id", "r", "--notify", TELL)
-    until(lambda: len(told(room)) == 2, "two notifications")
+    room.raymond("resume", "r")
     by_event = {document["event"]: document for document in told(room)}
     check = Check()
     check.document("Asked", by_event["asked"], "Outcome")
@@ -322,7 +328,7 @@ TELL = "cat > part.$$ && mv part.$$ told.$$"
 
 
 def told(room: Room) -> list[Any]:
-    return [json.loads(path.read_text("utf-8")) for path in room.path.glob("told.*")]
+    return [json.loads(path.read_text("utf-8")) for path in (room.path.parent / "home").glob("told.*")]
 
 
 def test_a_budget_that_is_nearly_spent_is_told_to_others_as_documented(room: Room) -> None:

@@ -190,9 +190,10 @@ def test_results_of_a_wait_reach_a_script(room: Room) -> None:
     )
     assert ran.result
     assert json.loads(ran.result) == [
-        {"agent": "main_work1", "state": "WORK.sh", "status": "done", "result": "7", "error": ""},
+        {"agent": "main_work1", "label": "", "state": "WORK.sh", "status": "done", "result": "7", "error": ""},
         {
             "agent": "main_fail2",
+            "label": "",
             "state": "FAIL.sh",
             "status": "failed",
             "result": "",

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from raymond.control import handle, history
+from raymond.cli import choice
+from raymond.cli.names import AGENT, RUN
+from raymond.control import history
 from raymond.control.follow import Follower
 from raymond.errors import UsageError
 
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command("logs")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
-@click.option("--agent", metavar="A", help="Only what concerns agent A.")
+@click.option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
 @click.option("--text", "in_full", is_flag=True, help="What was said: each step's prompt, reply, tools and output.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="What step N was sent and what it said.")
 @click.option("--tail", type=click.IntRange(1), metavar="N", help="The last N lines; with --text, steps.")
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")
 def command(
-    id_: str,
+    id_: str | None,
     follow: bool,
     agent: str | None,
     in_full: bool,
@@ -42,7 +44,7 @@ def command(
     if in_full and as_json:
         raise UsageError("--text is for people, --json for programs", hint="--step N --json has the texts of a step")
     begin = 0.0 if since is None else history.moment(since, time.time())
-    run = handle.find(id_)
+    run = choice.find(id_)
     follower = Follower(run.project, run.id) if follow else None
     decisions = follower.look() if follower else run.decisions()
     if agent is not None:

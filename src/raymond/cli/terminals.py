@@ -4,6 +4,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from raymond.cli.streams import unguarded
 from raymond.faces.lines import Lines
 from raymond.redaction import Secrets
 
@@ -21,5 +22,6 @@ def face(*, quiet: bool = False, plain: bool = False, watches: bool = False) -> 
 
         if usable(sys.stderr):
             stdin = 0 if os.isatty(0) else -1
-            return Live(sys.stderr, stdin=stdin, refuses=Secrets.of(os.environ).find, watches=watches)
+            refuses = Secrets.of(os.environ).find
+            return Live(unguarded(sys.stderr), stdin=stdin, refuses=refuses, watches=watches)
     return Lines(quiet=quiet)

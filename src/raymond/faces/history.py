@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from raymond.faces.lines import Lines, shown
+from raymond.faces.lines import Lines
 from raymond.faces.tail import Tail
 from raymond.language import reading
 from raymond.machine.events import AskEnded, Decision, Event, StepEnded
 from raymond.store.records import Records
-from raymond.text import visible
+from raymond.text import safe, visible
 from raymond.views import times
 
 _TEXTS = ("sent", "talk", "said", "tools", "out", "decided", "err", "note", "error")
@@ -156,7 +156,7 @@ def turn(ended: StepEnded, transcript: Sequence[Mapping[str, object]], *, as_jso
     about = msgspec.to_builtins(ended)
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
-    return shown("\n".join(_turn(about, transcript)), sys.stdout)
+    return safe("\n".join(_turn(about, transcript)))
 
 
 def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[str]:

@@ -81,6 +81,10 @@ class Ask(Struct, frozen=True, kw_only=True, tag="ask", omit_defaults=True):
     timeout_next: str = ""
     approve: str = ""
     """Who may answer: anybody, or a `person` at a terminal."""
+    choices: str = ""
+    """The answers it takes, with commas between them; any when there are none."""
+    files: str = ""
+    """The files to show with it, with blanks between them."""
 
 
 class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True):
@@ -98,8 +102,9 @@ AttributeKind: TypeAlias = Literal[
     "text",  # taken as it is
     "path",  # of a directory
     "name",  # one word, such as a model
+    "choices",  # answers with commas between them
 ]
-EXAMPLES: dict[AttributeKind, str] = {"state": "NEXT.md", "duration": "5m"}
+EXAMPLES: dict[AttributeKind, str] = {"state": "NEXT.md", "duration": "5m", "choices": "yes,no"}
 
 
 class Attribute(Struct, frozen=True, kw_only=True):
@@ -204,6 +209,8 @@ _FORMS = (
             "timeout": _TIMEOUT,
             "timeout_next": _TIMEOUT_NEXT,
             "approve": Attribute(kind="name", field="approve", choices=("person",)),
+            "choices": Attribute(kind="choices", field="choices"),
+            "files": Attribute(kind="text", field="files"),
         },
     ),
     TagForm(name="result", makes=Result, body=Attribute(kind="text", field="text"), example="text"),

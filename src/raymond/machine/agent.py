@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.outcome import Outcome
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
@@ -46,6 +47,10 @@ class Rest(Struct, frozen=True, array_like=True, gc=False):
     """Of the question: the how manyth of the run it is."""
     approve: str = ""
     """Who may answer it: anybody, or a `person` at a terminal."""
+    asked_at: float = 0.0
+    choices: tuple[str, ...] = ()
+    """The answers that are taken; any when there are none."""
+    files: tuple[AskedFile, ...] = ()
 
 
 class Stuck(Struct, frozen=True, array_like=True, gc=False):
@@ -142,6 +147,8 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     """The agents it forked and has not collected, in the order of forking."""
     alive: int = 0
     forks: int = 0
+    label: str = ""
+    """What people tell it apart by: one short line that is safe to print; may be empty."""
 
     cost: float = 0.0
     """Dollars that its steps have cost."""

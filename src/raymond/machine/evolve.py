@@ -64,6 +64,7 @@ from raymond.machine.events import (
     WaitStarted,
     WorkflowChanged,
 )
+from raymond.machine.label import label_of
 from raymond.machine.limits import limits_of
 from raymond.machine.outcome import Outcome, done
 from raymond.machine.rights import rights_of
@@ -165,6 +166,8 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
         run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
     if event.roots:
         run.begun = replace(run.start, roots=list(dict.fromkeys((*run.start.roots, *event.roots))))
+    if event.on_ask:
+        run.begun = replace(run.start, on_ask=event.on_ask)
 
 
 def _run_moved(run: Run, event: RunMoved) -> None:
@@ -196,6 +199,7 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
     if "/" in event.agent or event.agent in ("", ".", "..") or not event.agent.isprintable():
         raise ValueError(f"`{event.agent}` cannot be the name of an agent")  # files are named for it
     agent = Agent(event.agent, _NOWHERE, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
+    agent.label = event.label or label_of(event.variables)
     run.agents[agent.id] = agent
     run.started += 1
     run.statuses[DECIDING] = run.statuses.get(DECIDING, 0) + 1
@@ -213,7 +217,7 @@ def _agent_ended(run: Run, event: AgentEnded) -> None:
     agent = run.agents.pop(event.agent)
     set_status(run, agent, "")
     count_child(run, agent, -1)
-    keep_outcome(run, done(agent.id, agent.state, event.result))
+    keep_outcome(run, done(agent.id, agent.state, event.result, agent.label))
     drop_timers(run)
 
 
@@ -325,6 +329,9 @@ def _ask_started(run: Run, event: AskStarted) -> None:
         timeout_state=event.timeout_state,
         number=run.questions,
         approve=event.approve,
+        asked_at=run.now,
+        choices=tuple(event.choices),
+        files=tuple(event.files),
     )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, ASKING)
@@ -345,7 +352,7 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
     for name in agent.children or ():
         child = run.agents.get(name)
         if child and child.status == FAILED:
-            outcome = Outcome(name, child.state, "failed", "", child.error)
+            outcome = Outcome(name, child.state, "failed", "", child.error, label=child.label)
             set_status(run, child, "")
             agent.alive -= 1  # leaving FAILED had counted it alive
             del run.agents[name]

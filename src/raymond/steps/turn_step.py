@@ -10,6 +10,7 @@ from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.steps.answer import Answer, glimpse
 from raymond.steps.job import TurnJob
+from raymond.steps.shown_files import shown_files
 from raymond.steps.step import Host, Step
 from raymond.steps.talk import Talk
 from raymond.steps.working_directory import directories
@@ -132,6 +133,7 @@ class TurnStep(Step):
         offset = self._record.end(cost=ending.spent.cost)
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
+        asked = meant(self.job.policy, reading)
         output = Output(
             time=self.host.clock(),
             agent=self.agent,
@@ -139,7 +141,8 @@ class TurnStep(Step):
             spent=_at(ending.spent, offset),
             session=ending.session,
             denied=tuple(self._denied),
-            directories=directories(self.job, meant(self.job.policy, reading)),
+            directories=directories(self.job, asked),
+            files=shown_files(self.job, asked),
         )
         self.host.report(self, output)
 
