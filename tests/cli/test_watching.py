@@ -422,10 +422,10 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     assert len(agents) == 50
     assert all("  asking for " in line for line in agents)
     assert shown[-2:] == [
-        "  ... and 11 more agents: raymond status r --all",
+        "  ... and 11 more agents: raymond status r --agents",
         "next: raymond answer r",
     ]
-    everybody = room.raymond("status", "--all").stdout.splitlines()
+    everybody = room.raymond("status", "--agents").stdout.splitlines()
     assert len([line for line in everybody if re.match(r"  main", line)]) == 61
     assert not any("more agents" in line for line in everybody)
 

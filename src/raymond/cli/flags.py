@@ -78,6 +78,8 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
     limits: LimitFlags = LimitFlags()
     show: ShowFlags = ShowFlags()
     every: bool = False
+    here: bool = False
+    yes: bool = False
     dry_run: bool = False
     renew: bool = False
     renamed: tuple[str, ...] = ()
@@ -192,7 +194,9 @@ _STARTING = (
     *_SHOWING,
 )
 _RESUMING = (
-    click.option("--all", "every", is_flag=True, help="Resume every run whose driver died, in the background."),
+    click.option("--all", "every", is_flag=True, help="Every interrupted run of all projects, in the background."),
+    click.option("--here", is_flag=True, help="Every interrupted run of this project, in the background."),
+    click.option("--yes", is_flag=True, help="With --all or --here: do not ask."),
     click.option("--dry-run", is_flag=True, help="With --all: list them, resume none."),
     click.option("--latest", "renew", is_flag=True, help="Continue with today's files, not those it started with."),
     click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that was renamed."),
