@@ -476,7 +476,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
         pane.sees(r"main_held1 +HELD\.sh +running .*")
         room.go()
         lines = pane.sees("code 0")
-    assert {"> red", "> blue", "main_held1 | going on"} <= set(lines)
+    assert {f"{first} < red", f"{second} < blue", "main_held1 | going on"} <= set(lines)
     assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
     assert [line for line in lines if " · " in line] == []
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1

@@ -353,6 +353,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "source": f"sources/{'0' * 64}.zip",
         "status": "running",
         "reason": None,
+        "stop_kind": None,
         "started_at": "1970-01-12T13:46:40Z",
         "updated_at": "1970-01-12T13:46:40Z",
         "due_at": None,
@@ -405,6 +406,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
             },
         ],
         "agents_started": 2,
+        "agents_failed": 0,
         "fork_counters": {"main": 1},
         "results": {},
         "labels": {},
@@ -439,6 +441,7 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "denied": {},
         "iterations": 4,
         "agents": 4,
+        "agents_failed": 1,
         "started_at": times.instant(START),
         "ended_at": None,
     }

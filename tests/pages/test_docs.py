@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -307,6 +308,22 @@ def test_how_a_run_ended_is_documented(room: Room) -> None:
     assert failed.returncode == 1
     check.document("Outcome", json.loads(failed.stdout))
     assert check.unseen("Outcome") == []
+
+
+def has_asked(room: Room, id: str) -> bool:
+    return room.project.run(id).exists and "AskStarted" in str(room.events(id))
+
+
+@pytest.mark.slow
+def test_an_open_question_is_documented(room: Room) -> None:
+    for id, more in (("a", ' choices="a,b" files="shown" approve="person" timeout="1h"'), ("b", "")):
+        ask = f"echo shown > shown; echo '<ask next=\"END\"{more}>Which?</ask>'"
+        with room.start("run", room.flow({**ASKS, "START.sh": ask}, id), "--id", id):
+            until(partial(has_asked, room, id), "the question")
+    check = Check()
+    for one in json.loads(room.raymond("inbox", "--json").stdout):
+        check.document("Question", one)
+    assert check.unseen("Question", "Shown") == ["Question.label: text"]
 
 
 def test_what_is_told_to_others_is_documented(room: Room) -> None:

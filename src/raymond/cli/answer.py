@@ -10,7 +10,7 @@ from raymond.cli import addressee, delivery, names, prompt, texts
 from raymond.cli.addressee import Addressee
 from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
-from raymond.control.questions import Asked
+from raymond.control.questions import Asked, Found
 from raymond.errors import UsageError
 from raymond.faces import errors
 from raymond.faces import question as faces_of_question
@@ -118,7 +118,7 @@ def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
             if not _is_open(run, asked):
                 raise
             print(errors.error(error), file=sys.stderr)
-            if asked.files:
+            if _digests(questions.files_of(asked)) != seen:
                 seen = _show(chosen)
 
 
@@ -127,6 +127,10 @@ def _show(chosen: Asked) -> dict[str, str]:
     found = questions.files_of(chosen.question)
     where, width = chosen.project.tree, width_of(sys.stdout)
     print("\n".join(faces_of_question.lines(chosen.question, found, now=now(), where=where, width=width)))
+    return _digests(found)
+
+
+def _digests(found: list[Found]) -> dict[str, str]:
     return {one.path: one.sha256 for one in found if not one.problem}
 
 

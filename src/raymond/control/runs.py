@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from raymond.errors import JournalError
 from raymond.faces import documents
-from raymond.machine.agent import ASKING, FAILED, RUNNING
+from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
@@ -138,7 +138,7 @@ def row(project: Project, id: str) -> RunRow:
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
         reason=found.reason,
         questions=questions,
-        failed=found.count(FAILED),
+        failed=found.agents_failed,
         budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
@@ -163,6 +163,7 @@ class _State(Struct):
     cost_is_estimated: bool
     started_at: str | None
     updated_at: str | None
+    agents_failed: int = 0
     due_at: str | None = None
     journal_bytes: int = 0
     reason: str | None = None

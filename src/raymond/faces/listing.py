@@ -48,6 +48,12 @@ def _cells(row: RunRow, now: float, projects: bool) -> tuple[str, ...]:
     )
 
 
+def _failed(row: RunRow) -> str:
+    if not row.failed:
+        return ""
+    return f"{row.failed} of {words.many(row.agents, 'agent')} failed" if row.agents > 1 else "1 agent failed"
+
+
 def why(row: RunRow) -> str:
     """Why a run is where it is; that there is a question is mentioned, and what it asks is for `answer` to show."""
     if row.error:
@@ -55,7 +61,8 @@ def why(row: RunRow) -> str:
     asks = f"asks {words.many(row.questions, 'question')}" if row.questions else ""
     if row.status == "interrupted" and not row.reason:
         return asks or "its process is gone"
-    if row.status == "failed" and row.failed:
-        return f"{words.many(row.failed, 'agent')} failed"
+    failed = _failed(row)
+    if row.status in ("failed", "completed") and failed:
+        return failed
     reason = "" if row.status == "waiting" and asks else (row.reason or "").partition("\n")[0]
     return "; ".join(filter(None, (asks, reason)))

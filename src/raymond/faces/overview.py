@@ -34,7 +34,7 @@ def overview(
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
         f"  {run.start.name} from {run.start.scope_dir}",
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
-        *([f"  {words.lost(run)}"] if run.lost else []),
+        *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
         *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width, bool(pid or host)),
         *(f"denied: {one}" for one in words.denied(run)),

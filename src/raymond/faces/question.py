@@ -43,9 +43,14 @@ def size(count: int) -> str:
 
 def more(question: Question) -> list[str]:
     """The choices and the files by their names, for those who only look."""
-    named = [f"{one.path} ({size(one.size)})" for one in question.files]
     offered = [choices.offer(question.choices)] if question.choices else []
-    return [*(f"choices: {visible(one)}" for one in offered), *(f"file: {visible(one)}" for one in named)]
+    told = [*(f"choices: {one}" for one in offered), *(f"file: {one}" for one in named_files(question))]
+    return [visible(one) for one in told]
+
+
+def named_files(question: Question) -> list[str]:
+    """Its files, by name and size."""
+    return [f"{one.path} ({size(one.size)})" for one in question.files]
 
 
 def head(question: Question, *, now: float, where: str = "") -> list[str]:

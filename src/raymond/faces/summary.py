@@ -53,7 +53,7 @@ def ending(run: Run, status: str, width: int = 0) -> str:
             f"why:    {_why(run, status)}",
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
             *_outcome(run, width),
-            *([words.lost(run)] if run.lost else []),
+            *_collected(run),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
         )
@@ -65,7 +65,7 @@ def _why(run: Run, status: str) -> str:
     if why:
         return why
     if status == "failed":
-        return f"{words.many(run.failed_count, 'agent')} failed"
+        return words.failures(run)
     ends = {"completed": "every agent has ended", "interrupted": "the process that drove it is gone"}
     return ends.get(status, "no agent can continue")
 
@@ -81,6 +81,14 @@ def _outcome(run: Run, width: int) -> list[str]:
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
     return [f"result: {one_line(result)}"]
+
+
+def _collected(run: Run) -> list[str]:
+    """The agents that failed and that a wait has collected, if the run has failed because of them."""
+    if not run.unhandled:
+        return [f"note:   {words.failures(run)}"] if run.lost else []
+    failed = [one for one in run.outcomes.values() if one.status == "failed"][:5]
+    return [f"failed: {words.named(one.agent, one.label)} in {one.state}: {one_line(one.error)}" for one in failed]
 
 
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:

@@ -70,6 +70,10 @@ class Wait(Struct, frozen=True, kw_only=True, tag="wait", omit_defaults=True):
     input: str | None = None
     timeout: float = 0.0
     timeout_next: str = ""
+    failed_next: str = ""
+    """Where it continues instead when an agent that it collects has failed."""
+    failures: str = ""
+    """`ok`: agents that fail are expected, and do not fail the run."""
 
 
 class Ask(Struct, frozen=True, kw_only=True, tag="ask", omit_defaults=True):
@@ -197,7 +201,13 @@ _FORMS = (
         makes=Wait,
         body=_TARGET,
         example="NEXT.md",
-        attributes={"input": _INPUT, "timeout": _TIMEOUT, "timeout_next": _TIMEOUT_NEXT},
+        attributes={
+            "input": _INPUT,
+            "timeout": _TIMEOUT,
+            "timeout_next": _TIMEOUT_NEXT,
+            "failed_next": Attribute(kind="state", field="failed_next"),
+            "failures": Attribute(kind="name", field="failures", choices=("ok",)),
+        },
     ),
     TagForm(
         name="ask",

@@ -297,7 +297,7 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
             return transitions.end_ask(run, workspace, agent, "", timed_out=True)
         return transitions.end_wait(run, workspace, agent, timed_out=True)
     if _over(run):
-        return [RunEnded(status="failed" if run.failed_count else "completed")]
+        return [RunEnded(status="failed" if run.failed_count or run.unhandled else "completed")]
     return []
 
 

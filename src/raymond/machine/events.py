@@ -283,6 +283,10 @@ class WaitStarted(Fact, frozen=True, kw_only=True):
     input: str | None = None
     deadline: float = ZERO
     timeout_state: str = ""
+    failed_state: str = ""
+    """Where it continues when one of them has failed."""
+    failures: str = ""
+    """`ok`: those that fail do not fail the run."""
 
 
 class WaitEnded(Fact, frozen=True, kw_only=True):

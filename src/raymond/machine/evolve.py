@@ -304,7 +304,13 @@ def _agent_held(run: Run, event: AgentHeld) -> None:
 
 def _wait_started(run: Run, event: WaitStarted) -> None:
     agent = run.agents[event.agent]
-    agent.visit.rest = Rest(event.state, input=event.input, timeout_state=event.timeout_state)
+    agent.visit.rest = Rest(
+        event.state,
+        input=event.input,
+        timeout_state=event.timeout_state,
+        failed_state=event.failed_state,
+        failures=event.failures,
+    )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, WAITING)
     drop_timers(run)
@@ -313,6 +319,8 @@ def _wait_started(run: Run, event: WaitStarted) -> None:
 def _wait_ended(run: Run, event: WaitEnded) -> None:
     agent = run.agents[event.agent]
     results, rest = _collect(run, agent), agent.visit.rest
+    if not (rest and (rest.failed_state or rest.failures)):
+        run.unhandled += sum(one.status == "failed" for one in results)
     given = rest.input if rest else None
     visit = _enter(run, agent, event.state, given or "")
     visit.results, visit.results_are_input = results, given is None

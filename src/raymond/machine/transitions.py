@@ -128,7 +128,7 @@ def fail(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error:
 def give_up(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
     """The agent fails, which may end the wait of its parent."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=brief(error))
-    return [failed, *_parent(run, workspace, agent)]
+    return [failed, *_parent(run, workspace, agent, failing=True)]
 
 
 def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Event]:
@@ -143,9 +143,18 @@ def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Even
     return [AgentReturned(agent=agent.id, state=landing.state, result=text, instead_of=landing.instead_of)]
 
 
-def end_wait(run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False) -> list[Event]:
-    """All children of `agent` have ended, or its wait timed out."""
+def end_wait(
+    run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False, failing: bool = False
+) -> list[Event]:
+    """All children of `agent` have ended, or its wait timed out; `failing`: the last one fails now.
+
+    A failure leads to `failed_next`, also after a timeout: who still runs can be waited for again, but a failure is
+    collected once.
+    """
     target = _after_rest(agent, timed_out)
+    rest = agent.visit.rest
+    if rest and rest.failed_state and (failing or any_failed(run, agent)):
+        target = rest.failed_state
     landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -271,15 +280,20 @@ def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Functio
 
 
 def _wait(run: Run, workspace: Workspace, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
-    landing = _rest(workspace, agent, asked.target, asked.timeout_next)
+    landing = _rest(workspace, agent, asked.target, asked.timeout_next, asked.failed_next)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
+    if asked.failed_next and not forked and any_failed(run, agent):
+        failed = land(workspace, agent.visits or {}, asked.failed_next)
+        landing = failed if isinstance(failed, Landing) else landing
     started = WaitStarted(
         agent=agent.id,
         state=_name(workspace, asked.target),
         input=asked.input,
         deadline=time + asked.timeout if asked.timeout else ZERO,
         timeout_state=_name(workspace, asked.timeout_next),
+        failed_state=_name(workspace, asked.failed_next),
+        failures=asked.failures,
     )
     if agent.alive + forked:
         return [started]
@@ -306,13 +320,20 @@ def _ask(
     return [started]
 
 
-def _rest(workspace: Workspace, agent: Agent, target: str, timeout_target: str) -> Landing | Refusal:
+def _rest(workspace: Workspace, agent: Agent, target: str, *others: str) -> Landing | Refusal:
     """Where a sleep will lead: known now, because visits do not change meanwhile."""
     landing = land(workspace, agent.visits or {}, target)
-    if isinstance(landing, Landing) and timeout_target:
-        late = land(workspace, agent.visits or {}, timeout_target)
-        return late if isinstance(late, Refusal) else landing
+    for other in others if isinstance(landing, Landing) else ():
+        found = land(workspace, agent.visits or {}, other) if other else landing
+        if isinstance(found, Refusal):
+            return found
     return landing
+
+
+def any_failed(run: Run, agent: Agent) -> bool:
+    """Whether a child that a wait of `agent` would collect now has failed."""
+    children = (run.agents.get(name) for name in agent.children or ())
+    return any(child is not None and child.status == FAILED for child in children)
 
 
 def _forked(
@@ -333,14 +354,14 @@ def _forked(
         )
 
 
-def _parent(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
-    """The end of the parent's wait, if `agent` was the last child it waited for."""
+def _parent(run: Run, workspace: Workspace, agent: Agent, *, failing: bool = False) -> list[Event]:
+    """The end of the parent's wait, if `agent` was the last child it waited for; `failing`: it fails now."""
     parent = run.agents.get(agent.parent)
     if agent.status == FAILED or not parent or agent.id not in (parent.children or ()):
         return []  # no parent waits for it
     if parent.status != WAITING or parent.alive != 1:
         return []
-    return end_wait(run, workspace, parent)
+    return end_wait(run, workspace, parent, failing=failing)
 
 
 def _name(workspace: Workspace, target: str) -> str:
