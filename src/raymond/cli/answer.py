@@ -6,7 +6,7 @@ from time import time as now
 import click
 from msgspec import Struct
 
-from raymond.cli import addressee, delivery, prompt, texts
+from raymond.cli import addressee, delivery, names, prompt, texts
 from raymond.cli.addressee import Addressee
 from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
@@ -20,7 +20,7 @@ from raymond.views.questions import Question
 
 
 @click.command("answer")
-@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]")
+@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
 @click.option("--question", metavar="N", type=click.IntRange(1), help="The question you mean, if it is still open.")
 @click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import amounts
-from raymond.cli import texts
-from raymond.cli.names import AGENT
+from raymond.cli import names, texts
+from raymond.cli.names import AGENT, BACKEND, STATE
 from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
 from raymond.errors import UsageError
@@ -168,14 +168,14 @@ _SHOWING = (
     click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id."),
 )
 _STARTING = (
-    click.argument("path", type=click.Path(readable=False)),  # the loader says it better
+    click.argument("path", type=click.Path(readable=False), shell_complete=names.workflow),  # the loader says it better
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
     click.option("--id", "id_", default="", metavar="ID", help="Name the run; the id must be new."),
     click.option("--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
     click.option(
         "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter."
     ),
-    click.option("--backend", metavar="NAME", help="The program that answers prompts."),
+    click.option("--backend", type=BACKEND, metavar="NAME", help="The program that answers prompts."),
     click.option("--replies", metavar="FILE", help="Scripted replies to use instead of replies.yaml."),
     click.option("--model", metavar="NAME", help="Model for states that name none."),
     click.option("--effort", metavar="LEVEL", help="Effort for states that name none."),
@@ -204,7 +204,7 @@ _RESUMING = (
     click.option("--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
     click.option("--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
     click.option("--agent", type=AGENT, metavar="A", help="Do one of these to agent A, then continue:"),
-    click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),"),
+    click.option("--goto", type=STATE, metavar="STATE", help="- send it to STATE (--input gives it an input),"),
     click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
     click.option("--retry", is_flag=True, help="- let it try again,"),
     click.option("--give-up", is_flag=True, help="- let it fail for good."),
