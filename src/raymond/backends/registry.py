@@ -9,6 +9,7 @@ from raymond.backends import Abilities, Backend, Direct, Places, Setup, guard
 from raymond.errors import BackendError, UsageError
 from raymond.language import reach
 from raymond.language.workflow import Workflow
+from raymond.machine.agent import SCRIPTED as SCRIPTED
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
@@ -21,7 +22,6 @@ from raymond.text import is_text
 if TYPE_CHECKING:
     from raymond.backends.replies import Replies
 
-SCRIPTED = ("scripted", "scripted-program")
 PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backends.codex:Codex"}
 GROUP = "raymond.backends"
 """The entry points by which other packages add backends: NAME -> something that takes a Setup and returns a Backend."""

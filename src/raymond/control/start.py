@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, exposure, inside, notifying, paths, preflight
+from raymond.control import config, exposure, inside, notifying, paths, preflight, programs
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
@@ -187,7 +187,9 @@ def prepare(loaded: Loaded, options: Choices) -> RunStarted:
 def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     """Write the first decision of a new run; its id."""
     started = inside.narrowed(inside.starter(), prepare(loaded, options))
-    started = replace(started, commit=git.head(project.tree))
+    started = replace(
+        started, commit=git.head(project.tree), programs=programs.of(started, loaded.workflow, options.tables)
+    )
     path = exports.former_journal(project.tree, started.workflow_id)
     if os.path.lexists(path):
         hint = f"raymond adopt {started.workflow_id} takes it over; or choose another --id"
