@@ -21,9 +21,10 @@ Made from the commands by `{MAKE}`; change the commands, not this page.
 
 `raymond PATH` is `raymond run PATH`. `raymond -C DIR COMMAND` does everything as if started in DIR, as in git.
 
-An id may be shortened to any unique beginning. It is looked up in this project first, then in all of them; to change a run
-of another project, give its full id. No id means the latest run of this project; a command that changes something needs one
-when more than one run is live. [runs.md](runs.md) says what a project is and where runs are kept.
+An id may be shortened to any unique beginning. It is looked up in this project first, then in all of them; `cancel` and
+`clean` need the full id of a run of another project. Without an id, `status`, `logs` and `cost` mean the latest run of this
+project, and other commands the only one that they can act on; when there are several, a terminal asks which.
+`--all` always means all projects, and `--here` this one. [runs.md](runs.md) says what a project is and where runs are kept.
 
 Standard output carries results only, everything said to a person goes to standard error. What `--json` prints stands in
 [json.md](json.md).

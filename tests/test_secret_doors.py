@@ -120,7 +120,7 @@ def test_a_secret_that_would_be_stored_is_refused(room: Room, flags: list[str], 
 
 def test_an_answer_with_a_secret_is_refused_and_the_question_stays(room: Room) -> None:
     room.command({"START.sh": "echo '<ask next=\"NEXT\">token?</ask>'", "NEXT.sh": "echo '<result>x</result>'"})
-    done = room.raymond("answer", "r", TOKEN)
+    done = room.raymond("answer", "r", TOKEN, "--no-resume")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the answer contains the value of MY_API_TOKEN")
     assert "asking" in room.raymond("status", "r").stdout
     assert leaks(room, TOKEN) == []

@@ -1,9 +1,11 @@
 """What is printed on a terminal hides nothing."""
 
+import io
 import sys
 import unicodedata
 
-from raymond.text import visible
+from raymond.cli import streams
+from raymond.text import safe, visible
 
 
 def test_ordinary_text_of_any_script_stays_as_it_is() -> None:
@@ -22,3 +24,28 @@ def is_blank(one: str) -> bool:
     if unicodedata.category(one) in ("Zs", "Zl", "Zp", "Cc"):
         return one != " "
     return unicodedata.name(one, "").rpartition(" ")[2] in ("FILLER", "BLANK")
+
+
+def test_text_that_is_read_keeps_its_layout_and_controls_nothing() -> None:
+    for text in (
+        "two\nlines\n\tindented",
+        "Grüße\u00a0世界\u3000\N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN}",
+        "ends\r\nwith",
+    ):
+        assert safe(text) == text.replace("\r\n", "\n")
+    assert safe("\x1b[2J\x07\u202etxt\x9b31m\x7f\rover") == "\\x1b[2J\\x07\\u202etxt\\x9b31m\\x7f\\rover"
+    bad = [one for one in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(one) in ("Cc", "Cs")]
+    bad += [one for one in map(chr, range(sys.maxunicode + 1)) if unicodedata.bidirectional(one) in DIRECTING]
+    assert [one for one in bad if one not in "\n\t" and safe(one) == one] == []
+
+
+DIRECTING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+
+
+def test_a_guarded_stream_sends_no_control_sequence_and_a_drawing_face_may() -> None:
+    file = io.BytesIO()
+    stream = streams.Guarded(io.TextIOWrapper(file, encoding="utf-8"))
+    print("a\x1b[2Jb", file=stream, flush=True)
+    streams.unguarded(stream).write("\x1b[A")
+    streams.unguarded(stream).flush()
+    assert file.getvalue() == b"a\\x1b[2Jb\n\x1b[A"

@@ -50,6 +50,12 @@ class WorkflowError(Error):
         self.diagnostics = diagnostics
 
 
+class WorkflowNotFound(WorkflowError):
+    """There is nothing at the path that was given."""
+
+    exit_code = 2
+
+
 class BackendError(Error):
     """An agent's program cannot be used."""
 

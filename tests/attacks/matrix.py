@@ -14,10 +14,10 @@ READING = """
 doctor --json; list; list --all; list --json; list --all --json; status; status asks --json; status as --all;
 status done; status done --json; logs asks; logs done --json; logs done --step 1; logs done --agent main;
 logs done --debug-dir OUT; cost done; cost --all; cost --all --by day --json; wait done; wait killed --json;
-attach done; attach killed; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run
+attach done; attach killed; inbox; inbox --here --json; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run
 """
 CHANGING = """
-answer asks yes; answer asks main yes --question 1; answer asks @FILE; stop asks; stop asks --now; stop killed --now;
+answer asks yes; answer asks main yes --question 1 --no-resume; answer asks @FILE --no-resume; answer asks; stop asks; stop asks --now; stop killed --now;
 stop asks --agent main; cancel failed; cancel done; resume; resume asks; resume killed; resume killed --debug --log-file LOG; resume failed -d;
 resume done; resume --all; resume asks --latest --map x=END; resume asks --latest; resume asks --cd .;
 resume killed --cd . --root . --force; resume failed --agent main --retry; resume failed --agent main --give-up;

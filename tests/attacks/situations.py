@@ -245,6 +245,46 @@ def the_workflow_has_a_text_that_is_not_utf8(folder: Path) -> World:
     return world
 
 
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp\x9b31m\x7f"
+
+
+@situation
+def every_text_and_name_would_control_the_terminal(folder: Path) -> World:
+    world = World(folder, project=f"p{HOSTILE}")
+    world.flow = f"{folder}/flow{HOSTILE}"
+    os.rename(folder / "flow", world.flow)
+    for name, said in {
+        "START.sh": f"printf '<print>{HOSTILE}</print>'; printf '{HOSTILE}\n' >&2; echo '<fork>TURN.md</fork><wait>ASK.sh</wait>'",
+        "ASK.sh": f"echo '<ask next=\"END\">{HOSTILE}\nsure?</ask>'",
+        "END.sh": f"echo '<result>{HOSTILE}</result>'",
+        "replies.yaml": f"TURN.md: {{text: {ascii(f'{HOSTILE} <result>{HOSTILE}</result>')[1:-1]!r}, cost: 0.25}}\n",
+    }.items():
+        Path(world.flow, name).write_text(said, "utf-8")
+    (folder / "fails" / "START.sh").write_text(f"printf '{HOSTILE}\n' >&2; echo '<goto>{HOSTILE}</goto>'", "utf-8")
+    os.makedirs(f"{world.project}/.claude")
+    Path(world.project, ".claude", "settings.json").write_text(f'{{"hooks": {{"{ascii(HOSTILE)[1:-1]}": []}}}}')
+    world.furnish()
+    os.makedirs(f"{world.project}/.raymond/workflows/x{HOSTILE}")
+    os.makedirs(folder / "odd")
+    (folder / "odd" / f"{HOSTILE}.md").write_text("A state, or not.")
+    world.more = [
+        ["run", f"{folder}/odd"],
+        ["run", f"{folder}/no{HOSTILE}"],
+        ["run", "FLOW", "--id", HOSTILE],
+        ["-C", f"{folder}/{HOSTILE}", "list"],
+        ["run", "FLOW", "--dry-run", "--var", f"a={HOSTILE}", "--input", HOSTILE],
+        ["status", HOSTILE],
+        [f"--{HOSTILE}"],
+        ["list", f"--{HOSTILE}"],
+        ["run", "FLOW", "--budget", HOSTILE],
+        ["run", "FLOW", "--notify", f"echo '{HOSTILE}'; exit 3", "--id", "notified"],
+        ["run", "FLOW", "--log-file", f"{folder}/none/{HOSTILE}"],
+        ["run", "FLOW", "--set", f"{HOSTILE}=1"],
+        ["completion", HOSTILE],
+    ]
+    return world
+
+
 @situation
 def the_environment_is_not_utf8(folder: Path) -> World:
     world = furnished(folder)

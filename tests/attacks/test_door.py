@@ -96,7 +96,7 @@ def test_an_answer_gets_through_a_crowd_that_does_not_ask(room: Place, how: str)
         door = room.project.run("r").socket
         until(lambda: "asks: Which?" in live.err and room.part("socket").exists(), "the question")
         with Crowd(door).there(how):
-            done = room.raymond("answer", "r", "main", "yes")
+            done = room.raymond("answer", "r", "main", "yes", "--no-resume")
         room.go()
         assert (done.returncode, live.wait().out) == (0, "told yes\n"), done.stderr
     assert [one.problem for one in room.events() if isinstance(one, RequestTaken)] == [""]

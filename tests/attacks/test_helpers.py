@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import pytest
 
 from raymond.control import notifying
 from raymond.errors import UsageError
-from raymond.faces import notification
+from raymond.faces import notification, notify
 from raymond.system import processes
 from trust.places import Place
 
@@ -31,6 +32,10 @@ def plant(room: Place) -> Path:
     return trace
 
 
+def home(room: Place) -> Path:
+    return Path(room.environment["HOME"])
+
+
 def console(room: Place, *args: str, **given: Any) -> "subprocess.CompletedProcess[str]":
     """Run the command as it is installed: a script that knows no directory."""
     code = "import sys; sys.argv[0] = 'raymond'; from raymond.__main__ import main; main()"
@@ -45,8 +50,8 @@ def test_a_notification_imports_nothing_from_the_directory_of_the_agent(room: Pl
     trace = plant(room)
     done = console(room, "run", room.flow(DONE), "--notify", "cat > told; pwd > where")
     assert (done.returncode, trace.exists()) == (0, False), done.stderr
-    assert json.loads((room.path / "told").read_text())["result"] == "done"
-    assert (room.path / "where").read_text() == f"{room.path}\n"
+    assert json.loads((home(room) / "told").read_text())["result"] == "done"
+    assert (home(room) / "where").read_text() == f"{home(room)}\n"
 
 
 @pytest.mark.slow
@@ -94,7 +99,7 @@ def script(path: Path) -> Path:
         ("notify-send raymond", "notify-send raymond"),
         ("/bin/true x", "/bin/true x"),
         ("~/bin/tell", "~/bin/tell"),
-        ("A=1 ./tell.sh", "A=1 ./tell.sh"),
+        ("cd /tmp && ./tell.sh", "cd /tmp && ./tell.sh"),
         ("http://example.org/hook", "http://example.org/hook"),
     ],
 )
@@ -129,7 +134,31 @@ def test_an_agent_that_works_elsewhere_does_not_bring_its_own_program(room: Plac
     }
     ran = room.command(files, "--notify", "./tell.sh")
     assert (ran.code, (room.path / "forged").exists()) == (0, False)
-    assert json.loads((room.path / "told").read_text())["event"] == "ended"
+    assert json.loads((home(room) / "told").read_text())["event"] == "ended"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("", "--notify is empty"),
+        (" \t", "--notify is empty"),
+        ("A=1 ./tell.sh", "--notify A=1 ./tell.sh: ./tell.sh is relative"),
+        ("cat >> ../log", "--notify cat >> ../log: ../log is relative"),
+    ],
+)
+def test_a_command_that_means_another_place_is_refused(said: str, why: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(why)):
+        notifying.settled(said)
+
+
+def test_a_command_runs_where_no_agent_of_the_run_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    (home / "project").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    assert notify._away_from(str(home / "project")) == str(home)
+    assert notify._away_from(str(home)) == notify._away_from(str(tmp_path)) == notify._away_from("/") == "/"
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+    assert notify._away_from(str(home)) == "/"
 
 
 # --- redirects
@@ -170,7 +199,7 @@ def test_a_redirect_is_not_followed_and_said(server: tuple[str, list[str]], code
     done = subprocess.run(argv, input="{}", text=True, check=False, capture_output=True)
     assert (done.returncode, asked) == (1, [f"POST /{code}"])
     said = f"not delivered: it redirects to {address}/secret ({code}), and redirects are not followed"
-    assert done.stderr == f"--notify {address}/{code}: {said}\n"
+    assert done.stdout == f"!--notify {address}/{code}: {said}"
 
 
 # --- descriptors
@@ -183,7 +212,7 @@ def test_what_the_caller_left_open_reaches_neither_steps_nor_notifications(room:
     look = "for fd in /proc/self/fd/*; do readlink $fd; done"
     files = {"START.sh": f"({look}) > seen; echo '<result>done</result>'"}
     try:
-        argv = ("run", room.flow(files), "--notify", f"({look}) > told; cat > /dev/null")
+        argv = ("run", room.flow(files), "--notify", f"({look}) > {room.path}/told; cat > /dev/null")
         assert room.raymond(*argv, pass_fds=(secret, high)).returncode == 0
     finally:
         os.close(secret)

@@ -9,6 +9,7 @@ import ctypes
 import importlib
 import os
 import pkgutil
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,9 @@ FLOW = {
 DIES = '[ -e "{0}" ] || {{ touch "{0}"; kill -9 $PPID; }}\necho "<result>done</result>"'
 """A script that kills whoever drives it, once: it knows by a file, not by a variable that a situation may take away."""
 FAILS = {"START.sh": "exit 7"}
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+TELLING = {"list", "status", "logs", "cost", "config", "doctor", "clean", "trust", "adopt", "stop", "cancel", "answer"}
+"""Commands whose standard output is for people; that of others is the result, or the id, for a program."""
 PATIENCE = 30
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -44,7 +48,14 @@ class Said(Struct):
     def is_a_bug(self) -> bool:
         """It says so, it hangs, or it does not say what is wrong."""
         told = self.code in (0, 3) or (self.out + self.err).strip()
-        return self.code in (70, -signal.SIGALRM) or "Traceback" in self.err or not told
+        return self.code in (70, -signal.SIGALRM) or "Traceback" in self.err or not told or self.sends_controls
+
+    @property
+    def sends_controls(self) -> bool:
+        """It prints something for a person that a terminal would obey, or that turns text round."""
+        words = self.command.strip("'\"").split()
+        for_programs = "--json" in words or words[0] not in TELLING
+        return bool(CONTROLS.search(self.err if for_programs else self.out + self.err))
 
 
 class World:
@@ -74,7 +85,7 @@ class World:
     def furnish(self) -> "World":
         """Start runs of every kind: one that is done, one that asks, one that failed, and one whose driver was killed."""
         self.asking("done")
-        self.run(["answer", "done", "yes"])
+        self.run(["answer", "done", "yes", "--no-resume"])
         self.run(["resume", "done"])
         self.asking("asks")
         self.run(["run", f"{self.folder}/fails", "--id", "failed"])
@@ -82,7 +93,7 @@ class World:
         return self
 
     def asking(self, id: str) -> None:
-        self.run(["run", f"{self.folder}/flow", "--id", id])
+        self.run(["run", self.flow, "--id", id])
 
     def killed(self, id: str) -> None:
         flow = self.folder / f"dies {id}"
@@ -111,6 +122,7 @@ class World:
 
     def _run(self, args: list[str], out: Path, err: Path) -> int:
         from raymond import cli
+        from raymond.cli import streams
 
         signal.alarm(PATIENCE)
         for number, path in ((1, out), (2, err)):
@@ -120,6 +132,7 @@ class World:
         os.environ.update({"RAYMOND_HOME": self.home, **self.environment})
         os.chdir(self.cwd)
         self.before()
+        streams.guard()
         code = cli.main(args)
         cli.flush()
         return code

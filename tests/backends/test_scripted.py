@@ -113,6 +113,26 @@ def test_a_reply_can_write_files_where_its_agent_works(run: Callable[..., Ran], 
     assert (room.path / "deep" / "er" / "three.txt").read_text() == "3"
 
 
+@pytest.mark.parametrize("backend", ["scripted", pytest.param("scripted-program", marks=pytest.mark.slow)])
+def test_a_reply_can_write_to_the_task_folder(room: Room, backend: str) -> None:
+    flow = {
+        "START.md": "Write {{task_folder}}/todo.md.",
+        "NEXT.sh": 'echo "<result>$(cat "$RAYMOND_TASK_FOLDER/todo.md")</result>"',
+        "replies.yaml": "START: {text: <goto>NEXT</goto>, writes: {'{{task_folder}}/todo.md': one}}",
+    }
+    ran = room.drive(flow, backend=backend)
+    assert ran.code == 0, ran.lines
+    assert ran.result == "one"
+    assert not list(room.path.glob("{{*"))
+
+
+def test_a_reply_cannot_write_to_a_task_folder_that_no_state_uses(room: Room) -> None:
+    replies = "START: {text: <result></result>, writes: {'{{task_folder}}/todo.md': one}}"
+    ran = room.drive({"START.md": "", "replies.yaml": replies})
+    said = "no state of the workflow uses {{task_folder}}"
+    assert failure(ran) == f"setup: cannot write {{{{task_folder}}}}/todo.md: {said}"
+
+
 def test_a_file_that_cannot_be_written_fails_the_turn_and_not_the_run(room: Room) -> None:
     (room.path / "one").write_text("a file")
     ran = room.drive({"START.md": "", "replies.yaml": "START: {text: <result></result>, writes: {one/two.txt: x}}"})

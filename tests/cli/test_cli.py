@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
-from raymond.cli import COMMANDS, GROUPS
+from raymond import durations
+from raymond.cli import COMMANDS, GROUPS, demo
 from raymond.store.lock import Holder
 from running import GO, Room, until
 
@@ -169,7 +171,7 @@ def test_a_path_that_is_not_there_is_refused_with_one_like_it(room: Room) -> Non
     flow = room.flow(DONE, "review")
     missing = flow.replace("review", "reviw")
     assert told(room.raymond("run", missing)) == (
-        6,
+        2,
         "",
         f"error: there is no `{missing}`\n --> {missing}\nhint: did you mean `review`?\n",
     )
@@ -373,7 +375,7 @@ def test_a_second_process_in_the_background_is_refused_at_the_terminal(room: Roo
 
 def test_a_run_can_be_resumed_in_the_background(room: Room) -> None:
     room.drive(ASKS)
-    room.raymond("answer", "r", "this one")
+    room.raymond("answer", "r", "this one", "--no-resume")
     assert room.raymond("resume", "r", "-d").stdout == "r\n"
     room.nothing_runs()
     assert json.loads(room.raymond("status", "r", "--json").stdout)["results"] == {"main": "this one"}
@@ -401,7 +403,7 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
     }
     with room.start("run", room.flow(files), "--id", "r", "--var", "k=v", "--budget", "5") as live:
         live.sees("main asks: Which?")
-        live.sees("main_work1 done")
+        live.sees("main_work1 (1) done")
         live.signal(signal.SIGINT)
         live.wait()
     found, example = json.loads(room.raymond("status", "--json").stdout), documented()
@@ -440,10 +442,9 @@ def test_status_shows_every_agent_and_the_command_that_leads_on(room: Room) -> N
         f"  flow from {room.path.parent}/flow",
         "  1 step, $0.00 of $10.00, T",
         "  main  START.sh  asking for T",
-        '      last:  <ask next="END">Which one?</ask>',
         "      asks:  Which one? (question 1)",
-        "      next:  raymond answer r main TEXT --question 1",
-        "next: raymond answer r main TEXT, then raymond resume r",
+        "      next:  raymond answer r main",
+        "next: raymond answer r",
     ]
 
 
@@ -478,8 +479,10 @@ def test_list_shows_the_latest_run_first(room: Room) -> None:
     room.drive(ASKS, id="the-second")
     lines = room.raymond("list").stdout.splitlines()
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
-        ["ID", "STATUS", "AGE", "AGENTS", "COST"],
-        ["the-second", "waiting", "T", "1", "$0.00"],
+        ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY"],
+        ["needs", "you"],
+        ["the-second", "waiting", "T", "1", "$0.00", "asks", "1", "question"],
+        ["done"],
         ["first", "completed", "T", "1", "$0.00"],
     ]
 
@@ -498,6 +501,11 @@ def test_list_as_json_is_one_document(room: Room) -> None:
         "cost_usd": 0.0,
         "cost_is_estimated": False,
         "error": None,
+        "group": "done",
+        "reason": None,
+        "questions": 0,
+        "failed": 0,
+        "budget_usd": 10.0,
     }
 
 
@@ -505,10 +513,10 @@ def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         assert json.loads(room.raymond("list", "--json").stdout)[0]["driven"] is True
-        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "running"]
+        assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "running"]
         live.signal(signal.SIGKILL)
         live.wait()
-        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
+        assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "interrupted"]
         assert json.loads(room.raymond("status", "r", "--json").stdout)["status"] == "interrupted"
         assert json.loads(room.raymond("wait", "r", "--json").stdout)["status"] == "interrupted"
 
@@ -548,7 +556,7 @@ def test_looking_writes_nothing(room: Room) -> None:
 def test_a_run_is_named_by_any_unique_beginning(room: Room) -> None:
     room.drive(ASKS, id="alpha-1")
     room.drive(ASKS, id="beta-1")
-    assert room.raymond("answer", "al", "yes").returncode == 0
+    assert room.raymond("answer", "al", "yes", "--no-resume").returncode == 0
     assert room.raymond("resume", "al").stdout == "yes\n"
 
 
@@ -558,7 +566,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
     assert told(room.raymond("resume", "alpha")) == (
         2,
         "",
-        "error: `alpha` matches 2 runs\nhint: one of: alpha-2, alpha-1\n",
+        f"error: `alpha` is the beginning of 2 runs\nhint: say which:\n  alpha-2  completed  {room.path}\n  alpha-1  completed  {room.path}\n",
     )
 
 
@@ -567,7 +575,7 @@ def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
     assert told(room.raymond("status", "reviw-1f3a")) == (
         2,
         "",
-        f"error: there is no run `reviw-1f3a` in {room.path}\nhint: did you mean `review-1f3a`?\n",
+        "error: there is no run `reviw-1f3a` here or in any other project\nhint: did you mean `review-1f3a`?\n",
     )
 
 
@@ -590,29 +598,31 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     more = ("yes",) if command == "answer" else ()
     done = room.raymond(command, *more, cwd=nowhere)
     hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
-    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n")
+    which = f"or say which:\n  r  waiting  {room.path}\n" if command != "answer" else ""
+    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}")
     assert os.listdir(nowhere) == []
 
 
 def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> None:
     room.drive(ASKS, id="one")
     room.drive(ASKS, id="two")
-    for args in (("resume",), ("stop",), ("answer", "yes")):
-        assert told(room.raymond(*args)) == (2, "", "error: 2 runs are live\nhint: say which: two, one\n")
+    for args in (("resume",), ("stop",)):
+        which = f"  two  waiting  {room.path}\n  one  waiting  {room.path}\n"
+        assert told(room.raymond(*args)) == (2, "", f"error: 2 runs can be meant\nhint: say which:\n{which}")
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
 
 def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
     room.drive(ASKS, id="live")
     room.drive(DONE, id="later")
-    assert room.raymond("answer", "yes").returncode == 0
+    assert room.raymond("answer", "yes", "--no-resume").returncode == 0
     assert room.raymond("resume").stdout == "yes\n"
 
 
 def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room: Room) -> None:
     room.command({**ASKS, "END.sh": 'echo "<result>$PWD</result>"'})
     (room.path / "sub").mkdir()
-    room.raymond("answer", "r", "yes", cwd=room.path / "sub")
+    room.raymond("answer", "r", "yes", "--no-resume", cwd=room.path / "sub")
     assert room.raymond("resume", "r", cwd=room.path / "sub").stdout == f"{room.path}\n"
 
 
@@ -621,7 +631,7 @@ def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room: Room) -
 
 def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     room.drive(ASKS)
-    done = room.raymond("answer", "r", "main", "the second")
+    done = room.raymond("answer", "r", "main", "the second", "--no-resume")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "answered; to continue: raymond resume r"
     assert "main START.sh -> END.sh (answered)" in done.stderr
@@ -632,23 +642,27 @@ def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room: Room) -> No
 def test_an_answer_can_come_from_a_file_or_from_stdin(room: Room) -> None:
     (room.path / "answer.txt").write_text("from a file")
     room.drive(ASKS, id="one")
-    room.raymond("answer", "one", "@answer.txt")
+    room.raymond("answer", "one", "@answer.txt", "--no-resume")
     assert room.raymond("resume", "one").stdout == "from a file\n"
     room.drive(ASKS, id="two")
-    room.raymond("answer", "two", "-", stdin=None, input="from stdin")
+    room.raymond("answer", "two", "-", "--no-resume", stdin=None, input="from stdin")
     assert room.raymond("resume", "two").stdout == "from stdin\n"
 
 
 def test_an_answer_to_nobody_is_refused(room: Room) -> None:
     room.drive(DONE)
     hint = "hint: raymond status r shows what its agents are doing\n"
-    assert told(room.raymond("answer", "r", "yes")) == (2, "", f"error: no agent is waiting for an answer\n{hint}")
-    assert told(room.raymond("answer", "r", "main", "yes")) == (
+    assert told(room.raymond("answer", "r", "yes", "--no-resume")) == (
+        2,
+        "",
+        f"error: no agent is waiting for an answer\n{hint}",
+    )
+    assert told(room.raymond("answer", "r", "main", "yes", "--no-resume")) == (
         2,
         "",
         f"error: main is not waiting for an answer\n{hint}",
     )
-    assert told(room.raymond("answer", "r", "main", "yes", "no")) == (
+    assert told(room.raymond("answer", "r", "main", "yes", "no", "--no-resume")) == (
         2,
         "",
         'error: too many words\nhint: raymond answer ID AGENT "TEXT"\n',
@@ -664,13 +678,13 @@ def test_an_answer_needs_a_name_when_several_agents_ask(room: Room) -> None:
     }
     ran = room.command(files)
     assert ran.code == 3
-    assert told(room.raymond("answer", "r", "yes")) == (
+    assert told(room.raymond("answer", "r", "yes", "--no-resume")) == (
         2,
         "",
         "error: several agents are waiting for an answer: main_ask1, main_ask2\nhint: say which one: raymond answer r AGENT TEXT\n",
     )
-    room.raymond("answer", "r", "main_ask2", "two")
-    room.raymond("answer", "r", "main_ask1", "one")
+    room.raymond("answer", "r", "main_ask2", "two", "--no-resume")
+    room.raymond("answer", "r", "main_ask1", "one", "--no-resume")
     assert [one["result"] for one in json.loads(room.resume().out)] == ["one", "two"]
 
 
@@ -750,6 +764,20 @@ def test_the_demo_runs_to_its_end(room: Room) -> None:
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
+    tried = re.findall(r"^  (\S.*)$", done.stderr.partition("three things to try:\n")[2], re.MULTILINE)
+    assert [line.split()[:2] for line in tried] == [["raymond", "logs"], ["raymond", "run"], ["cp", "-r"]]
+    read = room.raymond(*tried[0].split()[1:])
+    assert (read.returncode, "Developers who run agents overnight." in read.stdout) == (0, True)
+
+
+def test_the_demo_takes_ten_seconds_for_whoever_watches_and_no_time_otherwise() -> None:
+    replies = yaml.safe_load(Path(demo.FOLDER, "replies.yaml").read_text("utf-8"))
+    way = ["1_START.md", "main_write2/WRITE.md", "CHECK.md", "SEND.md", "ASSEMBLE.md", "FIX.md", "FIX.md"]
+    turns = [*(replies[name] for name in way), *replies["REVIEW.md"]]
+    assert 8 <= sum(durations.parse(turn["delay"]) or 0 for turn in turns) <= 12
+    at_once = yaml.safe_load(demo._at_once())
+    assert "delay" not in str(at_once)
+    assert at_once.keys() == replies.keys()
 
 
 @pytest.mark.slow
@@ -758,7 +786,7 @@ def test_an_answer_for_a_host_that_may_be_gone_is_refused_and_says_how_to_go_on(
         {"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
     )
     Path(room.project.run("r").driver).write_bytes(msgspec.json.encode(Holder(7, "elsewhere", "1")))
-    said = room.raymond("answer", "r", "yes")
+    said = room.raymond("answer", "r", "yes", "--no-resume")
     where = "error: process 7 on elsewhere drives r, and takes this only from processes there\n"
     what_then = "hint: do it on elsewhere; if elsewhere is gone: raymond resume r --force, then answer\n"
     assert (said.returncode, said.stderr) == (2, where + what_then)
@@ -768,7 +796,7 @@ def test_an_answer_for_a_host_that_may_be_gone_is_refused_and_says_how_to_go_on(
     assert stopped.returncode == 2
     assert stopped.stderr == f"{where}hint: look at it on elsewhere; if elsewhere is gone: {what_then}"
     assert room.resume("--force").code == 3
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     assert room.resume().out == "yes\n"
 
 

@@ -127,7 +127,7 @@ def test_all_takes_up_what_would_have_gone_on_by_itself(room: Room, kind: str) -
         live.sees("asks: well?")
         live.signal(signal.SIGKILL)
         live.wait()
-    assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
+    assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "interrupted"]
     assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "r\n", "")
     room.raymond("resume", "--all")
     until(lambda: any(getattr(event, "timed_out", False) for event in ran(room).events), "the end of the time")
@@ -202,7 +202,7 @@ def test_a_run_that_is_driven_is_not_moved(room: Room) -> None:
 def test_latest_goes_on_with_todays_files_and_without_it_nothing_changes(room: Room) -> None:
     for id in ("old", "new"):
         room.drive(ASKS, id=id)
-        room.raymond("answer", id, "x")
+        room.raymond("answer", id, "x", "--no-resume")
     room.flow({"END.sh": 'echo "<result>new $RAYMOND_INPUT</result>"'})
     assert room.raymond("resume", "old").stdout == "old x\n"
     done = room.raymond("resume", "new", "--latest")
@@ -243,7 +243,7 @@ def test_latest_is_refused_with_every_state_that_is_gone_and_nothing_is_written(
     assert done.returncode == 3
     [changed] = ran(room).all(WorkflowChanged)
     assert changed.renamed == {"END.sh": "LAST.sh", "TOLD.sh": "AFTER.sh"}
-    room.raymond("answer", "r", "x")
+    room.raymond("answer", "r", "x", "--no-resume")
     done = room.raymond("resume", "r")
     assert (done.returncode, ran(room).run.outcomes["main_ask2"].result) == (0, "new x")
     assert done.stdout.startswith('new [{"agent":"main_held1"')
@@ -281,10 +281,10 @@ def test_latest_with_files_that_are_wrong_is_refused_and_nothing_is_written(room
     done = room.raymond("resume", "r", "--latest")
     assert (done.returncode, done.stdout, bytes_of(room)) == (5, "", before)
     assert done.stderr.startswith("error: there is no backend `telepathy` for NEW.md\n")
-    room.flow({"NEW.md": "---\nmax_vists: 1\n---\n"})
+    room.flow({"NEW.md": "", "END.sh": "# /// raymond\n# max_vists: 1\n# ///\necho '<result>end</result>'"})
     done = room.raymond("resume", "r", "--latest")
     assert (done.returncode, done.stdout, bytes_of(room)) == (6, "", before)
-    assert done.stderr.startswith("error: there is no key `max_vists`\n --> NEW.md:2:1\n")
+    assert done.stderr.startswith("error: there is no key `max_vists`\n --> END.sh:2:3\n")
 
 
 def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -> None:
@@ -734,7 +734,7 @@ def test_of_two_answers_at_once_the_second_is_told_that_it_came_too_late(room: R
         live.sees("asks: which?")
         until(lambda: Path(room.project.run("r").socket).exists(), "the socket")
         live.signal(signal.SIGSTOP)
-        commands = [room.popen("answer", "r", "main_ask2", text) for text in ("one", "two")]
+        commands = [room.popen("answer", "r", "main_ask2", text, "--no-resume") for text in ("one", "two")]
         until(lambda: all(knocks(command.pid) for command in commands), "both answers")
         live.signal(signal.SIGCONT)
         codes = sorted(command.wait() for command in commands)

@@ -86,24 +86,32 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
         "run completed",
     ]
     logs = room.raymond("logs", "r")
-    assert (logs.returncode, logs.stdout.splitlines(), logs.stderr) == (0, shown, "")
+    lines = logs.stdout.splitlines()
+    assert (logs.returncode, [re.sub(r"#\d+ ", "", line, count=1) for line in lines], logs.stderr) == (0, shown, "")
+    steps = [found and int(found[1]) for line in lines for found in [re.match(r"(?:\[.*?\] )?#(\d+) ", line)]]
+    assert steps == [None, None, 1, 1, 1, 1, 2, 2, 2, 2, 3, 4, None]
+    assert room.raymond("logs", "r", "--tail", "3").stdout.splitlines() == lines[-3:]
 
 
 @pytest.mark.slow
 def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room) -> None:
     first = room.command(ASKS).lines[:-5]
-    room.raymond("answer", "r", "x")
+    room.raymond("answer", "r", "x", "--no-resume")
     again = room.resume().lines[:-5]
-    shown = [line.partition("] ")[2] for line in room.raymond("logs").stdout.splitlines()]
+    lines = room.raymond("logs").stdout.splitlines()
+    assert "main < x" in lines
+    shown = [line.partition("] ")[2] for line in lines if line != "main < x"]
     assert shown == [
-        *first,
+        *first[:2],
+        f"#1 {first[2]}",
+        *first[3:],
         "request answer accepted",
         "main START.sh -> END.sh (answered)",
         "run resumed",
-        "main done",
+        "#2 main done",
         "run completed",
     ]
-    assert again == shown[-3:]
+    assert again == [line.removeprefix("#2 ") for line in shown[-3:]]
 
 
 def test_logs_can_be_those_of_one_agent(room: Room) -> None:
@@ -118,13 +126,18 @@ def test_logs_can_be_those_of_one_agent(room: Room) -> None:
     shown = room.raymond("logs", "--agent", "main_a1").stdout.splitlines()
     assert [line.partition("] ")[2] or line for line in shown] == [
         "main_a1 starts at A.sh forked by main",
-        "main_a1 | of a",
-        "main_a1 done",
+        "#2 main_a1 | of a",
+        "#2 main_a1 done",
     ]
     code, out, error = told(room.raymond("logs", "--agent", "main_c1"))
-    first, _, names = error.partition("\nhint: among them: ")
-    assert (code, out, first) == (2, "", "error: there is no agent `main_c1` in r")
+    first, _, names = error.partition("? its agents: ")
+    assert (code, out) == (2, "")
+    assert first == "error: there is no agent `main_c1` in r\nhint: did you mean `main_a1`"
     assert sorted(names.strip().split(", ")) == ["main", "main_a1", "main_b2"], "in the order in which they ended"
+    assert told(room.raymond("logs", "--agent", "main", "--step", "2")) == (
+        *(2, ""),
+        "error: step 2 of r is a step of main_a1, not of main\nhint: steps of main: 1, 4\n",
+    )
 
 
 def timeless(text: str) -> str:
@@ -135,7 +148,7 @@ def test_logs_of_a_step_show_what_a_script_said(room: Room) -> None:
     room.command(MIXED)
     assert timeless(room.raymond("logs", "r", "--step", "1").stdout) == (
         "step 1: main in START.sh, finished\n"
-        "out:\n"
+        "stdout:\n"
         "  <print>one</print>\n"
         "  ```\n"
         "  <print>two\n"
@@ -181,7 +194,7 @@ def test_logs_of_a_step_that_is_not_there_say_which_one_is_the_last(room: Room) 
     assert told(room.raymond("logs", "r", "--step", "9")) == (
         2,
         "",
-        "error: step 9 of r has not ended\nhint: the last one is step 1\n",
+        "error: there is no step 9 in r\nhint: the last one is step 1\n",
     )
 
 
@@ -214,7 +227,7 @@ def test_logs_that_follow_tell_what_comes_until_the_run_ends(room: Room, flags: 
         room.go()
         everything = first + stream.read()
     assert everything == room.raymond("logs", "r", *flags).stdout
-    assert ("main | hello\n" in everything) == (flags != ("--json",))
+    assert ("#1 main | hello\n" in everything) == (flags != ("--json",))
 
 
 @pytest.mark.slow
@@ -298,7 +311,7 @@ def test_attach_to_a_run_nobody_drives_tells_how_it_stands(room: Room) -> None:
         "why:    1 agent waits for an answer",
         "cost:   $0.00 in 1 step",
         "asks:   main: Which?",
-        "next:   raymond answer r main TEXT, then raymond resume r",
+        "next:   raymond answer r",
     ]
 
 
@@ -323,7 +336,7 @@ def test_wait_for_a_run_that_has_ended_or_asks_ends_at_once(room: Room) -> None:
     assert told(room.raymond("wait", "done"))[:2] == (0, "done\n")
     asks = room.raymond("wait", "asks")
     assert (asks.returncode, asks.stdout) == (3, "")
-    assert asks.stderr.splitlines()[-1] == "next:   raymond answer asks main TEXT, then raymond resume asks"
+    assert asks.stderr.splitlines()[-1] == "next:   raymond answer asks"
     document = json.loads(room.raymond("wait", "asks", "--json").stdout)
     assert (document["status"], document["asks"]) == ("waiting", {"main": "Which?"})
 
@@ -337,15 +350,17 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     other.mkdir()
     room.raymond("run", room.flow(DONE, "done"), "--id", "elsewhere", cwd=other)
     assert re.fullmatch(
-        "ID    STATUS            AGE  AGENTS      COST\nmine  waiting +\\d+s       1     \\$0\\.00\n",
+        "  ID    STATUS   AGE  AGENTS   COST  WHY\nneeds you\n  mine  waiting +\\d+s       1  \\$0\\.00  asks 1 question\n",
         room.raymond("list").stdout,
     )
     shown = room.raymond("list", "--all")
     head, *rows = shown.stdout.splitlines()
-    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "PROJECT"])
+    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY", "PROJECT"])
     assert [[one for one in row.split() if not re.fullmatch(r"\d+s", one)] for row in rows] == [
+        ["needs", "you"],
+        ["mine", "waiting", "1", "$0.00", "asks", "1", "question", str(room.path)],
+        ["done"],
         ["elsewhere", "completed", "1", "$0.00", str(other)],
-        ["mine", "waiting", "1", "$0.00", str(room.path)],
     ]
     found = json.loads(room.raymond("list", "--all", "--json").stdout)
     assert {(one["workflow_id"], one["project"]) for one in found} == {
@@ -408,7 +423,7 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     assert all("  asking for " in line for line in agents)
     assert shown[-2:] == [
         "  ... and 11 more agents: raymond status r --all",
-        "next: raymond answer r main_ask1 TEXT, then raymond resume r",
+        "next: raymond answer r",
     ]
     everybody = room.raymond("status", "--all").stdout.splitlines()
     assert len([line for line in everybody if re.match(r"  main", line)]) == 61
@@ -461,7 +476,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
         pane.sees(r"main_held1 +HELD\.sh +running .*")
         room.go()
         lines = pane.sees("code 0")
-    assert {"> red", "> blue", "main_held1 | going on"} <= set(lines)
+    assert {f"{first} < red", f"{second} < blue", "main_held1 | going on"} <= set(lines)
     assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
     assert [line for line in lines if " · " in line] == []
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1

@@ -43,7 +43,7 @@ def start(flow: str) -> tuple[str, ...]:
     return ("run", str(_HERE / flow), "--id", ID, "--backend", "scripted-program")
 
 
-ANSWER = ("answer", ID, "main", "yes")
+ANSWER = ("answer", ID, "main", "yes", "--no-resume")
 RESUME = ("resume", ID)
 _STAGES = (
     Stage("run", "nothing", start("short")),

@@ -178,7 +178,7 @@ class Round:
 
     def _answer_all(self) -> None:
         for agent, number, question in self._questions():
-            args = ("answer", self.machine.id, agent, f"{question}!", "--question", str(number))
+            args = ("answer", self.machine.id, agent, f"{question}!", "--question", str(number), "--no-resume")
             several = [self.machine.start(*args) for _ in range(2 if "answers" in self.plan.events else 1)]
             # Where there are no sockets, it is only left for the driver, which may leave before it looks.
             ends = [one.wait() for one in several]

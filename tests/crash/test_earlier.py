@@ -41,7 +41,7 @@ def finish(room: Room) -> Ran:
     asks = room.resume("--cd", ".", "--force")
     assert asks.code == 3, asks.err
     for agent in ("main_ask1", "main_talk2", "main_caller3"):
-        answered = room.raymond("answer", "r", agent, f"yes, {agent}")
+        answered = room.raymond("answer", "r", agent, f"yes, {agent}", "--no-resume")
         assert answered.returncode == 0, answered.stderr
     return room.resume()
 

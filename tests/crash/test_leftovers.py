@@ -413,7 +413,9 @@ def test_what_a_notification_starts_is_no_step(scene: Scene) -> None:
     start, ask = "cat gate; echo '<fork next=\"USE.sh\">ASK.sh</fork>'", "echo '<ask next=\"USE.sh\">well?</ask>'"
     os.mkfifo(scene.room / "gate")
     flow = runs.workflow(scene.room.parent / "flow", START_sh=start, USE_sh="cat gate", ASK_sh=ask)
-    scene.command = scene.start("run", str(flow), "--id", ID, "--notify", HIDING.replace("env -i ", ""))
+    scene.command = scene.start(
+        "run", str(flow), "--id", ID, "--notify", f"cd {scene.room}; {HIDING.replace('env -i ', '')}"
+    )
     enclosed(scene)
     (scene.room / "gate").write_text("")
     until(lambda: (scene.room / "bare").exists() and (scene.room / "bare").read_text().endswith("\n"), "the person's")

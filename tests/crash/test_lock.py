@@ -258,7 +258,7 @@ def test_an_answer_to_a_driver_that_is_killed_meanwhile_is_taken_without_it(tmp_
     first = place.begin()
     until(lambda: place.lines() > 2 and runs.asking(place.project, ID) and place.marked(), "the question")
     first.process.send_signal(signal.SIGSTOP)
-    asking = place.start("answer", ID, "well")
+    asking = place.start("answer", ID, "well", "--no-resume")
     first.kill()
     answered = asking.wait()
     assert (answered.code, answered.out) == (0, ""), answered.err

@@ -106,11 +106,11 @@ def test_a_driver_waits_when_it_may_open_no_more_files_for_a_while(files: int, r
         soft, hard = resource.prlimit(live.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(live.pid, resource.RLIMIT_NOFILE, (files, hard))
         live.sees("this machine cannot start it: too many open files")
-        waiting = room.popen("answer", "r", "yes")
+        waiting = room.popen("answer", "r", "yes", "--no-resume")
         live.sees("the state file")  # was not written: a second and more has passed, and the inbox was looked at
         resource.prlimit(live.pid, resource.RLIMIT_NOFILE, (soft, hard))
         if waiting.wait(PATIENCE):
-            assert room.raymond("answer", "r", "yes").returncode == 0, "it was told to ask again"
+            assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0, "it was told to ask again"
         room.go()
         ran = live.wait()
     assert (ran.code, ran.result) == (0, "end"), ran.err

@@ -96,7 +96,7 @@ def test_it_says_what_the_state_file_says_and_nothing_of_the_journal(room: Room)
     assert shown == state
     assert shown["status"] == "waiting"
     assert "Which one?" in export.read_text()
-    room.raymond("answer", "r", "this")
+    room.raymond("answer", "r", "this", "--no-resume")
     assert room.resume().code == 0
     assert json.loads(export.read_text())["status"] == "completed"
 

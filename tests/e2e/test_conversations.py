@@ -153,7 +153,7 @@ def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(desk: Cal
     room = desk({"prompt START": Text('<ask next="NEXT">Which one?</ask>'), "prompt NEXT": Text("<result>ok</result>")})
     ran = room.claude({"START.md": "prompt START", "NEXT.md": "prompt NEXT: {{input}}"})
     assert ran.code == 3
-    assert room.raymond("answer", "r", "the second").returncode == 0
+    assert room.raymond("answer", "r", "the second", "--no-resume").returncode == 0
     assert room.resume().out == "ok\n"
     assert room.conversation("NEXT") == [
         ("user", "prompt START"),
@@ -248,7 +248,7 @@ def test_a_conversation_moves_along_with_its_project(desk: Callable[..., Desk]) 
     assert talk.desk.claude(talk.files).code == 3
     moved = talk.desk.path.with_name("moved place.x")
     talk.desk.path.rename(moved)
-    assert talk.desk.raymond("answer", "r", "this", cwd=moved).returncode == 0
+    assert talk.desk.raymond("answer", "r", "this", "--no-resume", cwd=moved).returncode == 0
     done = talk.desk.raymond("resume", "r", "--cd", ".", cwd=moved)
     assert (done.returncode, done.stdout) == (0, "two\n"), done.stderr
     assert "without its conversation" not in done.stderr
@@ -266,7 +266,7 @@ def test_an_agent_whose_conversation_is_gone_is_named_when_its_project_moved(des
     for session in talk.desk.user.rglob("*.jsonl"):
         if "raymond" not in session.parts:
             session.unlink()
-    assert talk.desk.raymond("answer", "r", "this", cwd=moved).returncode == 0
+    assert talk.desk.raymond("answer", "r", "this", "--no-resume", cwd=moved).returncode == 0
     done = talk.desk.raymond("resume", "r", "--cd", ".", cwd=moved)
     assert (done.returncode, done.stdout) == (0, "two\n"), done.stderr
     assert "main continues without its conversation" in done.stderr

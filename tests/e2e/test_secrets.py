@@ -132,7 +132,7 @@ def test_no_secret_is_left_and_a_run_that_was_killed_has_the_same_text(room: Des
             resumed.sees("run resumed")
             mute.gate.open()
             killed = resumed.wait()
-    heard = ("--log-file", "log", "--notify", "cat >> notified")
+    heard = ("--log-file", "log", "--notify", f"cat >> {room.path}/notified")
     whole = room.command(FILES, "--backend", "claude", "--allow-tool", "Bash", *heard, id="s")
     assert (killed.code, whole.code) == (0, 0)
     assert killed.out == whole.out == "the token is [secret API_TOKEN]\n"

@@ -1,5 +1,7 @@
 """What stands at the end of a run: how and why it ended, and the command to run next."""
 
+import io
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -7,7 +9,10 @@ import pytest
 from builders import Play, head
 from raymond.control import runs
 from raymond.faces import summary
-from raymond.machine.events import RunStopped
+from raymond.faces.foreign_text import in_margin
+from raymond.faces.lines import Lines
+from raymond.faces.overview import overview
+from raymond.machine.events import Decision, RunStopped
 from raymond.machine.limits import LimitName
 
 FILES = {"START.md": "", "A.md": "", "ASKS.md": head("on_denied: pause"), "N.md": ""}
@@ -62,3 +67,32 @@ def test_an_agent_that_failed_in_another_way_keeps_its_conversation() -> None:
     play.fail("setup")
     play.pass_time()
     assert summary.next_command(play.run) == "raymond resume test-1"
+
+
+LONG = "\n".join(f"{number}: " + "word " * 30 for number in range(300))
+
+
+def test_a_question_is_shown_whole_at_the_end_in_the_status_and_in_lines(tmp_path: Path) -> None:
+    play = Play(FILES)
+    decisions = play.say(f'<ask next="N">{LONG}</ask>')
+    told = io.StringIO()
+    lines = Lines(told)
+    lines.on_decisions(play.run, [Decision(seq=play.run.seq, time=play.run.now, events=decisions)])
+    lines.refresh()
+    for width in (0, 20):
+        ending = summary.ending(play.run, "waiting", width)
+        status = "\n".join(overview(play.run, "waiting", 0, str(tmp_path), width=width))
+        for shown in (ending, status) if width else (ending, status, told.getvalue()):
+            asked = [line.partition("| ")[2] for line in shown.splitlines() if line.lstrip().startswith("| ")]
+            whole = "".join(asked) if width else "\n".join(asked)
+            assert whole.rstrip() == (LONG.replace("\n", "") if width else LONG).rstrip()
+
+
+def test_a_wrapped_line_stays_in_its_margin_whatever_it_consists_of() -> None:
+    text = "\u65e5\u672c" * 10 + "\x1b[2Kx\ty\ufe00\u202e"
+    for width in (1, 7, 80):
+        lines = in_margin(text, "| ", width)
+        assert all(line.startswith("| ") for line in lines)
+        whole = "".join(line.removeprefix("| ") for line in lines)
+        assert whole == "\u65e5\u672c" * 10 + r"\x1b[2Kx" + "   " + r"y\ufe00\u202e"
+    assert max(len(line) for line in in_margin("\u65e5" * 10, "| ", 8)) == 2 + 3, "a wide character takes two cells"

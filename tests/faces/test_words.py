@@ -365,6 +365,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "agents": [
             {
                 "id": "main",
+                "label": None,
                 "current_state": "B.md",
                 "status": "ready",
                 "session_id": session,
@@ -378,10 +379,13 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "question": None,
                 "question_number": None,
                 "approve": None,
+                "choices": [],
+                "files": [],
                 "since": "1970-01-12T13:46:40Z",
             },
             {
                 "id": "main_codex1",
+                "label": "7",
                 "current_state": "CODEX.md",
                 "status": "ready",
                 "session_id": None,
@@ -395,12 +399,16 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "question": None,
                 "question_number": None,
                 "approve": None,
+                "choices": [],
+                "files": [],
                 "since": "1970-01-12T13:46:40Z",
             },
         ],
         "agents_started": 2,
+        "agents_failed": 0,
         "fork_counters": {"main": 1},
         "results": {},
+        "labels": {},
         "metadata": {"k": "v"},
     }
 
@@ -412,7 +420,7 @@ def test_the_state_file_of_a_run_without_agents_has_an_empty_list() -> None:
 
 
 def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
-    made = play("<fork>A</fork><fork>B</fork><fork>N</fork><goto>N</goto>", max_iterations=9)
+    made = play("<fork>A</fork><fork f='b.py'>B</fork><fork>N</fork><goto>N</goto>", max_iterations=9)
     made.say("<result>x</result>", "main_a1", cost=0.25, estimated=True)
     made.fail("setup", "main_b2")
     made.say(ASKS, "main_n3")
@@ -426,11 +434,13 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "failed": {"main_b2": "boom"},
         "asks": {"main_n3": "why?"},
         "questions": {"main_n3": 1},
+        "labels": {"main_b2": "b.py"},
         "cost_usd": 0.25,
         "cost_is_estimated": True,
         "denied": {},
         "iterations": 4,
         "agents": 4,
+        "agents_failed": 1,
         "started_at": times.instant(START),
         "ended_at": None,
     }

@@ -32,7 +32,9 @@ def test_what_a_wait_hands_over_is_whole() -> None:
     [collected] = play.main.visit.results or []
     assert len(collected.result) == 1000
     given = variables.results(play.main.visit, lambda one: f"all of {one.agent}")
-    assert given == '[{"agent":"main_a1","state":"A.md","status":"done","result":"all of main_a1","error":""}]'
+    assert (
+        given == '[{"agent":"main_a1","label":"","state":"A.md","status":"done","result":"all of main_a1","error":""}]'
+    )
 
 
 def ended(play: runs.Run, count: int, begin: int = 0) -> None:

@@ -95,8 +95,8 @@ def test_results_are_json_in_the_order_of_forking() -> None:
     play.say("<result>grün</result>", "main_a1")
     values = bound(play)
     assert json.loads(values["results"]) == [
-        {"agent": "main_a1", "state": "A.md", "status": "done", "result": "grün", "error": ""},
-        {"agent": "main_b2", "state": "B.md", "status": "failed", "result": "", "error": 'it "broke"'},
+        {"agent": "main_a1", "label": "", "state": "A.md", "status": "done", "result": "grün", "error": ""},
+        {"agent": "main_b2", "label": "", "state": "B.md", "status": "failed", "result": "", "error": 'it "broke"'},
     ]
     assert values["input"] == values["result"] == values["results"]
     assert sent(play) == f"N: {values['results']}"

@@ -265,6 +265,7 @@ def test_a_fork_makes_an_agent_that_knows_nothing_of_the_conversation() -> None:
         cwd="/project/sub",
         input="of A.md",
         variables={"item": "7", "kind": "b"},
+        label="7",
     )
     assert moved == AgentMoved(agent="main", tag="fork", state="N.md")
     child = play.agent("main_worker1")
@@ -667,7 +668,7 @@ def test_following_forks_gives_the_same_events_each_time() -> None:
         once
         == again
         == [
-            AgentStarted(agent="main_a1", state="A.md", parent="main", variables={"x": "1"}),
+            AgentStarted(agent="main_a1", state="A.md", parent="main", variables={"x": "1"}, label="1"),
             AgentMoved(agent="main", tag="fork", state="N.md"),
         ]
     )

@@ -190,16 +190,17 @@ def test_results_of_a_wait_reach_a_script(room: Room) -> None:
     )
     assert ran.result
     assert json.loads(ran.result) == [
-        {"agent": "main_work1", "state": "WORK.sh", "status": "done", "result": "7", "error": ""},
+        {"agent": "main_work1", "label": "", "state": "WORK.sh", "status": "done", "result": "7", "error": ""},
         {
             "agent": "main_fail2",
+            "label": "",
             "state": "FAIL.sh",
             "status": "failed",
             "result": "",
             "error": "ended with exit code 3",
         },
     ]
-    assert ran.code == 0, "a failure that was collected is no failure of the run"
+    assert ran.code == 1, "a failure that was collected and that nobody expected"
 
 
 def test_the_task_folder_is_there_when_a_script_speaks_of_it(room: Room) -> None:

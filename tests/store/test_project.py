@@ -1,4 +1,4 @@
-"""A project: which directory it is, the folder of its runs, and how a run in it is named."""
+"""A project: which directory it is, and the folder of its runs."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from raymond.errors import Error, JournalError, RunNotFound, UsageError
+from raymond.errors import Error, JournalError, UsageError
 from raymond.store import project as projects
 from raymond.store.home import Home
 from raymond.store.project import About, Project, known
@@ -238,43 +238,8 @@ def test_a_link_in_place_of_all_runs_is_not_followed(home: Home, project: Projec
     assert project.ids() == []
 
 
-def test_a_whole_id_is_taken_although_another_begins_with_it(project: Project) -> None:
-    assert project.resolve("ship") == "ship"
-
-
-@pytest.mark.parametrize(
-    ("given", "id"), [("review-1", "review-1f3a"), ("review-2b00", "review-2b00"), ("ship-", "ship-it")]
-)
-def test_a_beginning_that_only_one_id_has_is_enough(project: Project, given: str, id: str) -> None:
-    assert project.resolve(given) == id
-
-
-def test_a_beginning_that_several_ids_have_is_refused_with_all_of_them(project: Project) -> None:
-    with pytest.raises(UsageError) as caught:
-        project.resolve("review")
-    assert said(caught) == ("`review` matches 2 runs", "one of: review-2b00, review-1f3a")
-
-
-def test_an_id_that_is_not_there_is_answered_with_one_that_is_like_it(project: Project) -> None:
-    with pytest.raises(RunNotFound) as caught:
-        project.resolve("reviw-1f3a")
-    assert said(caught) == (
-        f"there is no run `reviw-1f3a` in {project.tree}",
-        "did you mean `review-1f3a` or `review-2b00`?",
-    )
-
-
-def test_an_id_like_no_other_is_answered_with_the_way_to_see_them_all(project: Project) -> None:
-    with pytest.raises(RunNotFound) as caught:
-        project.resolve("zzz")
-    assert said(caught) == (
-        f"there is no run `zzz` in {project.tree}",
-        "`raymond list --all` shows the runs of all projects",
-    )
-
-
 @pytest.mark.parametrize("given", ["../ship", "a/b", "ship.jsonl", "", "x" * 101, "é", "a b", "ship\n"])
-def test_what_cannot_be_an_id_is_never_made_a_path(project: Project, given: str) -> None:
+def test_what_cannot_be_an_id_is_never_made_a_path(given: str) -> None:
     with pytest.raises(UsageError) as caught:
-        project.resolve(given)
+        projects.check_id(given)
     assert said(caught) == (f"`{given}` is not a run id", "an id has letters, digits, _ and - only")

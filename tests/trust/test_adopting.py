@@ -52,7 +52,7 @@ def test_an_adopted_run_goes_on_where_it_was(room: Place) -> None:
     earlier(room, files=THINKS)
     done = room.raymond("adopt", "r", "--yes")
     assert done.returncode == 0, done.stderr
-    assert room.raymond("answer", "r", "this").returncode == 0
+    assert room.raymond("answer", "r", "this", "--no-resume").returncode == 0
     resumed = room.resume()
     assert (resumed.code, resumed.out) == (0, "done\n"), resumed.err
     assert [one["state"] for one in resumed.transcript()] == ["START.md", "ASK.md", "END.md"]
@@ -110,7 +110,7 @@ def test_all_of_them_can_be_adopted(room: Place) -> None:
 def test_what_was_adopted_and_removed_is_not_offered_again(room: Place) -> None:
     earlier(room)
     assert room.raymond("adopt", "r", "--yes").returncode == 0
-    assert room.raymond("answer", "r", "x").returncode == 0
+    assert room.raymond("answer", "r", "x", "--no-resume").returncode == 0
     assert room.resume().code == 0
     assert room.raymond("clean", "r").returncode == 0
     assert room.raymond("adopt").stdout == ""

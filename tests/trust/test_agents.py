@@ -54,7 +54,7 @@ def test_the_runs_of_others_survive_a_wiped_work_tree(room: Place) -> None:
     room.repository().ask("first")
     assert room.command({"START.sh": "git clean -ffdxq; echo '<result>clean</result>'"}, id="second").code == 0
     assert sorted(row["workflow_id"] for row in room.rows()) == ["first", "second"]
-    assert room.raymond("answer", "first", "yes").returncode == 0
+    assert room.raymond("answer", "first", "yes", "--no-resume").returncode == 0
 
 
 @pytest.mark.parametrize("flags", [(), ("--debug",)], ids=["plain", "with --debug"])
@@ -153,7 +153,7 @@ def test_a_link_in_place_of_a_file_of_a_run_is_not_written_through(room: Place, 
     path.unlink(missing_ok=True)
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(victim / ".bashrc")
-    no_traceback(room.raymond("answer", "r", "yes"))
+    no_traceback(room.raymond("answer", "r", "yes", "--no-resume"))
     no_traceback(room.raymond("resume", "r", "-d"))
     no_traceback(room.raymond("wait", "r"))
     no_traceback(room.raymond("clean", "r"))
@@ -178,7 +178,7 @@ def test_a_link_in_place_of_a_folder_of_a_run_is_not_used(room: Place, name: str
         path.rename(path.with_name(f"{name}.before"))
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(victim)
-    no_traceback(room.raymond("answer", "r", "yes"))
+    no_traceback(room.raymond("answer", "r", "yes", "--no-resume"))
     no_traceback(room.raymond("resume", "r"))
     no_traceback(room.raymond("stop", "r"))
     no_traceback(room.raymond("clean", "r"))
@@ -283,7 +283,7 @@ MODULE = "(D / 'json.py').write_text(\"dumps = lambda value: 'forged'\\n\")"
 @pytest.mark.parametrize("plant", [BYTECODE, MODULE], ids=["bytecode", "a module"])
 def test_what_a_step_plants_beside_a_script_is_gone_when_the_run_is_resumed(room: Place, plant: str) -> None:
     room.ask(files=python_flow(plant, '<ask next="CHECK">Which?</ask>'))
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     done = room.resume()
     assert (done.code, done.out) == (0, "checked 1\n"), done.err
 

@@ -95,7 +95,7 @@ def test_a_link_named_for_a_public_workflow_is_not_unpacked_into(room: Place, si
     before = contents(victim)
     if command == "resume":
         room.ask()
-        assert room.raymond("answer", "r", "yes").returncode == 0
+        assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     link(room.path / ".raymond" / "work" / digest[:size], victim)
     done = room.resume() if command == "resume" else room.command(ASKS)
     assert done.code == (0 if command == "resume" else 3), done.err
@@ -211,7 +211,7 @@ def test_a_snapshot_is_not_believed_by_its_name(room: Place, where: str) -> None
     folder.mkdir(mode=0o700, parents=True)
     pack(folder / "sources" / f"{digest}.zip", EVIL)
     room.ask()
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     done = room.resume()
     assert (done.code, done.out) == (0, "told yes\n"), done.err
     assert not (room.path / "PWNED").exists()
@@ -224,7 +224,7 @@ def test_an_unpacked_workflow_is_not_believed_by_its_name(room: Place) -> None:
         path.chmod(0o700)
     (work / "END.sh").write_text(EVIL["END.sh"])
     room.ask("second")
-    assert room.raymond("answer", "second", "yes").returncode == 0
+    assert room.raymond("answer", "second", "yes", "--no-resume").returncode == 0
     done = room.resume(id="second")
     assert (done.code, done.out) == (0, "told yes\n"), done.err
     assert not (room.path / "PWNED").exists()
@@ -233,7 +233,7 @@ def test_an_unpacked_workflow_is_not_believed_by_its_name(room: Place) -> None:
 def test_the_snapshot_of_a_run_is_compared_with_what_its_journal_says(room: Place) -> None:
     """One file in two places: whoever changes the snapshot in place changes both."""
     room.ask()
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     for path in (*room.sources(), room.part("source.zip")):
         if path.exists():
             path.chmod(0o600)
@@ -248,7 +248,7 @@ def test_the_snapshot_of_a_run_is_compared_with_what_its_journal_says(room: Plac
 
 def test_a_run_whose_shared_snapshot_is_gone_goes_on_with_its_own(room: Place) -> None:
     room.ask()
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     for path in room.sources():
         path.unlink()
     done = room.resume()

@@ -66,7 +66,7 @@ def test_a_snapshot_that_a_run_needs_stays_however_old_it_is(room: Place) -> Non
     age(source)
     assert room.raymond("clean").returncode == 0
     assert room.sources() == [source]
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     assert room.resume().out == "told yes\n"
 
 

@@ -78,7 +78,7 @@ def test_damage_of_a_long_text_can_be_repaired(room: Place, harm: Callable[[Path
     assert repaired.returncode == 0, repaired.stderr
     assert room.raymond("resume", "r").returncode == 3
     assert room.ledger() == ["ASK.sh", "ASK.sh"]
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     assert room.resume().out == "told yes\n"
 
 
@@ -176,7 +176,7 @@ def test_what_is_torn_off_the_end_of_a_journal_is_kept_aside(room: Place, torn: 
     with room.journal().open("ab") as file:
         file.write(torn)
     assert room.status()["status"] == "waiting"
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     assert room.resume().out == "told yes\n"
     assert torn not in room.journal().read_bytes()
     assert torn in contents(room.folder()).values()

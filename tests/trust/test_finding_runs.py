@@ -1,4 +1,4 @@
-"""A run is found from anywhere by its id; what changes a run of another project needs all of it."""
+"""A run is found from anywhere by its id; what cannot be undone needs all of it."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_prefix_is_enough_to_read(room: Place, command: str) -> None:
 
 def test_a_full_id_is_enough_to_change_something_elsewhere(room: Place, other: Place) -> None:
     room.ask("nightly-1")
-    done = other.raymond("answer", "nightly-1", "yes")
+    done = other.raymond("answer", "nightly-1", "yes", "--no-resume")
     assert done.returncode == 0, done.stderr
     assert str(room.path) in done.stderr, "it says in which project"
     resumed = other.raymond("resume", "nightly-1")
@@ -44,10 +44,8 @@ def test_a_full_id_is_enough_to_change_something_elsewhere(room: Place, other: P
     assert str(room.path) in resumed.stderr
 
 
-@pytest.mark.parametrize(
-    "args", [("answer", "night", "yes"), ("resume", "night"), ("stop", "night"), ("clean", "night")]
-)
-def test_a_prefix_is_not_enough_to_change_something_elsewhere(room: Place, args: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("args", [("cancel", "night"), ("clean", "night")])
+def test_a_prefix_is_not_enough_for_what_cannot_be_undone_elsewhere(room: Place, args: tuple[str, ...]) -> None:
     room.ask("nightly-1")
     before = room.journal("nightly-1").read_bytes()
     done = room.raymond(*args, cwd="/")
@@ -58,9 +56,24 @@ def test_a_prefix_is_not_enough_to_change_something_elsewhere(room: Place, args:
     assert room.journal("nightly-1").read_bytes() == before
 
 
-def test_a_prefix_is_enough_to_change_something_here(room: Place) -> None:
+def test_a_prefix_is_enough_to_change_something_here_and_elsewhere(room: Place) -> None:
     room.ask("nightly-1")
-    assert room.raymond("answer", "night", "yes").returncode == 0
+    assert room.raymond("answer", "night", "yes", "--no-resume").returncode == 0
+    done = room.raymond("resume", "night", cwd="/")
+    assert (done.returncode, done.stdout) == (0, "told yes\n"), done.stderr
+    assert f"project: {room.path}\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args", [("status", ""), ("stop", ""), ("clean", ""), ("stop", "r", "--agent", ""), ("doctor", "--repair", "")]
+)
+def test_the_empty_value_of_a_variable_names_nothing(room: Place, args: tuple[str, ...]) -> None:
+    room.ask()
+    before = room.journal().read_bytes()
+    done = room.raymond(*args)
+    assert done.returncode == 2, done.stderr
+    assert " is empty\nhint: " in done.stderr
+    assert room.journal().read_bytes() == before
 
 
 def test_a_run_here_comes_before_runs_elsewhere(room: Place, other: Place) -> None:
@@ -80,7 +93,7 @@ def test_a_command_without_an_id_means_this_project_only(room: Place, other: Pla
 def test_a_run_in_another_project_works_in_its_own_directory(room: Place, other: Place) -> None:
     where = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$PWD</result>"'}
     room.ask(files=where)
-    assert other.raymond("answer", "r", "yes").returncode == 0
+    assert other.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     assert other.raymond("resume", "r").stdout == f"{room.path}\n"
 
 
@@ -178,7 +191,7 @@ def test_a_repository_is_one_project_from_every_folder_in_it(room: Place) -> Non
     below.mkdir(parents=True)
     room.ask()
     assert [row["workflow_id"] for row in room.rows(cwd=below)] == ["r"]
-    assert room.raymond("answer", "r", "yes", cwd=below).returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume", cwd=below).returncode == 0
 
 
 def test_an_empty_folder_called_git_makes_no_repository(room: Place) -> None:
@@ -198,7 +211,7 @@ def test_a_project_is_the_same_through_a_link(room: Place) -> None:
 def test_a_whole_id_elsewhere_comes_before_the_beginning_of_one_here(room: Place, other: Place) -> None:
     room.ask("nightly")
     other.ask("nightly-2")
-    done = other.raymond("answer", "nightly", "this")
+    done = other.raymond("answer", "nightly", "this", "--no-resume")
     assert done.returncode == 0, done.stderr
     assert str(room.path) in done.stderr
     assert [row["status"] for row in room.rows()] == ["interrupted"]

@@ -17,7 +17,7 @@ WHERE = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<
 def answered(room: Place) -> None:
     """A run that is ready to go on in the repository it was started in."""
     room.repository().ask(files=WHERE)
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
 
 
 def move(room: Place) -> Path:
@@ -68,10 +68,10 @@ def test_a_moved_run_that_asks_again_goes_on_without_being_told_twice(room: Plac
         "END.sh": 'echo "<result>$PWD</result>"',
     }
     room.repository().ask(files=again)
-    assert room.raymond("answer", "r", "yes").returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume").returncode == 0
     moved = move(room)
     assert room.raymond("resume", "r", "--cd", ".", cwd=moved).returncode == 3
-    assert room.raymond("answer", "r", "yes", cwd=moved).returncode == 0
+    assert room.raymond("answer", "r", "yes", "--no-resume", cwd=moved).returncode == 0
     done = room.raymond("resume", "r", cwd=moved)
     assert (done.returncode, done.stdout) == (0, f"{moved}\n"), done.stderr
 
@@ -129,7 +129,7 @@ def test_a_run_of_a_subfolder_continues_in_the_same_subfolder(room: Place) -> No
     flow = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$PWD $(cat f)</result>"'}
     assert room.raymond("run", room.flow(flow), "--id", "r", cwd=room.path / "sub").returncode == 3
     moved = room.path.rename(room.path.with_name("moved"))
-    assert room.raymond("answer", "r", "x", cwd=moved).returncode == 0
+    assert room.raymond("answer", "r", "x", "--no-resume", cwd=moved).returncode == 0
     done = room.raymond("resume", "r", "--cd", ".", cwd=moved)
     assert (done.returncode, done.stdout) == (0, f"{moved}/sub here\n"), done.stderr
 
@@ -175,7 +175,7 @@ def asked_in_subfolder(room: Place) -> Path:
     room.repository()
     (room.path / "sub").mkdir()
     assert room.raymond("run", room.flow(IN_SUBFOLDER), "--id", "r", cwd=room.path / "sub").returncode == 3
-    assert room.raymond("answer", "r", "x").returncode == 0
+    assert room.raymond("answer", "r", "x", "--no-resume").returncode == 0
     return move(room)
 
 
@@ -213,10 +213,10 @@ def test_a_run_that_was_moved_is_moved_again_from_where_it_is(room: Place) -> No
     room.repository()
     (room.path / "sub").mkdir()
     assert room.raymond("run", room.flow(again), "--id", "r", cwd=room.path / "sub").returncode == 3
-    assert room.raymond("answer", "r", "x").returncode == 0
+    assert room.raymond("answer", "r", "x", "--no-resume").returncode == 0
     moved = move(room)
     assert room.raymond("resume", "r", "--cd", ".", cwd=moved).returncode == 3
-    assert room.raymond("answer", "r", "x", cwd=moved).returncode == 0
+    assert room.raymond("answer", "r", "x", "--no-resume", cwd=moved).returncode == 0
     last = moved.rename(moved.with_name("last"))
     done = room.raymond("resume", "r", "--cd", ".", cwd=last)
     assert (done.returncode, done.stdout) == (0, f"{last}/sub\n"), done.stderr

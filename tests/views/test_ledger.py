@@ -126,3 +126,12 @@ def test_cost_of_one_run_and_of_all_is_refused(room: Room) -> None:
         2,
         "error: --all is for every run, not for one\nhint: raymond cost --all\n",
     )
+
+
+def test_of_several_runs_a_state_is_told_with_its_workflow_and_an_agent_with_its_run() -> None:
+    entries = [entry for run in ("r", "s") for entry in ledger.entries(run, played().decisions)]
+    assert {*ledger.sums(entries, "state", several=True)} == {"test/START.md", "test/A.md"}
+    assert {*ledger.sums(entries, "agent", several=True)} == {
+        f"{run}/{name}" for run in "rs" for name in ("main", "main_a1")
+    }
+    assert {*ledger.sums(entries, "model", several=True)} == {"large", "small"}

@@ -13,6 +13,7 @@ from raymond.errors import Diagnostic, WorkflowError
 from raymond.language.refusal import cut
 from raymond.machine.failures import REPORTED
 from raymond.store.zips import unsafe
+from raymond.system.folders import TASK_FOLDER
 
 KEYS = (
     "text",
@@ -128,7 +129,7 @@ class Replies:
             if reply.fail and reply.fail not in REPORTED:
                 raise ValueError(f"fail must be one of {', '.join(REPORTED)}")
             for path in reply.writes:
-                if reason := unsafe(path):
+                if reason := unsafe(path.removeprefix(TASK_FOLDER)):
                     raise ValueError(f"`{path}` in writes {reason}")
         except (ValueError, TypeError) as error:
             raise WorkflowError(

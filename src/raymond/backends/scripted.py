@@ -83,6 +83,7 @@ class ScriptedProgram:
             reply = Scripted(fail="setup", error=_missing(turn, self._replies is None))
         path = os.path.join(turn.spool, "reply.json")
         argv = [sys.executable, "-I", _PROGRAM, "--sessions", self._sessions, "--reply", path]
+        argv += ["--task-folder", turn.task_folder] if turn.task_folder else []
         argv += ["-p", "--output-format", "stream-json", "--verbose", "--session-id", turn.session]
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []

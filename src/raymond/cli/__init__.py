@@ -24,6 +24,7 @@ GROUPS = {
         "wait": "wait for a run to end",
         "stop": "stop a run, or one agent of it",
         "cancel": "end a run for good",
+        "inbox": "list the questions that wait for an answer",
         "answer": "answer an agent's question",
         "cost": "show what the turns of a run cost",
         "start": "the same as run",

@@ -8,6 +8,7 @@ from raymond.control import adopt, inside, runs
 from raymond.control.adopt import Candidate
 from raymond.errors import Error, UsageError
 from raymond.faces import adoption, errors
+from raymond.text import visible
 
 
 @click.command("adopt")
@@ -33,7 +34,7 @@ def command(ids: tuple[str, ...], every: bool, yes: bool) -> int:
 
 def _tell(waiting: list[str], every: bool) -> int:
     if waiting and not every:
-        print("\n".join(waiting))
+        print("\n".join(map(visible, waiting)))
         print("raymond adopt ID shows what a run may do, and asks", file=sys.stderr)
     else:
         print("no run of an earlier release is waiting here", file=sys.stderr)

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from msgspec import Struct
+
 from raymond.cli import foreground
 from raymond.cli.flags import ShowFlags
 from raymond.control.drive import AS_IT_IS, Resumption, hold
@@ -11,8 +13,28 @@ from raymond.errors import Error
 from raymond.faces import errors, lines
 
 
+class NotStarted(Struct, frozen=True):
+    """The background process could not drive the run."""
+
+    code: int
+    trouble: str
+    """The error, as it is shown."""
+
+
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
     """Drive the run in a new process; print its id once it is driven, or the error."""
+    failed = launch(handle, show, how)
+    if failed:
+        print(failed.trouble, file=sys.stderr)
+        return failed.code
+    if not show.quiet:
+        print(f"running in the background; log: {handle.project.run(handle.id).log}", file=sys.stderr)
+    print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
+    return 0
+
+
+def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> NotStarted | None:
+    """Drive the run in a new process; None once it is driven."""
     log = handle.project.run(handle.id).log
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -21,15 +43,10 @@ def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
         os.close(writer)
         with os.fdopen(reader, encoding="utf-8") as pipe:
             code, _, trouble = pipe.read().partition("\n")
-        if code != "0":
-            lost = "error: the background process was ended before it could drive the run"
-            lost += f"\nhint: raymond resume {handle.id}"
-            print(trouble or lost, file=sys.stderr)
-            return int(code or 1)
-        if not show.quiet:
-            print(f"running in the background; log: {log}", file=sys.stderr)
-        print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
-        return 0
+        if code == "0":
+            return None
+        lost = "error: the background process was ended before it could drive the run"
+        return NotStarted(int(code or 1), trouble or f"{lost}\nhint: raymond resume {handle.id}")
     os.close(reader)
     os._exit(_child(handle, show, how, log, writer))
 

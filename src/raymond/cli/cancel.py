@@ -5,16 +5,17 @@ import sys
 import click
 
 from raymond.cli import choice, delivery
+from raymond.cli.names import RUN
 from raymond.control import steer
 from raymond.faces.lines import Lines
 
 
 @click.command("cancel")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--force", is_flag=True, help="Even if a process on another machine seems to drive it.")
-def command(id_: str, force: bool) -> int:
+def command(id_: str | None, force: bool) -> int:
     """End run ID and its running steps for good: it cannot be resumed. What it did stays in its journal."""
-    found = choice.change(id_)
+    found = choice.change(id_, "cancel")
     id = found.id
     done = steer.cancel(found.project, id, force=force, face=Lines())
     told = delivery.words(done, id) or f"{id} is cancelled; to remove it: raymond clean {id}"

@@ -1,24 +1,41 @@
-"""The run that a command changes, and the runs that were not taken over."""
+"""The run that a command is about, and the runs that were not taken over."""
 
 import sys
 
-from raymond.control import handle, runs
+from raymond.control import handle, naming, runs
 from raymond.control.handle import RunHandle
+from raymond.control.naming import SeveralRuns
 from raymond.text import visible
 
 
-def change(id: str) -> RunHandle:
-    """The run that `id` names; when it is one of another project, that is said."""
-    found = handle.find(id, changes=True)
+def find(id: str | None, verb: str = "") -> RunHandle:
+    """The run that `id` names, or that `verb` can act on; a person on a terminal chooses where several can be meant."""
+    return _found(id, verb, changes=False)
+
+
+def change(id: str | None, verb: str = "") -> RunHandle:
+    """The same for a command that changes a run; when it is one of another project, that is said."""
+    found = _found(id, verb, changes=True)
     if found.project.tree != runs.here().tree:
         print(f"project: {visible(found.project.tree)}", file=sys.stderr)
     return found
 
 
+def _found(id: str | None, verb: str, *, changes: bool) -> RunHandle:
+    try:
+        return handle.find(id or None, changes=changes, verb=verb)
+    except SeveralRuns as several:
+        from raymond.cli import picker
+
+        if not picker.can_ask():
+            raise
+        return handle.of(picker.pick(several))
+
+
 def mention_earlier() -> None:
     """Say once that an earlier release left runs here."""
     home = runs.here()
-    if not runs.may_have_earlier(home):
+    if not naming.may_have_earlier(home):
         return
     from raymond.control import adopt
 

@@ -6,6 +6,7 @@ import click
 
 from raymond import durations
 from raymond.cli import flags
+from raymond.cli.names import RUN
 from raymond.control import clean, config, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import Error
@@ -13,7 +14,7 @@ from raymond.faces import errors
 
 
 @click.command("clean")
-@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
 @click.option("--keep", type=flags.Duration(), metavar="TIME", help="Keep runs that ended within this time (30d).")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:

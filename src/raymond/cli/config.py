@@ -9,6 +9,7 @@ import msgspec
 
 from raymond import durations
 from raymond.control import config
+from raymond.text import visible
 
 
 @click.group("config", invoke_without_command=True)
@@ -35,9 +36,10 @@ def show(origin: bool, as_json: bool) -> int:
     for name, one in settings.items():
         where = f"  # {one.origin}" if origin else ""
         value = written(name, one.value) if one.value or one.origin != "default" else "not set"
-        print(f"{name:<{width}} = {value}{where}")
+        print(visible(f"{name:<{width}} = {value}{where}"))
     for name, one in unused.items():
-        print(f"{one.origin}: {name} = {written(name, one.value)} is not used: it goes further", file=sys.stderr)
+        told = f"{one.origin}: {name} = {written(name, one.value)} is not used: it goes further"
+        print(visible(told), file=sys.stderr)
     return 0
 
 

@@ -5,18 +5,22 @@ import sys
 import click
 import msgspec
 
-from raymond.control import costs, handle, runs
+from raymond.cli import choice
+from raymond.cli.names import RUN
+from raymond.control import costs, runs
 from raymond.control.costs import Costs
 from raymond.errors import UsageError
+from raymond.faces import words
+from raymond.text import visible
 from raymond.views.ledger import WAYS, Sum
 
 
 @click.command("cost")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--all", "every", is_flag=True, help="All runs of this project.")
 @click.option("--by", type=click.Choice([*WAYS, "run"]), help="One line for each (default: state; with --all: run).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(id_: str, every: bool, by: str | None, as_json: bool) -> int:
+def command(id_: str | None, every: bool, by: str | None, as_json: bool) -> int:
     """Show what the turns of run ID cost, failed ones included; ~ marks an estimate."""
     if every and id_:
         raise UsageError("--all is for every run, not for one", hint="raymond cost --all")
@@ -24,7 +28,7 @@ def command(id_: str, every: bool, by: str | None, as_json: bool) -> int:
         project = runs.here()
         books = costs.of_runs(project, project.ids())
     else:
-        found = handle.find(id_)
+        found = choice.find(id_)
         books = costs.of_run(found.project, found.id)
     for id, error in books.unreadable.items():
         print(f"{id} is left out: {error}", file=sys.stderr)
@@ -38,7 +42,10 @@ def command(id_: str, every: bool, by: str | None, as_json: bool) -> int:
 
 def _table(found: Costs) -> list[str]:
     rows: list[tuple[str, ...]] = [(found.by.upper(), "TURNS", "COST", "FAILED", "TOKENS IN", "OUT")]
-    rows += [(name, *_cells(one)) for name, one in (*found.sums.items(), ("total", found.total))]
+    rows += [
+        (visible(words.named(name, one.label or "")), *_cells(one))
+        for name, one in (*found.sums.items(), ("total", found.total))
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))) for row in rows]
 

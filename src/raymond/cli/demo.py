@@ -1,6 +1,8 @@
 """`raymond demo`: watch a whole workflow run; no account needed."""
 
 import os
+import re
+import shlex
 import sys
 
 import click
@@ -16,15 +18,25 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 @click.command("demo")
 def command() -> int:
     """Run the workflow that ships with Raymond: forks, a call, a review that loops, scripted replies."""
-    run = start.begin_here(start.load(FOLDER), Choices(input="the next version"))
+    replies = None if sys.stderr.isatty() else _at_once()
+    run = start.begin_here(start.load(FOLDER), Choices(input="the next version", replies=replies))
     code = foreground.drive(run, ShowFlags())
+    folder = shlex.quote(min(FOLDER, os.path.relpath(FOLDER), key=len))
     print(
         f"""
-try next:
-  raymond status {run.id}      what it did
-  raymond list{" " * (len(run.id) + 8)}every run of this project
-  raymond run {os.path.relpath(FOLDER)} -d      the same in the background; kill -9 it, then: raymond resume
-  the workflow is a folder: {os.path.relpath(FOLDER)}""",
+three things to try:
+  raymond logs {run.id} --text
+      read what each agent was sent and what it said
+  raymond run {folder} -d
+      run it again in the background, kill it with kill -9, and continue it with raymond resume
+  cp -r {folder} notes && raymond run notes --backend claude
+      make it yours: the workflow is a folder of prompts and scripts""",
         file=sys.stderr,
     )
     return code
+
+
+def _at_once() -> str:
+    """The replies without their delays: nobody watches."""
+    with open(os.path.join(FOLDER, "replies.yaml"), encoding="utf-8") as file:
+        return re.sub(r"(?m),? *\bdelay: \w+$|, delay: \w+(?=})", "", file.read())

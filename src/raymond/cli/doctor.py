@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from raymond.cli import choice
+from raymond.cli.names import RUN
 from raymond.control import doctor
 from raymond.errors import UsageError
 from raymond.faces import repaired
@@ -14,7 +15,7 @@ from raymond.text import visible
 
 
 @click.command("doctor")
-@click.option("--repair", "id_", metavar="ID", help="Cut a damaged journal at its bad line; a copy is kept.")
+@click.option("--repair", "id_", type=RUN, metavar="ID", help="Cut a damaged journal at its bad line; a copy is kept.")
 @click.option("--probe", is_flag=True, help="Send one short prompt to a backend; this may cost money.")
 @click.option("--backend", metavar="NAME", help="With --probe: the backend to ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -45,7 +46,7 @@ def _asking(name: str) -> None:
 
 
 def _repair(id_: str) -> int:
-    run = choice.change(id_)
+    run = choice.change(id_, "repair")
     done = doctor.repair_journal(run.project, run.id)
     for line in repaired.lines(done):
         print(visible(line), file=sys.stderr)

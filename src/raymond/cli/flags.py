@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from msgspec import Struct
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from raymond import amounts
 from raymond.cli import texts
+from raymond.cli.names import AGENT
 from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
 from raymond.errors import UsageError
@@ -39,6 +40,7 @@ class LimitFlags(Struct, frozen=True, kw_only=True):
     max_time: float | None = None
     max_turns: int | None = None
     allow_tools: tuple[str, ...] = ()
+    on_ask: Literal["wait", "fail"] | None = None
 
     @property
     def given(self) -> bool:
@@ -151,6 +153,9 @@ _LIMITS = (
     click.option(
         "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
     ),
+    click.option(
+        "--on-ask", type=click.Choice(["wait", "fail"]), help="An agent that asks a person waits, or fails (for CI)."
+    ),
 )
 _SHOWING = (
     click.option(
@@ -198,7 +203,7 @@ _RESUMING = (
     click.option("--restart", is_flag=True, help="Stop turns that still run instead of following them."),
     click.option("--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
     click.option("--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
-    click.option("--agent", metavar="A", help="Do one of these to agent A, then continue:"),
+    click.option("--agent", type=AGENT, metavar="A", help="Do one of these to agent A, then continue:"),
     click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),"),
     click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
     click.option("--retry", is_flag=True, help="- let it try again,"),
@@ -223,10 +228,10 @@ def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
     return _documented(_STARTING, call, command)
 
 
-def resuming(command: Callable[[str, ResumeFlags], int]) -> Callable[..., int]:
+def resuming(command: Callable[[str | None, ResumeFlags], int]) -> Callable[..., int]:
     """The flags of `resume`, handed over as one value."""
 
-    def call(id_: str, **given: Any) -> int:
+    def call(id_: str | None, **given: Any) -> int:
         return command(id_, _read(ResumeFlags, given))
 
     return _documented(_RESUMING, call, command)
@@ -281,6 +286,7 @@ def options(flags: StartFlags) -> "Options":
         roots=list(flags.roots),
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
+        on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
         strict=flags.strict,
     )

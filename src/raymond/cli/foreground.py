@@ -70,10 +70,7 @@ def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int
         whole = held.whole if show.as_json else None
         return summary.tell(run, runs.left(run), as_json=whole, signal=held.signal)
     finally:
-        if targets(run, show):
-            from raymond.faces import notify
-
-            notify.ended(run, exit_code(run, held.signal), targets(run, show))
+        faces.tell_end(run, exit_code(run, held.signal))
 
 
 def targets(run: "Run", show: ShowFlags) -> list[str]:

@@ -1,32 +1,60 @@
-"""`raymond logs`: what happened in a run, and what each step was sent and said."""
+"""`raymond logs`: what happened in a run, and what was said in it."""
 
 import os
 import sys
+import time
+from typing import TYPE_CHECKING
 
 import click
 
-from raymond.control import handle, history
+from raymond.cli import choice
+from raymond.cli.names import AGENT, RUN
+from raymond.control import history
 from raymond.control.follow import Follower
 from raymond.errors import UsageError
-from raymond.faces.history import Json, Text, turn
+
+if TYPE_CHECKING:
+    from raymond.control.handle import RunHandle
+    from raymond.faces.conversation import Conversation
+    from raymond.faces.history import Json, Text
 
 
 @click.command("logs")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
-@click.option("--agent", metavar="A", help="Only what concerns agent A.")
+@click.option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
+@click.option("--text", "in_full", is_flag=True, help="What was said: each step's prompt, reply, tools and output.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="What step N was sent and what it said.")
+@click.option("--tail", type=click.IntRange(1), metavar="N", help="The last N lines; with --text, steps.")
+@click.option("--since", metavar="TIME", help="Not what is older: 10m, 14:30, 2026-01-15.")
 @click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")
-def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_dir: str | None, as_json: bool) -> int:
-    """Print every line of run ID, as it was shown while it ran."""
-    run = handle.find(id_)
+def command(
+    id_: str | None,
+    follow: bool,
+    agent: str | None,
+    in_full: bool,
+    step: int | None,
+    tail: int | None,
+    since: str | None,
+    debug_dir: str | None,
+    as_json: bool,
+) -> int:
+    """Print every line of run ID, with the numbers of its steps; or, with --text, what was said in it."""
+    if in_full and as_json:
+        raise UsageError("--text is for people, --json for programs", hint="--step N --json has the texts of a step")
+    begin = 0.0 if since is None else history.moment(since, time.time())
+    run = choice.find(id_)
     follower = Follower(run.project, run.id) if follow else None
     decisions = follower.look() if follower else run.decisions()
-    if agent:
+    if agent is not None:
         history.check_agent(run.id, decisions, agent)
-    if step:
-        for one in history.step(run.project, run.id, decisions, step):
+    if step and in_full:
+        history.check_step(run.id, decisions, step, agent or "")
+    elif step:
+        from raymond.faces.history import turn
+
+        for one in history.step(run.project, run.id, decisions, step, agent or ""):
             print(turn(one.ended, one.transcript, as_json=as_json))
         return 0
     if debug_dir:
@@ -36,12 +64,26 @@ def command(id_: str, follow: bool, agent: str | None, step: int | None, debug_d
         debug_folder.Folder(debug_dir, run.transcripts).write(decisions)
         print(f"{debug_dir} holds every step and transition of {run.id}", file=sys.stderr)
         return 0
-    printed = Json(agent) if as_json else Text(agent, run.transcripts)
+    printed = _printer(run, agent or "", step or 0, tail or 0, begin, in_full=in_full, as_json=as_json)
     printed.show(decisions)
     if follower:
         for more in follower.watch():
             printed.show(more)
     return 0
+
+
+def _printer(
+    run: "RunHandle", agent: str, step: int, most: int, since: float, *, in_full: bool, as_json: bool
+) -> "Conversation | Text | Json":
+    from raymond.faces.tail import Tail
+
+    if in_full:
+        from raymond.faces.conversation import Conversation
+
+        return Conversation(run.transcripts, Tail(most), agent=agent, step=step, since=since)
+    from raymond.faces.history import Json, Text
+
+    return Json(agent, Tail(most), since) if as_json else Text(agent, run.transcripts, Tail(most), since)
 
 
 def _check_empty(path: str) -> None:

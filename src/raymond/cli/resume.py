@@ -6,8 +6,9 @@ import click
 
 from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
+from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, runs, steer
+from raymond.control import inside, naming, runs, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error
@@ -15,9 +16,9 @@ from raymond.faces import errors, words
 
 
 @click.command("resume")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @flags.resuming
-def command(id_: str, given: ResumeFlags) -> int:
+def command(id_: str | None, given: ResumeFlags) -> int:
     """Continue run ID where it left off.
 
     Failed and paused agents try again, unless its driver died or --agent names one of them.
@@ -33,7 +34,7 @@ def command(id_: str, given: ResumeFlags) -> int:
     )
     if given.every:
         return _every(given, how)
-    run = choice.change(id_)
+    run = choice.change(id_, "resume")
     steer.check_resume(run.project, run.start)
     if given.show.notify:
         inside.check_person("resume --notify")
@@ -79,7 +80,7 @@ def _every(given: ResumeFlags, how: Resumption) -> int:
     """Resume what was driven when the machine or its driver died, in the background."""
     project, worst = runs.here(), 0
     if not project.ids():
-        print(errors.error(runs.nothing_in(project)).removeprefix("error: "), file=sys.stderr)
+        print(errors.error(naming.nothing_in(project)).removeprefix("error: "), file=sys.stderr)
     for found in runs.resumable(project):
         try:
             if isinstance(found, Error):

@@ -4,7 +4,7 @@ from raymond.cli.flags import ResumeFlags
 from raymond.errors import UsageError
 
 
-def check(id: str, given: ResumeFlags) -> None:
+def check(id: str | None, given: ResumeFlags) -> None:
     """Refuse flags that make no sense together."""
     moves = _moves(given)
     if moves and not given.agent:

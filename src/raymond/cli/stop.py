@@ -5,17 +5,18 @@ import sys
 import click
 
 from raymond.cli import choice, delivery
+from raymond.cli.names import AGENT, RUN
 from raymond.control import steer
 from raymond.faces.lines import Lines
 
 
 @click.command("stop")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--now", is_flag=True, help="Stop the running steps too; they run again on resume.")
-@click.option("--agent", default="", metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
-def command(id_: str, now: bool, agent: str) -> int:
+@click.option("--agent", type=AGENT, metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
+def command(id_: str | None, now: bool, agent: str | None) -> int:
     """Let run ID finish its running steps and start nothing new."""
-    found = choice.change(id_)
+    found = choice.change(id_, "stop")
     project, id, face = found.project, found.id, Lines()
     if agent:
         done = steer.pause(project, id, agent, now=now, face=face)

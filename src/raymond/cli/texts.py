@@ -1,33 +1,63 @@
 """The texts that flags and arguments give or name."""
 
+import os
+import stat
+
 from raymond.control import exposure
 from raymond.errors import UsageError
+from raymond.text import visible
+
+MOST = 16 << 20
+"""Bytes of a text that is read from a file or from stdin."""
 
 
 def text(given: str, what: str) -> str:
-    """The text itself, that of a file with @FILE, or stdin with -; `what` names it in errors."""
+    """The text itself, that of a file with @FILE, or stdin with -; `what` names it in errors.
+
+    One line break at the end of a file or of stdin is dropped, as a shell does.
+    """
     if given == "-":
         import sys
 
-        try:
-            return exposure.check(sys.stdin.buffer.read().decode(), what)
-        except UnicodeDecodeError as error:
-            raise UsageError(f"stdin is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+        return exposure.check(_trimmed(_decoded(sys.stdin.buffer.read(MOST + 1), "stdin")), what)
     if given == "@":
         raise UsageError("@ does not name a file", hint="--input @FILE")
-    return exposure.check(read(given[1:]) if given.startswith("@") else given, what)
+    return exposure.check(_trimmed(read(given[1:])) if given.startswith("@") else given, what)
 
 
-def read(path: str) -> str:
-    """The text in a file that a flag names."""
+def file(path: str, what: str) -> str:
+    """The text of a regular file, without the line break at its end."""
+    return exposure.check(_trimmed(read(path, pipes=False)), what)
+
+
+def read(path: str, *, pipes: bool = True) -> str:
+    """The text in a file that a flag names; a device is refused, which may have no end."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        kind = os.stat(path).st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind) and not (pipes and stat.S_ISFIFO(kind)):
+            raise UsageError(f"`{path}` is not a regular file", hint="name a file with a text in it")
+        with open(path, "rb") as opened:
+            return _decoded(opened.read(MOST + 1), f"`{path}`").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         why = (error.strerror or "").lower()
         raise UsageError(f"`{path}` cannot be read: {why}", hint="paths are relative to this directory") from None
+    except ValueError:
+        raise UsageError(f"`{visible(path)}` is not a path: it contains a NUL") from None
+
+
+def _decoded(data: bytes, what: str) -> str:
+    if len(data) > MOST:
+        raise UsageError(
+            f"{what} is larger than {MOST >> 20} MiB", hint="give the path of the file instead of its text"
+        )
+    try:
+        return data.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"`{path}` is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+        raise UsageError(f"{what} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+
+
+def _trimmed(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def variable(given: str) -> tuple[str, str]:

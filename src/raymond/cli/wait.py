@@ -2,17 +2,19 @@
 
 import click
 
-from raymond.control import handle, runs
+from raymond.cli import choice
+from raymond.cli.names import RUN
+from raymond.control import runs
 from raymond.control.follow import Follower
 from raymond.faces import summary
 
 
 @click.command("wait")
-@click.argument("id_", metavar="[ID]", required=False, default="")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
-def command(id_: str, as_json: bool) -> int:
+def command(id_: str | None, as_json: bool) -> int:
     """Wait until no process drives run ID; print its result, and exit with its exit code."""
-    found = handle.find(id_)
+    found = choice.find(id_, "wait")
     follower = Follower(found.project, found.id)
     for _ in follower.watch():
         pass

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from time import time as now
 
-from raymond.control import inside, runs
+from raymond.control import inside, naming, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import JournalError, UsageError
 from raymond.machine.run import Run
@@ -19,7 +19,7 @@ def removable(ids: Sequence[str], keep: float) -> list[RunHandle | UsageError]:
         inside.check_person("clean")
         home, before = runs.here(), now() - keep
         return [RunHandle(home, id) for id in home.ids() if _ended_before(home, id, before)]
-    named = dict.fromkeys(runs.named(id, changes=True) for id in ids)
+    named = dict.fromkeys(naming.named(id, changes=True, verb="clean") for id in ids)
     for project, id in named:
         inside.check(runs.look(project, id).run.start, "clean")
     return [_checked(project, id) for project, id in named]

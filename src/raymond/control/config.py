@@ -213,7 +213,7 @@ KEYS: dict[str, Key] = {
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"', reach=float),
     "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"'),
     "allow_tools": Key(_tools, [], "more tools that agents may use", '["Bash(npm test)"]'),
-    "notify": Key(_texts, [], "commands and URLs to notify when a run ends", '["notify-send raymond"]'),
+    "notify": Key(_texts, [], "commands and URLs to notify when a run asks or ends", '["~/bin/tell-me"]'),
     "durability": Key(
         _choice("normal", "strict"),
         "normal",

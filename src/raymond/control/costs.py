@@ -24,6 +24,8 @@ class Books(Struct):
 
     entries: list[Entry]
     unreadable: dict[str, JournalError]
+    several: bool = False
+    """Whether they are of more than one run."""
 
 
 def of_run(project: Project, id: str) -> Books:
@@ -33,7 +35,7 @@ def of_run(project: Project, id: str) -> Books:
 
 def of_runs(project: Project, ids: Iterable[str]) -> Books:
     """The turns of several runs."""
-    books = Books([], {})
+    books = Books([], {}, several=True)
     for id in ids:
         try:
             books.entries += of_run(project, id).entries
@@ -44,4 +46,4 @@ def of_runs(project: Project, ids: Iterable[str]) -> Books:
 
 def costs(books: Books, by: str) -> Costs:
     """The sums of `books`, a row for each `by`."""
-    return Costs(by, ledger.sums(books.entries, by), ledger.total(books.entries))
+    return Costs(by, ledger.sums(books.entries, by, several=books.several), ledger.total(books.entries))

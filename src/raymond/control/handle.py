@@ -9,6 +9,7 @@ from raymond.errors import Diagnostic, JournalError, RunBusy, UsageError
 
 if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
+    from raymond.control.runs import RunRow
     from raymond.drivers.face import Face
     from raymond.machine.events import Decision, Event, RunStarted
     from raymond.machine.run import Run
@@ -59,19 +60,16 @@ class RunHandle:
         faces = Faces([face or Quiet()])
         here = os.getcwd()
         with drive.hold(self.project, self.id, faces, loaded=self.loaded, trusts_now=self.trusts_now) as held:
-            run, targets = held.run, held.run.start.notify
+            run = held.run
             if run.is_over:
                 held.clear()
                 return runs.left(run)
-            faces.notify(targets)
+            faces.notify(run.start.notify)
             try:
                 held.drive()
             finally:
                 os.chdir(here)  # steps are started from their own directories
-        if targets:
-            from raymond.faces import notify
-
-            notify.ended(run, exit_code(run, held.signal), targets)
+        faces.tell_end(run, exit_code(run, held.signal))
         return runs.left(run)
 
     @property
@@ -142,14 +140,21 @@ def _is_taken(delivery: "Delivery") -> bool:
     return not isinstance(delivery, Left)
 
 
-def find(id: str = "", *, changes: bool = False) -> RunHandle:
-    """The run `id` names in the project here, the latest without a name. Provisional."""
-    return RunHandle(*runs.named(id, changes=changes))
+def find(id: str | None = None, *, changes: bool = False, verb: str = "") -> RunHandle:
+    """The run `id` names, here or in any project; without one, the latest here, or what `verb` acts on. Provisional."""
+    from raymond.control import naming
+
+    return RunHandle(*naming.named(id, changes=changes, verb=verb))
 
 
-def resume(id: str = "") -> RunHandle:
+def of(row: "RunRow") -> RunHandle:
+    """The run of a row."""
+    return RunHandle(runs.project_of(row), row.workflow_id)
+
+
+def resume(id: str | None = None) -> RunHandle:
     """A run that can be driven again; refused when it has completed or another process drives it."""
-    handle = find(id, changes=True)
+    handle = find(id, changes=True, verb="resume")
     seen = runs.look(handle.project, handle.id)
     if seen.pid:
         path = handle.project.run(handle.id).journal

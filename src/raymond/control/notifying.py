@@ -7,11 +7,21 @@ from raymond.errors import UsageError
 
 _PROGRAM = r"\s*(?!/|~)([\w.+@%-]*/[\w.+@%/-]*)(?=\s|[;|&<>]|$)"
 """A command that begins with a program in a folder, named from the directory that one is in."""
+_ELSEWHERE = r"(?<![\w./~-])\.\.?/[\w.+@%/-]+"
+"""A path in the rest of a command that is named from the directory that one is in."""
 
 
 def settled(target: str) -> str:
-    """`target` with the path of its program written in full, since a run is notified of from elsewhere."""
-    found = None if target.startswith(("http://", "https://")) else re.match(_PROGRAM, target)
+    """`target` with the path of its program written in full, since commands run in the person's home."""
+    if not target.strip():
+        raise UsageError("--notify is empty", hint="give a command or a URL: --notify 'CMD' or --notify https://...")
+    if target.startswith(("http://", "https://")):
+        return target
+    found = re.match(_PROGRAM, target)
+    other = re.search(_ELSEWHERE, target[found.end() :] if found else target)
+    if other and not re.search(r"\bcd\s", target):
+        hint = f"notify commands run in your home directory; write the whole path: {os.path.abspath(other[0])}"
+        raise UsageError(f"--notify {target}: {other[0]} is relative", hint=hint)
     if not found:
         return target
     import shlex

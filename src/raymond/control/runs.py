@@ -1,43 +1,29 @@
-"""Which runs there are, which one a name means, and how each looks from outside."""
+"""Which runs there are, and how each looks from outside."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
-from raymond.errors import JournalError, RunNotFound, UsageError
+from raymond.errors import JournalError
 from raymond.faces import documents
-from raymond.machine.agent import RUNNING
+from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
-from raymond.store import blobs, exports, journal, lock
+from raymond.store import blobs, journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
-from raymond.system import git
 from raymond.system.files import contents
+from raymond.views.groups import group
+from raymond.views.row import RunRow as RunRow
 from raymond.views.status import run_status
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
-
-
-class RunRow(Struct, frozen=True, kw_only=True):
-    """A run in one row of `list`; its JSON is the row of `list --json`."""
-
-    workflow_id: str
-    project: str
-    status: str
-    driven: bool
-    agents: int = 0
-    cost_usd: float = 0.0
-    cost_is_estimated: bool = False
-    started_at: str | None = None
-    updated_at: str | None = None
-    error: str | None = None
-    """Why it cannot be read; its status is then `unreadable`."""
 
 
 class Seen(Struct, frozen=True):
@@ -53,113 +39,14 @@ class Seen(Struct, frozen=True):
     """The other machine whose process drove it last and did not release it, so that it may drive it still."""
 
 
-# --- which run
-
-
 def here() -> Project:
     """The project of the current directory."""
     return projects.at(os.getcwd())
 
 
-def named(given: str, *, changes: bool = False) -> tuple[Project, str]:
-    """The run `given` names: one of this project, else of any. Without a name it is the latest of this project.
-
-    A whole id comes before the beginning of one. To be changed, a run of another project must be named in full, and one
-    without a name must be the only live one.
-    """
-    home = here()
-    if given:
-        return _named(home, given, changes)
-    ids = home.ids()
-    if not ids:
-        raise nothing_in(home)
-    if changes and len(ids) > 1:
-        live = [id for id in ids if _is_live(home, id)]
-        if len(live) > 1:
-            raise UsageError(f"{len(live)} runs are live", hint=f"say which: {', '.join(live[:5])}")
-        return home, live[0] if live else ids[0]
-    return home, ids[0]
-
-
-def _named(home: Project, given: str, changes: bool) -> tuple[Project, str]:
-    projects.check_id(given)
-    if home.run(given).exists:
-        return home, given
-    others = [project for project in projects.known(home.home) if project.tree != home.tree]
-    found = [(project, given) for project in others if project.run(given).exists]
-    if len(found) > 1:
-        hint = f"raymond -C DIR ..., with one of: {_list(project.tree for project, _ in found)}"
-        raise UsageError(f"`{given}` is a run of {len(found)} other projects", hint=hint)
-    if found:
-        return found[0]
-    try:
-        return home, home.resolve(given)
-    except RunNotFound as unknown:
-        return _begins(home, others, given, changes, unknown)
-
-
-def _begins(
-    home: Project, others: list[Project], given: str, changes: bool, unknown: RunNotFound
-) -> tuple[Project, str]:
-    """The run of another project whose id begins like this."""
-    found = [(project, id) for project in others for id in project.ids() if id.startswith(given)]
-    in_full = f"in full: {_list(f'{id} ({project.tree})' for project, id in found)}"
-    if len(found) > 1:
-        raise UsageError(f"`{given}` matches {len(found)} runs of other projects", hint=in_full)
-    if found and changes:
-        raise UsageError(f"`{given}` is a run of another project, to be changed by its full id", hint=in_full)
-    if found:
-        return found[0]
-    if given in _waiting(home):
-        hint = f"raymond adopt {given} takes it over"
-        raise RunNotFound(f"`{given}` was kept in .raymond by an earlier release", hint=hint)
-    raise unknown
-
-
-def _list(texts: Iterable[str]) -> str:
-    some = list(texts)
-    return ", ".join(some[:5]) + (", ..." if len(some) > 5 else "")
-
-
-def _waiting(home: Project) -> list[str]:
-    """The runs that an earlier release left in the project, or here."""
-    from raymond.store import earlier
-
-    return [*earlier.ids(home.tree), *earlier.ids(os.getcwd())]
-
-
-def nothing_in(home: Project) -> RunNotFound:
-    """The error for a project without runs: why there are none, and where there may be some."""
-    waiting, before = _waiting(home), _moved_from(home)
-    if waiting:
-        hint = f"an earlier release kept runs in .raymond ({_list(waiting)}): raymond adopt takes them over"
-    elif before:
-        hint = f"this looks like {before}, moved: raymond resume ID --cd . continues a run of it here"
-    else:
-        hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
-    return RunNotFound("no run has been started here yet", hint=hint)
-
-
-def _moved_from(home: Project) -> str:
-    """The directory, now gone, that this repository seems to have had; empty when there is none."""
-    root = git.root_commit(home.tree)
-    for project in projects.known(home.home) if root else ():
-        about = project.about()
-        if about and about.root_commit == root and not os.path.exists(project.tree):
-            return project.tree
-    return ""
-
-
-def _is_live(project: Project, id: str) -> bool:
-    try:
-        return not journal.read(project.run(id)).run.final_status
-    except JournalError:
-        return False  # an unreadable run does not count; naming it shows what is wrong
-
-
-def may_have_earlier(home: Project) -> bool:
-    """Whether it is worth a look: an earlier release left something like a run in the project, or here."""
-    return exports.has_former_journals(home.tree) or exports.has_former_journals(".")
+def project_of(row: RunRow) -> Project:
+    """The project of a row."""
+    return Project(here().home, row.project)
 
 
 # --- how it looks
@@ -229,17 +116,31 @@ def row(project: Project, id: str) -> RunRow:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
+    status = status_of(found.status, driven=driven, is_due=found.due_at is not None)
+    questions = found.count(ASKING)
+    stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
     return RunRow(
         workflow_id=id,
         project=project.tree,
         driven=driven,
-        status=status_of(found.status, driven=driven, is_due=found.due_at is not None),
+        status=status,
+        group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
+        reason=found.reason,
+        questions=questions,
+        failed=found.agents_failed,
+        budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
         cost_is_estimated=found.cost_is_estimated,
         started_at=found.started_at,
         updated_at=found.updated_at,
     )
+
+
+class _AgentState(Struct):
+    """What a row needs of an agent in a state file."""
+
+    status: str
 
 
 class _State(Struct):
@@ -251,12 +152,22 @@ class _State(Struct):
     cost_is_estimated: bool
     started_at: str | None
     updated_at: str | None
+    agents_failed: int = 0
     due_at: str | None = None
     journal_bytes: int = 0
+    reason: str | None = None
+    stop_kind: str | UnsetType | None = UNSET
+    budget_usd: float | None = None
+    agents: list[_AgentState] = []
+
+    def count(self, status: str) -> int:
+        """How many of the agents that have not ended are in this status."""
+        return sum(one.status == status for one in self.agents)
 
 
 def _told(run: Run) -> _State:
-    return msgspec.convert(documents.about(run), _State)
+    agents = [_AgentState(status=agent.status) for agent in run.agents.values()]
+    return replace(msgspec.convert(documents.about(run), _State), agents=agents)
 
 
 def _kept(folder: RunFolder) -> _State | None:
@@ -265,6 +176,8 @@ def _kept(folder: RunFolder) -> _State | None:
         if journal_now.st_mtime_ns > os.lstat(folder.state).st_mtime_ns:
             return None
         found = msgspec.json.decode(contents(folder.state), type=_State)
+        if found.stop_kind is UNSET and found.status in ("paused", "stopped"):
+            return None  # of an earlier release, which did not say who stopped it
         return found if found.journal_bytes == journal_now.st_size else None
     except (OSError, msgspec.DecodeError, RecursionError):
         return None

@@ -1,10 +1,14 @@
 """Several faces as one."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from raymond.drivers.face import Face
 from raymond.machine.events import Decision
 from raymond.machine.run import Run
+
+if TYPE_CHECKING:
+    from raymond.faces.notify import Notifier
 
 
 class Faces:
@@ -14,15 +18,22 @@ class Faces:
         self._faces = faces
         self.refresh_every = min(face.refresh_every for face in faces)
         self.stdin = faces[0].stdin
-        self._notifier: Face | None = None
+        self._notifier: Notifier | None = None
 
     def notify(self, targets: list[str]) -> None:
         """Tell `targets` too."""
         if targets:
             from raymond.faces.notify import Notifier
 
-            self._notifier = Notifier(targets)
+            self._notifier = Notifier(targets, self.on_note)
             self._faces.append(self._notifier)
+
+    def tell_end(self, run: Run, code: int) -> None:
+        """Notify how it ended, and wait until that was told; the terminal is free again."""
+        if self._notifier:
+            from raymond.faces.lines import Lines
+
+            self._notifier.ended(run, code, Lines().on_note)
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell all of them."""

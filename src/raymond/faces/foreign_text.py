@@ -1,13 +1,17 @@
 """Text that somebody else wrote and a person decides on: shown so that nothing of it is hidden."""
 
+import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 from raymond.text import visible
 
 _LONGEST = 300
 _UNSEEN = re.compile(r"[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Marks on the character before them that show nothing, and that other texts may have."""
+_TAB = 4
 
 
 def told_lines(told: Iterable[tuple[str, str]]) -> list[str]:
@@ -28,3 +32,47 @@ def laid_open(text: str) -> str:
     text = _UNSEEN.sub(lambda mark: ascii(mark[0])[1:-1], visible(text))
     text = re.sub(r" {3,}", lambda blanks: f" [{len(blanks[0])} spaces] ", text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [and {len(text) - _LONGEST} characters more]"
+
+
+def in_margin(text: str, margin: str, width: int = 0) -> list[str]:
+    """All of `text`, every line after `margin`, nothing hidden; wrapped, so that a line of `width` cells holds it.
+
+    A line that the terminal wrapped would continue outside of the margin, where it looks like one of ours.
+    """
+    room = max(1, width - len(margin)) if width else 0
+    lines = [_UNSEEN.sub(lambda mark: ascii(mark[0])[1:-1], visible(one)) for one in _lines(text)]
+    return [f"{margin}{piece}" for line in lines for piece in (_wrapped(line, room) if room else [line])]
+
+
+def width_of(stream: TextIO) -> int:
+    """Cells in a line of a terminal; 0 when `stream` is not one."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    except (OSError, ValueError):
+        return 0
+
+
+def _lines(text: str) -> list[str]:
+    return [line.removesuffix("\r").expandtabs(_TAB) for line in text.split("\n")]
+
+
+def _wrapped(line: str, room: int) -> list[str]:
+    """Pieces that fit, cut after a blank where there is one; put together they are the line."""
+    pieces, start = [], 0
+    while start < len(line):
+        end = start + room if line.isascii() else _fitting(line, start, room)
+        if end < len(line):
+            end = line.rfind(" ", start + 1, end) + 1 or end
+        pieces.append(line[start:end])
+        start = end
+    return pieces or [""]
+
+
+def _fitting(line: str, start: int, room: int) -> int:
+    """Where what begins at `start` has to end to fit into `room` cells; it has a character at least."""
+    used = 0
+    for at in range(start, len(line)):
+        used += 2 if unicodedata.east_asian_width(line[at]) in "WF" else 1
+        if used > room and at > start:
+            return at
+    return len(line)

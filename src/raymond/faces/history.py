@@ -6,14 +6,18 @@ from typing import Any
 
 import msgspec
 
-from raymond.faces.lines import Lines, shown
+from raymond.faces.lines import Lines
+from raymond.faces.tail import Tail
 from raymond.language import reading
-from raymond.machine.events import Decision, StepEnded
+from raymond.machine.events import AskEnded, Decision, Event, StepEnded
 from raymond.store.records import Records
+from raymond.text import safe, visible
 from raymond.views import times
 
-_TEXTS = ("sent", "said", "tools", "out", "decided", "err", "note", "error")
+_TEXTS = ("sent", "talk", "said", "tools", "out", "decided", "err", "note", "error")
 """What is shown first of a step."""
+_NAMES = {"out": "stdout", "err": "stderr"}
+"""What is called otherwise in a transcript."""
 
 
 def told(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
@@ -36,19 +40,50 @@ def told(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
 
 
 class _Lines(Lines):
-    """Lines that are the command's output: when nobody reads them any more, it ends."""
+    """The lines of a command's output, each with the number of the step it tells of."""
+
+    def __init__(self, tail: Tail) -> None:
+        super().__init__(sys.stdout)
+        self._tail = tail
+        self.step = 0
+        """The step whose output is told."""
+        self._ended: dict[str, int] = {}
+        """The steps that ended with the decision that is told, by agent."""
+
+    def skip(self, decision: Decision) -> None:
+        """Note where agents are, and tell nothing."""
+        self._lines(decision, "")
+
+    def answered(self, event: AskEnded) -> None:
+        """Tell what a person answered."""
+        self.refresh()
+        lines = event.answer.splitlines() or [""]
+        self._put("".join(f"{visible(event.agent)} < {visible(line)}\n" for line in lines))
+
+    def _lines(self, decision: Decision, total: str) -> str:
+        self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
+        return super()._lines(decision, total)
+
+    def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
+        text = super()._line(event, spent, total)
+        step = self._ended.get(getattr(event, "agent", ""), 0)
+        # A failure names its step itself.
+        return f"#{step} {text.replace(f' step {step} ', ' ', 1)}" if text and step else text
 
     def _put(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        if self.step:
+            text = "".join(f"#{self.step} {line}" for line in text.splitlines(keepends=True))
+        self._tail.put_lines(text)
 
 
 class Text:
     """Decisions as lines on stdout, each after what the step that led to it had printed."""
 
-    def __init__(self, agent: str | None, transcript_folder: str) -> None:
-        self._lines = _Lines(sys.stdout)
+    def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = 0.0) -> None:
+        self._tail = tail
+        self._lines = _Lines(tail)
         self._agent = agent
+        self._since = since
         self._records = Records(transcript_folder)
         self._cost = 0.0
         self._mark = ""
@@ -57,40 +92,57 @@ class Text:
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print these."""
         for decision in decisions:
+            tells = decision.time >= self._since
             for event in decision.events:
                 if isinstance(event, StepEnded):
-                    self._end(event)
+                    self._end(event, tells)
+                elif isinstance(event, AskEnded) and tells and not event.timed_out and self._wants(event.agent):
+                    self._lines.answered(event)
             kept = _about(decision, self._agent)
-            if kept.events:
+            if kept.events and tells:
                 self._lines.add(kept, self._total)
+            elif kept.events:
+                self._lines.skip(kept)
         self._lines.refresh()
+        self._tail.end()
 
-    def _end(self, event: StepEnded) -> None:
+    def _wants(self, agent: str) -> bool:
+        return self._agent in ("", agent)
+
+    def _end(self, event: StepEnded, tells: bool) -> None:
         if event.cost or event.estimated:
             self._cost += event.cost
             self._mark = "~" if event.estimated else self._mark
             self._total = f"{self._mark}${self._cost:.2f}"
-        if not self._agent or event.agent == self._agent:
-            for kind, text in told(self._records, event):
-                self._lines.on_output(event.agent, kind, text)
+        if not tells or not self._wants(event.agent):
+            return
+        self._lines.refresh()
+        self._lines.step = event.step
+        for kind, text in told(self._records, event):
+            self._lines.on_output(event.agent, kind, text)
+        self._lines.step = 0
 
 
 class Json:
     """Decisions as JSON on stdout, an event a line."""
 
-    def __init__(self, agent: str | None) -> None:
+    def __init__(self, agent: str, tail: Tail, since: float = 0.0) -> None:
         self._agent = agent
+        self._tail = tail
+        self._since = since
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print these."""
         for decision in decisions:
+            if decision.time < self._since:
+                continue
             for event in _about(decision, self._agent).events:
                 fields = {"time": times.instant(decision.time), "seq": decision.seq, **msgspec.to_builtins(event)}
-                sys.stdout.write(msgspec.json.encode(fields).decode() + "\n")
-        sys.stdout.flush()
+                self._tail.put(msgspec.json.encode(fields).decode() + "\n")
+        self._tail.end()
 
 
-def _about(decision: Decision, agent: str | None) -> Decision:
+def _about(decision: Decision, agent: str) -> Decision:
     if not agent:
         return decision
     events = [
@@ -104,7 +156,7 @@ def turn(ended: StepEnded, transcript: Sequence[Mapping[str, object]], *, as_jso
     about = msgspec.to_builtins(ended)
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
-    return shown("\n".join(_turn(about, transcript)), sys.stdout)
+    return safe("\n".join(_turn(about, transcript)))
 
 
 def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[str]:
@@ -116,6 +168,7 @@ def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):
                 text = str(times.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
+                name = _NAMES.get(name, name)
                 told.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
     return told
 

@@ -5,7 +5,8 @@ import sys
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import words
+from raymond.faces import question, words
+from raymond.faces.foreign_text import width_of
 from raymond.machine import budget, prices
 from raymond.machine.events import (
     AgentCalled,
@@ -14,27 +15,22 @@ from raymond.machine.events import (
     AgentReturned,
     AgentStarted,
     AskEnded,
+    AskStarted,
     Decision,
     Event,
     StepFinished,
     StepStarted,
     WaitEnded,
 )
+from raymond.machine.label import label_of, named
 from raymond.machine.run import Run
-from raymond.text import visible
+from raymond.text import safe, visible
 from raymond.views import times
 
 _UNTOLD = (StepStarted, StepFinished)
+_SHOWN = ("print", "tool", "note")
+"""What steps do that has a line; the rest is for those who watch."""
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
-
-
-def shown(text: str, stream: TextIO) -> str:
-    """What a step says, for `stream`: as it is, unless that is a terminal."""
-    if not stream.isatty():
-        return text
-    from raymond.faces.plain_text import plain  # its patterns take a while to compile
-
-    return "\n".join(map(plain, text.split("\n")))
 
 
 class Lines(Quiet):
@@ -44,6 +40,7 @@ class Lines(Quiet):
         self._stream = stream or sys.stderr
         self._quiet = quiet
         self._states: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
         self._untold: list[tuple[Decision, str]] = []
         """Decisions, and what the run had cost with them; writing many at once is cheap."""
 
@@ -53,6 +50,7 @@ class Lines(Quiet):
             return
         if not decisions:
             self._states = {agent.id: agent.state for agent in run.agents.values()}
+            self._labels = {agent.id: agent.label for agent in run.agents.values() if agent.label}
         # The total of an earlier decision leaves out what later ones of the same moment cost.
         total, mark = run.cost, "~" if run.estimated else ""
         told = []
@@ -87,24 +85,34 @@ class Lines(Quiet):
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         agent = getattr(event, "agent", "")
-        text = words.line(event, self._states.get(agent, ""))
+        if isinstance(event, AgentStarted) and event.variables:
+            self._labels[agent] = event.label or label_of(event.variables)
+        text = words.line(event, self._states.get(agent, ""), self._labels.get(agent, ""))
         if text is None:
             return ""
-        text = visible(" ".join(text.splitlines()))
+        rest = ""
+        if isinstance(event, AskStarted):
+            asks = f"{named(agent, self._labels.get(agent, ''))} asks:"
+            text, *more = question.beside(asks, event.question, "    | ", width_of(self._stream))
+            rest = "".join(f"\n{line}" for line in more)
+        else:
+            text = visible(" ".join(text.splitlines()))
         if isinstance(event, _MOVES):
             self._states[agent] = event.state
         elif isinstance(event, AgentEnded):
             self._states.pop(agent, None)
-        return f"{text} {spent.pop(agent)} total {total}" if agent in spent else text
+            self._labels.pop(agent, None)
+        cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
+        return f"{text}{cost}{rest}"
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""
-        if kind == "text" or (self._quiet and kind != "print"):
+        if kind not in _SHOWN or (self._quiet and kind != "print"):
             return
         self.refresh()
         mark = "|" if kind == "print" else "*"
-        text = shown(text, self._stream)
-        self._put("".join(f"{agent} {mark} {line}\n" for line in text.splitlines() or [""]))
+        who = named(agent, self._labels.get(agent, ""))
+        self._put("".join(f"{who} {mark} {line}\n" for line in safe(text).removesuffix("\n").split("\n")))
 
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 """Seconds a target may take."""
 STAYS = "stays"
+FAILED = "!"
+"""What is said about a target that was not told begins with this."""
+_LONGEST = 2000
+"""Characters of a command's output that are passed on."""
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER: become the parent of every process below whose own parent ends."""
 _ENDS_WITH_PARENT = 1
@@ -30,11 +34,12 @@ def main(target: str, directory: str, stays: str = "") -> int:
     _step_aside()
     if stays:
         _control(_SUBREAPER, 1)
-    try:
-        return _tell(target, directory)
-    finally:
-        if stays:
-            _outlast(driver)
+    failed, said = _told(target, directory)
+    with contextlib.suppress(OSError):
+        os.write(1, f"{FAILED if failed else ''}{said}".encode("utf-8", "replace"))
+    if stays:
+        _outlast(driver)
+    return failed
 
 
 def _step_aside() -> None:
@@ -69,29 +74,37 @@ def _outlast(driver: int) -> None:
             os.wait()
 
 
-def _tell(target: str, directory: str) -> int:
+def _told(target: str, directory: str) -> tuple[bool, str]:
+    """Whether the target could not be told, and what to say about it."""
     from http.client import HTTPException
-    from subprocess import TimeoutExpired
+    from urllib.error import HTTPError, URLError
 
     os.chdir("/")
-    data = sys.stdin.buffer.read()
     try:
         if target.startswith(("http://", "https://")):
-            return _post(target, data)
-        return _run(target, data, directory)
-    except TimeoutExpired:
-        print(f"--notify {target}: not finished after {PATIENCE:g} s", file=sys.stderr)
+            _post(target, sys.stdin.buffer.read())
+            return False, ""
+        code, out = _run(target, directory)
+        out = "".join(f"\n  {line}" for line in out.splitlines())
+        if code == 0:
+            return False, f"--notify {target}:{out}" if out else ""
+        what = "" if code is None else f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+        return True, f"--notify {target}: {what or f'not finished after {PATIENCE:g} s'}{out}"
+    except HTTPError as error:
+        why = f"the server answered {error.code} {error.reason}".rstrip()
+    except URLError as error:
+        why = getattr(error.reason, "strerror", None) or str(error.reason)
     except (OSError, ValueError, HTTPException) as error:
-        print(f"--notify {target}: {error}", file=sys.stderr)
-    return 1
+        why = getattr(error, "strerror", None) or str(error)
+    return True, f"--notify {target}: not delivered: {why[:1].lower()}{why[1:]}"
 
 
-def _post(address: str, data: bytes) -> int:
+def _post(address: str, data: bytes) -> None:
     from urllib.request import Request
 
     request = Request(address, data, {"Content-Type": "application/json", "User-Agent": "raymond"})
-    with _opener().open(request, timeout=PATIENCE) as answer:
-        return 0 if answer.status < 400 else 1
+    with _opener().open(request, timeout=PATIENCE):
+        pass
 
 
 def _opener() -> "OpenerDirector":
@@ -100,25 +113,47 @@ def _opener() -> "OpenerDirector":
 
     class Refused(HTTPRedirectHandler):
         def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-            raise ValueError(f"not delivered: it redirects to {newurl} ({code}), and redirects are not followed")
+            raise ValueError(f"it redirects to {newurl} ({code}), and redirects are not followed")
 
     return build_opener(Refused)
 
 
-def _run(command: str, data: bytes, directory: str) -> int:
+def _run(command: str, directory: str) -> tuple[int | None, str]:
+    """The exit code of a command, None when it was ended because it took too long; and the beginning of its output."""
     import signal
     import subprocess
+    from threading import Thread
 
+    reader, writer = os.pipe()
     where = directory if os.path.isdir(directory) else "/"
     # In its own session, so that killing it also kills what it started.
-    process = subprocess.Popen(["/bin/sh", "-c", command], stdin=subprocess.PIPE, start_new_session=True, cwd=where)
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command], stdout=writer, stderr=writer, start_new_session=True, cwd=where
+    )
+    os.close(writer)
+    kept = bytearray()
+    # What the command leaves in the background may print for as long as this process is there.
+    keeping = Thread(target=_keep, args=(reader, kept), daemon=True)
+    keeping.start()
+    code: int | None = None
     try:
-        process.communicate(data, PATIENCE)
+        code = process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        raise
-    return process.returncode
+    keeping.join(0.5)
+    return code, _beginning(bytes(kept))
+
+
+def _keep(reader: int, kept: bytearray) -> None:
+    """Read all of it, so that nobody is held up; keep the beginning."""
+    while more := os.read(reader, 1 << 16):
+        kept += more[: max(0, 4 * _LONGEST - len(kept))]
+
+
+def _beginning(out: bytes) -> str:
+    text = out.decode("utf-8", "replace").strip()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n[more was printed]"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import time as now
 
 from raymond import durations
-from raymond.faces import words
+from raymond.faces import question, words
 from raymond.faces.summary import next_command, one_line
 from raymond.machine import prices
 from raymond.machine.agent import Agent
@@ -12,22 +12,21 @@ from raymond.machine.run import Run
 from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views import times
+from raymond.views.questions import question_of
 from raymond.views.status import main_result
 
 SHOWN = 50
 """Agents that are shown unless every one is asked for."""
-MOST_LINES = 100
-LONGEST = 10_000
-"""Lines and characters of a question that are shown."""
-SHORT = 160
-"""Characters of a question that stands in one line with its number."""
 _ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting")
 
 
 def overview(
-    run: Run, status: str, pid: int, transcript_folder: str, *, every: bool = False, host: str = ""
+    run: Run, status: str, pid: int, transcript_folder: str, *, every: bool = False, host: str = "", width: int = 0
 ) -> list[str]:
-    """A run that process `pid` drives, or nobody (0) unless `host` does; `status` is as seen from outside."""
+    """A run that process `pid` drives, or nobody (0) unless `host` does; `status` is as seen from outside.
+
+    Questions are wrapped to `width` cells, unless that is 0, and never cut.
+    """
     id, why = run.start.workflow_id, words.reason(run, now())
     driven = f"driven by process {pid}" if pid else f"{host} may drive it" if host else "no process drives it"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
@@ -35,9 +34,9 @@ def overview(
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
         f"  {run.start.name} from {run.start.scope_dir}",
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
-        *([f"  {words.lost(run)}"] if run.lost else []),
+        *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
-        *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent)),
+        *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width),
         *(f"denied: {one}" for one in words.denied(run)),
     ]
     result = main_result(run)
@@ -50,41 +49,32 @@ def overview(
     return [visible(line) for line in lines]
 
 
-def _agents(run: Run, every: bool, last_line: Callable[[str], str]) -> list[str]:
+def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int) -> list[str]:
     agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
     shown = agents if every else agents[:SHOWN]
-    lines = [line for agent in shown for line in _agent(run.start.workflow_id, agent, last_line(agent.id))]
+    lines = [line for agent in shown for line in _agent(run.start.workflow_id, agent, last_line(agent.id), width)]
     if len(agents) > len(shown):
         rest = len(agents) - len(shown)
         lines.append(f"  ... and {rest} more agents: raymond status {run.start.workflow_id} --all")
     return lines
 
 
-def _agent(id: str, agent: Agent, last: str) -> list[str]:
+def _agent(id: str, agent: Agent, last: str, width: int) -> list[str]:
     since = durations.brief(max(0.0, now() - agent.visit.since))
     until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
     again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
-    lines = [f"  {agent.id}  {agent.state}  {agent.status} for {since}{until}{again}"]
-    if last:
-        lines.append(f"      last:  {one_line(last)}")
+    lines = [f"  {words.who(agent)}  {agent.state}  {agent.status} for {since}{until}{again}"]
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
-        lines += _question(id, agent.question, f"(question {agent.asks}{person})")
-        lines.append(f"      next:  raymond answer {id} {agent.id} TEXT --question {agent.asks}")
-    elif agent.visit.stuck:
+        note = f"(question {agent.asks}{person})"
+        lines += question.beside("      asks: ", agent.question, "        | ", width, note=note)
+        lines += [f"      {one}" for one in question.more(question_of(id, agent))]
+        lines.append(f"      next:  raymond answer {id} {agent.id}")
+        return lines
+    if last and not last.rstrip().endswith("</ask>"):
+        lines.append(f"      last:  {one_line(last)}")
+    if agent.visit.stuck:
         lines.append(f"      error: {one_line(words.stuck(agent))}")
         or_else = "--goto STATE, --result TEXT" if agent.status == "failed" else "--goto STATE, --give-up"
         lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or {or_else})")
     return lines
-
-
-def _question(id: str, text: str, number: str) -> list[str]:
-    """All of a question, since it is going to be answered; where it is too long, it says so."""
-    text = text.strip()
-    if "\n" not in text and len(text) <= SHORT:
-        return [f"      asks:  {text} {number}"]
-    lines = text[:LONGEST].split("\n")
-    shown = [f"      asks:  {number}", *(f"        | {line}" for line in lines[:MOST_LINES])]
-    if len(lines) > MOST_LINES or len(text) > LONGEST:
-        shown.append(f"        [not all of it, which has {len(text):,} characters: raymond status {id} --json]")
-    return shown

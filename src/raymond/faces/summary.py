@@ -4,10 +4,13 @@ import sys
 
 import msgspec
 
-from raymond.faces import documents, words
+from raymond.faces import documents, question, words
+from raymond.faces.foreign_text import width_of
+from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
-from raymond.text import visible
+from raymond.text import safe, visible
+from raymond.views.questions import question_of
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
@@ -25,21 +28,23 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
 
     `as_json` reads long results, which a JSON document has in full.
     """
-    from raymond.faces.lines import Lines, shown  # `status` shares words with this, and needs none of it
+    from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
-    Lines().on_note(ending(run, status))
+    Lines().on_note(ending(run, status, width_of(sys.stderr)))
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run, status, as_json)).decode() + "\n")
     else:
         result = main_result(run)
         if result is not None and run.final_status:
-            sys.stdout.write(shown(result if result.endswith("\n") else f"{result}\n", sys.stdout))
+            # A program gets the result as it is.
+            text = safe(result) if sys.stdout.isatty() else result
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
     return exit_code(run, signal)
 
 
-def ending(run: Run, status: str) -> str:
-    """Five lines: how, why, cost, result or failed agents, the next command."""
+def ending(run: Run, status: str, width: int = 0) -> str:
+    """How, why, cost, result, failed agents or whole questions, the next command."""
     id = run.start.workflow_id
     return "\n".join(
         visible(line)
@@ -47,8 +52,8 @@ def ending(run: Run, status: str) -> str:
             f"{status}: {id} after {words.lasted(run)}",
             f"why:    {_why(run, status)}",
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
-            *_outcome(run),
-            *([words.lost(run)] if run.lost else []),
+            *_outcome(run, width),
+            *_collected(run),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
         )
@@ -60,22 +65,42 @@ def _why(run: Run, status: str) -> str:
     if why:
         return why
     if status == "failed":
-        return f"{words.many(run.failed_count, 'agent')} failed"
+        return words.failures(run)
     ends = {"completed": "every agent has ended", "interrupted": "the process that drove it is gone"}
     return ends.get(status, "no agent can continue")
 
 
-def _outcome(run: Run) -> list[str]:
+def _outcome(run: Run, width: int) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [f"failed: {agent.id} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
+        return [f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
-        return [f"asks:   {agent.id}: {one_line(agent.question)}" for agent in asking[:5]]
+        return _questions(asking, run.start.workflow_id, width)
     result = main_result(run)
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
     return [f"result: {one_line(result)}"]
+
+
+def _collected(run: Run) -> list[str]:
+    """The agents that failed and that a wait has collected, if the run has failed because of them."""
+    if not run.unhandled:
+        return [f"note:   {words.failures(run)}"] if run.lost else []
+    failed = [one for one in run.outcomes.values() if one.status == "failed"][:5]
+    return [f"failed: {words.named(one.agent, one.label)} in {one.state}: {one_line(one.error)}" for one in failed]
+
+
+def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
+    """The first few, whole: a question that is cut would be answered all the same."""
+    shown = [_question(agent, id, width) for agent in asking[:5]]
+    more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
+    return [*(line for lines in shown for line in lines), *more]
+
+
+def _question(agent: Agent, id: str, width: int) -> list[str]:
+    told = question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width)
+    return [*told, *(f"        {one}" for one in question.more(question_of(id, agent)))]
 
 
 def one_line(text: str) -> str:
@@ -91,7 +116,7 @@ def next_command(run: Run) -> str:
         return f"raymond logs {id}"
     asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and asking:
-        return f"raymond answer {id} {asking[0]} TEXT, then raymond resume {id}"
+        return f"raymond answer {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
         import shlex
@@ -100,6 +125,8 @@ def next_command(run: Run) -> str:
         return f"raymond resume {id} {flags}".rstrip()
     if run.stop and run.stop.kind == "limit":
         return f"raymond resume {id} {_FLAGS.get(run.stop.limit, '')}".rstrip()
+    if any(agent.visit.stuck and agent.visit.stuck.kind in ("asked", "approval") for agent in failed_agents(run)):
+        return f"raymond resume {id} --on-ask wait"
     if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
         return f"raymond resume {id} --fresh"
     return f"raymond resume {id}"

@@ -39,6 +39,7 @@ from raymond.machine.events import (
     WaitStarted,
     WorkflowChanged,
 )
+from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
 from raymond.views.status import run_status
 from raymond.views.times import instant
@@ -59,11 +60,13 @@ def reason(run: Run, now: float = 0.0) -> str | None:
                 continue
             return f"{crowd(backend, closed.most)}{until}: {closed.error}"
         return f"{backend} is closed{until}: {closed.error}"
+    if run.final_status == "failed" and run.started > 1:
+        return failures(run)
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
     if run_status(run) == "paused" and run.statuses.get(PAUSED):
         first = next(agent for agent in run.agents.values() if agent.status == PAUSED)
-        return f"{many(run.statuses[PAUSED], 'agent')} paused, {first.id}: {stuck(first)}"
+        return f"{many(run.statuses[PAUSED], 'agent')} paused, {who(first)}: {stuck(first)}"
     return None
 
 
@@ -130,6 +133,11 @@ def _pause(kind: str, error: str, tools: Iterable[str], backend: str) -> str:
             return error
 
 
+def who(agent: Agent) -> str:
+    """An agent as people read it: its name, and its label if it has one."""
+    return named(agent.id, agent.label)
+
+
 def many(count: int, what: str) -> str:
     """`count` things, in words."""
     return f"{count:,} {what}{'' if count == 1 else 'es' if what.endswith('s') else 's'}"
@@ -142,7 +150,7 @@ def leftovers(count: int) -> str:
 
 def pausing(run: Run) -> str:
     """What the first Ctrl-C waits for, and what a second one loses."""
-    names = [agent.id for agent in run.agents.values() if agent.status == RUNNING]
+    names = [who(agent) for agent in run.agents.values() if agent.status == RUNNING]
     if not names:
         return "paused: nothing is running"
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -175,8 +183,9 @@ def money(run: Run) -> str:
     return f"{'~' if run.estimated else ''}{prices.show(run.cost)}"
 
 
-def line(event: Event, state: str = "") -> str | None:
-    """`event` in one line, with the `state` its agent leaves; None when it says nothing to a person."""
+def line(event: Event, state: str = "", label: str = "") -> str | None:
+    """`event` in one line, with the `state` its agent leaves and its label; None when it says nothing to a person."""
+    agent = named(getattr(event, "agent", ""), label)
     match event:
         case RunStarted():
             return f"run {event.workflow_id} started: {event.name} at {event.entry}{_budget(event)}"
@@ -213,17 +222,17 @@ def line(event: Event, state: str = "") -> str | None:
             )
         case StepRefused():
             if event.capped:
-                return f"{event.agent} reached its share of the budget"
+                return f"{agent} reached its share of the budget"
             if event.blocked:
-                return f"{event.agent} was denied tools it needs: {', '.join(event.denied)}"
-            return f"{event.agent} is asked again: {event.reason}"
+                return f"{agent} was denied tools it needs: {', '.join(event.denied)}"
+            return f"{agent} is asked again: {event.reason}"
         case StepFailed():
             again = f"; tries again at {instant(event.retry_at)}" if event.retry_at else ""
-            return f"{event.agent} step {event.step} failed ({event.kind}): {event.error}{again}"
+            return f"{agent} step {event.step} failed ({event.kind}): {event.error}{again}"
         case StepInterrupted():
-            return f"{event.agent} step {event.step} interrupted"
+            return f"{agent} step {event.step} interrupted"
         case _:
-            return _agent_line(event, state)
+            return _agent_line(event, agent, f" {state}" if state else "")
 
 
 def _budget(event: RunStarted) -> str:
@@ -232,40 +241,39 @@ def _budget(event: RunStarted) -> str:
     return f", {f'budget {prices.show(event.budget)}' if event.budget else 'no budget'} ({event.budget_from})"
 
 
-def _agent_line(event: Event, state: str) -> str | None:
-    left = f" {state}" if state else ""
+def _agent_line(event: Event, agent: str, left: str) -> str | None:
     match event:
         case AgentHeld():
-            return f"{event.agent} waits for {event.pool}"
+            return f"{agent} waits for {event.pool}"
         case AgentStarted():
             by = f" forked by {event.parent}" if event.parent else ""
-            return f"{event.agent} starts at {event.state}{by}{_until(event.wake_at)}"
+            return f"{agent} starts at {event.state}{by}{_until(event.wake_at)}"
         case AgentMoved():
-            return f"{event.agent}{left} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
+            return f"{agent}{left} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
         case AgentCalled():
-            return f"{event.agent}{left} -> {event.state} ({event.tag}, then {event.then})"
+            return f"{agent}{left} -> {event.state} ({event.tag}, then {event.then})"
         case AgentReturned():
-            return f"{event.agent}{left} -> {event.state} (result){_instead(event)}"
+            return f"{agent}{left} -> {event.state} (result){_instead(event)}"
         case AgentWoke():
-            return f"{event.agent} wakes"
+            return f"{agent} wakes"
         case WaitStarted():
-            return f"{event.agent} waits for its forks, then {event.state}"
+            return f"{agent} waits for its forks, then {event.state}"
         case WaitEnded():
             how = "wait, timed out" if event.timed_out else "wait"
-            return f"{event.agent}{left} -> {event.state} ({how}){_instead(event)}"
+            return f"{agent}{left} -> {event.state} ({how}){_instead(event)}"
         case AskStarted():
-            return f"{event.agent} asks: {event.question}"
+            return f"{agent} asks: {event.question}"
         case AskEnded():
             how = "nobody answered" if event.timed_out else "answered"
-            return f"{event.agent}{left} -> {event.state} ({how}){_instead(event)}"
+            return f"{agent}{left} -> {event.state} ({how}){_instead(event)}"
         case AgentEnded():
-            return f"{event.agent} done"
+            return f"{agent} done"
         case AgentFailed():
-            return f"{event.agent} failed ({event.kind}): {event.error}"
+            return f"{agent} failed ({event.kind}): {event.error}"
         case AgentPaused():
-            return f"{event.agent} paused: {_pause(event.kind, event.reason, event.tools, event.backend)}"
+            return f"{agent} paused: {_pause(event.kind, event.reason, event.tools, event.backend)}"
         case AgentRetried():
-            return f"{event.agent} tries again"
+            return f"{agent} tries again"
         case _:
             return None
 
@@ -278,9 +286,13 @@ def _until(wake_at: float) -> str:
     return f", sleeps until {instant(wake_at)}" if wake_at else ""
 
 
-def lost(run: Run) -> str:
-    """How many agents failed without failing the run, because a wait collected them."""
-    return f"failed: {run.lost} of {many(run.started, 'agent')}, collected by a wait"
+def failures(run: Run) -> str:
+    """How many agents failed, whoever has collected that; empty when none did."""
+    count = run.lost + run.failed_count
+    if not count:
+        return ""
+    of = f"{count} of {many(run.started, 'agent')}" if run.started > 1 else many(count, "agent")
+    return f"{of} failed{'' if run.unhandled or run.failed_count else ', which the workflow handled'}"
 
 
 def lasted(run: Run, now: float = 0.0) -> str:

@@ -5,86 +5,17 @@ removed or given another meaning. Names of states are resolved, directories abso
 journal needs nothing else.
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.failures import Kind
-from raymond.machine.prices import UNKNOWN_TURN, Price
+from raymond.machine.run_started import ZERO as ZERO
+from raymond.machine.run_started import Fact as Fact
+from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
-
-ZERO = 0.0
-"""A single object, so that msgspec recognises a field that holds it as the default and leaves it out."""
-
-
-class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
-    """Base of every event."""
-
-
-class RunStarted(Fact, frozen=True, kw_only=True):
-    """A run was created; everything needed to resume it is here or in its source."""
-
-    workflow_id: str
-    key: str
-    """Random; ids of sessions and marks of processes are derived from it."""
-    name: str
-    scope_dir: str
-    source: str
-    """SHA-256 of the snapshot of the workflow."""
-    entry: str
-    cwd: str
-    input: str = ""
-    metadata: dict[str, str] = {}
-    backend: str = "scripted"
-    backends: dict[str, str] = {}
-    """The states whose policy names another backend."""
-    model: str = ""
-    effort: str = ""
-    budget: float = ZERO
-    """Dollars; 0 means none."""
-    max_iterations: int = 0
-    max_time: float = ZERO
-    """Seconds the run may be driven; 0 means no limit."""
-    timeout: float = ZERO
-    """Seconds of silence allowed in states that do not set it; 0 means the default."""
-    max_agents: int = 10_000
-    max_turns_at_once: int = 4
-    max_scripts_at_once: int = 4
-    max_wait: float = 86400.0
-    patience: float = 21600.0
-    roots: list[str] = []
-    overrides: dict[str, dict[str, Any]] = {}
-    """`--set STATE.KEY=VALUE`."""
-    replies: str = ""
-    """The text of `--replies FILE`."""
-    permission_mode: str = ""
-    allowed_tools: list[str] = []
-    skip_permissions: bool = False
-    notify: list[str] = []
-    """Commands and URLs to notify when the run asks or ends."""
-    budget_from: str = ""
-    """Where the budget was set."""
-    max_turns: int = 0
-    """Turns of backends; 0 means at most 200 turns of unknown cost."""
-    tool_timeout: float = ZERO
-    """Seconds a tool may be silent in states that do not set it; 0 means the default."""
-    retryable: list[str] = []
-    """Patterns of errors that count as an overload."""
-    prices: dict[str, Price] = {}
-    """Prices of models, as a person configured them."""
-    unknown_turn_cost: float = UNKNOWN_TURN
-    in_place: list[str] = []
-    """The backends that cannot branch: they continue in the same conversation."""
-    version: str = ""
-    commit: str = ""
-    """Where the repository of its directory was: the run belongs to a repository that has it."""
-    inside: list[str] = []
-    """The runs in whose steps it was started, by their keys, the innermost first."""
-    allow_start: bool = False
-    """Its steps may start runs that outlive it."""
-    apart: bool = False
-    """It outlives the run in whose step it was started."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
@@ -196,6 +127,8 @@ class LimitsChanged(Fact, frozen=True, kw_only=True):
     """Further tools that agents may use from now on."""
     roots: list[str] = []
     """Further directories that agents may change to."""
+    on_ask: str = ""
+    """What becomes of questions from now on: `wait`, or `fail` (see RunStarted)."""
 
 
 class AgentStarted(Fact, frozen=True, kw_only=True):
@@ -208,6 +141,8 @@ class AgentStarted(Fact, frozen=True, kw_only=True):
     input: str = ""
     variables: dict[str, str] = {}
     wake_at: float = ZERO
+    label: str = ""
+    """What people tell it apart by; journals of earlier releases do not say it."""
 
 
 class StepStarted(Fact, frozen=True, kw_only=True):
@@ -348,6 +283,10 @@ class WaitStarted(Fact, frozen=True, kw_only=True):
     input: str | None = None
     deadline: float = ZERO
     timeout_state: str = ""
+    failed_state: str = ""
+    """Where it continues when one of them has failed."""
+    failures: str = ""
+    """`ok`: those that fail do not fail the run."""
 
 
 class WaitEnded(Fact, frozen=True, kw_only=True):
@@ -371,6 +310,8 @@ class AskStarted(Fact, frozen=True, kw_only=True):
     """`person`: only an answer that a person gave at a terminal counts."""
     number: int = 0
     """Of all questions of the run; journals of earlier releases do not say it."""
+    choices: list[str] = []
+    files: list[AskedFile] = []
 
 
 class AskEnded(Fact, frozen=True, kw_only=True):
@@ -394,7 +335,7 @@ class AgentFailed(Fact, frozen=True, kw_only=True):
     """The agent's attempts are used up."""
 
     agent: str
-    kind: Kind | Literal["visits", "given up"]
+    kind: Kind | Literal["visits", "given up", "asked", "approval"]
     error: str
 
 

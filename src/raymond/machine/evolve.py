@@ -64,6 +64,7 @@ from raymond.machine.events import (
     WaitStarted,
     WorkflowChanged,
 )
+from raymond.machine.label import label_of
 from raymond.machine.limits import limits_of
 from raymond.machine.outcome import Outcome, done
 from raymond.machine.rights import rights_of
@@ -165,6 +166,8 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
         run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
     if event.roots:
         run.begun = replace(run.start, roots=list(dict.fromkeys((*run.start.roots, *event.roots))))
+    if event.on_ask:
+        run.begun = replace(run.start, on_ask=event.on_ask)
 
 
 def _run_moved(run: Run, event: RunMoved) -> None:
@@ -196,6 +199,7 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
     if "/" in event.agent or event.agent in ("", ".", "..") or not event.agent.isprintable():
         raise ValueError(f"`{event.agent}` cannot be the name of an agent")  # files are named for it
     agent = Agent(event.agent, _NOWHERE, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
+    agent.label = event.label or label_of(event.variables)
     run.agents[agent.id] = agent
     run.started += 1
     run.statuses[DECIDING] = run.statuses.get(DECIDING, 0) + 1
@@ -213,7 +217,7 @@ def _agent_ended(run: Run, event: AgentEnded) -> None:
     agent = run.agents.pop(event.agent)
     set_status(run, agent, "")
     count_child(run, agent, -1)
-    keep_outcome(run, done(agent.id, agent.state, event.result))
+    keep_outcome(run, done(agent.id, agent.state, event.result, agent.label))
     drop_timers(run)
 
 
@@ -300,7 +304,13 @@ def _agent_held(run: Run, event: AgentHeld) -> None:
 
 def _wait_started(run: Run, event: WaitStarted) -> None:
     agent = run.agents[event.agent]
-    agent.visit.rest = Rest(event.state, input=event.input, timeout_state=event.timeout_state)
+    agent.visit.rest = Rest(
+        event.state,
+        input=event.input,
+        timeout_state=event.timeout_state,
+        failed_state=event.failed_state,
+        failures=event.failures,
+    )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, WAITING)
     drop_timers(run)
@@ -309,6 +319,8 @@ def _wait_started(run: Run, event: WaitStarted) -> None:
 def _wait_ended(run: Run, event: WaitEnded) -> None:
     agent = run.agents[event.agent]
     results, rest = _collect(run, agent), agent.visit.rest
+    if not (rest and (rest.failed_state or rest.failures)):
+        run.unhandled += sum(one.status == "failed" for one in results)
     given = rest.input if rest else None
     visit = _enter(run, agent, event.state, given or "")
     visit.results, visit.results_are_input = results, given is None
@@ -325,6 +337,9 @@ def _ask_started(run: Run, event: AskStarted) -> None:
         timeout_state=event.timeout_state,
         number=run.questions,
         approve=event.approve,
+        asked_at=run.now,
+        choices=tuple(event.choices),
+        files=tuple(event.files),
     )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, ASKING)
@@ -345,7 +360,7 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
     for name in agent.children or ():
         child = run.agents.get(name)
         if child and child.status == FAILED:
-            outcome = Outcome(name, child.state, "failed", "", child.error)
+            outcome = Outcome(name, child.state, "failed", "", child.error, label=child.label)
             set_status(run, child, "")
             agent.alive -= 1  # leaving FAILED had counted it alive
             del run.agents[name]

@@ -25,18 +25,20 @@ class Outcome(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False
     """The name of a long result, which is kept outside of the journal."""
     length: int = 0
     """How many characters a long result has."""
+    label: str = ""
+    """What people tell the agent apart by."""
 
 
 Whole: TypeAlias = Callable[[Outcome], str]
 """Gives all of a result, also of one that is only referred to."""
 
 
-def done(agent: str, state: str, result: str) -> Outcome:
+def done(agent: str, state: str, result: str, label: str = "") -> Outcome:
     """The agent has returned; a long result is only referred to."""
     # That of the whole run is there once, and shown as soon as it has ended.
     if len(result) <= LONG or agent == "main":
-        return Outcome(agent, state, "done", result)
-    return Outcome(agent, state, "done", result[:_SHOWN], "", name_of(data_of(result)), len(result))
+        return Outcome(agent, state, "done", result, label=label)
+    return Outcome(agent, state, "done", result[:_SHOWN], "", name_of(data_of(result)), len(result), label)
 
 
 def data_of(text: str) -> bytes:

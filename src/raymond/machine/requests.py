@@ -8,7 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import amounts
+from raymond.language import choices
 from raymond.language.refusal import Refusal
+from raymond.language.refusal import cut as cut_short
 from raymond.machine import transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
@@ -51,6 +53,8 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_turns: int | None = None
     allowed_tools: list[str] = []
     roots: list[str] = []
+    on_ask: Literal["", "wait", "fail"] = ""
+    """Of changed limits: what becomes of questions from now on."""
     fresh: bool = False
     """Of a retry: without the conversation."""
     question: int = 0
@@ -219,6 +223,7 @@ def _limits(run: Run, request: Request) -> list[Event] | Refusal:
         max_turns=request.max_turns,
         allowed_tools=request.allowed_tools,
         roots=request.roots,
+        on_ask=request.on_ask,
     )
     after = copy(run)
     evolve(after, changed)
@@ -251,13 +256,18 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     refused = _lacks_person(agent, request)
     if refused:
         return refused
-    if _needs_person(agent) and not request.text.strip():
-        return Refusal("no_text", f"{agent.id} asks for the approval of a person, and nothing was said")
-    return transitions.end_ask(run, workspace, agent, request.text)
+    if not request.text.strip():
+        return Refusal("no_text", "the answer is empty")
+    offered = agent.visit.rest.choices if agent.visit.rest else ()
+    answer = choices.pick(offered, request.text) if offered else request.text
+    if answer is None:
+        return Refusal("not_a_choice", f"`{cut_short(request.text)}` is not one of: {choices.offer(offered)}")
+    return transitions.end_ask(run, workspace, agent, answer)
 
 
 def _needs_person(agent: Agent) -> bool:
-    return agent.visit.rest is not None and agent.visit.rest.approve == "person"
+    rest, stuck = agent.visit.rest, agent.visit.stuck
+    return (rest is not None and rest.approve == "person") or (stuck is not None and stuck.kind == "approval")
 
 
 def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
@@ -276,8 +286,8 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
         return []  # its driver ends the step first
     if agent.status == RUNNING:
         return Refusal("agent_running", f"{agent.id} is running")
-    # To move it past its question, or to let it fail and then move it, would be to answer.
-    refused = _lacks_person(agent, request)
+    # To move it past its question, or to let it fail and then move it, would be to answer. To retry is to ask again.
+    refused = None if request.kind == "retry" else _lacks_person(agent, request)
     if refused:
         return refused
     match request.kind:

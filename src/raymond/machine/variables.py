@@ -46,6 +46,7 @@ class _Collected(Struct):
     """An outcome as prompts and scripts see it."""
 
     agent: str
+    label: str
     state: str
     status: str
     result: str
@@ -56,7 +57,7 @@ def results(visit: Visit, whole: Whole) -> str:
     """What a wait collected, as JSON in the order of forking."""
     texts = bytearray(b"[")
     for one in visit.results or ():
-        seen = _Collected(one.agent, one.state, one.status, whole(one), one.error)
+        seen = _Collected(one.agent, one.label, one.state, one.status, whole(one), one.error)
         texts += (b"," if len(texts) > 1 else b"") + msgspec.json.encode(seen)
     texts += b"]"
     return texts.decode()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from raymond.backends import Delayed, Direct, Trouble
+from raymond.backends import Delayed, Direct, Trouble, Turn
 from raymond.backends.guard import GuardedDirect
 from raymond.machine.inputs import Spending
 from raymond.steps.job import TurnJob
@@ -52,7 +52,7 @@ class DirectTurn(TurnStep):
             super().check(now)
             return
         try:
-            _write(self.turn.cwd, self._answer.writes)
+            _write(self.turn, self._answer.writes)
         except OSError as error:
             ending = Trouble(kind="setup", error=f"cannot write {error.filename}: {(error.strerror or '').lower()}")
         else:
@@ -70,6 +70,6 @@ class DirectTurn(TurnStep):
             self.interrupted(Spending())
 
 
-def _write(cwd: str, writes: Mapping[str, str]) -> None:
+def _write(turn: Turn, writes: Mapping[str, str]) -> None:
     for name, text in writes.items():
-        folders.write_below(cwd, name, text)
+        folders.write_for(turn.cwd, turn.task_folder, name, text)

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond.errors import Diagnostic, WorkflowError
+from raymond.errors import Diagnostic, WorkflowError, WorkflowNotFound
 from raymond.language import frontmatter, reach
 from raymond.language.settings import SETTINGS_FILE, read_settings
 from raymond.language.workflow import Workflow, bare, build, extension, is_state
@@ -156,7 +156,7 @@ def _not_found(path: str, full: str) -> WorkflowError:
     parent, name = os.path.split(full)
     if os.path.islink(full):
         hint = f"make `{os.readlink(full)}`, or remove the link"
-        return refusal("not-found", f"`{path}` is a broken link", path, hint)
+        return _nothing(f"`{path}` is a broken link", path, hint)
     try:
         os.lstat(full)
     except PermissionError as error:
@@ -167,7 +167,11 @@ def _not_found(path: str, full: str) -> WorkflowError:
         siblings = [other for other in os.listdir(parent) if not other.startswith(".")]
     except OSError:
         siblings = []
-    return refusal("not-found", f"there is no `{path}`", path, frontmatter.suggest(name, siblings) or _FORMS)
+    return _nothing(f"there is no `{path}`", path, frontmatter.suggest(name, siblings) or _FORMS)
+
+
+def _nothing(message: str, path: str, hint: str) -> WorkflowNotFound:
+    return WorkflowNotFound(Diagnostic(id="not-found", message=message, file=path, hint=hint))
 
 
 def _unreadable(path: str, full: str, error: OSError) -> WorkflowError:

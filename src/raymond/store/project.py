@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.errors import Error, RunNotFound, UsageError
+from raymond.errors import Error, UsageError
 from raymond.store import home as homes
 from raymond.store.home import Home
 from raymond.store.run_folder import ID_FORM, JOURNAL, RunFolder
@@ -106,19 +106,6 @@ class Project(Struct, frozen=True):
                 if ID_FORM.fullmatch(id) and folders.is_folder(f"{self.runs}/{id}"):
                     yield os.lstat(f"{self.runs}/{id}/{JOURNAL}").st_mtime, id
 
-    def resolve(self, given: str) -> str:
-        """The id that equals `given`, or the only one that starts with it."""
-        check_id(given)
-        if self.run(given).exists:
-            return given
-        ids = self.ids()
-        matches = [id for id in ids if id.startswith(given)]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            raise UsageError(f"`{given}` matches {len(matches)} runs", hint=f"one of: {_some(matches)}")
-        raise RunNotFound(f"there is no run `{given}` in {self.tree}", hint=_similar(given, ids))
-
 
 def check_id(given: str) -> None:
     """Refuse what cannot be an id."""
@@ -162,16 +149,3 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder) if folders.is_folder(folder) else []
     except OSError:
         return []
-
-
-def _some(ids: list[str]) -> str:
-    return ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
-
-
-def _similar(given: str, ids: list[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(given, ids, 3, 0.5)
-    if close:
-        return f"did you mean {' or '.join(f'`{id}`' for id in close)}?"
-    return "`raymond list --all` shows the runs of all projects"

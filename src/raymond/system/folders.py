@@ -92,6 +92,20 @@ def write_below(top: str, name: str, text: str) -> None:
         raise OSError(error.errno, error.strerror, path) from None
 
 
+TASK_FOLDER = "{{task_folder}}/"
+
+
+def write_for(cwd: str, task_folder: str, name: str, text: str) -> None:
+    """Write a file of an agent: below its directory, or below its task folder if the name begins with that."""
+    inside = name.removeprefix(TASK_FOLDER)
+    if inside == name:
+        write_below(cwd, name, text)
+    elif task_folder:
+        write_below(task_folder, inside, text)
+    else:
+        raise FileNotFoundError(errno.ENOENT, "no state of the workflow uses {{task_folder}}", name)
+
+
 def _path_of(fd: int, given: str) -> str:
     """Where a folder that was opened as `given` really is."""
     try:

@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
         _say({"type": "assistant", "message": {"content": content}})
         _say({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t"}]}})
     for path, text in reply.get("writes", {}).items():
-        _write(path, text)
+        _write(path, text, given.get("--task-folder", ""))
     if reply.get("silent"):
         time.sleep(86400)
     time.sleep(reply.get("delay", 0))
@@ -37,15 +37,15 @@ def main(argv: list[str]) -> int:
     return _end(reply, session, base, prompt, given["--sessions"], cap, denials)
 
 
-def _write(path: str, text: str) -> None:
-    from raymond.system.folders import write_below
+def _write(path: str, text: str, task_folder: str) -> None:
+    from raymond.system.folders import write_for
 
     if os.path.exists(path) and stat.S_ISFIFO(os.lstat(path).st_mode):
         # A program of its own may wait for a reader, and a test may let it wait.
         with open(path, "w", encoding="utf-8") as pipe:
             pipe.write(text)
     else:
-        write_below(os.getcwd(), path, text)
+        write_for(os.getcwd(), task_folder, path, text)
 
 
 def _end(
@@ -88,7 +88,8 @@ def _end(
 
 
 def _flags(argv: list[str]) -> dict[str, str]:
-    with_value = {"--reply", "--sessions", "--session-id", "--resume", "--output-format", "--max-budget-usd"}
+    names = "--reply --sessions --session-id --resume --output-format --max-budget-usd --task-folder"
+    with_value = {*names.split()}
     return {flag: argv[at + 1] for at, flag in enumerate(argv) if flag in with_value}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.machine.events import (
     AgentCalled,
@@ -12,11 +13,13 @@ from raymond.machine.events import (
     AskEnded,
     Decision,
     JournalCut,
+    RunStarted,
     StepEnded,
     StepFinished,
     StepStarted,
     WaitEnded,
 )
+from raymond.machine.label import label_of
 from raymond.machine.step_changes import unpaid
 from raymond.views.times import second
 
@@ -43,6 +46,9 @@ class Entry(Struct, frozen=True):
     """Its reply was rejected, or it failed or was cut off: money spent for nothing."""
     turns: int = 1
     """0 for what a repair has lost: nobody knows how many they were."""
+    label: str = ""
+    """Of the agent."""
+    workflow: str = ""
 
 
 class Sum(Struct):
@@ -55,6 +61,8 @@ class Sum(Struct):
     failed_cost_usd: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
+    label: str | None = None
+    """Of the agent, in sums by agent."""
 
     def add(self, entry: Entry) -> None:
         """Add `entry` to the total."""
@@ -70,6 +78,8 @@ class Sum(Struct):
 def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
     """Every turn of a backend, in the order in which they ended; scripts cost nothing."""
     states: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    workflow = ""
     paid: dict[int, float] = {}
     started: dict[str, StepStarted] = {}
     found: list[Entry] = []
@@ -77,13 +87,18 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
         for event in decision.events:
             if isinstance(event, ENTERS):
                 states[event.agent] = event.state
+                if isinstance(event, AgentStarted) and event.variables:
+                    labels[event.agent] = event.label or label_of(event.variables)
+            elif isinstance(event, RunStarted):
+                workflow = event.name
             elif isinstance(event, StepStarted):
                 started[event.agent] = event
             elif isinstance(event, StepEnded) and event.agent in started:
                 turn = started.pop(event.agent)
                 if turn.backend:
                     cost = unpaid(paid, event)
-                    found.append(_entry(run, decision.time, states.get(event.agent, ""), turn, event, cost))
+                    entry = _entry(run, decision.time, states.get(event.agent, ""), turn, event, cost)
+                    found.append(replace(entry, label=labels.get(event.agent, ""), workflow=workflow))
                 paid.pop(event.step, None)
             elif isinstance(event, JournalCut):
                 paid |= event.paid
@@ -117,11 +132,20 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
     )
 
 
-def sums(found: Iterable[Entry], by: str) -> dict[str, Sum]:
-    """The totals by one of WAYS, or by run; the most expensive first."""
+def sums(found: Iterable[Entry], by: str, *, several: bool = False) -> dict[str, Sum]:
+    """The totals by one of WAYS, or by run; the most expensive first.
+
+    Of `several` runs, a state is named with its workflow and an agent with its run: each has a START and a main.
+    """
     made: dict[str, Sum] = {}
     for entry in found:
-        made.setdefault(getattr(entry, by), Sum()).add(entry)
+        name = getattr(entry, by)
+        if several and name != LOST:
+            name = {"state": f"{entry.workflow}/{name}", "agent": f"{entry.run}/{name}"}.get(by, name)
+        one = made.setdefault(name, Sum())
+        one.add(entry)
+        if by == "agent":
+            one.label = entry.label or None
     return dict(sorted(made.items(), key=lambda pair: (-pair[1].cost_usd, pair[0])))
 
 

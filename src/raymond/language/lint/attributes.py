@@ -79,10 +79,10 @@ def _needs(state: State, tag: Tag, beside: list[Tag]) -> Iterator[Diagnostic]:
 
 
 def _refused(state: State, tag: Tag) -> Iterator[Diagnostic]:
-    """What reading would refuse; a duration that is a variable may become any duration."""
+    """What reading would refuse; where there is a variable, it may become anything that is right."""
     plain = dict(tag.attributes)
     for name, known in TAGS[tag.name].attributes.items():
-        if known.kind == "duration" and "{{" in plain.get(name, ""):
+        if known.kind in ("duration", "choices") and "{{" in plain.get(name, ""):
             plain[name] = EXAMPLES[known.kind]
     found = reading.transition(msgspec.structs.replace(tag, attributes=plain))
     if isinstance(found, Refusal):

@@ -1,0 +1,198 @@
+"""Which run a name means, and which one is meant without a name."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+from raymond.control import runs
+from raymond.control.runs import RunRow, here
+from raymond.errors import RunNotFound, UsageError
+from raymond.faces import table
+from raymond.faces.table import Column
+from raymond.store import exports
+from raymond.store import project as projects
+from raymond.store.project import Project
+from raymond.system import git
+
+SHOWN = 10
+"""Candidates that are shown."""
+COLUMNS = (Column(least=8), Column(rank=2), Column(least=10, rank=1))
+_DONE = ("completed", "cancelled")
+_WHOLE = ("cancel", "clean")
+"""What cannot be undone: a run of another project has to be named in full for it."""
+
+
+class SeveralRuns(UsageError):
+    """Several runs can be meant; a person on a terminal can choose."""
+
+    def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which") -> None:
+        more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []
+        shown = table.lines(COLUMNS, [cells(one) for one in candidates[:SHOWN]])
+        super().__init__(message, hint="\n  ".join([f"{way}:", *shown, *more]))
+        self.candidates = candidates
+
+
+def cells(row: RunRow) -> tuple[str, str, str]:
+    """What tells candidates apart."""
+    return row.workflow_id, row.status, row.project
+
+
+def _is_unfinished(row: RunRow) -> bool:
+    return row.status not in (*_DONE, "failed", "unreadable")
+
+
+def _can_stop(row: RunRow) -> bool:
+    return _is_unfinished(row) and (row.driven or row.status != "stopped")
+
+
+def _can_resume(row: RunRow) -> bool:
+    return _is_unfinished(row) and not row.driven
+
+
+def _has_failed(row: RunRow) -> bool:
+    return row.status == "failed" and not row.driven
+
+
+def _is_driven(row: RunRow) -> bool:
+    return row.driven
+
+
+_ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
+    "stop": (_can_stop,),
+    "cancel": (_is_unfinished, _has_failed),
+    "resume": (_can_resume, _has_failed),
+    "attach": (_is_driven,),
+    "wait": (_is_driven,),
+}
+"""What a command can act on; what comes first is looked for first."""
+
+
+def named(given: str | None = None, *, changes: bool = False, verb: str = "") -> tuple[Project, str]:
+    """The run that `given` is the id of, or the beginning of one: a run of this project, else of any.
+
+    A whole id comes before the beginning of one. Without a name it is the only run here that `verb` can act on; where
+    there is none, or if it only looks, the latest. Where no run was started, none is meant: a person may choose one.
+    """
+    home = here()
+    if given is not None:
+        return _named(home, given, verb)
+    ids = home.ids()
+    if not ids:
+        raise _elsewhere(home, verb, changes)
+    found = _actable([runs.row(home, id) for id in ids], verb, changes) if len(ids) > 1 else []
+    if len(found) > 1:
+        raise SeveralRuns(f"{len(found)} runs can be meant", found)
+    return home, found[0].workflow_id if found else ids[0]
+
+
+def _actable(rows: list[RunRow], verb: str, changes: bool) -> list[RunRow]:
+    """The runs that a command without an id may mean; nothing when it takes the latest."""
+    acts = _ACTS.get(verb, (_is_unfinished,) if changes else ())
+    for can in acts:
+        found = [row for row in rows if can(row)]
+        if found:
+            return found
+    return []
+
+
+def _elsewhere(home: Project, verb: str, changes: bool) -> UsageError | RunNotFound:
+    """No run was started here: the error that names those of other projects."""
+    nothing = nothing_in(home)
+    rows = runs.rows(every=True)
+    found = _actable(rows, verb, changes) or ([] if changes or verb in _ACTS else rows)
+    return SeveralRuns(str(nothing), found, way=f"{nothing.hint}\nor say which") if found else nothing
+
+
+# --- a run with a name
+
+
+def _named(home: Project, given: str, verb: str) -> tuple[Project, str]:
+    if not given:
+        raise UsageError("the id of the run is empty", hint="raymond list --all shows the ids of all runs")
+    projects.check_id(given)
+    if home.run(given).exists:
+        return home, given
+    others = [project for project in projects.known(home.home) if project.tree != home.tree]
+    found = [(project, given) for project in others if project.run(given).exists]
+    if not found:
+        found = [(home, id) for id in home.ids() if id.startswith(given)]
+    if not found:
+        found = [(project, id) for project in others for id in project.ids() if id.startswith(given)]
+        _check_whole(given, found, verb)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise _unknown(home, others, given)
+    raise _several(given, found)
+
+
+def _several(given: str, found: list[tuple[Project, str]]) -> SeveralRuns:
+    rows = [runs.row(project, id) for project, id in found]
+    if all(id == given for _, id in found):
+        what = f"`{given}` is a run of {len(found)} other projects"
+        return SeveralRuns(what, rows, way="raymond -C DIR ..., with one of these")
+    return SeveralRuns(f"`{given}` is the beginning of {len(found)} runs", rows)
+
+
+def _check_whole(given: str, found: list[tuple[Project, str]], verb: str) -> None:
+    if found and verb in _WHOLE:
+        rows = [runs.row(project, id) for project, id in found]
+        what = f"`{given}` is a run of another project: `{verb}` cannot be undone, and needs its full id"
+        raise SeveralRuns(what, rows, way="in full")
+
+
+def _unknown(home: Project, others: list[Project], given: str) -> RunNotFound:
+    """The error for a name that is nowhere."""
+    if given in _waiting(home):
+        hint = f"raymond adopt {given} takes it over"
+        return RunNotFound(f"`{given}` was kept in .raymond by an earlier release", hint=hint)
+    import difflib
+
+    ids = [id for project in (home, *others) for id in project.ids()]
+    close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, 0.5)
+    hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else _ALL
+    return RunNotFound(f"there is no run `{given}` here or in any other project", hint=hint)
+
+
+_ALL = "`raymond list --all` shows the runs of all projects"
+
+
+# --- why there is none
+
+
+def nothing_in(home: Project) -> RunNotFound:
+    """The error for a project without runs: why there are none, and where there may be some."""
+    waiting, before = _waiting(home), _moved_from(home)
+    if waiting:
+        hint = f"an earlier release kept runs in .raymond ({_list(waiting)}): raymond adopt takes them over"
+    elif before:
+        hint = f"this looks like {before}, moved: raymond resume ID --cd . continues a run of it here"
+    else:
+        hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
+    return RunNotFound("no run has been started here yet", hint=hint)
+
+
+def may_have_earlier(home: Project) -> bool:
+    """Whether it is worth a look: an earlier release left something like a run in the project, or here."""
+    return exports.has_former_journals(home.tree) or exports.has_former_journals(".")
+
+
+def _waiting(home: Project) -> list[str]:
+    """The runs that an earlier release left in the project, or here."""
+    from raymond.store import earlier
+
+    return [*earlier.ids(home.tree), *earlier.ids(os.getcwd())]
+
+
+def _list(texts: Iterable[str]) -> str:
+    some = list(texts)
+    return ", ".join(some[:5]) + (", ..." if len(some) > 5 else "")
+
+
+def _moved_from(home: Project) -> str:
+    """The directory, now gone, that this repository seems to have had; empty when there is none."""
+    root = git.root_commit(home.tree)
+    for project in projects.known(home.home) if root else ():
+        about = project.about()
+        if about and about.root_commit == root and not os.path.exists(project.tree):
+            return project.tree
+    return ""

@@ -1,0 +1,112 @@
+"""What was said in a run, step by step: prompts, replies, tools, the output of scripts, and the answers of people."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from raymond import durations
+from raymond.faces.tail import Tail
+from raymond.machine import prices
+from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepFailed, StepRefused, StepStarted
+from raymond.store.records import Records
+from raymond.text import visible
+from raymond.views import times
+from raymond.views.ledger import ENTERS
+
+NAMES = {
+    "sent": "prompt",
+    "talk": "worked",
+    "tools": "tools",
+    "denied": "denied",
+    "said": "said",
+    "out": "stdout",
+    "err": "stderr",
+    "decided": "decided",
+    "note": "note",
+    "error": "error",
+}
+"""What a transcript holds of a step, in the order in which it is shown, and how it is called."""
+
+
+class Conversation:
+    """Every step in full on stdout, as it ended; an entry is a step or an answer."""
+
+    def __init__(self, transcript_folder: str, tail: Tail, *, agent: str = "", step: int = 0, since: float = 0) -> None:
+        self._records = Records(transcript_folder)
+        self._tail = tail
+        self._agent = agent
+        self._step = step
+        self._since = since
+        self._states: dict[str, str] = {}
+        self._began: dict[str, tuple[StepStarted, float]] = {}
+        self._is_first = True
+
+    def show(self, decisions: Sequence[Decision]) -> None:
+        """Print what these tell; after the first batch also which steps are running."""
+        for decision in decisions:
+            for event in decision.events:
+                for entry in self._entries(event, decision.time):
+                    if decision.time >= self._since:
+                        self._tail.put(entry)
+        if self._is_first:
+            self._is_first = False
+            for name, (event, began) in self._began.items():
+                if self._wants(name, event.step):
+                    self._tail.put(f"{self._head(event.step, name)}, running since {times.instant(began)}\n\n")
+        self._tail.end()
+
+    def _wants(self, agent: str, step: int) -> bool:
+        return self._agent in ("", agent) and self._step in (0, step)
+
+    def _entries(self, event: Event, at: float) -> Iterator[str]:
+        if isinstance(event, StepStarted):
+            self._began[event.agent] = event, at
+        elif isinstance(event, StepEnded):
+            _, began = self._began.pop(event.agent, (event, at))
+            if at >= self._since and self._wants(event.agent, event.step):
+                yield self._ended(event, began, at)
+        elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
+            yield _answer(event, at)
+        if isinstance(event, ENTERS):
+            self._states[event.agent] = event.state
+
+    def _head(self, step: int, agent: str) -> str:
+        return visible(f"step {step}: {agent} in {self._states.get(agent, '?')}")
+
+    def _ended(self, event: StepEnded, began: float, at: float) -> str:
+        mark = "~" if event.estimated else ""
+        cost = f", {mark}{prices.show(event.cost)}" if event.cost else ""
+        took = durations.brief(max(0.0, at - began))
+        head = (
+            f"{self._head(event.step, event.agent)}, {times.instant(began)}, {visible(_how(event))} after {took}{cost}"
+        )
+        parts = said(self._records.of(event.agent, event.offset))
+        return "\n".join([head, *(line for name, text in parts for line in section(name, text))]) + "\n\n"
+
+
+def said(lines: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
+    """What a step was sent, did and said, by the names that people read; `worked` tells the tools as well."""
+    texts = {name: "".join(str(line[name]) for line in lines if name in line) for name in NAMES}
+    if texts["talk"]:
+        texts["tools"] = ""
+    return [(shown, texts[name]) for name, shown in NAMES.items() if texts[name].strip()]
+
+
+def section(name: str, text: str) -> list[str]:
+    """A text under its name: whole, every line inside the margin, and nothing in it for the terminal to obey."""
+    return [f"{name}:", *(f"  {visible(line.expandtabs(4))}".rstrip() for line in text.strip("\n").split("\n"))]
+
+
+def _how(event: StepEnded) -> str:
+    match event:
+        case StepFailed():
+            return f"failed ({event.kind}: {' '.join(event.error.split())})"
+        case StepRefused() if not event.capped and not event.blocked:
+            return f"rejected ({' '.join(event.reason.split())})"
+        case _:
+            return type(event).__name__.removeprefix("Step").lower()
+
+
+def _answer(event: AskEnded, at: float) -> str:
+    when = times.instant(at)
+    if event.timed_out:
+        return f"nobody answered {visible(event.agent)} in time, {when}\n\n"
+    return "\n".join([*section(f"answer to {visible(event.agent)}, {when}", event.answer), "", ""])

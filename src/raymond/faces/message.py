@@ -1,0 +1,60 @@
+"""What a notification says to a person: a title and a text, safe to show anywhere."""
+
+from msgspec import Struct
+
+from raymond.faces import summary, words
+from raymond.machine.events import AskStarted
+from raymond.machine.run import Run
+from raymond.text import visible
+from raymond.views.status import run_status
+
+LONGEST = 8_000
+"""Characters of a text: an environment variable holds them, and so do most services."""
+_ENDED = {
+    "waiting": "waits for an answer",
+    "cancelled": "was cancelled",
+    "paused": "is paused",
+    "stopped": "is stopped",
+    "running": "is interrupted",
+}
+
+
+class Message(Struct, frozen=True):
+    """What a person reads."""
+
+    title: str
+    text: str
+
+
+def asked(run: Run, event: AskStarted) -> Message:
+    """A question: whole, or only mentioned when it is too long; nobody should decide on a part of it."""
+    id = run.start.workflow_id
+    answer = f"raymond answer {id} {event.agent}"
+    question = _safe(event.question.strip())
+    if len(question) > LONGEST:
+        question = too_long(event.question, answer)
+    return Message(visible(f"{id}: {event.agent} asks"), f"{question}\n\nanswer it with: {visible(answer)}")
+
+
+def too_long(question: str, command: str) -> str:
+    """What is said instead of a question that has no room."""
+    return f"[a question of {len(question):,} characters: `{command}` shows it]"
+
+
+def ended(run: Run) -> Message:
+    """How a run ended."""
+    id, status = run.start.workflow_id, run_status(run)
+    text = _safe(summary.ending(run, status))
+    if len(text) > LONGEST:
+        text = f"{text.partition(chr(10))[0]}\n[too long to show here: `raymond status {id}` shows it]"
+    return Message(visible(f"{id} {_ENDED.get(status, status)}"), text)
+
+
+def near_budget(run: Run, warning: str) -> Message:
+    """Most of the budget is spent."""
+    id = run.start.workflow_id
+    return Message(visible(f"{id}: the budget is nearly spent"), f"{warning} ({words.many(run.iterations, 'step')})")
+
+
+def _safe(text: str) -> str:
+    return "\n".join(visible(line.expandtabs(4)) for line in text.split("\n"))

@@ -1,0 +1,81 @@
+"""RunStarted: the first event of a run, and what every event has in common."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from raymond.machine.prices import UNKNOWN_TURN, Price
+
+ZERO = 0.0
+"""A single object, so that msgspec recognises a field that holds it as the default and leaves it out."""
+
+
+class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
+    """Base of every event."""
+
+
+class RunStarted(Fact, frozen=True, kw_only=True):
+    """A run was created; everything needed to resume it is here or in its source."""
+
+    workflow_id: str
+    key: str
+    """Random; ids of sessions and marks of processes are derived from it."""
+    name: str
+    scope_dir: str
+    source: str
+    """SHA-256 of the snapshot of the workflow."""
+    entry: str
+    cwd: str
+    input: str = ""
+    metadata: dict[str, str] = {}
+    backend: str = "scripted"
+    backends: dict[str, str] = {}
+    """The states whose policy names another backend."""
+    model: str = ""
+    effort: str = ""
+    budget: float = ZERO
+    """Dollars; 0 means none."""
+    max_iterations: int = 0
+    max_time: float = ZERO
+    """Seconds the run may be driven; 0 means no limit."""
+    timeout: float = ZERO
+    """Seconds of silence allowed in states that do not set it; 0 means the default."""
+    max_agents: int = 10_000
+    max_turns_at_once: int = 4
+    max_scripts_at_once: int = 4
+    max_wait: float = 86400.0
+    patience: float = 21600.0
+    roots: list[str] = []
+    overrides: dict[str, dict[str, Any]] = {}
+    """`--set STATE.KEY=VALUE`."""
+    replies: str = ""
+    """The text of `--replies FILE`."""
+    permission_mode: str = ""
+    allowed_tools: list[str] = []
+    skip_permissions: bool = False
+    notify: list[str] = []
+    """Commands and URLs to notify when the run asks or ends."""
+    budget_from: str = ""
+    """Where the budget was set."""
+    max_turns: int = 0
+    """Turns of backends; 0 means at most 200 turns of unknown cost."""
+    tool_timeout: float = ZERO
+    """Seconds a tool may be silent in states that do not set it; 0 means the default."""
+    retryable: list[str] = []
+    """Patterns of errors that count as an overload."""
+    prices: dict[str, Price] = {}
+    """Prices of models, as a person configured them."""
+    unknown_turn_cost: float = UNKNOWN_TURN
+    in_place: list[str] = []
+    """The backends that cannot branch: they continue in the same conversation."""
+    version: str = ""
+    commit: str = ""
+    """Where the repository of its directory was: the run belongs to a repository that has it."""
+    inside: list[str] = []
+    """The runs in whose steps it was started, by their keys, the innermost first."""
+    allow_start: bool = False
+    """Its steps may start runs that outlive it."""
+    on_ask: str = ""
+    """`fail`: an agent that asks a person fails, instead of waiting for an answer."""
+    apart: bool = False
+    """It outlives the run in whose step it was started."""

@@ -1,0 +1,45 @@
+"""What an agent says and does on the way to its reply, for the transcript."""
+
+from raymond.store.transcripts import Record
+
+_TOOL, _TEXT = "* ", "  "
+
+
+class Talk:
+    """Texts and tools in their order; nothing is recorded of a turn that only replied, with or without tools before.
+
+    The last text is held back, because it may be the reply, which is recorded whole and as such.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._held: list[str] = []
+        self._has_talked = False
+
+    def add(self, kind: str, text: str) -> None:
+        """It said something, or used a tool."""
+        if not text.strip():
+            return
+        self._has_talked = self._has_talked or _is_text(self._held)
+        if self._has_talked:
+            self._write()
+        self._held.append(_marked(_TOOL if kind == "tool" else _TEXT, text))
+
+    def end(self, reply: str | None = None) -> None:
+        """The turn is over."""
+        if _is_text(self._held) and reply is not None and _marked(_TEXT, reply).startswith(self._held[-1][:1000]):
+            self._held.pop()
+        if self._has_talked or _is_text(self._held):
+            self._write()
+
+    def _write(self) -> None:
+        self._record.add("talk", "".join(self._held))
+        self._held.clear()
+
+
+def _is_text(held: list[str]) -> bool:
+    return bool(held) and held[-1].startswith(_TEXT)
+
+
+def _marked(mark: str, text: str) -> str:
+    return "".join(f"{mark}{line}\n" for line in text.strip().splitlines())

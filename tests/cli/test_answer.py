@@ -1,0 +1,351 @@
+"""Answering: what is an answer and what only selects, what is shown, and what is typed at a terminal."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from raymond import cli
+from raymond.control import questions
+from raymond.machine.events import AskEnded, StepRefused
+from raymond.store.home import Home
+from raymond.store.project import Project
+from running import PATIENCE, Room
+
+ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
+END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
+ASKS = {"START.sh": ASK, "END.sh": END}
+BOTH = {"START.sh": "echo '<fork>ASK</fork><fork>ASK</fork><wait>END</wait>'", "ASK.sh": ASK, "END.sh": END}
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+@pytest.fixture
+def raymond(room: Room, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """A command in this process: its exit code, and what it says."""
+    monkeypatch.chdir(room.path)
+    monkeypatch.setenv("RAYMOND_HOME", str(room.home))
+
+    def call(*args: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = cli.main([*args])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return call
+
+
+def answers(room: Room, id: str = "r") -> list[str]:
+    return [event.answer for event in room.events(id) if isinstance(event, AskEnded)]
+
+
+QUESTION = ["  | Release 2.1?", "  | All 14 tests are green."]
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("review-1",), ("rev",), ("main",), ("review-1", "main"), ("review-1", "review-1")]
+)
+def test_what_names_a_run_or_an_agent_is_no_answer_but_shows_the_question(
+    room: Room, raymond: Command, words: tuple[str, ...]
+) -> None:
+    room.drive(ASKS, id="review-1")
+    code, out, err = raymond("answer", *words)
+    first, second, *rest = out.splitlines()
+    assert (code, rest) == (2, QUESTION)
+    assert re.fullmatch(r"main of review-1 asks \(question 1, \d+s ago\):", first)
+    assert second == f"  in START.sh of the run in {room.path}"
+    assert err == (
+        "error: there is no answer, and no terminal to type it on\nhint: raymond answer review-1 main TEXT\n"
+    )
+    assert answers(room, "review-1") == []
+
+
+@pytest.mark.parametrize("words", [("",), ("r", " "), ("r", "main", "")])
+def test_an_empty_word_is_no_answer(room: Room, raymond: Command, words: tuple[str, ...]) -> None:
+    room.drive(ASKS)
+    code, _, err = raymond("answer", *words)
+    assert (code, err.splitlines()[0]) == (2, "error: an empty word is neither an id, nor an agent, nor an answer")
+    assert answers(room) == []
+
+
+def test_the_beginning_of_several_ids_is_no_answer(room: Room, raymond: Command) -> None:
+    room.drive(ASKS, id="yes-1")
+    room.drive(ASKS, id="yes-2")
+    code, _, err = raymond("answer", "yes")
+    assert (code, err.splitlines()[0]) == (2, "error: `yes` is the beginning of 2 runs")
+    assert answers(room, "yes-1") == answers(room, "yes-2") == []
+
+
+def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymond: Command) -> None:
+    room.drive(BOTH)
+    for words in ((), ("r",), ("yes",)):
+        code, out, err = raymond("answer", *words)
+        assert (code, out) == (2, "")
+        assert err == (
+            "error: several agents are waiting for an answer: main_ask1 of r, main_ask2 of r\n"
+            "hint: say which one: raymond answer r main_ask1 TEXT\n"
+        )
+    assert raymond("answer", "main_ask2", "two", "--no-resume")[0] == 0
+    assert raymond("answer", "one", "--no-resume")[0] == 0, "it is the only question that is left"
+    assert answers(room) == ["two", "one"]
+
+
+def test_a_text_that_comes_from_elsewhere_loses_one_line_break(room: Room, raymond: Command, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("yes\n\n", "utf-8")
+    (tmp_path / "blank").write_text("\n", "utf-8")
+    (tmp_path / "large").write_bytes(b"x" * ((16 << 20) + 1))
+    refused = {
+        "/dev/zero": "error: `/dev/zero` is not a regular file",
+        str(tmp_path / "blank"): "error: the answer is empty",
+        str(tmp_path / "large"): f"error: `{tmp_path / 'large'}` is larger than 16 MiB",
+    }
+    room.drive(ASKS)
+    for path, why in refused.items():
+        code, _, err = raymond("answer", "r", "--file", path)
+        assert (code, err.splitlines()[0]) == (2, why)
+    assert raymond("answer", "r", "--file", str(tmp_path / "text"), "--no-resume")[0] == 0
+    room.drive(ASKS, id="two")
+    assert raymond("answer", "two", f"@{tmp_path / 'text'}", "--no-resume")[0] == 0
+    assert answers(room) == answers(room, "two") == ["yes\n"]
+
+
+SHOWS = {
+    "START.sh": r"""printf 'one\n\377\033[2Jend' > report.md
+    echo '<ask next="END" choices="Yes,no" files="report.md">Release?</ask>'
+    """,
+    "END.sh": END,
+}
+
+
+def test_a_question_is_shown_with_its_choices_and_its_files(room: Room, raymond: Command) -> None:
+    room.drive(SHOWS)
+    file = ["file report.md (12 bytes, no line break at the end):", "  | one", r"  | \xff\x1b[2Jend"]
+    assert raymond("answer", "r")[1].splitlines()[2:] == ["  | Release?", *file, "choices: 1 Yes, 2 no"]
+    named = ["choices: 1 Yes, 2 no", "file: report.md (12 bytes)"]
+    assert [line.strip() for line in raymond("status")[1].splitlines()[5:7]] == named
+    code, _, err = raymond("answer", "r", "perhaps")
+    assert (code, err.splitlines()[0]) == (2, "error: `perhaps` is not one of: 1 Yes, 2 no")
+    before = (room.path / "report.md").read_bytes()
+    (room.path / "report.md").write_text("other\n", "utf-8")
+    code, _, err = raymond("answer", "r", "yes")
+    assert (code, err.splitlines()[0]) == (2, "error: report.md changed since it asked")
+    assert "file report.md (6 bytes, CHANGED SINCE IT ASKED):" in raymond("answer", "r")[1]
+    assert answers(room) == []
+    (room.path / "report.md").write_bytes(before)
+    assert raymond("answer", "r", "YES", "--no-resume")[0] == 0
+    assert answers(room) == ["Yes"], "as the choice is written"
+
+
+@pytest.mark.slow
+def test_an_agent_is_reminded_of_a_file_that_it_has_not_written(room: Room) -> None:
+    ask = '<ask next="END" files="report.md">Release?</ask>'
+    ran = room.drive({"START.md": ask, "END.sh": END, "replies.yaml": f"START.md: ['{ask}', '<goto>END</goto>']"})
+    why = "<ask> cannot show a file: `report.md` cannot be read: no such file or directory"
+    assert {event.reason for event in ran.all(StepRefused)} == {why}
+
+
+# What follows
+
+
+def test_an_answer_continues_the_run_in_the_background(room: Room) -> None:
+    room.drive(ASKS)
+    done = room.raymond("answer", "r", "yes")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[-1] == "answered; r continues in the background: raymond attach r"
+    assert room.raymond("wait", "r").stdout == "told yes\n"
+    room.nothing_runs()
+
+
+def test_an_answer_is_kept_although_the_run_cannot_continue(room: Room, raymond: Command) -> None:
+    kept = "the answer is kept, nothing was started; to continue: raymond resume"
+    room.drive(ASKS, id="stopped")
+    assert raymond("stop", "stopped")[0] == 0
+    code, _, err = raymond("answer", "stopped", "yes")
+    assert (code, err.splitlines()[-2:]) == (5, ["stopped is stopped, so it was not continued", f"{kept} stopped"])
+    room.drive(ASKS, id="broken")
+    (room.path / ".raymond").mkdir(exist_ok=True)
+    (room.path / ".raymond" / "config.toml").write_text("durability = 7\n", "utf-8")
+    code, _, err = raymond("answer", "broken", "yes")
+    assert (code, err.splitlines()[-1]) == (5, f"{kept} broken")
+    assert "config.toml" in err
+    assert answers(room, "stopped") == answers(room, "broken") == ["yes"]
+    room.nothing_runs()
+
+
+def test_nobody_is_asked_with_on_ask_fail(room: Room, raymond: Command) -> None:
+    ran = room.drive(ASKS, on_ask="fail")
+    assert ran.code == 1
+    assert "main failed (asked): question 1 was not answered: the run has --on-ask fail" in ran.lines
+    code, _, err = raymond("resume", "r", "--on-ask", "wait")
+    assert (code, err.splitlines()[-1]) == (3, "next:   raymond answer r")
+    code, _, err = raymond("resume", "r", "--on-ask", "fail")
+    assert (code, err.splitlines()[-1]) == (1, "next:   raymond resume r --on-ask wait")
+
+
+# All questions
+
+
+def test_the_inbox_has_every_open_question_whole_with_the_command_that_answers_it(
+    room: Room, raymond: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert raymond("inbox") == (0, "", "no agent is waiting for an answer\n")
+    room.drive(SHOWS, id="first")
+    room.drive({"START.sh": "echo '<result>done</result>'"}, id="done")
+    room.drive(ASKS, id="second")
+    room.drive(ASKS, id="broken")
+    Path(room.project.run("broken").journal).write_text("no journal\n{}\n{}\n", "utf-8")
+    told = [
+        "main of first asks (question 1, T ago):",
+        f"  in START.sh of the run in {room.path}",
+        "  | Release?",
+        "choices: 1 Yes, 2 no",
+        "file: report.md (12 bytes)",
+        "answer: raymond answer first main",
+        "",
+        "main of second asks (question 1, T ago):",
+        f"  in START.sh of the run in {room.path}",
+        *QUESTION,
+        "answer: raymond answer second main",
+    ]
+    monkeypatch.chdir(tmp_path)
+    code, out, err = raymond("inbox")
+    assert (code, re.sub(r"\d+s ago", "T ago", out).splitlines()) == (0, told)
+    assert err.startswith(f"broken in {room.path} cannot be read: ")
+    assert raymond("inbox", "--here") == (0, "", "no agent is waiting for an answer\n")
+    listed = json.loads(raymond("inbox", "--json")[1])
+    assert [(one["workflow_id"], one["agent"], one["choices"]) for one in listed] == [
+        ("first", "main", ["Yes", "no"]),
+        ("second", "main", []),
+    ]
+
+
+def test_a_question_can_be_answered_wherever_its_command_is_typed(room: Room, raymond: Command, tmp_path: Path) -> None:
+    here, there = room.project, Project(Home(str(room.home)), str(tmp_path / "it's there"))
+    room.drive(ASKS, id="same")
+    asked = questions.of_run(here, "same").asked[0]
+    assert questions.way(asked) == "raymond answer same main"
+    os.makedirs(there.run("same").path)
+    shutil.copy(here.run("same").journal, there.run("same").journal)
+    there.make()
+    assert questions.way(asked) == f"raymond -C {room.path} answer same main"
+
+
+# At a terminal
+
+
+class Typist:
+    """Somebody who types into a terminal in which a command runs."""
+
+    def __init__(self, room: Room, *args: str, columns: int = 80, **environment: str) -> None:
+        self.said = ""
+        self._pid, self._screen = pty.fork()
+        if not self._pid:
+            os.chdir(room.path)
+            set_columns(columns)
+            known = {**room.environment, "TERM": "xterm", "INPUTRC": "/dev/null", **environment}
+            os.execve(sys.executable, [sys.executable, "-m", "raymond", *args], known)
+
+    def type(self, text: str) -> None:
+        os.write(self._screen, text.encode())
+
+    def sees(self, pattern: str) -> str:
+        """Wait until the rest of what is on the screen matches; what it was."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := re.search(pattern, self.said)):
+            assert time.monotonic() < deadline, f"this never came: {pattern}\n{self.said}"
+            assert self._read(), f"ended without saying {pattern}\n{self.said}"
+        shown, self.said = self.said[: found.end()], self.said[found.end() :]
+        return shown
+
+    def end(self) -> int:
+        """Its exit code, when it has ended."""
+        while self._read():
+            pass
+        os.close(self._screen)
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    def _read(self) -> bool:
+        select.select([self._screen], [], [], PATIENCE)
+        with contextlib.suppress(OSError):
+            data = os.read(self._screen, 65536)
+            plain = re.sub(r"\x1b\[[0-?]*[a-zA-Z]", "", data.decode("utf-8", "replace"))
+            self.said += plain.replace("\r\n", "\n")
+            return bool(data)
+        return False
+
+
+def set_columns(columns: int) -> None:
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+@pytest.mark.slow
+def test_a_person_is_asked_until_there_is_an_answer(room: Room) -> None:
+    room.drive(ASKS)
+    person = Typist(room, "answer", "r", "--attach")
+    person.type("typed too early\n")
+    shown = person.sees(r"Ctrl-D:\n> ")
+    assert "\n".join(QUESTION) in shown
+    for nothing in ("\r", "  \r"):
+        person.type(nothing)
+        person.sees(r"> ")
+    person.type("two lines\rthat nobody marked as pasted")
+    person.sees(r"several lines came at once(.|\n)*> ")
+    person.type("\x1b[200~yes,\nbut not today\x1b[201~\r")
+    assert person.end() == 0, person.said
+    assert person.said.endswith("told yes,\nbut not today\n"), "it continued here"
+    assert answers(room) == ["yes,\nbut not today"]
+
+
+@pytest.mark.slow
+def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Room) -> None:
+    room.drive(SHOWS)
+    (room.path / "report.md").write_text("other\n", "utf-8")
+    person = Typist(room, "answer", "r", "--no-resume")
+    assert "CHANGED SINCE IT ASKED" in person.sees(r"Ctrl-D:\n> ")
+    (room.path / "report.md").write_text("and again\n", "utf-8")
+    person.type("yes\r")
+    assert "  | and again\n" in person.sees(r"choices: 1 Yes, 2 no\n> "), "what nobody has seen is not approved"
+    person.type("perhaps\r")
+    assert "and again" not in person.sees(r"is not one of(.|\n)*\n> "), "it has not changed once more"
+    person.type("2\r")
+    assert person.end() == 0, person.said
+    assert answers(room) == ["no"]
+
+
+@pytest.mark.slow
+def test_a_person_says_which_question_and_may_leave_it_open_on_a_narrow_terminal(room: Room) -> None:
+    long: Mapping[str, str] = {**BOTH, "ASK.sh": f"echo '<ask next=\"END\">{'word ' * 20}</ask>'"}
+    room.drive(long)
+    person = Typist(room, "answer", columns=10)
+    for typed in ("7\r", "main_ask2\r"):
+        person.sees("which one")
+        person.type(typed)
+    shown = person.sees("Ctrl-D:")
+    lines = shown.partition("main_ask2 of r asks")[2].splitlines()
+    asked = [line for line in lines if line.startswith("  | ")]
+    assert all(len(line) <= 10 for line in asked)
+    assert "".join(line.removeprefix("  | ") for line in asked).strip() == ("word " * 20).strip()
+    person.sees("> ")
+    person.type("\x04")
+    assert person.end() == 3
+    assert answers(room) == []

@@ -1,0 +1,88 @@
+"""A person on a terminal chooses one of several runs."""
+
+import os
+import pty
+import sys
+import threading
+from pathlib import Path
+
+import click
+import pytest
+
+from raymond.cli import picker
+from raymond.control.naming import SeveralRuns
+from raymond.control.runs import RunRow
+
+ROWS = [
+    RunRow(workflow_id=id, project=f"/home/ada/{id}", status="waiting", driven=False) for id in ("one", "two", "three")
+]
+
+
+class Terminal:
+    """The other end of stdin and stderr: types an answer whenever it is asked something."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._master, slave = pty.openpty()
+        self._streams = [os.fdopen(os.dup(slave), "r"), os.fdopen(slave, "w", encoding="utf-8")]
+        for name, stream in zip(("stdin", "stderr"), self._streams, strict=True):
+            patch.setattr(sys, name, stream)
+        self.shown = ""
+
+    def types(self, *answers: bytes) -> None:
+        """Answer the questions to come, each once it is shown; what is typed before that goes nowhere."""
+        os.write(self._master, b"1\n")
+        self._thread = threading.Thread(target=self._type, args=(answers,), daemon=True)
+        self._thread.start()
+
+    def _type(self, answers: tuple[bytes, ...]) -> None:
+        shown = b""
+        for number, answer in enumerate(answers, 1):
+            while shown.count(b"] ") < number:
+                shown += os.read(self._master, 4096)
+            os.write(self._master, answer)
+        self.shown = shown.replace(b"\r", b"").decode("utf-8", "replace")
+
+    def close(self) -> None:
+        self._thread.join()
+        for stream in self._streams:
+            stream.close()
+        os.close(self._master)
+
+
+@pytest.fixture
+def patch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("COLUMNS", "80")
+    return monkeypatch
+
+
+def test_a_number_chooses_and_everything_else_asks_again(patch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(patch)
+    assert picker.can_ask()
+    terminal.types(b"\n", b"4\n", b"two\n", b"0\n", b"\xb2\n", b"2\n")
+    assert picker.pick(SeveralRuns("3 runs can be meant", ROWS)).workflow_id == "two"
+    terminal.close()
+    assert "3 runs can be meant\n1  one    waiting  /home/ada/one\n2  two    waiting  /home/ada/two\n" in terminal.shown
+    assert terminal.shown.count("type a number from 1 to 3; Ctrl-C ends this") == 4
+
+
+def test_the_end_of_the_input_chooses_nothing(patch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(patch)
+    terminal.types(b"\x04")
+    with pytest.raises(click.Abort):
+        picker.pick(SeveralRuns("3 runs can be meant", ROWS))
+    terminal.close()
+
+
+def test_only_yes_is_yes(patch: pytest.MonkeyPatch) -> None:
+    for answers, agreed in (((b"\n", b"maybe\n", b"Yes\n"), True), ((b"n\n",), False)):
+        terminal = Terminal(patch)
+        terminal.types(*answers)
+        assert picker.agrees("stop all?") is agreed
+        terminal.close()
+
+
+def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    with (tmp_path / "empty").open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert not picker.can_ask()

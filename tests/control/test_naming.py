@@ -1,0 +1,139 @@
+"""Which run a name means, and which one is meant without a name."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kept import Projects
+from raymond.control import naming
+from raymond.control.naming import SeveralRuns
+from raymond.errors import RunNotFound, UsageError
+
+
+@pytest.fixture
+def projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Projects:
+    return Projects(tmp_path, monkeypatch)
+
+
+def found(given: str | None = None, verb: str = "", *, changes: bool = False) -> tuple[str, str]:
+    project, id = naming.named(given, changes=changes, verb=verb)
+    return os.path.basename(project.tree), id
+
+
+# --- with a name
+
+
+def test_a_run_here_comes_first_a_whole_id_before_a_beginning_and_this_project_before_others(
+    projects: Projects,
+) -> None:
+    projects.keep("here", ship="completed", ship_it="completed", review_1="waiting")
+    projects.keep("other", review="waiting", night_1="waiting")
+    assert found("ship") == ("here", "ship")
+    assert found("ship-") == ("here", "ship-it")
+    assert found("review") == ("other", "review")
+    assert found("review-") == ("here", "review-1")
+    for verb in ("", "stop", "resume", "answer", "repair"):
+        assert found("nig", verb, changes=bool(verb)) == ("other", "night-1")
+
+
+@pytest.mark.parametrize("verb", ["cancel", "clean"])
+def test_what_cannot_be_undone_takes_the_full_id_of_a_run_elsewhere(projects: Projects, verb: str) -> None:
+    projects.keep("here", ship="waiting")
+    other = projects.keep("other", night_1="waiting")
+    assert found("sh", verb, changes=True) == ("here", "ship")
+    assert found("night-1", verb, changes=True) == ("other", "night-1")
+    with pytest.raises(SeveralRuns) as caught:
+        found("nig", verb, changes=True)
+    assert str(caught.value) == f"`nig` is a run of another project: `{verb}` cannot be undone, and needs its full id"
+    assert caught.value.hint == f"in full:\n  night-1  waiting  {other.tree}"
+
+
+def test_several_runs_are_named_with_their_status_and_project(projects: Projects) -> None:
+    one, two = (
+        projects.keep("one", night_1="waiting", same="failed"),
+        projects.keep("two", night_22="completed", same="stopped"),
+    )
+    with pytest.raises(SeveralRuns) as caught:
+        found("night")
+    assert str(caught.value) == "`night` is the beginning of 2 runs"
+    assert sorted(caught.value.hint.splitlines()[1:]) == [
+        f"  night-1   waiting    {one.tree}",
+        f"  night-22  completed  {two.tree}",
+    ]
+    with pytest.raises(SeveralRuns) as caught:
+        found("same")
+    assert str(caught.value) == "`same` is a run of 2 other projects"
+    assert caught.value.hint.splitlines()[0] == "raymond -C DIR ..., with one of these:"
+    projects.keep("here", same="completed")
+    assert found("same") == ("here", "same")
+
+
+def test_of_many_runs_a_few_are_named(projects: Projects) -> None:
+    projects.keep("here", **{f"n{number}": "waiting" for number in range(14)})
+    with pytest.raises(SeveralRuns) as caught:
+        found("n")
+    lines = caught.value.hint.splitlines()
+    assert (len(lines), lines[-1]) == (12, "  ... and 4 more: raymond list --all")
+    assert len(caught.value.candidates) == 14
+
+
+def test_an_unknown_name_is_answered_with_those_like_it_in_any_project(projects: Projects) -> None:
+    projects.keep("other", review_1f3a="waiting")
+    with pytest.raises(RunNotFound) as caught:
+        found("reviw-1f3a")
+    assert str(caught.value) == "there is no run `reviw-1f3a` here or in any other project"
+    assert caught.value.hint == "did you mean `review-1f3a`?"
+    with pytest.raises(RunNotFound) as caught:
+        found("zzz")
+    assert caught.value.hint == "`raymond list --all` shows the runs of all projects"
+
+
+def test_an_empty_name_is_no_name(projects: Projects) -> None:
+    projects.keep("here", ship="waiting")
+    with pytest.raises(UsageError, match="the id of the run is empty"):
+        found("")
+
+
+# --- without a name
+
+
+def test_looking_takes_the_latest_run_here(projects: Projects) -> None:
+    projects.keep("here", one="waiting", two="completed")
+    assert found() == ("here", "two")
+
+
+@pytest.mark.parametrize(
+    ("verb", "id"),
+    [("resume", "paused"), ("stop", "paused"), ("cancel", "paused"), ("wait", "done"), ("attach", "done")],
+)
+def test_the_only_run_that_the_command_can_act_on_is_meant(projects: Projects, verb: str, id: str) -> None:
+    """Nobody drives any of them: there is nothing to wait for, so that the latest is told of."""
+    projects.keep("here", failed="failed", paused="paused", over="cancelled", done="completed")
+    assert found(None, verb, changes=True) == ("here", id)
+
+
+def test_a_failed_run_is_meant_when_nothing_else_can_be_resumed(projects: Projects) -> None:
+    projects.keep("here", bad="failed", done="completed")
+    assert found(None, "resume", changes=True) == ("here", "bad")
+    assert found(None, "stop", changes=True) == ("here", "done")
+
+
+def test_when_several_can_be_meant_they_are_named(projects: Projects) -> None:
+    here = projects.keep("here", one="waiting", two="paused", done="completed")
+    with pytest.raises(SeveralRuns) as caught:
+        found(None, "resume", changes=True)
+    assert str(caught.value) == "2 runs can be meant"
+    assert caught.value.hint == f"say which:\n  two  paused   {here.tree}\n  one  waiting  {here.tree}"
+
+
+def test_where_no_run_was_started_those_elsewhere_are_named_and_none_is_meant(projects: Projects) -> None:
+    other = projects.keep("other", one="waiting", done="completed")
+    for verb, changes, named in (("resume", True, ["one"]), ("", False, ["one", "done"])):
+        with pytest.raises(SeveralRuns) as caught:
+            found(None, verb, changes=changes)
+        assert str(caught.value) == "no run has been started here yet"
+        assert sorted(row.workflow_id for row in caught.value.candidates) == sorted(named)
+        assert other.tree in caught.value.hint
+    with pytest.raises(RunNotFound):
+        found(None, "attach")

@@ -1,0 +1,144 @@
+"""What was said in a run, step by step."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from raymond.control import history, steer
+from raymond.errors import UsageError
+from raymond.faces.conversation import Conversation
+from raymond.faces.tail import Tail
+from raymond.machine.events import AskEnded
+from raymond.steps.talk import Talk
+from raymond.store import journal, records
+from raymond.store.transcripts import Transcripts
+from running import Room
+
+SAYS = {
+    "START.md": "Look\tat it.\n\nThen ask.",
+    "CHECK.sh": "echo checking; echo 'no \x1b[2Jtests' >&2; exit 3",
+    "replies.yaml": (
+        'START: [[no tag, {text: "Fine. <ask next=\\"CHECK\\">Ship it?</ask>", cost: 0.25,'
+        " tools: [{name: Read, input: {file_path: x.py}}]}]]"
+    ),
+}
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(tmp_path, TZ="UTC")
+
+
+def spoken(room: Room, capsys: pytest.CaptureFixture[str], most: int = 0, **given: int | str) -> str:
+    folder = room.project.run("r")
+    decisions = list(journal.decisions(folder))
+    Conversation(folder.transcripts, Tail(most), **given).show(decisions)  # type: ignore[arg-type]
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", capsys.readouterr().out)
+    return re.sub(r"after \d+s", "after 0s", text)
+
+
+CHECKED = """\
+step 2: main in CHECK.sh, TIME, failed (script: ended with exit code 3: no \\x1b[2Jtests) after 0s
+stdout:
+  checking
+stderr:
+  no \\x1b[2Jtests
+
+"""
+
+
+def test_a_conversation_has_prompts_replies_tools_answers_and_the_output_of_scripts(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room.drive(SAYS)
+    steer.answer(room.project, "r", "main", "yes\nbut\x1b[2J slowly", question=1)
+    room.again()
+    whole = spoken(room, capsys)
+    first, second, answer, third = re.split(r"(?m)^(?=step |answer )", whole)[1:]
+    assert first == (
+        "step 1: main in START.md, TIME, rejected (the output has no transition) after 0s\n"
+        "prompt:\n  Look    at it.\n\n  Then ask.\nsaid:\n  no tag\n\n"
+    )
+    assert second.startswith("step 1: main in START.md, TIME, finished after 0s, $0.25\nprompt:\n  I could not act on")
+    assert second.endswith('tools:\n  Read x.py\nsaid:\n  Fine. <ask next="CHECK">Ship it?</ask>\n\n')
+    assert answer == "answer to main, TIME:\n  yes\n  but\\x1b[2J slowly\n\n"
+    assert third == CHECKED
+    assert spoken(room, capsys, 1) == third, "the last step"
+    assert spoken(room, capsys, step=2, agent="main").endswith(third)
+    assert spoken(room, capsys, agent="another") == ""
+    [asked] = [one for one in room.events() if isinstance(one, AskEnded)]
+    assert asked.answer == "yes\nbut\x1b[2J slowly"
+
+
+@pytest.mark.slow
+def test_logs_since_a_time_leave_out_what_is_older(room: Room) -> None:
+    room.drive(SAYS)
+    assert room.raymond("logs", "--since", "2999-01-01").stdout == ""
+    assert room.raymond("logs", "--since", "1h").stdout.count("\n") == 5
+    done = room.raymond("logs", "--since", "yesterday")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: `yesterday` is not a time")
+    assert room.raymond("logs", "--text", "--json").returncode == 2
+    text = room.raymond("logs", "--text", "-f", "--tail", "1", "--agent", "main").stdout
+    assert text.startswith("step 1: main in START.md")
+    assert text.count("step 1") == 1
+
+
+NOON = 1_768_651_200.0
+"""2026-01-17T12:00:00Z"""
+
+
+@pytest.mark.parametrize(
+    ("text", "before"),
+    [
+        ("10m", 600),
+        ("1d", 86400),
+        ("11:30", 1800),
+        ("11:59:30", 30),
+        ("12:30", 23.5 * 3600),
+        ("2026-01-17", 12 * 3600),
+        ("2026-01-17T11:00", 3600),
+        ("2026-01-17T12:00+02:00", 7200),
+        ("2026-01-17T11:00:00Z", 3600),
+    ],
+)
+def test_a_time_is_how_long_ago_or_a_time_of_day_or_a_date(
+    text: str, before: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    try:
+        assert history.moment(text, NOON) == NOON - before
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("text", ["", "soon", "25:00", "-1m", "10", "2026-13-01", "1:2:3:4", "\x1b"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a time"):
+        history.moment(text, NOON)
+
+
+def talk(folder: Path, *seen: tuple[str, str], reply: str | None) -> object:
+    kept = Transcripts(str(folder))
+    record = kept.step("main", step=1, state="START.md")
+    talked = Talk(record)
+    for kind, text in seen:
+        talked.add(kind, text)
+    talked.end(reply)
+    offset = record.end()
+    kept.close()
+    return records.read(str(folder), "main", offset)[0].get("talk")
+
+
+def test_what_an_agent_says_on_the_way_is_kept_among_its_tools_without_the_reply(tmp_path: Path) -> None:
+    tool, done = ("tool", "Read x.py"), ("text", "Done.\n<result>x</result>")
+    reply = "Done.\n<result>x</result>"
+    assert talk(tmp_path, tool, done, reply=reply) is None
+    assert talk(tmp_path, done, reply=reply) is None
+    said = talk(tmp_path, tool, ("text", "I see.\nNow"), tool, tool, done, reply=reply)
+    assert said == "* Read x.py\n  I see.\n  Now\n* Read x.py\n* Read x.py\n"
+    assert talk(tmp_path, tool, ("text", "I see."), reply=None) == "* Read x.py\n  I see.\n", "it was cut off"
+    assert talk(tmp_path, ("text", "I see."), ("text", " "), reply=reply) == "  I see.\n"
