@@ -23,7 +23,7 @@ _HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _TEXTS = (".md", ".txt")
 REPLIES_FILE = "replies.yaml"
 _READ = {name: name for name in (SETTINGS_FILE, REPLIES_FILE)}
-_LIB = re.compile(rf"\{{\{{include:|\{{\{{workflow_dir|{reach.BESIDE.pattern}")
+_LIB = rf"\{{\{{include:|\{{\{{workflow_dir|{reach.BESIDE}"
 """How a state uses the files of lib/."""
 _FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
 
@@ -232,7 +232,7 @@ def _led_to(
         if text is None:
             found.remove(name)
             continue
-        if not uses_lib and _LIB.search(text):
+        if not uses_lib and re.search(_LIB, text):
             uses_lib = True
             lib = {path[4:]: _text(folder, path) or "" for path in _lib(folder) if path.endswith(_TEXTS)}
         state = build("", {name: text, SETTINGS_FILE: settings}, overrides=overrides).states.get(name)

@@ -7,7 +7,7 @@ import msgspec
 from raymond import redaction
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, reach
-from raymond.language.lint import attributes, endings, ignores, places, scripts, spelling, targets, variables
+from raymond.language.lint import attributes, endings, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
 
@@ -44,6 +44,8 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
 
 
 def _prompt(workflow: Workflow, state: State, given: Collection[str]) -> Iterator[Diagnostic]:
+    from raymond.language.lint import spelling, variables  # a workflow of scripts needs neither
+
     yield from attributes.check(workflow, state)
     yield from spelling.check(workflow, state)
     if "{{" in state.body:

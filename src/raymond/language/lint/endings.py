@@ -10,11 +10,10 @@ from raymond.language.lint import places
 from raymond.language.tags import TAGS
 from raymond.language.workflow import ENTRIES, State, Workflow, bare
 
-_VARIABLE = re.compile(r"\{\{[^{}\n]*\}\}")
+# Compiled at first use: most prompts have a tag.
+_VARIABLE = r"\{\{[^{}\n]*\}\}"
 _NAMES = "|".join(form.name for form in TAGS.values() if form.makes)
-_TOLD = re.compile(
-    rf"&lt;(?:{_NAMES})\b|\b(?:{_NAMES})\b[^.\n]{{0,40}}\btags?\b|\btags?\b[^.\n]{{0,40}}\b(?:{_NAMES})\b"
-)
+_TOLD = rf"&lt;(?:{_NAMES})\b|\b(?:{_NAMES})\b[^.\n]{{0,40}}\btags?\b|\btags?\b[^.\n]{{0,40}}\b(?:{_NAMES})\b"
 """A tag that is described rather than written."""
 _ONE = (
     "end the prompt with a tag, e.g. <result>what you did</result>, or set allowed_transitions and use {{transitions}}"
@@ -62,9 +61,9 @@ def is_told(workflow: Workflow, state: State) -> bool:
     text = template.render(body, {}, workflow.lib) if "{{include:" in body else body
     if any(tag.name != "print" and tag.quoted != "comment" for tag in reading.scan(text)):
         return True
-    if body.strip() and not _VARIABLE.sub("", body).strip():
+    if body.strip() and not re.sub(_VARIABLE, "", body).strip():
         return True
-    return _TOLD.search(text) is not None
+    return re.search(_TOLD, text) is not None
 
 
 def _mark(state: State) -> Mark:

@@ -12,7 +12,7 @@ from raymond.language.tags import TAGS, TagForm
 from raymond.language.workflow import State, Workflow, resolve
 
 _LIKE = re.compile(r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)(/?)>")
-_UNQUOTED = re.compile(r"""\s([\w-]+=)(?!["'])""")
+_UNQUOTED = r"""\s([\w-]+=)(?!["'])"""
 _ASK = '<ask next="NEXT.md">question</ask> asks a person'
 _RUN = "a script starts another workflow: raymond run PATH"
 FOREIGN = {
@@ -67,7 +67,7 @@ def _incomplete(workflow: Workflow, state: State, text: str, found: "re.Match[st
     name, form, said = found[1], TAGS[found[1]], _said(text, found)
     mark = places.place(state, *found.span())
     if read_opening(text, found.start() + 1 + len(name), len(text)) is None:
-        if unquoted := _UNQUOTED.search(found[2]):
+        if unquoted := re.search(_UNQUOTED, found[2]):
             at = found.start(2) + unquoted.start(1)
             message = f"the value of `{unquoted[1][:-1]}` is not in quotes, so this is not a tag"
             hint = f'{unquoted[1]}"..."'

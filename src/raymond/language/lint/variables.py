@@ -9,8 +9,8 @@ from raymond.language.lint import places
 from raymond.language.tags import BUILT_IN, TAGS
 from raymond.language.workflow import State, Workflow
 
-_FORK = re.compile(r"<fork\s([^<>]*)>")
-_SET = re.compile(r"([A-Za-z_]\w*)=")
+_FORK = r"<fork\s([^<>]*)>"
+_SET = r"([A-Za-z_]\w*)="
 _SHORTEST = 4
 
 
@@ -55,8 +55,8 @@ def _of_forks(workflow: Workflow) -> Iterator[str]:
             if TAGS[allowed.tag].variables:
                 yield from allowed.fields
         if state.kind == "script":
-            for fork in _FORK.findall(state.body):
-                yield from _SET.findall(fork)
+            for fork in re.findall(_FORK, state.body):
+                yield from re.findall(_SET, fork)
         elif "<fork" in state.body:
             for tag in reading.scan(state.body):
                 if TAGS[tag.name].variables:
