@@ -25,7 +25,10 @@ DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
 FAILS = {"START.sh": "echo broken >&2; exit 3"}
 HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
-PROMPT = {"START.md": "Do {{input}} as {{colour}}.\n", "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}"}
+PROMPT = {
+    "START.md": "Do {{input}} as {{colour}}: <result>it</result>\n",
+    "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}",
+}
 
 
 @pytest.fixture
@@ -219,7 +222,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
         f"workflow: {flow} (2 files, DIGEST)\n"
         "command:  scripted, in this process\n"
         "prompt:\n"
-        "  Do it as red.\n"
+        "  Do it as red: <result>it</result>\n"
         f"rights:   acceptEdits; also allowed: Read; directories: {room.path}\n"
         "budget:   $10.00 (default)\n"
         "steps:    no limit (default)\n"
