@@ -11,7 +11,7 @@ from raymond.cli.addressee import Addressee
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked
 from raymond.errors import UsageError
-from raymond.faces import errors
+from raymond.faces import clock, errors
 from raymond.faces import question as faces_of_question
 from raymond.faces.foreign_text import width_of
 from raymond.views.questions import Question
@@ -96,7 +96,8 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
 def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
     """Show the question, and let the person at this terminal answer it."""
     asked = chosen.question
-    shown = faces_of_question.lines(asked, now=now(), where=chosen.project.tree, width=width_of(sys.stdout))
+    with clock.of(sys.stdout):
+        shown = faces_of_question.lines(asked, now=now(), where=chosen.project.tree, width=width_of(sys.stdout))
     print("\n".join(shown))
     if not prompt.can_ask():
         sys.stdout.flush()

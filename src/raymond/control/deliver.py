@@ -155,7 +155,7 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
     else:
         return None
     # Whoever asked has to be there when the driver looks: it is not taken later.
-    what = f"process {busy.pid}, which drives {folder.id}, does not answer, so nothing was taken"
+    what = f"process {busy.pid}, which runs {folder.id}, does not answer, so nothing was taken"
     return Refusal("out_of_reach", what, f"if it hangs: kill -9 {busy.pid or 'PID'}, then the same command again")
 
 

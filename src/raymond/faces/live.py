@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import rows, terminal, words
+from raymond.faces import clock, rows, terminal, words
 from raymond.faces.lines import Lines
 from raymond.faces.plain_text import plain
 from raymond.machine.agent import ASKING
@@ -312,7 +312,8 @@ class Kept(Lines):
             ):
                 continue
             # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
-            line = self._line(event, spent, total)
+            with clock.of(None):
+                line = self._line(event, spent, total)
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
                 lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from time import time as now
 
 from raymond import durations
-from raymond.faces import question, words
+from raymond.faces import clock, question, words
 from raymond.faces.summary import next_command, one_line
 from raymond.machine import prices
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store import transcripts
 from raymond.text import visible
-from raymond.views import times
 from raymond.views.status import main_result
 
 SHOWN = 50
@@ -27,7 +26,7 @@ def overview(
     Questions are wrapped to `width` cells, unless that is 0, and never cut.
     """
     id, why = run.start.workflow_id, words.reason(run, now())
-    driven = f"driven by process {pid}" if pid else f"{host} may drive it" if host else "no process drives it"
+    driven = f"running in process {pid}" if pid else f"{host} may be running it" if host else "not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
@@ -60,7 +59,7 @@ def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int) 
 
 def _agent(id: str, agent: Agent, last: str, width: int) -> list[str]:
     since = durations.brief(max(0.0, now() - agent.visit.since))
-    until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
+    until = f" until {clock.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
     again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
     lines = [f"  {words.who(agent)}  {agent.state}  {agent.status} for {since}{until}{again}"]
     if agent.question:

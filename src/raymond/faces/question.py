@@ -1,9 +1,9 @@
 """A question as whoever answers it reads it: whole, with who asks and where."""
 
 from raymond import durations
+from raymond.faces import clock
 from raymond.faces.foreign_text import in_margin
 from raymond.text import visible
-from raymond.views import times
 from raymond.views.questions import Question
 
 MARGIN = "  | "
@@ -23,7 +23,7 @@ def head(question: Question, *, now: float, where: str = "") -> list[str]:
     asks = f"{question.agent} of {question.workflow_id} asks (question {question.number}, {since} ago):"
     about = [f"in {question.state}" + (f" of the run in {where}" if where else "")]
     if question.deadline:
-        about.append(f"can be answered until {times.instant(question.deadline)}")
+        about.append(f"can be answered until {clock.instant(question.deadline)}")
     if question.approve:
         about.append("needs a person at a terminal")
     return [visible(asks), visible(f"  {'; '.join(about)}")]
