@@ -44,6 +44,7 @@ class Reference:
         self.stopped = ""
         self.stopped_at = ""
         self.ended = ""
+        self.unhandled = 0
         self.born("main", entry, parent="", cwd="", text=limits["input"], variables={}, wake=0.0)
 
     # what can be looked up
@@ -180,7 +181,7 @@ class Reference:
             return 4
         if any(agent["status"] == "failed" for agent in self.agents.values()):
             return 1
-        return 0 if self.ended == "completed" else 3
+        return {"completed": 0, "failed": 1}.get(self.ended, 3)
 
     # what happens to one agent
 
@@ -270,11 +271,15 @@ class Reference:
             self.enter(agent, state, answer)
 
     def wait_over(self, agent: dict[str, Any], target: str) -> None:
+        rest = agent["rest"]
+        failed = [name for name in agent["forked"] if name in self.agents and name not in self.living(agent["forked"])]
+        target = rest["failed_next"] or target if failed else target
         state = self.land(agent["visits"], target)
         if state is None:
             self.visit_failed(agent, "visits")
             return
-        given = agent["rest"]["input"]
+        self.unhandled += 0 if rest["failed_next"] or rest["failures"] else len(failed)
+        given = rest["input"]
         results = []
         for name in list(agent["forked"]):
             if name in self.living(agent["forked"]):
@@ -433,7 +438,7 @@ class Reference:
 
     def possible(self, agent: dict[str, Any], tags: Said, directories: dict[str, Any]) -> bool:
         for tag in tags:
-            names = [tag[key] for key in ("target", "next", "return", "timeout_next") if tag.get(key)]
+            names = [tag[key] for key in ("target", "next", "return", "timeout_next", "failed_next") if tag.get(key)]
             if any(self.find(name) is None for name in names):
                 return False
             if tag.get("cd") and not isinstance(directories[tag["cd"]], str):
@@ -451,7 +456,8 @@ class Reference:
         if last["tag"] == "fork":
             last = {"tag": "goto", "target": last["next"]}
         if last["tag"] in ("goto", "reset", "wait", "ask"):
-            leads = [last.get("target") or last["next"], last.get("timeout_next") or last.get("target") or last["next"]]
+            usual = last.get("target") or last["next"]
+            leads = [usual, last.get("timeout_next") or usual, last.get("failed_next") or usual]
             if None in [self.land(agent["visits"], target) for target in leads]:
                 self.visit_failed(agent, "visits")
                 return
@@ -475,6 +481,7 @@ class Reference:
                 self.enter(agent, self.find(last["target"]) or "", text or "")
             case "wait":
                 rest = {"target": last["target"], "input": text, "timeout_next": last.get("timeout_next", "")}
+                rest |= {"failed_next": last.get("failed_next", ""), "failures": last.get("failures", "")}
                 agent.update(rest=rest, wake=self.later(last.get("timeout")))
                 self.become(agent, "waiting")
             case "ask":
@@ -616,7 +623,7 @@ class Reference:
             self.settle()
         failed = [agent for agent in self.agents.values() if agent["status"] == "failed"]
         if not self.ended and len(failed) == len(self.agents):
-            self.ended = "failed" if failed else "completed"
+            self.ended = "failed" if failed or self.unhandled else "completed"
 
     def wake(self, agent: dict[str, Any]) -> None:
         rest = agent["rest"]
@@ -681,7 +688,7 @@ class Reference:
         if kind == "answer":
             asking = [agent for agent in self.agents.values() if agent["status"] == "asking"]
             asking = [agent for agent in asking if given["agent"] in ("", agent["name"])]
-            if len(asking) != 1:
+            if len(asking) != 1 or not given["text"].strip():
                 return False
             self.ask_over(asking[0], asking[0]["rest"]["target"], given["text"])
             return True

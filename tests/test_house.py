@@ -268,6 +268,7 @@ ENGINE = {
 READING = (
     *("list", "list --json", "list --all", "status", "status --json"),
     *("logs", "logs --json", "logs --step 1", "wait", "wait --json"),
+    *("inbox", "inbox --json"),
     *("clean", "clean --dry-run", "config show", "config show --json"),
     # Not bash: click starts one to ask for its version.
     *("completion zsh", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),

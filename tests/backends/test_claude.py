@@ -258,9 +258,26 @@ def test_what_a_failed_turn_cost_is_known() -> None:
     assert read("overloaded")[0].spent() == Spending()
 
 
+def used(name: str) -> list[Observation]:
+    return [seen for seen in read(name)[1] if seen.kind != "context"]
+
+
+def test_words_are_seen_as_they_are_written_and_how_full_the_context_is() -> None:
+    assert read("partial")[1] == [
+        Observation("context", "101"),
+        Observation("words", "hello"),
+        Observation("text", "hello"),
+        Observation("context", "101/1000000"),
+    ]
+    reader = StreamReader(turn())
+    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "of a subagent"}}
+    line = {"type": "stream_event", "event": delta, "parent_tool_use_id": "t1"}
+    assert reader.feed(json.dumps(line, separators=(",", ":")).encode()) == [Observation("life")]
+
+
 def test_tools_are_seen_as_they_are_used_and_as_they_are_refused() -> None:
-    assert read("tool")[1] == [Observation("tool", "Bash echo one"), Observation("text", "it says one")]
-    assert read("denied")[1] == [
+    assert used("tool") == [Observation("tool", "Bash echo one"), Observation("text", "it says one")]
+    assert used("denied") == [
         Observation("tool", "Bash touch made"),
         Observation("denied", "Bash touch made", ("Bash(touch made:*)",)),
         Observation("text", "I was not allowed to"),

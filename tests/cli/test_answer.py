@@ -1,10 +1,12 @@
 """Answering: what is an answer and what only selects, what is shown, and what is typed at a terminal."""
 
 import contextlib
+import json
 import os
 import pty
 import re
 import select
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +15,10 @@ from pathlib import Path
 import pytest
 
 from raymond import cli
-from raymond.machine.events import AskEnded
+from raymond.control import questions
+from raymond.machine.events import AskEnded, StepRefused
+from raymond.store.home import Home
+from raymond.store.project import Project
 from running import PATIENCE, Room
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
@@ -83,7 +88,7 @@ def test_the_beginning_of_several_ids_is_no_answer(room: Room, raymond: Command)
     room.drive(ASKS, id="yes-1")
     room.drive(ASKS, id="yes-2")
     code, _, err = raymond("answer", "yes")
-    assert (code, err.splitlines()[0]) == (2, "error: `yes` matches 2 runs")
+    assert (code, err.splitlines()[0]) == (2, "error: `yes` is the beginning of 2 runs")
     assert answers(room, "yes-1") == answers(room, "yes-2") == []
 
 
@@ -120,6 +125,41 @@ def test_a_text_that_comes_from_elsewhere_loses_one_line_break(room: Room, raymo
     assert answers(room) == answers(room, "two") == ["yes\n"]
 
 
+SHOWS = {
+    "START.sh": r"""printf 'one\n\377\033[2Jend' > report.md
+    echo '<ask next="END" choices="Yes,no" files="report.md">Release?</ask>'
+    """,
+    "END.sh": END,
+}
+
+
+def test_a_question_is_shown_with_its_choices_and_its_files(room: Room, raymond: Command) -> None:
+    room.drive(SHOWS)
+    file = ["file report.md (12 bytes, no line break at the end):", "  | one", r"  | \xff\x1b[2Jend"]
+    assert raymond("answer", "r")[1].splitlines()[2:] == ["  | Release?", *file, "choices: 1 Yes, 2 no"]
+    named = ["choices: 1 Yes, 2 no", "file: report.md (12 bytes)"]
+    assert [line.strip() for line in raymond("status")[1].splitlines()[5:7]] == named
+    code, _, err = raymond("answer", "r", "perhaps")
+    assert (code, err.splitlines()[0]) == (2, "error: `perhaps` is not one of: 1 Yes, 2 no")
+    before = (room.path / "report.md").read_bytes()
+    (room.path / "report.md").write_text("other\n", "utf-8")
+    code, _, err = raymond("answer", "r", "yes")
+    assert (code, err.splitlines()[0]) == (2, "error: report.md changed since it asked")
+    assert "file report.md (6 bytes, CHANGED SINCE IT ASKED):" in raymond("answer", "r")[1]
+    assert answers(room) == []
+    (room.path / "report.md").write_bytes(before)
+    assert raymond("answer", "r", "YES", "--no-resume")[0] == 0
+    assert answers(room) == ["Yes"], "as the choice is written"
+
+
+@pytest.mark.slow
+def test_an_agent_is_reminded_of_a_file_that_it_has_not_written(room: Room) -> None:
+    ask = '<ask next="END" files="report.md">Release?</ask>'
+    ran = room.drive({"START.md": ask, "END.sh": END, "replies.yaml": f"START.md: ['{ask}', '<goto>END</goto>']"})
+    why = "<ask> cannot show a file: `report.md` cannot be read: no such file or directory"
+    assert {event.reason for event in ran.all(StepRefused)} == {why}
+
+
 # What follows
 
 
@@ -146,6 +186,64 @@ def test_an_answer_is_kept_although_the_run_cannot_continue(room: Room, raymond:
     assert "config.toml" in err
     assert answers(room, "stopped") == answers(room, "broken") == ["yes"]
     room.nothing_runs()
+
+
+def test_nobody_is_asked_with_on_ask_fail(room: Room, raymond: Command) -> None:
+    ran = room.drive(ASKS, on_ask="fail")
+    assert ran.code == 1
+    assert "main failed (asked): question 1 was not answered: the run has --on-ask fail" in ran.lines
+    code, _, err = raymond("resume", "r", "--on-ask", "wait")
+    assert (code, err.splitlines()[-1]) == (3, "next:   raymond answer r")
+    code, _, err = raymond("resume", "r", "--on-ask", "fail")
+    assert (code, err.splitlines()[-1]) == (1, "next:   raymond resume r --on-ask wait")
+
+
+# All questions
+
+
+def test_the_inbox_has_every_open_question_whole_with_the_command_that_answers_it(
+    room: Room, raymond: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert raymond("inbox") == (0, "", "no agent is waiting for an answer\n")
+    room.drive(SHOWS, id="first")
+    room.drive({"START.sh": "echo '<result>done</result>'"}, id="done")
+    room.drive(ASKS, id="second")
+    room.drive(ASKS, id="broken")
+    Path(room.project.run("broken").journal).write_text("no journal\n{}\n{}\n", "utf-8")
+    told = [
+        "main of first asks (question 1, T ago):",
+        f"  in START.sh of the run in {room.path}",
+        "  | Release?",
+        "choices: 1 Yes, 2 no",
+        "file: report.md (12 bytes)",
+        "answer: raymond answer first main",
+        "",
+        "main of second asks (question 1, T ago):",
+        f"  in START.sh of the run in {room.path}",
+        *QUESTION,
+        "answer: raymond answer second main",
+    ]
+    monkeypatch.chdir(tmp_path)
+    code, out, err = raymond("inbox")
+    assert (code, re.sub(r"\d+s ago", "T ago", out).splitlines()) == (0, told)
+    assert err.startswith(f"broken in {room.path} cannot be read: ")
+    assert raymond("inbox", "--here") == (0, "", "no agent is waiting for an answer\n")
+    listed = json.loads(raymond("inbox", "--json")[1])
+    assert [(one["workflow_id"], one["agent"], one["choices"]) for one in listed] == [
+        ("first", "main", ["Yes", "no"]),
+        ("second", "main", []),
+    ]
+
+
+def test_a_question_can_be_answered_wherever_its_command_is_typed(room: Room, raymond: Command, tmp_path: Path) -> None:
+    here, there = room.project, Project(Home(str(room.home)), str(tmp_path / "it's there"))
+    room.drive(ASKS, id="same")
+    asked = questions.of_run(here, "same").asked[0]
+    assert questions.way(asked) == "raymond answer same main"
+    os.makedirs(there.run("same").path)
+    shutil.copy(here.run("same").journal, there.run("same").journal)
+    there.make()
+    assert questions.way(asked) == f"raymond -C {room.path} answer same main"
 
 
 # At a terminal
@@ -210,10 +308,28 @@ def test_a_person_is_asked_until_there_is_an_answer(room: Room) -> None:
     for nothing in ("\r", "  \r"):
         person.type(nothing)
         person.sees(r"> ")
+    person.type("two lines\rthat nobody marked as pasted")
+    person.sees(r"several lines came at once(.|\n)*> ")
     person.type("\x1b[200~yes,\nbut not today\x1b[201~\r")
     assert person.end() == 0, person.said
     assert person.said.endswith("told yes,\nbut not today\n"), "it continued here"
     assert answers(room) == ["yes,\nbut not today"]
+
+
+@pytest.mark.slow
+def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Room) -> None:
+    room.drive(SHOWS)
+    (room.path / "report.md").write_text("other\n", "utf-8")
+    person = Typist(room, "answer", "r", "--no-resume")
+    assert "CHANGED SINCE IT ASKED" in person.sees(r"Ctrl-D:\n> ")
+    (room.path / "report.md").write_text("and again\n", "utf-8")
+    person.type("yes\r")
+    assert "  | and again\n" in person.sees(r"choices: 1 Yes, 2 no\n> "), "what nobody has seen is not approved"
+    person.type("perhaps\r")
+    assert "and again" not in person.sees(r"is not one of(.|\n)*\n> "), "it has not changed once more"
+    person.type("2\r")
+    assert person.end() == 0, person.said
+    assert answers(room) == ["no"]
 
 
 @pytest.mark.slow

@@ -402,7 +402,7 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
     }
     with room.start("run", room.flow(files), "--id", "r", "--var", "k=v", "--budget", "5") as live:
         live.sees("main asks: Which?")
-        live.sees("main_work1 done")
+        live.sees("main_work1 (1) done")
         live.signal(signal.SIGINT)
         live.wait()
     found, example = json.loads(room.raymond("status", "--json").stdout), documented()
@@ -478,8 +478,10 @@ def test_list_shows_the_latest_run_first(room: Room) -> None:
     room.drive(ASKS, id="the-second")
     lines = room.raymond("list").stdout.splitlines()
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
-        ["ID", "STATUS", "AGE", "AGENTS", "COST"],
-        ["the-second", "waiting", "T", "1", "$0.00"],
+        ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY"],
+        ["needs", "you"],
+        ["the-second", "waiting", "T", "1", "$0.00", "asks", "1", "question"],
+        ["done"],
         ["first", "completed", "T", "1", "$0.00"],
     ]
 
@@ -498,6 +500,11 @@ def test_list_as_json_is_one_document(room: Room) -> None:
         "cost_usd": 0.0,
         "cost_is_estimated": False,
         "error": None,
+        "group": "done",
+        "reason": None,
+        "questions": 0,
+        "failed": 0,
+        "budget_usd": 10.0,
     }
 
 
@@ -505,10 +512,10 @@ def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         assert json.loads(room.raymond("list", "--json").stdout)[0]["driven"] is True
-        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "running"]
+        assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "running"]
         live.signal(signal.SIGKILL)
         live.wait()
-        assert room.raymond("list").stdout.splitlines()[1].split()[:2] == ["r", "interrupted"]
+        assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "interrupted"]
         assert json.loads(room.raymond("status", "r", "--json").stdout)["status"] == "interrupted"
         assert json.loads(room.raymond("wait", "r", "--json").stdout)["status"] == "interrupted"
 
@@ -590,8 +597,8 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     more = ("yes",) if command == "answer" else ()
     done = room.raymond(command, *more, cwd=nowhere)
     hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
-    which = f"or say which:\n  r  waiting  {room.path}"
-    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}\n")
+    which = f"or say which:\n  r  waiting  {room.path}\n" if command != "answer" else ""
+    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}")
     assert os.listdir(nowhere) == []
 
 

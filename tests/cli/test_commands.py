@@ -260,6 +260,7 @@ KEYS = [
     "denied",
     "iterations",
     "agents",
+    "agents_failed",
     "started_at",
     "ended_at",
 ]

@@ -350,15 +350,17 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     other.mkdir()
     room.raymond("run", room.flow(DONE, "done"), "--id", "elsewhere", cwd=other)
     assert re.fullmatch(
-        "ID    STATUS            AGE  AGENTS      COST\nmine  waiting +\\d+s       1     \\$0\\.00\n",
+        "  ID    STATUS   AGE  AGENTS   COST  WHY\nneeds you\n  mine  waiting +\\d+s       1  \\$0\\.00  asks 1 question\n",
         room.raymond("list").stdout,
     )
     shown = room.raymond("list", "--all")
     head, *rows = shown.stdout.splitlines()
-    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "PROJECT"])
+    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY", "PROJECT"])
     assert [[one for one in row.split() if not re.fullmatch(r"\d+s", one)] for row in rows] == [
+        ["needs", "you"],
+        ["mine", "waiting", "1", "$0.00", "asks", "1", "question", str(room.path)],
+        ["done"],
         ["elsewhere", "completed", "1", "$0.00", str(other)],
-        ["mine", "waiting", "1", "$0.00", str(room.path)],
     ]
     found = json.loads(room.raymond("list", "--all", "--json").stdout)
     assert {(one["workflow_id"], one["project"]) for one in found} == {
@@ -420,10 +422,10 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     assert len(agents) == 50
     assert all("  asking for " in line for line in agents)
     assert shown[-2:] == [
-        "  ... and 11 more agents: raymond status r --all",
+        "  ... and 11 more agents: raymond status r --agents",
         "next: raymond answer r",
     ]
-    everybody = room.raymond("status", "--all").stdout.splitlines()
+    everybody = room.raymond("status", "--agents").stdout.splitlines()
     assert len([line for line in everybody if re.match(r"  main", line)]) == 61
     assert not any("more agents" in line for line in everybody)
 
@@ -474,7 +476,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
         pane.sees(r"main_held1 +HELD\.sh +running .*")
         room.go()
         lines = pane.sees("code 0")
-    assert {"> red", "> blue", "main_held1 | going on"} <= set(lines)
+    assert {f"{first} < red", f"{second} < blue", "main_held1 | going on"} <= set(lines)
     assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
     assert [line for line in lines if " · " in line] == []
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1

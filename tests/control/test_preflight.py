@@ -1,6 +1,7 @@
 """What is refused before anything is written."""
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from raymond.backends import Abilities
 from raymond.control import preflight
 from raymond.control.config import SiteRules
 from raymond.control.preflight import Proposal
-from raymond.errors import UsageError
+from raymond.errors import BackendError, UsageError
 from raymond.store.loader import Loaded
 
 
@@ -95,3 +96,22 @@ def test_a_run_within_the_rules_continues() -> None:
     for said in ({"budget": 10.0, "model": "haiku"}, {"budget": 1.0}):
         play = Play({"START.md": head("model: haiku")}, **said)
         preflight.check_site(play.run, rules, play.workspace.workflow)
+
+
+# Programs
+
+
+@pytest.mark.parametrize(("tag", "wanted"), [("<goto>OTHER</goto>", True), ("continue with OTHER", True), ("", False)])
+def test_a_program_is_looked_for_only_where_the_entry_can_lead(
+    tag: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    files = {
+        "START.sh": f"echo '<result>done</result>' # {tag}",
+        "OTHER.md": head("backend: codex") + "<result>x</result>",
+    }
+    workspace = place(files, "START.sh")
+    begun = start(workspace, backend="scripted", backends={"OTHER.md": "codex"})
+    proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, [], [])
+    with pytest.raises(BackendError) if wanted else nullcontext():
+        preflight.check_start(proposal)

@@ -62,6 +62,8 @@ def refused(text: str) -> Refusal:
         ),
     ),
     ("wait", "<wait>N</wait>", Wait(target="N")),
+    ("wait for failures", '<wait failed_next="F">N</wait>', Wait(target="N", failed_next="F")),
+    ("wait whatever fails", '<wait failures="ok">N</wait>', Wait(target="N", failures="ok")),
     ("wait with a timeout only", '<wait timeout="90s">N</wait>', Wait(target="N", timeout=90.0)),
     (
         "wait with all",
@@ -424,7 +426,7 @@ def test_ten_thousand_forks_are_taken_and_one_more_is_refused() -> None:
         Refusal(
             "attribute",
             "<wait> has no attribute `zzz`",
-            "<wait> takes `input`, `timeout`, `timeout_next`",
+            "<wait> takes `input`, `timeout`, `timeout_next`, `failed_next`, `failures`",
         ),
     ),
     (

@@ -13,9 +13,17 @@ from raymond.language.tags import TAGS, Attribute, TagForm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8")
 EVERY_ATTRIBUTE = sorted({name for form in TAGS.values() for name in form.attributes})
-VALUES = {"state": "NEXT.md", "duration": "90s", "text": " some text ", "path": "sub/folder", "name": "word"}
+VALUES = {
+    "state": "NEXT.md",
+    "duration": "90s",
+    "text": " some text ",
+    "path": "sub/folder",
+    "name": "word",
+    "choices": "a,b",
+}
 READ = VALUES | {"duration": 90.0}
 KINDS = {"state": "a state", "duration": "a duration", "text": "text", "path": "a directory", "name": "a name"}
+KINDS |= {"choices": "answers"}
 TRANSITIONS = [form for form in TAGS.values() if form.makes]
 
 each_tag = pytest.mark.parametrize("form", TAGS.values(), ids=TAGS)
@@ -40,7 +48,7 @@ def value(one: Attribute) -> str:
 
 def any_of(one: Attribute) -> str:
     """What an attribute may have that takes almost anything."""
-    return one.choices[0] if one.choices else VALUES["duration"]
+    return one.choices[0] if one.choices else VALUES["choices" if one.kind == "choices" else "duration"]
 
 
 def written(form: TagForm, left_out: str = "", **more: str) -> str:
@@ -201,7 +209,7 @@ def test_lint_knows_the_attributes_of_a_tag_and_no_others(form: TagForm) -> None
 def test_lint_looks_up_every_state_that_a_tag_names(form: TagForm) -> None:
     for name, one in form.attributes.items():
         wrong = found(written(form, **{name: "gone 5x"}))
-        expected = {"state": ["missing-target"], "duration": ["bad-value"]}.get(one.kind, [])
+        expected = {"state": ["missing-target"], "duration": ["bad-value"], "choices": ["bad-value"]}.get(one.kind, [])
         assert wrong == (["bad-value"] if one.choices else expected)
 
 

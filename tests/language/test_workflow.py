@@ -332,12 +332,26 @@ def test_policy_keys_of_the_settings_are_defaults_of_every_state() -> None:
     assert made.states["B.sh"].policy == Policy(model="opus", retries=2)
 
 
+def test_a_name_becomes_what_fits_the_id_of_a_run() -> None:
+    assert workflow.build("x", {"START.md": "", "workflow.yaml": "name: My flow, v2!"}).name == "My-flow-v2"
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "Skill.md", "README.md", "AGENTS.md"])
+def test_a_file_for_people_or_programs_is_no_state(name: str) -> None:
+    assert not workflow.is_state(name)
+
+
+def test_a_start_in_lower_case_is_recognized() -> None:
+    [wrong] = workflow.build("x", {"start.md": "", "B.md": ""}).diagnostics
+    assert wrong.hint == "rename `start.md` to `START.md`"
+
+
 @pytest.mark.parametrize(
     ("text", "id", "message", "hint"),
     [
         ("naem: x", "unknown-key", "there is no key `naem`", "did you mean `name`?"),
         ("retires: 1", "unknown-key", "there is no key `retires`", "did you mean `retries`?"),
-        ("name: my flow", "bad-value", "`name` may have letters, digits, `_` and `-`", "name: my-flow"),
+        ("name: '???'", "bad-value", "`name` needs a letter or a digit", "name: review"),
         ("name: 5", "bad-value", "`name` must be text", 'put it in quotes: "5"'),
         ("input: 5", "bad-value", "`input` must be text", 'put it in quotes: "5"'),
         ("input: {required: yes}", "bad-value", "`required` must be true or false", "write true or false"),

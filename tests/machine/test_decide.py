@@ -1159,12 +1159,17 @@ def test_the_run_ends_when_no_agent_is_left_to_move() -> None:
     assert (run_status(play.run), exit_code(play.run)) == ("failed", 1)
 
 
-def test_a_failure_that_was_collected_does_not_fail_the_run() -> None:
+@pytest.mark.parametrize(
+    ("how", "status"), [("", "failed"), ('failures="ok"', "completed"), ('failed_next="B"', "completed")]
+)
+def test_a_failure_that_was_collected_fails_the_run_unless_it_is_handled(how: str, status: str) -> None:
     play = at("A")
-    play.say("<fork>A</fork><wait>N</wait>")
+    play.say(f"<fork>A</fork><wait {how}>N</wait>")
     play.fail("setup", "main_a1")
+    assert play.main.state == ("B.md" if "next" in how else "N.md")
     play.say("<result>x</result>")
-    assert play.pass_time() == [RunEnded(status="completed")]
+    assert [getattr(event, "status", "") for event in play.pass_time()] == [status]
+    assert play.run.is_over, "nobody is left to try again"
 
 
 @pytest.mark.parametrize("how", ["asking", "paused", "sleeping", "waiting"])

@@ -122,8 +122,9 @@ def goto() -> dict[str, Any]:
 
 
 def wait() -> dict[str, Any]:
-    late = maybe([target()], 0.5)
-    return tag("wait", target=target(), input=maybe(INPUTS), timeout=maybe(TIMES, 0.4), timeout_next=late)
+    late, bad, fine = maybe([target()], 0.5), maybe([target()], 0.3), maybe(["ok"], 0.2)
+    found = tag("wait", target=target(), input=maybe(INPUTS), timeout=maybe(TIMES, 0.4), timeout_next=late)
+    return found | tag("wait", failed_next=bad, failures=fine)
 
 
 def ask() -> dict[str, Any]:

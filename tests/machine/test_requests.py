@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
+from raymond.faces import summary
 from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
 from raymond.machine.agent import Conversation, Stuck
@@ -698,3 +699,38 @@ def test_a_limit_that_lasts_longer_than_is_waited_for_stops_a_run_that_is_resume
 )
 def test_what_is_asked_does_not_fill_the_journal_with_the_reason_why_it_is_refused(what: dict[str, str]) -> None:
     assert 0 < len(Play(FILES).refused(**what)) <= 1001
+
+
+# Where nobody is to be asked
+
+
+def test_a_question_fails_its_agent_where_nobody_is_to_be_asked() -> None:
+    play = Play(FILES, on_ask="fail")
+    play.say('<ask next="N">Which?</ask>')
+    play.pass_time()
+    [failed] = [event for event in play.events if isinstance(event, AgentFailed)]
+    assert (failed.kind, failed.error) == ("asked", "question 1 was not answered: the run has --on-ask fail")
+    assert play.run.final_status == "failed"
+    assert summary.next_command(play.run) == "raymond resume test-1 --on-ask wait"
+
+
+def test_open_questions_fail_and_end_the_wait_for_them_when_a_person_says_so_later() -> None:
+    play = asking()
+    play.pass_time()
+    assert play.run.statuses.get("asking"), "until then they wait"
+    play.ask("limits", on_ask="fail")
+    play.pass_time()
+    assert play.statuses() == {"main": "ready"}
+    play.ask("limits", on_ask="wait")
+    assert play.run.start.on_ask == "wait"
+
+
+def test_what_needs_a_person_is_not_got_around_by_a_failure() -> None:
+    play = Play({**FILES, "START.md": head("on_error: N")}, on_ask="fail")
+    play.say('<ask next="N" approve="person">Release?</ask>')
+    play.pass_time()
+    [failed] = [event for event in play.events if isinstance(event, AgentFailed)]
+    assert failed.kind == "approval"
+    for kind in ("move", "result"):
+        assert "approval of a person" in play.refused(kind, agent="main", state="N")
+    assert AgentRetried(agent="main") in play.ask("retry", agent="main"), "which asks again"

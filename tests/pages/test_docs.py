@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -18,6 +19,7 @@ import cli_reference
 from raymond import cli
 from raymond.control import config
 from raymond.machine import events, failures
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.prices import Price
 from raymond.machine.sender import Sender
 from running import Room, until
@@ -154,7 +156,7 @@ MANY = {
     "NAP.sh": 'printf "\\377" >&2; echo \'<goto after="1h">END</goto>\'',
     "BAD.sh": "exit 3",
     "SLOW.md": "",
-    "SUB.sh": 'echo \'<ask next="END" approve="person">Which one?</ask>\'',
+    "SUB.sh": 'echo shown > shown; echo \'<ask next="END" approve="person" choices="this,that" files="shown">Which one?</ask>\'',
     "END.sh": "echo '<result>done</result>'",
     "replies.yaml": """\
         START:
@@ -258,7 +260,12 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
     }
     words |= {list[str]: "list of text", dict[str, dict[str, Any]]: "map of map", dict[int, float]: "map of number"}
     words |= {str | None: "text", int | None: "integer", float | None: "number"}
-    words |= {tuple[int, ...]: "list of integer", dict[str, Price]: "map of map", Sender | None: "[sender](#sender)"}
+    words |= {
+        tuple[int, ...]: "list of integer",
+        dict[str, Price]: "map of map",
+        list[AskedFile]: "list of [shown](#shown)",
+    }
+    words |= {Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}
     assert {name: "text" if choices(kind) else words[kind] for name, kind in found.items()} == documented
 
@@ -301,6 +308,22 @@ def test_how_a_run_ended_is_documented(room: Room) -> None:
     assert failed.returncode == 1
     check.document("Outcome", json.loads(failed.stdout))
     assert check.unseen("Outcome") == []
+
+
+def has_asked(room: Room, id: str) -> bool:
+    return room.project.run(id).exists and "AskStarted" in str(room.events(id))
+
+
+@pytest.mark.slow
+def test_an_open_question_is_documented(room: Room) -> None:
+    for id, more in (("a", ' choices="a,b" files="shown" approve="person" timeout="1h"'), ("b", "")):
+        ask = f"echo shown > shown; echo '<ask next=\"END\"{more}>Which?</ask>'"
+        with room.start("run", room.flow({**ASKS, "START.sh": ask}, id), "--id", id):
+            until(partial(has_asked, room, id), "the question")
+    check = Check()
+    for one in json.loads(room.raymond("inbox", "--json").stdout):
+        check.document("Question", one)
+    assert check.unseen("Question", "Shown") == ["Question.label: text"]
 
 
 def test_what_is_told_to_others_is_documented(room: Room) -> None:

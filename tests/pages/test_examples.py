@@ -214,7 +214,7 @@ def test_a_file_of_any_name_reaches_its_worker(room: Room) -> None:
 
 
 def test_a_fan_out_without_files_forks_nobody(room: Room) -> None:
-    ran = typed(room, "echo | raymond run examples/fan-out --input -")
+    ran = typed(room, "printf '\\n\\n' | raymond run examples/fan-out --input -")
     assert (ran.code, ran.out) == (0, "no files, nothing to review\n")
     assert ran.all(WaitStarted) == []
 

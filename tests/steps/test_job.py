@@ -1,6 +1,7 @@
 """A job: what a step needs to run, as data that could be sent to another machine."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,13 @@ import msgspec
 import pytest
 
 from builders import KEY, Play, block, head
+from raymond.backends import Observation
 from raymond.machine import failures
 from raymond.machine.inputs import Ending
 from raymond.steps.job import ScriptJob, TurnJob, job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import Host, Step
+from raymond.steps.turn_step import TurnStep
 from raymond.store.home import Home
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
@@ -72,23 +75,53 @@ def test_a_state_without_a_timeout_has_that_of_its_run(timeout: float, silence: 
     assert job(at_script(timeout=timeout)).silence == 5.0
 
 
-def test_a_step_does_nothing_before_it_is_started(tmp_path: Path) -> None:
-    ended: list[tuple[Step, Ending]] = []
-    host = Host(
-        marks=Marks(KEY, str(tmp_path / "pids")),
-        transcripts=Transcripts(str(tmp_path / "transcripts")),
-        unpacked=Unpacked(Home(str(tmp_path)), "0" * 64, dict),
-        tree=str(tmp_path),
-        home=str(tmp_path),
-        spool=str(tmp_path / "spool"),
+def host_in(
+    folder: Path, ended: list[tuple[Step, Ending]], show: Callable[[str, str, str], None] = lambda *_: None
+) -> Host:
+    return Host(
+        marks=Marks(KEY, str(folder / "pids")),
+        transcripts=Transcripts(str(folder / "transcripts")),
+        unpacked=Unpacked(Home(str(folder)), "0" * 64, dict),
+        tree=str(folder),
+        home=str(folder),
+        spool=str(folder / "spool"),
         clock=lambda: 0.0,
         report=lambda step, ending: ended.append((step, ending)),
         named=lambda agent, session: None,
-        show=lambda agent, kind, text: None,
+        show=show,
     )
+
+
+def test_a_step_does_nothing_before_it_is_started(tmp_path: Path) -> None:
+    ended: list[tuple[Step, Ending]] = []
+    host = host_in(tmp_path, ended)
     try:
         step = step_for(host, job(at_script()), {})
         assert (step.agent, step.number, step.pid, step.ended, ended) == ("main", 2, 0, False, [])
         assert os.listdir(tmp_path) == []
+    finally:
+        host.close()
+
+
+def test_words_are_shown_as_they_come_and_a_secret_in_pieces_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "zq8Vw2Lk9Xp4Rt6Yb1Nm"
+    monkeypatch.setenv("MY_API_TOKEN", token)
+    shown: list[tuple[str, str]] = []
+    host = host_in(tmp_path, [], lambda agent, kind, text: shown.append((kind, text)))
+    try:
+        made = job(Play(FILES))
+        assert isinstance(made, TurnJob)
+        step = TurnStep(host, made)
+        for piece in ("It is ", token[:7], token[7:], ". Fine, I am done with it now."):
+            step.see([Observation("words", piece)])
+            step.show_words()
+        assert {kind for kind, _ in shown} == {"words"}
+        assert len(shown) > 1
+        assert "".join(text for _, text in shown) == "It is [secret MY_API_TOKEN]. Fine, I am done with it now."
+        step.see([Observation("words", f"again {token[:5]}"), Observation("text", "whole")])
+        step.show_words()
+        assert shown[-1] == ("text", "whole"), "words that came before the whole text are not shown after it"
     finally:
         host.close()

@@ -200,7 +200,7 @@ def test_results_of_a_wait_reach_a_script(room: Room) -> None:
             "error": "ended with exit code 3",
         },
     ]
-    assert ran.code == 0, "a failure that was collected is no failure of the run"
+    assert ran.code == 1, "a failure that was collected and that nobody expected"
 
 
 def test_the_task_folder_is_there_when_a_script_speaks_of_it(room: Room) -> None:

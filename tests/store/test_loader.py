@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from raymond.errors import Diagnostic, WorkflowError
+from raymond.language import lint
 from raymond.store import loader, zips
 
 FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
@@ -235,10 +236,14 @@ def test_a_folder_reached_by_a_link_is_a_workflow(tmp_path: Path) -> None:
 # One file
 
 
-def test_a_single_file_takes_the_states_of_its_folder(tmp_path: Path) -> None:
-    files = {
-        "PROMPT.md": "a",
-        "B.sh": "b",
+def test_a_single_file_takes_the_states_that_it_can_lead_to(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "PROMPT.md": "<goto>B</goto> {{include:r.md}}",
+        "B.sh": "echo '<goto>C</goto>'",
+        "C.md": "D is only mentioned. <result>x</result>",
+        "D.md": "",
+        "OTHER.md": "<goto>NOWHERE</goto>",
+        "legacy.py": b"print 'caf\xe9'",
         "README.md": "",
         "data.json": "{}",
         "lib/r.md": "r",
@@ -249,8 +254,41 @@ def test_a_single_file_takes_the_states_of_its_folder(tmp_path: Path) -> None:
     loaded = loader.load(str(tmp_path / "review" / "PROMPT.md"))
     assert (loaded.workflow.name, loaded.workflow.entry) == ("PROMPT", "PROMPT.md")
     assert loaded.scope_dir == str(tmp_path / "review")
-    assert sorted(inside(loaded.source)) == ["B.sh", "PROMPT.md", "lib/r.md", "workflow.yaml"]
+    assert sorted(inside(loaded.source)) == ["B.sh", "C.md", "D.md", "PROMPT.md", "lib/r.md", "workflow.yaml"]
     assert loaded.workflow.states["B.sh"].policy.model == "opus"
+    assert loaded.workflow.beside == {"OTHER.md", "legacy.py"}
+
+
+@pytest.mark.parametrize(
+    ("files", "taken"),
+    [
+        ({"A.md": "Read B.md. <result>x</result>", "B.md": b"caf\xe9"}, ["A.md"]),
+        ({"A.md": "<goto>B</goto>", "B.sh": 'echo "<goto>$1</goto>"', "C.md": ""}, ["A.md", "B.sh", "C.md"]),
+        (
+            {"A.md": "---\non_error: C\n---\n<result>x</result>", "B.md": "", "C.sh": "echo '<result>x</result>'"},
+            ["A.md", "C.sh"],
+        ),
+        ({"A.md": "<result>x</result>", "lib/huge": b"", "B.md": ""}, ["A.md"]),
+        ({"A.md": "no tag", "B.md": ""}, ["A.md"]),
+    ],
+    ids=["mentioned and no text", "computed", "policy", "lib that nothing uses", "no tag"],
+)
+def test_a_file_beside_a_single_file_counts_only_when_something_leads_to_it(
+    tmp_path: Path, files: dict[str, str | bytes], taken: list[str]
+) -> None:
+    folder(tmp_path, files)
+    assert sorted(loader.load(str(tmp_path / "A.md")).files) == taken
+
+
+def test_a_file_that_a_tag_leads_to_must_be_text(tmp_path: Path) -> None:
+    folder(tmp_path, {"A.md": "<goto>B</goto>", "B.md": b"caf\xe9"})
+    assert refused(str(tmp_path / "A.md")).message == "byte 3 of `B.md` is not UTF-8"
+
+
+def test_a_state_beside_a_single_file_is_suggested(tmp_path: Path) -> None:
+    folder(tmp_path, {"A.md": "<goto>CHEKC</goto>", "CHECK.sh": ""})
+    [found] = lint.errors(loader.load(str(tmp_path / "A.md")).workflow)
+    assert found.hint == "did you mean `CHECK.sh`?"
 
 
 @pytest.mark.parametrize("name", ["START.md", "1_START.py"])
@@ -287,7 +325,7 @@ def test_include_must_name_something_inside(tmp_path: Path, pattern: str, why: s
 @pytest.mark.parametrize("link", ["lib", "data"])
 def test_a_single_file_follows_no_link_outside(tmp_path: Path, link: str) -> None:
     folder(tmp_path / "outside", {"x.txt": "secret"})
-    folder(tmp_path / "review", {"A.md": "", "workflow.yaml": "include: ['data*/*.txt']"})
+    folder(tmp_path / "review", {"A.md": "{{include:x.txt}}", "workflow.yaml": "include: ['data*/*.txt']"})
     folder(tmp_path / "review" / "data2", {"x.txt": ""})
     (tmp_path / "review" / link).symlink_to(tmp_path / "outside")
     assert refused(str(tmp_path / "review" / "A.md")).id == "unsafe-link"
@@ -576,7 +614,8 @@ def test_a_snapshot_is_a_zip_that_other_programs_read() -> None:
 
 def test_a_workflow_comes_back_from_its_snapshot(tmp_path: Path) -> None:
     path = folder(
-        tmp_path / "review", {"A.md": "a", "B.md": "---\nretries: 1\n---\n", "data/deep/x": b"\xff" * 9_000_000}
+        tmp_path / "review",
+        {"A.md": "a", "B.md": "---\nretries: 1\n---\n<goto>A</goto>", "data/deep/x": b"\xff" * 9_000_000},
     )
     loaded = loader.load(str(Path(path) / "B.md"))
     files = zips.read_snapshot(loaded.source, file="source.zip")

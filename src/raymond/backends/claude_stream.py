@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
-from raymond.backends.claude_bill import Bill
-from raymond.backends.json_lines import decode, number
+from raymond.backends.claude_bill import Bill, Used
+from raymond.backends.json_lines import as_table, decode, number
 from raymond.machine.failures import REPORTED, Kind
 from raymond.machine.inputs import Spending
 
@@ -25,6 +25,7 @@ _BY_NAME: dict[str, Kind] = {
 _BY_STATUS: dict[int, Kind] = {401: "auth", 403: "auth", 402: "billing", 404: "setup", 413: "context", 429: "overload"}
 _LIFE = [Observation("life")]
 _PIECE = b'{"type":"stream_event"'
+_WORDS = b'"text_delta"'
 _READS = frozenset("cat cd echo grep head ls pwd sort tail true wc".split())
 _OF_A_MODEL = ("seven_day_opus", "seven_day_sonnet")
 """Usage limits that do not affect the other models."""
@@ -70,6 +71,8 @@ class StreamReader:
         self._opens_at = 0.0
         """When the usage limit that was hit ends, as the program reports it."""
         self._only_model = False
+        self._context = 0
+        """Tokens that the last message of the model has read and written."""
 
     @property
     def tool(self) -> str:
@@ -80,7 +83,8 @@ class StreamReader:
         """Take one line; anything but JSON is only a sign of life."""
         self._spoke = True
         if line.startswith(_PIECE):
-            return _LIFE  # a piece of what comes whole later: not worth decoding
+            # A piece of what comes whole later: only words are worth decoding.
+            return _words(decode(line)) if _WORDS in line else _LIFE
         event = decode(line)
         match event.get("type"):
             case "assistant":
@@ -109,6 +113,9 @@ class StreamReader:
         denials = event.get("permission_denials")
         uses = denials if isinstance(denials, list) else ()
         denied = [seen for use in uses if isinstance(use, dict) for seen in self._deny(use)]
+        window = _window(event)
+        if self._context and window:
+            denied.append(Observation("context", f"{self._context}/{window}"))
         return denied + notes or _LIFE
 
     def _observe(self, event: dict[str, Any]) -> list[Observation]:
@@ -130,6 +137,10 @@ class StreamReader:
                 self._open[str(block.get("id"))] = None
                 seen.append(Observation("tool", use.line))
         self._bill.see(message, written)
+        used = 0 if event.get("parent_tool_use_id") else _context(message.get("usage"))
+        if used and used != self._context:
+            self._context = used
+            seen.append(Observation("context", str(used)))
         return seen
 
     def _note_results(self, event: dict[str, Any]) -> None:
@@ -216,6 +227,25 @@ class StreamReader:
         if isinstance(status, int):
             return _BY_STATUS.get(status, "overload" if status >= 500 else "crash")
         return "crash"
+
+
+def _words(event: dict[str, Any]) -> list[Observation]:
+    """What the model writes just now; what a subagent writes is not shown."""
+    delta = as_table(as_table(event.get("event")).get("delta"))
+    text = delta.get("text")
+    is_shown = not event.get("parent_tool_use_id") and delta.get("type") == "text_delta" and isinstance(text, str)
+    return [Observation("words", str(text))] if is_shown and text else _LIFE
+
+
+def _context(usage: object) -> int:
+    used = Used.of("", usage)
+    return used.fresh + used.cached + used.kept + used.output
+
+
+def _window(event: dict[str, Any]) -> int:
+    """The largest context window of the models that were used: that of the main one, as helpers are smaller."""
+    models = as_table(event.get("modelUsage")).values()
+    return int(max((number(as_table(one).get("contextWindow")) for one in models), default=0.0))
 
 
 def _length(block: dict[str, Any]) -> int:

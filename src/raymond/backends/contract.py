@@ -140,7 +140,12 @@ class Command(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True):
-    """Something seen while a turn runs; `kind` is text, tool, denied, session, note (for people) or life."""
+    """Something seen while a turn runs.
+
+    `kind` is text, tool, denied, session, note (for people), words, context or life. `words` are a piece of a
+    text that comes whole later; `context` is how much of its context window is used, as tokens, or as tokens/window
+    where the program tells how large it is.
+    """
 
     kind: str
     text: str = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raymond.backends import Abilities, Backend, Direct, Places, Setup, guard
 from raymond.errors import BackendError, UsageError
+from raymond.language import reach
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
@@ -76,18 +77,24 @@ def default(replies: str | None, files: Mapping[str, bytes]) -> str:
 def check(
     workflow: Workflow, start: RunStarted, files: Mapping[str, bytes], tables: Tables, *, look: bool = True
 ) -> dict[str, Abilities]:
-    """Refuse backends that cannot be used, before anything is written; what the others can do."""
+    """Refuse backends that cannot be used, before anything is written; what the others can do.
+
+    Programs are looked for where the entry can lead; a name that no backend has is refused anywhere.
+    """
     prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
     by_name: dict[str, list[str]] = {}
     for state in prompts:
         by_name.setdefault(start.backends.get(state, start.backend), []).append(state)
     able: dict[str, Abilities] = {}
+    needed = reach.of(workflow).possible
     for name, states in by_name.items():
+        reached = [state for state in states if state in needed]
         if name in SCRIPTED:
-            _check_replies(states[0], start, files)
+            if reached:
+                _check_replies(reached[0], start, files)
             continue
         program = _known(name, tables, states[0] if name != start.backend else "")
-        if look:
+        if look and reached:
             _check_program(program)
         able[name] = program.can
     if not prompts and start.backend not in (*SCRIPTED, *PROGRAMS):

@@ -20,10 +20,11 @@ GROUPS = {
         "list": "list the runs of this project, or of all projects",
         "status": "show what a run is doing",
         "logs": "show what happened, and what each step said",
-        "attach": "watch a run that another process drives",
+        "attach": "watch a run that another process is running",
         "wait": "wait for a run to end",
         "stop": "stop a run, or one agent of it",
         "cancel": "end a run for good",
+        "inbox": "list the questions that wait for an answer",
         "answer": "answer an agent's question",
         "cost": "show what the turns of a run cost",
         "start": "the same as run",
@@ -207,5 +208,10 @@ def _is_path(word: str) -> bool:
 def _hint(word: str) -> str:
     import difflib
 
+    from raymond.control import naming
+
+    id = naming.known(word)
     close = difflib.get_close_matches(word, COMMANDS, 1)
+    if id and (id == word or not close):
+        return f"{id} is a run: raymond status {id} shows it"
     return f"did you mean `raymond {close[0]}`?" if close else "raymond --help lists the commands"

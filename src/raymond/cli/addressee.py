@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from raymond.cli import choice
-from raymond.control import handle, questions
+from raymond.control import questions
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
 from raymond.errors import UsageError
@@ -40,7 +40,7 @@ def of(words: tuple[str, ...], *, has_text: bool) -> Addressee:
         return Addressee(None, text=last)
     first = _named(names, last)
     if first.run and (last == first.run.id or last in questions.of_run(first.run.project, first.run.id).agents):
-        return Addressee(first.run, agent="" if last == first.run.id else last)
+        return Addressee(first.run, agent="" if last == first.run.id else _agent(first.run, last))
     return first
 
 
@@ -54,8 +54,16 @@ def _named(names: list[str], text: str | None) -> Addressee:
     first, agent = names[0], names[1] if len(names) > 1 else ""
     if not agent and not questions.begins_id(first) and first in questions.of_runs(every=False).agents:
         return Addressee(None, agent=first, text=text)
-    run = handle.find(first) if text is None else choice.change(first)
-    return Addressee(run, agent=agent, text=text)
+    run = choice.find(first) if text is None else choice.change(first)
+    return Addressee(run, agent=_agent(run, agent), text=text)
+
+
+def _agent(run: RunHandle, word: str) -> str:
+    """The name of the agent that is called so, or the only one that asks and has this label; else the word itself."""
+    found = questions.of_run(run.project, run.id).asked if word else []
+    names = [one.question.agent for one in found]
+    labelled = [one.question.agent for one in found if one.question.label == word]
+    return labelled[0] if word not in names and len(labelled) == 1 else word
 
 
 def asked(whom: Addressee) -> Open:
@@ -66,7 +74,8 @@ def asked(whom: Addressee) -> Open:
         found = questions.of_runs(every=False)
         if not found.asked and whom.text is None and not whom.agent:
             found = questions.of_runs(every=True)
-    return Open([one for one in found.asked if whom.agent in ("", one.question.agent)], found.unreadable, found.agents)
+    meant = [one for one in found.asked if not whom.agent or one.question.is_called(whom.agent)]
+    return Open(meant, found.unreadable, found.agents)
 
 
 def none(whom: Addressee) -> UsageError:

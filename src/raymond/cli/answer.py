@@ -6,14 +6,16 @@ from time import time as now
 import click
 from msgspec import Struct
 
-from raymond.cli import addressee, choice, delivery, prompt, texts
+from raymond.cli import addressee, delivery, prompt, texts
 from raymond.cli.addressee import Addressee
+from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
-from raymond.control.questions import Asked
+from raymond.control.questions import Asked, Found
 from raymond.errors import UsageError
 from raymond.faces import clock, errors
 from raymond.faces import question as faces_of_question
 from raymond.faces.foreign_text import width_of
+from raymond.text import visible
 from raymond.views.questions import Question
 
 
@@ -26,7 +28,7 @@ from raymond.views.questions import Question
 def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that no process drives
+    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that is not running
     continues in the background.
     """
     if attach and no_resume:
@@ -72,8 +74,8 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
     found = addressee.asked(whom)
     fitting = [one for one in found.asked if number in (0, one.question.number)]
     if not fitting:
-        if not whom.run and not found.asked:
-            choice.change("")  # why there is nothing, if there is nothing at all
+        if not whom.run and not runs.here().ids():
+            raise naming.nothing_in(runs.here())
         raise addressee.none(whom)
     if len(fitting) == 1:
         return fitting[0]
@@ -88,7 +90,7 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             raise addressee.several(fitting) from None
         if typed.isdecimal() and 1 <= int(typed) <= len(fitting):
             return fitting[int(typed) - 1]
-        named = [one for one in fitting if one.question.agent == typed]
+        named = [one for one in fitting if one.question.is_called(typed)]
         if len(named) == 1:
             return named[0]
 
@@ -96,14 +98,12 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
 def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
     """Show the question, and let the person at this terminal answer it."""
     asked = chosen.question
-    with clock.of(sys.stdout):
-        shown = faces_of_question.lines(asked, now=now(), where=chosen.project.tree, width=width_of(sys.stdout))
-    print("\n".join(shown))
+    seen = _show(chosen)
     if not prompt.can_ask():
         sys.stdout.flush()
         what = "there is no answer, and no terminal to type it on"
         raise UsageError(what, hint=f"raymond answer {asked.workflow_id} {asked.agent} TEXT")
-    print(f"answer {asked.agent}, or leave the question open with Ctrl-D:")
+    print(visible(f"answer {asked.agent}, or leave the question open with Ctrl-D:"))
     while True:
         try:
             said = prompt.ask("> ")
@@ -113,25 +113,39 @@ def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
         if not said.strip():
             continue
         try:
-            return _send(run, asked.agent, said, asked.number)
+            return _send(run, asked.agent, said, asked.number, seen)
         except UsageError as error:
-            if not _may_try_again(run, asked):
+            if not _is_open(run, asked):
                 raise
             print(errors.error(error), file=sys.stderr)
+            if _digests(questions.files_of(asked)) != seen:
+                seen = _show(chosen)
 
 
-def _may_try_again(run: RunHandle, asked: Question) -> bool:
-    """Whether the question is still open, so that another answer may be taken."""
-    from raymond.control import questions
+def _show(chosen: Asked) -> dict[str, str]:
+    """Print the question with its files; what each of them was: path -> sha256."""
+    found = questions.files_of(chosen.question)
+    where, width = chosen.project.tree, width_of(sys.stdout)
+    with clock.of(sys.stdout):
+        shown = faces_of_question.lines(chosen.question, found, now=now(), where=where, width=width)
+    print("\n".join(shown))
+    return _digests(found)
 
+
+def _digests(found: list[Found]) -> dict[str, str]:
+    return {one.path: one.sha256 for one in found if not one.problem}
+
+
+def _is_open(run: RunHandle, asked: Question) -> bool:
+    """Whether another answer may be taken."""
     return any(one.question.number == asked.number for one in questions.of_run(run.project, run.id).asked)
 
 
-def _send(run: RunHandle, agent: str, said: str, question: int) -> Answered:
+def _send(run: RunHandle, agent: str, said: str, question: int, seen: dict[str, str] | None = None) -> Answered:
     from raymond.control import steer
     from raymond.faces.lines import Lines
 
-    told = steer.answer(run.project, run.id, agent, said, question=question, face=Lines())
+    told = steer.answer(run.project, run.id, agent, said, question=question, seen=seen, face=Lines())
     left = delivery.words(told, run.id)
     if left:
         print(left, file=sys.stderr)

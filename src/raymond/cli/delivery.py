@@ -65,6 +65,8 @@ def _hint(refusal: Refusal, id: str, agent: str) -> str:
             return f"stop it first: raymond stop {id} --agent {agent}"
         case "other_question":
             return f"raymond status {id} shows what is asked now"
+        case "not_a_choice":
+            return f"raymond answer {id} shows the question"
         case "needs_person":
             return f"type it in a terminal (ssh -t), with no pipe: raymond answer {id} {agent} TEXT"
         case "not_driven":

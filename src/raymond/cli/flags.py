@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from msgspec import Struct
@@ -40,6 +40,7 @@ class LimitFlags(Struct, frozen=True, kw_only=True):
     max_time: float | None = None
     max_turns: int | None = None
     allow_tools: tuple[str, ...] = ()
+    on_ask: Literal["wait", "fail"] | None = None
 
     @property
     def given(self) -> bool:
@@ -77,6 +78,8 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
     limits: LimitFlags = LimitFlags()
     show: ShowFlags = ShowFlags()
     every: bool = False
+    here: bool = False
+    yes: bool = False
     dry_run: bool = False
     renew: bool = False
     renamed: tuple[str, ...] = ()
@@ -149,6 +152,9 @@ _LIMITS = (
     click.option(
         "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
     ),
+    click.option(
+        "--on-ask", type=click.Choice(["wait", "fail"]), help="An agent that asks a person waits, or fails (for CI)."
+    ),
 )
 _SHOWING = (
     click.option(
@@ -188,7 +194,9 @@ _STARTING = (
     *_SHOWING,
 )
 _RESUMING = (
-    click.option("--all", "every", is_flag=True, help="Resume every run whose driver died, in the background."),
+    click.option("--all", "every", is_flag=True, help="Every interrupted run of all projects, in the background."),
+    click.option("--here", is_flag=True, help="Every interrupted run of this project, in the background."),
+    click.option("--yes", is_flag=True, help="With --all or --here: do not ask."),
     click.option("--dry-run", is_flag=True, help="With --all: list them, resume none."),
     click.option("--latest", "renew", is_flag=True, help="Continue with today's files, not those it started with."),
     click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that was renamed."),
@@ -277,6 +285,7 @@ def options(flags: StartFlags) -> "Options":
         roots=list(flags.roots),
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
+        on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
     )
 

@@ -1,51 +1,93 @@
 """`raymond list`: the runs of this project, or of all of them."""
 
+import os
 import sys
+from collections.abc import Sequence
 from time import time as now
 
 import click
 import msgspec
 
-from raymond import durations
 from raymond.cli import choice
 from raymond.control import naming, runs
 from raymond.control.runs import RunRow
-from raymond.text import visible
+from raymond.errors import UsageError
 from raymond.views import times
+from raymond.views.groups import STATUSES
 
 
 @click.command("list")
-@click.option("--all", "every", is_flag=True, help="List the runs of all your projects.")
+@click.option("--all", "every", is_flag=True, help="The runs of all your projects.")
+@click.option("--here", is_flag=True, help="Only the runs of this project.")
+@click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option("--project", metavar="DIR|NAME", help="Only the runs of this project.")
+@click.option("--since", metavar="TIME", help="Only runs in which something happened since: 10m, 14:30, 2026-01-15.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the latest N.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(every: bool, as_json: bool) -> int:
-    """List every run, latest first: id, status, age, agents, cost, project."""
+def command(
+    every: bool,
+    here: bool,
+    statuses: tuple[str, ...],
+    project: str | None,
+    since: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> int:
+    """List runs, those that need you first, each with its status and why; outside of a project, those of all."""
+    if sum((every, here, project is not None)) > 1:
+        raise UsageError("--all, --here and --project do not go together", hint="raymond list --all")
     choice.mention_earlier()
-    rows = runs.rows(every=every)
-    if not rows and not every and not as_json:
+    rows = runs.rows(every=every or project is not None)
+    if not rows and not (every or here or as_json):
         rows, every = runs.rows(every=True), True
         if rows:
             print("no run has been started here yet; these are the runs of all your projects", file=sys.stderr)
+    is_empty = not rows
+    rows = _chosen(rows, statuses, project, since)
+    shown = rows[:limit]
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(shown) + b"\n")
         sys.stdout.flush()
-    elif not rows:
+    elif is_empty:
         from raymond.faces import errors
 
         print(errors.error(naming.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
+    elif not shown:
+        print("no run is like that", file=sys.stderr)
     else:
-        print("\n".join(_table(rows, every)))
+        _show(shown, with_projects=every or project is not None, left=len(rows) - len(shown))
     return 0
 
 
-def _table(rows: list[RunRow], every: bool) -> list[str]:
-    wide = max(len(row.workflow_id) for row in rows)
-    head = f"{'ID':<{wide}}  {'STATUS':<11}  {'AGE':>8}  {'AGENTS':>6}  {'COST':>8}" + ("  PROJECT" if every else "")
-    return [head, *(_line(row, wide, every) for row in rows)]
+def _chosen(rows: list[RunRow], statuses: Sequence[str], project: str | None, since: str | None) -> list[RunRow]:
+    if project is not None:
+        rows = _of_project(rows, project)
+    if since is not None:
+        from raymond.control import history
+
+        begin = history.moment(since, now())
+        rows = [row for row in rows if times.moment(row.updated_at or row.started_at) >= begin]
+    return [row for row in rows if not statuses or row.status in statuses]
 
 
-def _line(row: RunRow, wide: int, every: bool) -> str:
-    started = times.moment(row.started_at)
-    age = durations.brief(max(0.0, now() - started)) if started else ""
-    cost = f"{'~' if row.cost_is_estimated else ''}${row.cost_usd:.2f}"
-    more = (f"  {visible(row.project)}" if every else "") + (f"  {visible(row.error)}" if row.error else "")
-    return f"{row.workflow_id:<{wide}}  {row.status:<11}  {age:>8}  {row.agents:>6}  {cost:>8}{more}"
+def _of_project(rows: list[RunRow], given: str) -> list[RunRow]:
+    """The runs of the project at a path, or with this name."""
+    if not given:
+        raise UsageError("--project needs a directory or the name of one", hint="raymond list --all shows all projects")
+    path = os.path.realpath(given)
+    found = [row for row in rows if path == row.project or given == os.path.basename(row.project)]
+    if found or path == runs.here().tree:
+        return found
+    names = sorted({os.path.basename(row.project) for row in rows})
+    some = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    raise UsageError(f"there are no runs of a project `{given}`", hint=f"there are runs of: {some}" if names else "")
+
+
+def _show(rows: list[RunRow], *, with_projects: bool, left: int) -> None:
+    from raymond.faces import listing, table
+    from raymond.faces.foreign_text import width_of
+
+    width, mark = width_of(sys.stdout), table.mark(sys.stdout)
+    print("\n".join(listing.lines(rows, now(), projects=with_projects, width=width, mark=mark)))
+    if left:
+        print(f"... and {left} more", file=sys.stderr)

@@ -23,6 +23,7 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
             max_turns=limits.max_turns,
             allowed_tools=limits.allow_tools,
             roots=given.roots,
+            on_ask=limits.on_ask or "",
             force=given.force,
             face=Lines(),
         )

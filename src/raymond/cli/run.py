@@ -10,7 +10,7 @@ import click
 from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
-from raymond.errors import JournalError
+from raymond.errors import JournalError, UsageError
 from raymond.text import visible
 
 
@@ -20,6 +20,7 @@ def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""
     if given.show.detach:
         inside.leave()
+    _check_path(path)
     loaded = start.load(path, texts.overrides(given.settings))
     given = flags.go_to(given)
     settings = flags.configuration(config.tree_of(os.getcwd()), given)
@@ -38,7 +39,20 @@ def command(path: str, given: StartFlags) -> int:
     run = start.begin_here(loaded, options)
     with _begun(run.id):
         choice.warn_of_reach(run)
+        choice.warn_of_company(run)
         return (background.start if given.show.detach else foreground.drive)(run, given.show)
+
+
+def _check_path(path: str) -> None:
+    """The id of a run is no workflow."""
+    if os.path.exists(path) or "/" in path or "." in path:
+        return
+    from raymond.control import naming
+
+    id = naming.known(path)
+    if id == path and id:
+        hint = f"raymond status {id} shows it, raymond resume {id} continues it"
+        raise UsageError(f"`{path}` is a run, not a workflow", hint=hint)
 
 
 @contextlib.contextmanager

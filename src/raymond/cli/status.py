@@ -17,7 +17,7 @@ from raymond.text import visible
 
 @click.command("status")
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--all", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
+@click.option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next."""

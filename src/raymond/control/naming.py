@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from raymond.control import runs
 from raymond.control.runs import RunRow, here
-from raymond.errors import RunNotFound, UsageError
+from raymond.errors import Error, RunNotFound, UsageError
 from raymond.faces import table
 from raymond.faces.table import Column
 from raymond.store import exports
@@ -123,6 +123,14 @@ def _named(home: Project, given: str, verb: str) -> tuple[Project, str]:
     if not found:
         raise _unknown(home, others, given)
     raise _several(given, found)
+
+
+def known(word: str) -> str:
+    """The id of the run that a word would mean where an id is expected; empty when there is none, or several."""
+    try:
+        return named(word)[1] if word else ""
+    except Error:
+        return ""
 
 
 def _several(given: str, found: list[tuple[Project, str]]) -> SeveralRuns:

@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterator
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from raymond.errors import JournalError
 from raymond.faces import documents
-from raymond.machine.agent import RUNNING
+from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
@@ -17,26 +18,14 @@ from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.system.files import contents
+from raymond.views.groups import group
+from raymond.views.row import RunRow as RunRow
 from raymond.views.status import run_status
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
-
-
-class RunRow(Struct, frozen=True, kw_only=True):
-    """A run in one row of `list`; its JSON is the row of `list --json`."""
-
-    workflow_id: str
-    project: str
-    status: str
-    driven: bool
-    agents: int = 0
-    cost_usd: float = 0.0
-    cost_is_estimated: bool = False
-    started_at: str | None = None
-    updated_at: str | None = None
-    error: str | None = None
-    """Why it cannot be read; its status is then `unreadable`."""
+STOPPING = "stopping"
+"""The status of a run that was stopped, until its running steps have ended."""
 
 
 class Seen(Struct, frozen=True):
@@ -65,11 +54,14 @@ def project_of(row: RunRow) -> Project:
 # --- how it looks
 
 
-def status_of(status: str, *, driven: bool, is_due: bool = False) -> str:
+def status_of(status: str, *, driven: bool, is_due: bool = False, is_stopped: bool = False) -> str:
     """A run's own `status` as seen from outside: one that should be driven and is not was interrupted.
 
-    `is_due`: something in it has a time, for which its driver would have waited.
+    `is_due`: something in it has a time, for which its driver would have waited. `is_stopped`: nothing new starts, but
+    while somebody drives it, steps are still running.
     """
+    if driven and is_stopped:
+        return STOPPING
     return INTERRUPTED if (status == "running" or is_due) and not driven else status
 
 
@@ -84,7 +76,8 @@ def look(project: Project, id: str) -> Seen:
     if isinstance(holder, lock.Squatter):
         return Seen(run, left(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
     host = "" if holder else lock.signed(project.run(id)).host
-    status = status_of(run_status(run), driven=holder is not None, is_due=_is_due(run))
+    is_stopped = run.stop is not None and not run.final_status
+    status = status_of(run_status(run), driven=holder is not None, is_due=_is_due(run), is_stopped=is_stopped)
     return Seen(run, status, holder.pid if holder else 0, host=host if host != os.uname().nodename else "")
 
 
@@ -96,7 +89,8 @@ def may_have_left(project: Project, run: Run) -> bool:
     )
 
 
-def _is_driven(folder: RunFolder) -> bool:
+def is_driven(folder: RunFolder) -> bool:
+    """Whether a process drives the run now."""
     holder = lock.holder(folder)
     return holder is not None and not isinstance(holder, lock.Squatter)
 
@@ -111,35 +105,53 @@ def left(run: Run) -> str:
     return status_of(run_status(run), driven=False, is_due=_is_due(run))
 
 
-def rows(*, every: bool = False) -> list[RunRow]:
-    """The runs of this project, or of `every` project of this person, the latest first."""
+def projects_of(*, every: bool) -> list[Project]:
+    """This project, or all of this person; this one first if it is not known yet."""
     home = here()
     found = projects.known(home.home) if every else []
-    if home not in found:
-        found.insert(0, home)
-    listed = [row(one, id) for one in found for id in one.ids()]
+    return found if home in found else [home, *found]
+
+
+def rows(*, every: bool = False) -> list[RunRow]:
+    """The runs of this project, or of `every` project of this person, the latest first."""
+    listed = [row(one, id) for one in projects_of(every=every) for id in one.ids()]
     return sorted(listed, key=lambda one: one.started_at or "", reverse=True)
 
 
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)
-    driven = _is_driven(folder)
+    driven = is_driven(folder)
     try:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
+    stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
+    is_stopped = stop_kind is not None and found.status not in ("completed", "failed", "cancelled")
+    status = status_of(found.status, driven=driven, is_due=found.due_at is not None, is_stopped=is_stopped)
+    questions = found.count(ASKING)
     return RunRow(
         workflow_id=id,
         project=project.tree,
         driven=driven,
-        status=status_of(found.status, driven=driven, is_due=found.due_at is not None),
+        status=status,
+        group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
+        reason=found.reason,
+        questions=questions,
+        failed=found.agents_failed,
+        budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
         cost_is_estimated=found.cost_is_estimated,
         started_at=found.started_at,
         updated_at=found.updated_at,
     )
+
+
+class _AgentState(Struct):
+    """What a row needs of an agent in a state file."""
+
+    status: str
 
 
 class _State(Struct):
@@ -151,12 +163,22 @@ class _State(Struct):
     cost_is_estimated: bool
     started_at: str | None
     updated_at: str | None
+    agents_failed: int = 0
     due_at: str | None = None
     journal_bytes: int = 0
+    reason: str | None = None
+    stop_kind: str | UnsetType | None = UNSET
+    budget_usd: float | None = None
+    agents: list[_AgentState] = []
+
+    def count(self, status: str) -> int:
+        """How many of the agents that have not ended are in this status."""
+        return sum(one.status == status for one in self.agents)
 
 
 def _told(run: Run) -> _State:
-    return msgspec.convert(documents.about(run), _State)
+    agents = [_AgentState(status=agent.status) for agent in run.agents.values()]
+    return replace(msgspec.convert(documents.about(run), _State), agents=agents)
 
 
 def _kept(folder: RunFolder) -> _State | None:
@@ -165,6 +187,8 @@ def _kept(folder: RunFolder) -> _State | None:
         if journal_now.st_mtime_ns > os.lstat(folder.state).st_mtime_ns:
             return None
         found = msgspec.json.decode(contents(folder.state), type=_State)
+        if found.stop_kind is UNSET and found.status in ("paused", "stopped"):
+            return None  # of an earlier release, which did not say who stopped it
         return found if found.journal_bytes == journal_now.st_size else None
     except (OSError, msgspec.DecodeError, RecursionError):
         return None
@@ -181,7 +205,7 @@ def resumable(project: Project) -> Iterator[str | JournalError]:
         except JournalError as error:
             yield error
             continue
-        if _is_driven(project.run(id)) or _belongs_to_step(seen.run):
+        if is_driven(project.run(id)) or _belongs_to_step(seen.run):
             continue
         if seen.status == INTERRUPTED or was_shut_down(seen.run):
             yield id

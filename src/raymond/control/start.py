@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from time import time
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -59,6 +59,8 @@ class Options(Struct, kw_only=True):
     skip_permissions: bool = False
     allow_start: bool = False
     """Whether its steps may start runs that outlive it."""
+    on_ask: Literal["", "wait", "fail"] = ""
+    """What becomes of an agent that asks a person: it waits, or it fails, as is right where nobody can answer."""
     notify: list[str] | None = None
     trust_project: bool = False
     """Let agents' programs use the settings that come with the project, this time."""
@@ -141,6 +143,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         roots=options.roots,
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
+        on_ask=options.on_ask,
         trust_project=options.trust_project,
         backend=settings.said("backend") or "",
         model=settings["model"],
@@ -254,6 +257,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         allowed_tools=options.allowed_tools or [],
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
+        on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
         notify=[paths.check(notifying.settled(target), "--notify") for target in options.notify or []],
         version=__version__,

@@ -1,34 +1,51 @@
 """Everything a person can ask of a run that exists: one function for each."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from raymond.control import config, exposure, inside, paths
 from raymond.control.deliver import Delivery, deliver
 from raymond.drivers.face import Face
 from raymond.errors import UsageError
-from raymond.machine import requests
+from raymond.language.refusal import Refusal
 from raymond.machine.events import RunStarted
 from raymond.machine.requests import Request
-from raymond.store import journal
+from raymond.store import asked_files, journal
 from raymond.store.project import Project
+from raymond.views.questions import Question, questions
 
 
 def answer(
-    project: Project, id: str, agent: str, text: str, *, question: int = 0, face: Face | None = None
+    project: Project,
+    id: str,
+    agent: str,
+    text: str,
+    *,
+    question: int = 0,
+    seen: Mapping[str, str] | None = None,
+    face: Face | None = None,
 ) -> Delivery:
-    """Answer `agent`, or the only one asking (""), if it still asks `question`; 0 stands for what it asks now."""
+    """Answer `agent`, or the only one asking (""), if it still asks `question`; 0 stands for what it asks now.
+
+    Refused when a file of the question is another one than it was when the agent asked, unless whoever answers has
+    `seen` what it is now (path -> sha256).
+    """
     exposure.check(text, "the answer")
     exposure.check(agent, "the name of the agent")
-    request = Request(id=_new(), kind="answer", agent=agent, text=text, question=question or _asked(project, id, agent))
-    return deliver(project, id, request, face=face)
+    asked = _asked(project, id, agent)
+    if asked:
+        changed = asked_files.changed(asked.cwd, asked.files, seen or {})
+        if changed:
+            return Refusal("changed", f"{', '.join(changed)} changed since it asked", f"raymond answer {id} shows it")
+    number = question or (asked.number if asked else 0)
+    return deliver(project, id, Request(id=_new(), kind="answer", agent=agent, text=text, question=number), face=face)
 
 
-def _asked(project: Project, id: str, agent: str) -> int:
+def _asked(project: Project, id: str, agent: str) -> Question | None:
     """The question that is open as far as this process can see: a moment later it may be another one."""
-    asking = requests.asking(journal.read(project.run(id)).run)
-    found = [one.asks for one in asking if agent in ("", one.id)]
-    return found[0] if len(found) == 1 else 0
+    found = [one for one in questions(journal.read(project.run(id)).run) if agent in ("", one.agent)]
+    return found[0] if len(found) == 1 else None
 
 
 def cancel(project: Project, id: str, *, force: bool = False, face: Face | None = None) -> Delivery:
@@ -93,6 +110,7 @@ def change_limits(
     max_turns: int | None = None,
     allowed_tools: Sequence[str] = (),
     roots: Sequence[str] = (),
+    on_ask: Literal["", "wait", "fail"] = "",
     force: bool = False,
     face: Face | None = None,
 ) -> Delivery:
@@ -113,6 +131,7 @@ def change_limits(
         max_turns=max_turns,
         allowed_tools=list(allowed_tools),
         roots=[paths.check(os.path.realpath(root), "--root") for root in roots],
+        on_ask=on_ask,
     )
     return deliver(project, id, request, force=force, face=face)
 

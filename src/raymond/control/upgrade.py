@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from raymond.control import config, preflight
 from raymond.control.preflight import Proposal
 from raymond.errors import JournalError
-from raymond.language.workflow import bare
+from raymond.language.workflow import ENTRIES, bare
 from raymond.machine import workflow_change
 from raymond.machine.events import RunStarted, WorkflowChanged
 from raymond.machine.run import Run
@@ -49,8 +49,10 @@ def _change(project: Project, run: Run, loaded: Loaded, renamed: Mapping[str, st
 
 
 def _path(project: Project, start: RunStarted) -> str:
-    """What was started: one file, when a folder with these states would begin elsewhere; else the folder or zip."""
+    """What was started: one file, when a folder with these states could begin elsewhere; else the folder or zip."""
     file = os.path.join(start.scope_dir, start.entry)
+    if bare(start.entry) not in ENTRIES and os.path.exists(file):
+        return file  # the only state of a snapshot need not be the only one of its folder
     try:
         files = sources.read(project.run(start.workflow_id), start.source)
         found = loader.from_files(files, name=start.name, entry=None, overrides=start.overrides).entry

@@ -11,6 +11,7 @@ from raymond.machine.agent import ASKING, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
+from raymond.views.questions import Question
 from raymond.views.status import failed_agents, main_result, run_status
 from raymond.views.times import instant
 
@@ -50,6 +51,7 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
         "source": f"sources/{start.source}.zip",
         "status": status or run_status(run),
         "reason": reason(run),
+        "stop_kind": run.stop.kind if run.stop else None,
         "started_at": instant(run.started_at),
         "updated_at": instant(run.now),
         "due_at": instant(wake_at(run) or 0.0) if not run.stop and not run.final_status else None,
@@ -65,6 +67,7 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
 def _tail(run: Run, longest: int, whole: Whole | None = None) -> dict[str, Any]:
     return {
         "agents_started": run.started,
+        "agents_failed": run.lost + run.failed_count,
         "fork_counters": {agent.id: agent.forks for agent in run.agents.values() if agent.forks},
         "results": _results(list(run.outcomes.values())[-RESULTS_SHOWN:], whole),
         "labels": _labels(list(run.outcomes.values())[-RESULTS_SHOWN:]),
@@ -124,6 +127,8 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
         "question": agent.question or None,
         "question_number": agent.asks or None,
         "approve": (visit.rest.approve if visit.rest else "") or None,
+        "choices": list(visit.rest.choices) if visit.rest else [],
+        "files": list(visit.rest.files) if visit.rest else [],
         "since": instant(visit.since),
     }
 
@@ -147,6 +152,26 @@ def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str,
         "denied": run.denied,
         "iterations": run.iterations,
         "agents": run.started,
+        "agents_failed": run.lost + run.failed_count,
         "started_at": instant(run.started_at),
         "ended_at": instant(run.now) if run.final_status or run.stop else None,
+    }
+
+
+def question(asked: Question, project: str, command: str) -> dict[str, Any]:
+    """An open question of a run in `project`, with the `command` that answers it: `inbox --json`."""
+    return {
+        "workflow_id": asked.workflow_id,
+        "project": project,
+        "agent": asked.agent,
+        "label": asked.label or None,
+        "state": asked.state,
+        "question": asked.text,
+        "question_number": asked.number,
+        "asked_at": instant(asked.asked_at),
+        "deadline": instant(asked.deadline),
+        "approve": asked.approve or None,
+        "choices": asked.choices,
+        "files": asked.files,
+        "command": command,
     }

@@ -27,6 +27,8 @@ from raymond.machine.run import Run
 from raymond.text import safe, visible
 
 _UNTOLD = (StepStarted, StepFinished)
+_SHOWN = ("print", "tool", "note")
+"""What steps do that has a line; the rest is for those who watch."""
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
 
 
@@ -105,7 +107,7 @@ class Lines(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""
-        if kind == "text" or (self._quiet and kind != "print"):
+        if kind not in _SHOWN or (self._quiet and kind != "print"):
             return
         self.refresh()
         mark = "|" if kind == "print" else "*"

@@ -1,6 +1,6 @@
 """The live block on a terminal: what matters stays as lines above it, the rest is redrawn.
 
-A question takes the place of the block: nothing else is written until it is answered, while the other agents continue.
+A question is written whole above the block, and answered below it, while the rows of the other agents go on.
 """
 
 import io
@@ -11,10 +11,17 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from rich.cells import cell_len
+
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, rows, terminal, words
+from raymond.faces.doing import Doing
+from raymond.faces.draft import MARGIN, wrapped
+from raymond.faces.entry import Entry, Typed
 from raymond.faces.lines import Lines
+from raymond.faces.look import PACE, look_of
 from raymond.faces.plain_text import plain
+from raymond.language import choices
 from raymond.machine.agent import ASKING
 from raymond.machine.events import (
     AgentCalled,
@@ -32,7 +39,6 @@ from raymond.machine.events import (
     RequestTaken,
     RunEnded,
     RunStopped,
-    StepEnded,
     StepFailed,
     StepFinished,
     StepStarted,
@@ -43,6 +49,9 @@ from raymond.machine.run import Run
 
 usable = terminal.usable
 
+_MOST_LINES = 6
+"""Lines of an answer that are shown while it is written."""
+_HOW = "Enter sends it, Ctrl-L shows the question again, Ctrl-D leaves it open"
 SOON = 0.05
 """Seconds for which what steps print is collected."""
 _LEAVES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded, AgentEnded, AgentFailed)
@@ -54,7 +63,7 @@ _STYLES = {AgentFailed: "red", StepFailed: "red", BackendClosed: "yellow", RunSt
 class Live(Quiet):
     """A face that draws a block, and asks a person what agents ask."""
 
-    refresh_every = 0.5
+    refresh_every = 1 / PACE
 
     def __init__(
         self,
@@ -64,6 +73,7 @@ class Live(Quiet):
         refuses: Callable[[str], str] = lambda answer: "",
         clock: Callable[[], float] = time.time,
         size: Callable[[], tuple[int, int]] | None = None,
+        watches: bool = False,
     ) -> None:
         self.stdin = stdin
         self._refuses = refuses
@@ -72,15 +82,17 @@ class Live(Quiet):
         self._terminal = terminal.Terminal(stream or sys.stderr, stdin, size)
         self._kept = Kept(self._terminal.paint, self._hides)
         self._run: Run | None = None
-        self._costs: dict[str, float] = {}
-        self._last: dict[str, str] = {}
+        self._look = look_of(os.environ)
+        self._watches = watches
+        """Another process drives the run: what steps do is heard when they have ended."""
+        self._doings: dict[str, Doing] = {}
         self._asks: dict[str, str] = {}
         """Questions nobody has answered yet, oldest first."""
         self._asked = ""
-        """The agent whose question is on the screen."""
+        """The agent whose question is answered below the block."""
         self._answered: set[str] = set()
         """Agents answered here, until the journal has it."""
-        self._typed = b""
+        self._entry = Entry(clock)
         self._drawn_at = 0.0
         self._over = False
         self._leaves = False
@@ -108,10 +120,9 @@ class Live(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints stays; what else it does is seen in its row."""
-        lines = [plain(line) for line in text.splitlines()]
-        self._last[agent] = next((line for line in reversed(lines) if line.strip()), "")
+        self._doings.setdefault(agent, Doing()).hear(kind, text, 0.0 if self._watches else self._clock())
         if kind == "print":
-            self._kept.on_output(agent, kind, "\n".join(lines))
+            self._kept.on_output(agent, kind, "\n".join(plain(line) for line in text.splitlines()))
             if abs(self._clock() - self._drawn_at) >= SOON:
                 self._draw()
 
@@ -144,22 +155,32 @@ class Live(Quiet):
         if not data:
             self._hang_up()
             return []
-        *lines, self._typed = (self._typed + data).split(b"\n")
+        answer = self._entry.take(data, is_asked=bool(self._asked))
         answers: list[tuple[str, str]] = []
-        for line in lines:
-            # What is typed while nothing is asked is not an answer to what is asked later.
-            if not self._asked:
-                continue
-            answer = line.decode("utf-8", "replace").removesuffix("\r")
-            secret = self._refuses(answer)
-            if secret:
-                self._ask(f"not sent: it contains {secret}; a step reads secrets from its environment\n")
+        if answer is Typed.LEAVE:
+            self._hang_up()
+        elif answer is Typed.AGAIN:
+            self._print_question()
+        elif isinstance(answer, str):
+            wrong = self._wrong(answer)
+            if wrong:
+                self._kept.on_note(wrong)
             else:
                 answers.append((self._asked, answer))
                 self._answer(answer)
-        if not self._asked:
-            self._typed = b""
+        self._draw()
         return answers
+
+    def _wrong(self, answer: str) -> str:
+        """Why an answer cannot be sent; empty when it can."""
+        secret = self._refuses(answer)
+        if secret:
+            return f"not sent: it contains {secret}; a step reads secrets from its environment"
+        agent = self._run.agents.get(self._asked) if self._run else None
+        offered = agent.visit.rest.choices if agent and agent.visit.rest else ()
+        if offered and choices.pick(offered, answer) is None:
+            return f"not sent: it is not one of: {choices.offer(offered)}"
+        return ""
 
     def close(self) -> None:
         """Take the block away and leave the terminal as it was."""
@@ -174,12 +195,13 @@ class Live(Quiet):
     # --- what happened
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, StepEnded) and event.cost:
-            self._costs[event.agent] = self._costs.get(event.agent, 0.0) + event.cost
+        if isinstance(event, StepStarted):
+            self._doings.setdefault(event.agent, Doing()).begin(0.0 if self._watches else self._clock())
         elif isinstance(event, AskStarted):
             self._asks[event.agent] = event.question
         elif isinstance(event, _LEAVES):
-            self._last.pop(event.agent, None)
+            if event.agent in self._doings:
+                self._doings[event.agent].end()
             self._asks.pop(event.agent, None)
             self._answered.discard(event.agent)
             if event.agent == self._asked:
@@ -188,7 +210,7 @@ class Live(Quiet):
                     how = "nobody answered in time" if event.timed_out else "answered elsewhere"
                     self._kept.on_note(plain(f"{event.agent} no longer asks: {how}; it continues at {event.state}"))
             if isinstance(event, AgentEnded):
-                self._costs.pop(event.agent, None)
+                self._doings.pop(event.agent, None)
         elif isinstance(event, RequestTaken) and event.problem:
             self._answered.clear()
 
@@ -212,18 +234,24 @@ class Live(Quiet):
 
     def _draw(self) -> None:
         self._drawn_at = self._clock()
-        if self._asked:
-            return
-        run, text = self._run, self._kept.take()
+        run = self._run
         if run is None or self._over or not self._terminal.ours():
-            self._terminal.draw(text, [])
-        elif self._asks and self._asks_here(run):
-            self._ask(text)
-        else:
-            width, height = self._terminal.size()
-            now = self._clock()
-            drawn = rows.rows(run, self._costs, self._last, width=width, height=height, now=now)
-            self._terminal.draw(text, drawn, title=rows.title(run, now))
+            self._terminal.draw(self._kept.take(), [])
+            return
+        if self._asks and not self._asked and self._asks_here(run):
+            self._ask()
+        width, height = self._terminal.size()
+        label: list[rows.Row] = []
+        draft = None
+        if self._asked:
+            # The rows of the agents come last when there is little room.
+            draft = self._entry.draft(width, max(1, min(_MOST_LINES, height - 3)))
+            label = [rows.fit([(self._label(), "bold yellow")], width, self._look.cut)] if height > 3 else []
+            height -= len(label) + len(draft.lines)
+        now = self._clock()
+        room = height > rows.SPARE or not draft
+        drawn = rows.rows(run, self._doings, width=width, height=height, now=now, look=self._look) if room else []
+        self._terminal.draw(self._kept.take(), [*drawn, *label], title=rows.title(run, now), draft=draft)
 
     # --- Ctrl-Z
 
@@ -249,33 +277,46 @@ class Live(Quiet):
     def _asks_here(self, run: Run | None) -> bool:
         return self.stdin >= 0 and not (run and (run.stop or run.final_status)) and self._terminal.ours()
 
-    def _ask(self, text: str) -> None:
-        self._asked, question = next(iter(self._asks.items()))
-        self._typed = b""
-        first, *rest = [plain(line) for line in question.strip().splitlines()] or [""]
-        lines = [
-            f"{self._terminal.paint(f'{plain(self._asked)} asks:', 'bold yellow')} {first}",
-            *(f"  {one}" for one in rest),
-        ]
-        self._terminal.ask(text + "".join(f"{line}\n" for line in lines))
+    def _ask(self) -> None:
+        self._asked = next(iter(self._asks))
+        self._entry.begin(self._terminal.drain())
+        self._print_question()
+
+    def _print_question(self) -> None:
+        """All of it, inside its margin, and nothing in it that is hidden."""
+        if not self._asked:
+            return
+        width, _ = self._terminal.size()
+        first = f"{plain(self._asked)} asks:"
+        lines = wrapped(self._asks[self._asked].strip(), max(1, width - len(MARGIN)))
+        if len(lines) == 1 and len(first) + 1 + cell_len(lines[0]) <= width:
+            self._kept.put(f"{self._terminal.paint(first, 'bold yellow')} {lines[0]}\n")
+            return
+        self._kept.put(f"{self._terminal.paint(first, 'bold yellow')}\n" + "".join(f"{MARGIN}{one}\n" for one in lines))
+
+    def _label(self) -> str:
+        more = len(self._asks) - 1
+        waits = f"; {words.many(more, 'more question')} {'waits' if more == 1 else 'wait'}" if more else ""
+        how = "the question before is over: press Enter, then answer this one" if self._entry.is_locked else _HOW
+        return f"answer {plain(self._asked)}{waits} ({how})"
 
     def _answer(self, text: str) -> None:
         agent, self._asked = self._asked, ""
         self._asks.pop(agent, None)
         self._answered.add(agent)
-        self._terminal.answered(plain(text))
-        self._draw()
+        width, _ = self._terminal.size()
+        self._kept.put("".join(f"{plain(agent)} < {line}\n" for line in wrapped(text, max(1, width - len(agent) - 3))))
 
     def _take_back(self) -> None:
-        """The question on the screen can no longer be answered here."""
+        """The question on the screen can no longer be answered here; what was typed for it is dropped."""
         if self._asked:
             self._asked = ""
-            self._terminal.take_back()
+            self._entry.end()
 
     def _leave_open(self) -> None:
         agent, id = self._asked, self._run.start.workflow_id if self._run else "ID"
         self._take_back()
-        self.on_note(f"no answer; to answer later: raymond answer {id} {agent} TEXT")
+        self.on_note(f"no answer; to answer later: raymond answer {id} {agent}")
 
     def _hang_up(self) -> None:
         """Nobody types any more; a Ctrl-D below the block does nothing."""
@@ -293,6 +334,11 @@ class Kept(Lines):
         super().__init__(self._text)
         self._paint = paint
         self._hides = hides
+
+    def put(self, text: str) -> None:
+        """Add lines that are ready to be shown."""
+        self.refresh()
+        self._put(text)
 
     def take(self) -> str:
         """What was not taken yet."""

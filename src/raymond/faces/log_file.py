@@ -12,6 +12,9 @@ from raymond.machine.events import Decision
 from raymond.machine.run import Run
 from raymond.views.times import instant
 
+_KEPT = ("print", "tool", "text", "note")
+"""What steps do that is kept: pieces of texts and signs of life are for those who watch."""
+
 
 def _private(path: str, flags: int) -> int:
     """Follows a link: the path is a person's to choose, and /dev/stdout is one."""
@@ -41,9 +44,9 @@ class LogFile(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """Note what a step said."""
-        if self._json:
+        if self._json and kind in _KEPT:
             self._put({"type": kind, "agent": agent, "text": text})
-        else:
+        elif not self._json:
             self._lines.on_output(agent, kind, text)
 
     def on_note(self, text: str) -> None:

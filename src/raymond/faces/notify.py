@@ -84,7 +84,7 @@ class Notifier(Quiet):
             self._send(run, {"event": "budget", "message": near}, message.near_budget(run, near), STAYS)
         for decision in decisions:
             for event in decision.events:
-                if isinstance(event, AskStarted):
+                if isinstance(event, AskStarted) and run.start.on_ask != "fail":
                     about = {"agent": event.agent, "question": event.question, "question_number": event.number}
                     about |= {"approve": event.approve or None}
                     self._asked.add((event.agent, event.number))

@@ -1,8 +1,13 @@
 """A question as whoever answers it reads it: whole, with who asks and where."""
 
+from collections.abc import Iterable
+
 from raymond import durations
 from raymond.faces import clock
 from raymond.faces.foreign_text import in_margin
+from raymond.language import choices
+from raymond.machine.label import named
+from raymond.store.asked_files import Found
 from raymond.text import visible
 from raymond.views.questions import Question
 
@@ -12,15 +17,45 @@ SHORT = 160
 """Characters of a text that stands in one line with its label."""
 
 
-def lines(question: Question, *, now: float, where: str = "", width: int = 0) -> list[str]:
-    """All of it; `where` is the directory of its project."""
-    return [*head(question, now=now, where=where), *text(question, MARGIN, width)]
+def lines(question: Question, found: Iterable[Found] = (), *, now: float, where: str = "", width: int = 0) -> list[str]:
+    """All of it, with its files as they were found; `where` is the directory of its project."""
+    digests = {one.path: one.sha256 for one in question.files}
+    shown = [line for one in found for line in _file(one, digests.get(one.path, ""), width)]
+    offered = [f"choices: {visible(choices.offer(question.choices))}"] if question.choices else []
+    return [*head(question, now=now, where=where), *text(question, MARGIN, width), *shown, *offered]
+
+
+def _file(found: Found, digest: str, width: int) -> list[str]:
+    """A file, whole: bytes that are not text are shown by their numbers."""
+    changed = "" if found.sha256 == digest else ", CHANGED SINCE IT ASKED"
+    if found.problem:
+        return [visible(f"file {found.problem}{changed}")]
+    text = found.data.decode("utf-8", "backslashreplace")
+    end = "" if text.endswith("\n") or not text else ", no line break at the end"
+    title = visible(f"file {found.path} ({size(len(found.data))}{end}{changed}):")
+    return [title, *(in_margin(text.removesuffix("\n"), MARGIN, width) if text else [])]
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    return f"{count:,} byte{'' if count == 1 else 's'}"
+
+
+def more(question: Question) -> list[str]:
+    """The choices and the files by their names, for those who only look."""
+    offered = [choices.offer(question.choices)] if question.choices else []
+    told = [*(f"choices: {one}" for one in offered), *(f"file: {one}" for one in named_files(question))]
+    return [visible(one) for one in told]
+
+
+def named_files(question: Question) -> list[str]:
+    """Its files, by name and size."""
+    return [f"{one.path} ({size(one.size)})" for one in question.files]
 
 
 def head(question: Question, *, now: float, where: str = "") -> list[str]:
     """Who asks, since when, and where."""
-    since = durations.brief(max(0.0, now - question.asked_at))
-    asks = f"{question.agent} of {question.workflow_id} asks (question {question.number}, {since} ago):"
+    asks = f"{_who(question)} of {question.workflow_id} asks ({_which(question, now)}):"
     about = [f"in {question.state}" + (f" of the run in {where}" if where else "")]
     if question.deadline:
         about.append(f"can be answered until {clock.instant(question.deadline)}")
@@ -36,10 +71,15 @@ def text(question: Question, margin: str, width: int = 0) -> list[str]:
 
 def mention(question: Question, *, now: float) -> str:
     """That there is one, in a line."""
-    since = durations.brief(max(0.0, now - question.asked_at))
-    return visible(
-        f"{question.agent} in {question.state} of {question.workflow_id}, question {question.number}, {since} ago"
-    )
+    return visible(f"{_who(question)} in {question.state} of {question.workflow_id}, {_which(question, now)}")
+
+
+def _who(question: Question) -> str:
+    return named(question.agent, question.label)
+
+
+def _which(question: Question, now: float) -> str:
+    return f"question {question.number}, {durations.brief(max(0.0, now - question.asked_at))} ago"
 
 
 def beside(label: str, text: str, margin: str, width: int = 0, *, note: str = "") -> list[str]:

@@ -10,6 +10,7 @@ from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
+from raymond.views.questions import question_of
 from raymond.views.status import exit_code, failed_agents, main_result, run_status
 
 _FLAGS = {
@@ -56,7 +57,7 @@ def ending(run: Run, status: str, width: int = 0, *, with_result: bool = True) -
             *([f"why:    {why}"] if why else []),
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
             *_outcome(run, width, with_result=with_result),
-            *([words.lost(run)] if run.lost else []),
+            *_collected(run),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
         )
@@ -68,7 +69,7 @@ def _why(run: Run, status: str) -> str:
     if why:
         return why
     if status == "failed":
-        return f"{words.many(run.failed_count, 'agent')} failed"
+        return words.failures(run)
     ends = {"completed": "", "interrupted": "the process that ran it is gone"}
     return ends.get(status, "no agent can continue")
 
@@ -86,13 +87,24 @@ def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     return [f"result: {one_line(result)}"] if with_result else []
 
 
+def _collected(run: Run) -> list[str]:
+    """The agents that failed and that a wait has collected, if the run has failed because of them."""
+    if not run.unhandled:
+        return [f"note:   {words.failures(run)}"] if run.lost else []
+    failed = [one for one in run.outcomes.values() if one.status == "failed"][:5]
+    return [f"failed: {words.named(one.agent, one.label)} in {one.state}: {one_line(one.error)}" for one in failed]
+
+
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
     """The first few, whole: a question that is cut would be answered all the same."""
-    shown = [
-        question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width) for agent in asking[:5]
-    ]
+    shown = [_question(agent, id, width) for agent in asking[:5]]
     more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
     return [*(line for lines in shown for line in lines), *more]
+
+
+def _question(agent: Agent, id: str, width: int) -> list[str]:
+    told = question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width)
+    return [*told, *(f"        {one}" for one in question.more(question_of(id, agent)))]
 
 
 def one_line(text: str) -> str:
@@ -117,6 +129,8 @@ def next_command(run: Run) -> str:
         return f"raymond resume {id} {flags}".rstrip()
     if run.stop and run.stop.kind == "limit":
         return f"raymond resume {id} {_FLAGS.get(run.stop.limit, '')}".rstrip()
+    if any(agent.visit.stuck and agent.visit.stuck.kind in ("asked", "approval") for agent in failed_agents(run)):
+        return f"raymond resume {id} --on-ask wait"
     if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
         return f"raymond resume {id} --fresh"
     return f"raymond resume {id}"

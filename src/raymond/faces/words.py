@@ -61,6 +61,8 @@ def reason(run: Run, now: float = 0.0) -> str | None:
                 continue
             return f"{crowd(backend, closed.most)}{until}: {closed.error}"
         return f"{backend} is unavailable{until}: {closed.error}"
+    if run.final_status == "failed" and run.started > 1:
+        return failures(run)
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
     if run_status(run) == "paused" and run.statuses.get(PAUSED):
@@ -284,9 +286,13 @@ def _until(wake_at: float) -> str:
     return f", sleeps until {instant(wake_at)}" if wake_at else ""
 
 
-def lost(run: Run) -> str:
-    """How many agents failed without failing the run, because a wait collected them."""
-    return f"failed: {run.lost} of {many(run.started, 'agent')}, collected by a wait"
+def failures(run: Run) -> str:
+    """How many agents failed, whoever has collected that; empty when none did."""
+    count = run.lost + run.failed_count
+    if not count:
+        return ""
+    of = f"{count} of {many(run.started, 'agent')}" if run.started > 1 else many(count, "agent")
+    return f"{of} failed{'' if run.unhandled or run.failed_count else ', which the workflow handled'}"
 
 
 def lasted(run: Run, now: float = 0.0) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from raymond import amounts, durations
-from raymond.language import frontmatter, reading
+from raymond.language import choices, frontmatter, reading
 from raymond.language.allowed_transitions import FIELDS, Allowed
 from raymond.language.frontmatter import Document, Path
 from raymond.language.refusal import Refusal
@@ -183,6 +183,8 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
         variable = TAGS[tag].variables and key not in _NOT_VARIABLES and VARIABLE.fullmatch(key)
         if known and known.kind == "duration" and fields[key]:
             _duration(document, (*path, key), fields[key])
+        elif known and known.kind == "choices" and (why := choices.problem(fields[key] or "")):
+            _bad(document, (*path, key), why, "yes,no")
         elif known and known.choices and fields[key] not in known.choices:
             _bad(document, (*path, key), f"`{key}` cannot be `{fields[key]}`", f"one of: {', '.join(known.choices)}")
         elif known and known.kind == "name" and fields[key]:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from raymond import durations
+from raymond.language import choices
 from raymond.language.refusal import WIDTH, Refusal, cut
 from raymond.language.scanner import LIMIT, Scanner, Tag
 from raymond.language.tags import (
@@ -41,6 +42,7 @@ _CONVERT: dict[AttributeKind, Callable[[str], Any]] = {
     "text": str,
     "path": str,
     "name": str.strip,
+    "choices": str,
 }
 
 
@@ -330,6 +332,8 @@ def _misvalued(tag: Tag) -> Refusal | None:
             continue
         if attribute.kind == "duration" and (wrong := _not_a_duration(name, attribute, value)):
             return wrong
+        if attribute.kind == "choices" and (why := choices.problem(value)):
+            return Refusal("value", why, f'{name}="{EXAMPLES["choices"]}"')
         if attribute.choices and value.strip() not in attribute.choices:
             hint = " or ".join(f'{name}="{one}"' for one in attribute.choices)
             return Refusal("value", f"`{name}` cannot be `{cut(value)}`", hint)

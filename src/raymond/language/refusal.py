@@ -22,6 +22,7 @@ RefusalKind: TypeAlias = Literal[
     # What a transition would do.
     "not_allowed",  # the policy of the state does not allow it
     "directory",  # `cd` leads nowhere, or outside
+    "file",  # a file of a question is missing, or outside
     "too_many_agents",  # the forks would exceed max_agents
     "in_place",  # a call where the conversation cannot branch
     "visits",  # the state was visited max_visits times
@@ -38,6 +39,8 @@ RefusalKind: TypeAlias = Literal[
     "from_step",  # a step may not ask for it
     "needs_person",  # only a person at a terminal can answer this
     "no_text",  # an answer has to say something
+    "not_a_choice",  # it is none of the answers that the question offers
+    "changed",  # a file of the question is another one than when it was asked
     "out_of_reach",  # the process that drives the run cannot be asked from here
 ]
 

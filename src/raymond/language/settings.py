@@ -10,7 +10,6 @@ from raymond.language.frontmatter import Document, Path
 from raymond.language.policy_keys import count, dollars, flag, text, texts
 
 SETTINGS_FILE = "workflow.yaml"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -49,9 +48,9 @@ def read_settings(source: str) -> tuple[Settings, Document]:
 
 def _name(document: Document, path: Path, value: Any) -> str | None:
     found = text(document, path, value)
-    if found is None or _NAME.fullmatch(found):
-        return found
-    document.refuse(path, "bad-value", "`name` may have letters, digits, `_` and `-`", f"name: {slug(found)}")
+    if found is None or re.search(r"[A-Za-z0-9]", found):
+        return found and slug(found)
+    document.refuse(path, "bad-value", "`name` needs a letter or a digit", "name: review")
     return None
 
 

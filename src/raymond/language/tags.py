@@ -70,6 +70,10 @@ class Wait(Struct, frozen=True, kw_only=True, tag="wait", omit_defaults=True):
     input: str | None = None
     timeout: float = 0.0
     timeout_next: str = ""
+    failed_next: str = ""
+    """Where it continues instead when an agent that it collects has failed."""
+    failures: str = ""
+    """`ok`: agents that fail are expected, and do not fail the run."""
 
 
 class Ask(Struct, frozen=True, kw_only=True, tag="ask", omit_defaults=True):
@@ -81,6 +85,10 @@ class Ask(Struct, frozen=True, kw_only=True, tag="ask", omit_defaults=True):
     timeout_next: str = ""
     approve: str = ""
     """Who may answer: anybody, or a `person` at a terminal."""
+    choices: str = ""
+    """The answers it takes, with commas between them; any when there are none."""
+    files: str = ""
+    """The files to show with it, with blanks between them."""
 
 
 class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True):
@@ -98,8 +106,9 @@ AttributeKind: TypeAlias = Literal[
     "text",  # taken as it is
     "path",  # of a directory
     "name",  # one word, such as a model
+    "choices",  # answers with commas between them
 ]
-EXAMPLES: dict[AttributeKind, str] = {"state": "NEXT.md", "duration": "5m"}
+EXAMPLES: dict[AttributeKind, str] = {"state": "NEXT.md", "duration": "5m", "choices": "yes,no"}
 
 
 class Attribute(Struct, frozen=True, kw_only=True):
@@ -192,7 +201,13 @@ _FORMS = (
         makes=Wait,
         body=_TARGET,
         example="NEXT.md",
-        attributes={"input": _INPUT, "timeout": _TIMEOUT, "timeout_next": _TIMEOUT_NEXT},
+        attributes={
+            "input": _INPUT,
+            "timeout": _TIMEOUT,
+            "timeout_next": _TIMEOUT_NEXT,
+            "failed_next": Attribute(kind="state", field="failed_next"),
+            "failures": Attribute(kind="name", field="failures", choices=("ok",)),
+        },
     ),
     TagForm(
         name="ask",
@@ -204,6 +219,8 @@ _FORMS = (
             "timeout": _TIMEOUT,
             "timeout_next": _TIMEOUT_NEXT,
             "approve": Attribute(kind="name", field="approve", choices=("person",)),
+            "choices": Attribute(kind="choices", field="choices"),
+            "files": Attribute(kind="text", field="files"),
         },
     ),
     TagForm(name="result", makes=Result, body=Attribute(kind="text", field="text"), example="text"),

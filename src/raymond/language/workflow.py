@@ -17,9 +17,9 @@ from raymond.language.refusal import Refusal, cut
 from raymond.language.settings import SETTINGS_FILE, Settings, read_settings, slug
 
 __all__ = ["Settings", "State", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
-_NOT_STATES = frozenset({"readme.md", "changelog.md", "claude.md", "agents.md"})
+_NOT_STATES = frozenset({"readme.md", "changelog.md", "claude.md", "agents.md", "skill.md"})
 _UNSAFE = re.compile(r"\A\.|[/\\\0]|\A[A-Za-z]:")
-_ENTRIES = ("1_START", "START")
+ENTRIES = ("1_START", "START")
 _MOST_LISTED = 8
 _LONGEST_NAME = 255
 """Characters in the name of a file."""
@@ -36,6 +36,15 @@ class State(Struct):
     policy: Policy
     marks: dict[Path, Mark] = {}
     """Where the values of the policy are."""
+
+
+class Reach(Struct, frozen=True):
+    """The states that the entry of a workflow can lead to."""
+
+    named: frozenset[str]
+    """By tags and policies, or because a script or an agent computes where it goes."""
+    possible: frozenset[str]
+    """Those, and what an agent or a script may name because its text mentions it."""
 
 
 class Workflow(Struct):
@@ -55,6 +64,10 @@ class Workflow(Struct):
     """Where the values of workflow.yaml are."""
     names: dict[str, str] = {}
     """Every target that has led to a state -> that state."""
+    beside: frozenset[str] = frozenset()
+    """State files in the same folder that do not belong to it, because it was started from one file."""
+    reach: Reach | None = None
+    """What `reach.of` has found."""
 
 
 def build(
@@ -65,6 +78,7 @@ def build(
     platform: str = "linux",
     runnable: frozenset[str] | None = None,
     overrides: Mapping[str, Mapping[str, Any]] = {},
+    beside: frozenset[str] = frozenset(),
 ) -> Workflow:
     """A workflow from its texts. Never raises: what is wrong is in `diagnostics`."""
     settings, document = read_settings(files.get(SETTINGS_FILE, ""))
@@ -78,6 +92,7 @@ def build(
         platform=platform,
         runnable=_runnable(platform) if runnable is None else runnable,
         marks=document.marks,
+        beside=beside,
     )
     _add_states(workflow, files, overrides)
     workflow.entry = _entry(workflow, entry)
@@ -109,7 +124,9 @@ def _resolve(workflow: Workflow, target: str) -> str | Refusal:
         return Refusal("ambiguous_state", f"`{target}` could be {_either(here)}", hint)
     if found:
         return _foreign(workflow, found)
-    return Refusal("unknown_state", f"there is no state `{cut(target)}`", _meant(target, workflow.states))
+    return Refusal(
+        "unknown_state", f"there is no state `{cut(target)}`", _meant(target, [*workflow.states, *workflow.beside])
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -152,7 +169,7 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
             return found
         id = "no-entry" if found.kind == "unknown_state" else OF_NAME[found.kind]
         return _no_entry(workflow, id, found.reason, found.hint)
-    starts = [name for name in workflow.states if bare(name) in _ENTRIES]
+    starts = [name for name in workflow.states if bare(name) in ENTRIES]
     candidates = starts or list(workflow.states)
     here = [name for name in candidates if extension(name) in workflow.runnable]
     if len(here) == 1:
@@ -169,7 +186,11 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
         hint = f"add START.md; a state is a file that ends in {' '.join(EXTENSIONS)}"
         return _no_entry(workflow, "no-entry", "there is no state in this workflow", hint)
     message = "there is no `1_START` or `START`, and there is more than one state"
-    return _no_entry(workflow, "no-entry", message, _list(workflow.states))
+    other_case = [name for name in workflow.states if bare(name).upper() in ENTRIES]
+    hint = (
+        f"rename `{other_case[0]}` to `{bare(other_case[0]).upper()}{extension(other_case[0])}`" if other_case else ""
+    )
+    return _no_entry(workflow, "no-entry", message, hint or _list(workflow.states))
 
 
 def _no_entry(workflow: Workflow, id: str, message: str, hint: str) -> str:

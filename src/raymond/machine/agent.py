@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.outcome import Outcome
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
@@ -46,7 +47,14 @@ class Rest(Struct, frozen=True, array_like=True, gc=False):
     """Of the question: the how manyth of the run it is."""
     approve: str = ""
     """Who may answer it: anybody, or a `person` at a terminal."""
+    failed_state: str = ""
+    """Where a wait leads when one of those it collects has failed."""
+    failures: str = ""
+    """Of a wait: `ok` when failures are expected."""
     asked_at: float = 0.0
+    choices: tuple[str, ...] = ()
+    """The answers that are taken; any when there are none."""
+    files: tuple[AskedFile, ...] = ()
 
 
 class Stuck(Struct, frozen=True, array_like=True, gc=False):
@@ -146,6 +154,13 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     label: str = ""
     """What people tell it apart by: one short line that is safe to print; may be empty."""
 
+    cost: float = 0.0
+    """Dollars that its steps have cost."""
+    estimated: bool = False
+    """Part of that is an estimate."""
+    began: float = 0.0
+    """When its last step began."""
+
     @property
     def state(self) -> str:
         """The state it is in."""
@@ -206,8 +221,13 @@ def rename(agent: Agent, names: dict[str, str]) -> None:
     visit = agent.visit
     visit.state = names.get(visit.state, visit.state)
     if visit.rest:
-        state, late = visit.rest.state, visit.rest.timeout_state
-        visit.rest = replace(visit.rest, state=names.get(state, state), timeout_state=names.get(late, late))
+        state, late, bad = visit.rest.state, visit.rest.timeout_state, visit.rest.failed_state
+        visit.rest = replace(
+            visit.rest,
+            state=names.get(state, state),
+            timeout_state=names.get(late, late),
+            failed_state=names.get(bad, bad),
+        )
     agent.visits = _renamed(agent.visits, names)
     agent.prompted = _renamed(agent.prompted, names)
     for frame in agent.stack or ():

@@ -50,7 +50,7 @@ from raymond.machine.events import (
 from raymond.machine.failures import CLASSES, Kind
 from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Started, Stop, Tick
 from raymond.machine.run import Run, pool_of
-from raymond.machine.schedule import over_at, reached, stop_at
+from raymond.machine.schedule import fails_asks, over_at, reached, stop_at
 from raymond.machine.step_changes import unpaid
 from raymond.machine.workspace import Workspace
 
@@ -140,7 +140,9 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
     if input.denied and rules.on_denied == "pause":
         return _pause_denied(run, agent, input)
     if not problem:
-        follow = transitions.follow(run, workspace, agent, asked, time=input.time, directories=input.directories)
+        follow = transitions.follow(
+            run, workspace, agent, asked, time=input.time, directories=input.directories, files=input.files
+        )
         if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
@@ -285,6 +287,8 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
             return [BackendOpened(backend=backend, probing=True)]
     if run.limits.time and not run.stop and not run.final_status and over_at(run) <= now:
         return [stop_at(run, "time")]
+    if fails_asks(run):
+        return transitions.fail_ask(run, workspace, next(one for one in run.agents.values() if one.status == ASKING))
     if run.timers and run.timers[0][0] <= now:
         agent = run.agents[run.timers[0][1]]
         if agent.status == SLEEPING:
@@ -293,7 +297,7 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
             return transitions.end_ask(run, workspace, agent, "", timed_out=True)
         return transitions.end_wait(run, workspace, agent, timed_out=True)
     if _over(run):
-        return [RunEnded(status="failed" if run.failed_count else "completed")]
+        return [RunEnded(status="failed" if run.failed_count or run.unhandled else "completed")]
     return []
 
 

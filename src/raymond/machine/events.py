@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.failures import Kind
 from raymond.machine.run_started import ZERO as ZERO
 from raymond.machine.run_started import Fact as Fact
@@ -126,6 +127,8 @@ class LimitsChanged(Fact, frozen=True, kw_only=True):
     """Further tools that agents may use from now on."""
     roots: list[str] = []
     """Further directories that agents may change to."""
+    on_ask: str = ""
+    """What becomes of questions from now on: `wait`, or `fail` (see RunStarted)."""
 
 
 class AgentStarted(Fact, frozen=True, kw_only=True):
@@ -280,6 +283,10 @@ class WaitStarted(Fact, frozen=True, kw_only=True):
     input: str | None = None
     deadline: float = ZERO
     timeout_state: str = ""
+    failed_state: str = ""
+    """Where it continues when one of them has failed."""
+    failures: str = ""
+    """`ok`: those that fail do not fail the run."""
 
 
 class WaitEnded(Fact, frozen=True, kw_only=True):
@@ -303,6 +310,8 @@ class AskStarted(Fact, frozen=True, kw_only=True):
     """`person`: only an answer that a person gave at a terminal counts."""
     number: int = 0
     """Of all questions of the run; journals of earlier releases do not say it."""
+    choices: list[str] = []
+    files: list[AskedFile] = []
 
 
 class AskEnded(Fact, frozen=True, kw_only=True):
@@ -326,7 +335,7 @@ class AgentFailed(Fact, frozen=True, kw_only=True):
     """The agent's attempts are used up."""
 
     agent: str
-    kind: Kind | Literal["visits", "given up"]
+    kind: Kind | Literal["visits", "given up", "asked", "approval"]
     error: str
 
 

@@ -166,6 +166,8 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
         run.rights = replace(run.rights, allowed=(*run.rights.allowed, *event.allowed_tools))
     if event.roots:
         run.begun = replace(run.start, roots=list(dict.fromkeys((*run.start.roots, *event.roots))))
+    if event.on_ask:
+        run.begun = replace(run.start, on_ask=event.on_ask)
 
 
 def _run_moved(run: Run, event: RunMoved) -> None:
@@ -302,7 +304,13 @@ def _agent_held(run: Run, event: AgentHeld) -> None:
 
 def _wait_started(run: Run, event: WaitStarted) -> None:
     agent = run.agents[event.agent]
-    agent.visit.rest = Rest(event.state, input=event.input, timeout_state=event.timeout_state)
+    agent.visit.rest = Rest(
+        event.state,
+        input=event.input,
+        timeout_state=event.timeout_state,
+        failed_state=event.failed_state,
+        failures=event.failures,
+    )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, WAITING)
     drop_timers(run)
@@ -311,6 +319,8 @@ def _wait_started(run: Run, event: WaitStarted) -> None:
 def _wait_ended(run: Run, event: WaitEnded) -> None:
     agent = run.agents[event.agent]
     results, rest = _collect(run, agent), agent.visit.rest
+    if not (rest and (rest.failed_state or rest.failures)):
+        run.unhandled += sum(one.status == "failed" for one in results)
     given = rest.input if rest else None
     visit = _enter(run, agent, event.state, given or "")
     visit.results, visit.results_are_input = results, given is None
@@ -328,6 +338,8 @@ def _ask_started(run: Run, event: AskStarted) -> None:
         number=run.questions,
         approve=event.approve,
         asked_at=run.now,
+        choices=tuple(event.choices),
+        files=tuple(event.files),
     )
     set_timer(run, agent, event.deadline)
     set_status(run, agent, ASKING)

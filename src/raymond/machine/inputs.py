@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.events import ZERO, RunStopped
 from raymond.machine.failures import Kind
 
@@ -59,6 +60,8 @@ class Output(Struct, frozen=True, kw_only=True):
     """What would allow the tools that were denied."""
     directories: Mapping[str, str | Refusal] = {}
     """Every `cd` that is `meant` -> the absolute directory, or why it is refused."""
+    files: tuple[AskedFile, ...] | Refusal = ()
+    """Those that an `<ask>` shows, or why it cannot."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import amounts
+from raymond.language import choices
 from raymond.language.refusal import Refusal
+from raymond.language.refusal import cut as cut_short
 from raymond.machine import transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
@@ -34,6 +36,8 @@ _LAG = 1.0
 """Seconds; a clock that shows less than the journal by more than this was set back while nobody drove the run."""
 _LONGEST = 1000
 """Characters of the reason for a refusal."""
+_SHOWN = 10
+"""Agents that are named in place of one that does not exist."""
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,6 +55,8 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_turns: int | None = None
     allowed_tools: list[str] = []
     roots: list[str] = []
+    on_ask: Literal["", "wait", "fail"] = ""
+    """Of changed limits: what becomes of questions from now on."""
     fresh: bool = False
     """Of a retry: without the conversation."""
     question: int = 0
@@ -219,6 +225,7 @@ def _limits(run: Run, request: Request) -> list[Event] | Refusal:
         max_turns=request.max_turns,
         allowed_tools=request.allowed_tools,
         roots=request.roots,
+        on_ask=request.on_ask,
     )
     after = copy(run)
     evolve(after, changed)
@@ -240,7 +247,7 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
     if not open_ones:
         what = f"{request.agent} is not waiting for an answer" if request.agent else "no agent is waiting for an answer"
-        return Refusal("not_asking", what)
+        return Refusal("not_asking", what, _among("these are", request.agent, [agent.id for agent in asking(run)]))
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
         return Refusal("several_asking", f"several agents are waiting for an answer: {names}")
@@ -253,11 +260,16 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
         return refused
     if not request.text.strip():
         return Refusal("no_text", "the answer is empty")
-    return transitions.end_ask(run, workspace, agent, request.text)
+    offered = agent.visit.rest.choices if agent.visit.rest else ()
+    answer = choices.pick(offered, request.text) if offered else request.text
+    if answer is None:
+        return Refusal("not_a_choice", f"`{cut_short(request.text)}` is not one of: {choices.offer(offered)}")
+    return transitions.end_ask(run, workspace, agent, answer)
 
 
 def _needs_person(agent: Agent) -> bool:
-    return agent.visit.rest is not None and agent.visit.rest.approve == "person"
+    rest, stuck = agent.visit.rest, agent.visit.stuck
+    return (rest is not None and rest.approve == "person") or (stuck is not None and stuck.kind == "approval")
 
 
 def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
@@ -268,16 +280,29 @@ def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
     return Refusal("needs_person", what)
 
 
+def _among(what: str, name: str, names: list[str]) -> str:
+    """Who could be meant instead; empty when nobody could."""
+    from difflib import get_close_matches
+
+    if not name or not names:
+        return ""
+    first = get_close_matches(name, names, 3)
+    shown = [*first, *(one for one in names if one not in first)][:_SHOWN]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{what}: {', '.join(shown)}{more}"
+
+
 def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
     agent = run.agents.get(request.agent)
     if not agent:
-        return Refusal("no_such_agent", f"there is no agent {request.agent} left in {run.start.workflow_id}")
+        what = f"there is no agent {request.agent} left in {run.start.workflow_id}"
+        return Refusal("no_such_agent", what, _among("its agents", request.agent, [*run.agents]))
     if agent.status == RUNNING and request.kind == "pause":
         return []  # its driver ends the step first
     if agent.status == RUNNING:
         return Refusal("agent_running", f"{agent.id} is running")
-    # To move it past its question, or to let it fail and then move it, would be to answer.
-    refused = _lacks_person(agent, request)
+    # To move it past its question, or to let it fail and then move it, would be to answer. To retry is to ask again.
+    refused = None if request.kind == "retry" else _lacks_person(agent, request)
     if refused:
         return refused
     match request.kind:

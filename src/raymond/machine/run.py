@@ -56,6 +56,8 @@ class Run(Struct):
     """How many outcomes there are when the next are forgotten."""
     lost: int = 0
     """Agents that failed, and whose failure a wait has collected."""
+    unhandled: int = 0
+    """Those of them that the wait did not expect: they fail the run."""
     requests: dict[str, None] = field(default_factory=dict)
     steps: int = 0
     questions: int = 0
@@ -91,8 +93,8 @@ class Run(Struct):
 
     @property
     def is_over(self) -> bool:
-        """Whether it cannot be resumed."""
-        return self.final_status in OVER
+        """Whether it cannot be resumed: it ended well, was cancelled, or nobody who failed is left to try again."""
+        return self.final_status in OVER or (bool(self.final_status) and not self.agents)
 
     @property
     def start(self) -> RunStarted:

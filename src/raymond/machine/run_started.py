@@ -75,5 +75,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """The runs in whose steps it was started, by their keys, the innermost first."""
     allow_start: bool = False
     """Its steps may start runs that outlive it."""
+    on_ask: str = ""
+    """`fail`: an agent that asks a person fails, instead of waiting for an answer."""
     apart: bool = False
     """It outlives the run in whose step it was started."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from raymond.machine import budget
-from raymond.machine.agent import FAILED, SCRIPTS, backend_of
+from raymond.machine.agent import ASKING, FAILED, SCRIPTS, backend_of
 from raymond.machine.events import RunStopped
 from raymond.machine.limits import LimitName, Usage
 from raymond.machine.run import Run
@@ -45,7 +45,14 @@ def due(run: Run, now: float) -> bool:
     at = wake_at(run)
     if (at is not None and at <= now) or len(run.agents) == run.statuses.get(FAILED, 0):
         return True
+    if fails_asks(run):
+        return True
     return bool(run.limits.time) and not run.stop and over_at(run) <= now
+
+
+def fails_asks(run: Run) -> bool:
+    """Whether an agent asks in a run in which nobody is to be asked."""
+    return bool(run.statuses.get(ASKING)) and run.start.on_ask == "fail" and not run.stop and not run.final_status
 
 
 def reached(

@@ -27,7 +27,7 @@ def started(run: Run, event: StepStarted) -> None:
         # Earlier releases let an agent that was paused in its sleep go on at once.
         visit.wake_at = 0.0
         drop_timers(run)
-    agent.step, agent.cap = event.step, event.cap
+    agent.step, agent.cap, agent.began = event.step, event.cap, run.now
     agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
     run.steps = max(run.steps, event.step)
     run.turns += bool(event.backend)
@@ -114,7 +114,10 @@ def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
         for tool in event.denied:
             run.denied[tool] = run.denied.get(tool, 0) + 1
     agent.visit.cost += event.cost
-    run.cost += unpaid(run.paid, event)
+    cost = unpaid(run.paid, event)
+    agent.cost += cost
+    agent.estimated = agent.estimated or event.estimated
+    run.cost += cost
     run.paid.pop(event.step, None)
     run.unpriced += event.unknown
     run.estimated = run.estimated or event.estimated

@@ -1,16 +1,18 @@
 """Transition -> events: what an agent's move means for it, its children and its parent."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.language import choices
 from raymond.language.refusal import Refusal
 from raymond.language.tags import NAME, Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait, targets
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
 from raymond.machine.agent import FAILED, WAITING, Agent, backend_of
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.events import (
     ZERO,
     AgentCalled,
@@ -30,6 +32,8 @@ from raymond.machine.label import label_of
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
+FailureKind: TypeAlias = Kind | Literal["visits", "given up", "asked", "approval"]
+
 
 class Landing(Struct, frozen=True):
     """Where a move ends up; `instead_of` names the state whose visits were used up."""
@@ -46,6 +50,7 @@ def follow(
     *,
     time: float,
     directories: Mapping[str, str | Refusal],
+    files: tuple[AskedFile, ...] | Refusal = (),
 ) -> list[Event] | Refusal:
     """The events of a permitted transition, or why it is not possible."""
     asked = [_rendered(run, workspace, agent, one) for one in asked]
@@ -55,6 +60,8 @@ def follow(
     places = _places(asked, directories)
     if isinstance(places, Refusal):
         return places
+    if isinstance(files, Refusal):
+        return files
     refusal = _crowded(run, len(forks)) or _polluting(run, workspace, agent, asked)
     refusal = refusal or _unnamable(asked) or _barred(workspace, asked)
     if refusal:
@@ -62,6 +69,8 @@ def follow(
     last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
+    if isinstance(last, Ask):
+        return _ask(run, workspace, agent, last, time, files)
     moved = _move(run, workspace, agent, last, tag, time, places, len(forks))
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
         return moved  # a visit that fails forks nothing: its retry would fork again
@@ -96,9 +105,7 @@ def _barred(workspace: Workspace, asked: Sequence[Transition]) -> Refusal | None
     return None
 
 
-def fail(
-    run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
-) -> list[Event]:
+def fail(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
     """The visit failed: go to `on_error`, or let the agent fail."""
     state = workspace.workflow.states.get(agent.state)
     target = state.policy.on_error if state else ""
@@ -118,12 +125,10 @@ def fail(
     return give_up(run, workspace, agent, kind, error)
 
 
-def give_up(
-    run: Run, workspace: Workspace, agent: Agent, kind: Kind | Literal["visits", "given up"], error: str
-) -> list[Event]:
+def give_up(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
     """The agent fails, which may end the wait of its parent."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=brief(error))
-    return [failed, *_parent(run, workspace, agent)]
+    return [failed, *_parent(run, workspace, agent, failing=True)]
 
 
 def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Event]:
@@ -138,9 +143,18 @@ def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Even
     return [AgentReturned(agent=agent.id, state=landing.state, result=text, instead_of=landing.instead_of)]
 
 
-def end_wait(run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False) -> list[Event]:
-    """All children of `agent` have ended, or its wait timed out."""
+def end_wait(
+    run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False, failing: bool = False
+) -> list[Event]:
+    """All children of `agent` have ended, or its wait timed out; `failing`: the last one fails now.
+
+    A failure leads to `failed_next`, also after a timeout: who still runs can be waited for again, but a failure is
+    collected once.
+    """
     target = _after_rest(agent, timed_out)
+    rest = agent.visit.rest
+    if rest and rest.failed_state and (failing or any_failed(run, agent)):
+        target = rest.failed_state
     landing = land(workspace, agent.visits or {}, target)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -162,6 +176,14 @@ def end_ask(run: Run, workspace: Workspace, agent: Agent, answer: str, *, timed_
             instead_of=landing.instead_of,
         )
     ]
+
+
+def fail_ask(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
+    """Nobody is to be asked in this run; what needs the approval of a person does not go to `on_error` without it."""
+    error = f"question {agent.asks} was not answered: the run has --on-ask fail"
+    if agent.visit.rest and agent.visit.rest.approve:
+        return give_up(run, workspace, agent, "approval", error)
+    return fail(run, workspace, agent, "asked", error)
 
 
 def _after_rest(agent: Agent, timed_out: bool) -> str:
@@ -207,12 +229,10 @@ def _move(
             return _go_into(run, workspace, agent, asked)
         case Wait():
             return _wait(run, workspace, agent, asked, time, forked)
-        case Ask():
-            return _ask(run, workspace, agent, asked, time)
         case Result():
             return finish(run, workspace, agent, asked.text)
-        case Fork():
-            raise AssertionError("a fork is handled by the transition that follows it")
+        case Fork() | Ask():
+            raise AssertionError("a fork is handled by the transition that follows it, and nothing follows a question")
         case _:
             assert_never(asked)
 
@@ -260,22 +280,29 @@ def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Functio
 
 
 def _wait(run: Run, workspace: Workspace, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
-    landing = _rest(workspace, agent, asked.target, asked.timeout_next)
+    landing = _rest(workspace, agent, asked.target, asked.timeout_next, asked.failed_next)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
+    if asked.failed_next and not forked and any_failed(run, agent):
+        failed = land(workspace, agent.visits or {}, asked.failed_next)
+        landing = failed if isinstance(failed, Landing) else landing
     started = WaitStarted(
         agent=agent.id,
         state=_name(workspace, asked.target),
         input=asked.input,
         deadline=time + asked.timeout if asked.timeout else ZERO,
         timeout_state=_name(workspace, asked.timeout_next),
+        failed_state=_name(workspace, asked.failed_next),
+        failures=asked.failures,
     )
     if agent.alive + forked:
         return [started]
     return [started, WaitEnded(agent=agent.id, state=landing.state, instead_of=landing.instead_of)]
 
 
-def _ask(run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float) -> list[Event]:
+def _ask(
+    run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float, files: tuple[AskedFile, ...]
+) -> list[Event]:
     landing = _rest(workspace, agent, asked.next, asked.timeout_next)
     if isinstance(landing, Refusal):
         return fail(run, workspace, agent, "visits", landing.reason)
@@ -287,17 +314,26 @@ def _ask(run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float) 
         timeout_state=_name(workspace, asked.timeout_next),
         approve=asked.approve,
         number=run.questions + 1,
+        choices=list(choices.parse(asked.choices)),
+        files=list(files),
     )
     return [started]
 
 
-def _rest(workspace: Workspace, agent: Agent, target: str, timeout_target: str) -> Landing | Refusal:
+def _rest(workspace: Workspace, agent: Agent, target: str, *others: str) -> Landing | Refusal:
     """Where a sleep will lead: known now, because visits do not change meanwhile."""
     landing = land(workspace, agent.visits or {}, target)
-    if isinstance(landing, Landing) and timeout_target:
-        late = land(workspace, agent.visits or {}, timeout_target)
-        return late if isinstance(late, Refusal) else landing
+    for other in others if isinstance(landing, Landing) else ():
+        found = land(workspace, agent.visits or {}, other) if other else landing
+        if isinstance(found, Refusal):
+            return found
     return landing
+
+
+def any_failed(run: Run, agent: Agent) -> bool:
+    """Whether a child that a wait of `agent` would collect now has failed."""
+    children = (run.agents.get(name) for name in agent.children or ())
+    return any(child is not None and child.status == FAILED for child in children)
 
 
 def _forked(
@@ -318,14 +354,14 @@ def _forked(
         )
 
 
-def _parent(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
-    """The end of the parent's wait, if `agent` was the last child it waited for."""
+def _parent(run: Run, workspace: Workspace, agent: Agent, *, failing: bool = False) -> list[Event]:
+    """The end of the parent's wait, if `agent` was the last child it waited for; `failing`: it fails now."""
     parent = run.agents.get(agent.parent)
     if agent.status == FAILED or not parent or agent.id not in (parent.children or ()):
         return []  # no parent waits for it
     if parent.status != WAITING or parent.alive != 1:
         return []
-    return end_wait(run, workspace, parent)
+    return end_wait(run, workspace, parent, failing=failing)
 
 
 def _name(workspace: Workspace, target: str) -> str:

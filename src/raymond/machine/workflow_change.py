@@ -43,7 +43,7 @@ def needed(run: Run) -> dict[str, list[str]]:
 
 def _needs(agent: Agent) -> Iterable[str]:
     rest = agent.visit.rest
-    yield from (agent.state, *((rest.state, rest.timeout_state) if rest else ()))
+    yield from (agent.state, *((rest.state, rest.timeout_state, rest.failed_state) if rest else ()))
     yield from (frame.state for frame in agent.stack or ())
 
 

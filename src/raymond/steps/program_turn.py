@@ -221,6 +221,7 @@ class ProgramTurn(TurnStep):
         self._has_more = len(data) == SLICE or bool(left)
         self._read_to += len(data) - len(left)
         self._take(lines)
+        self.show_words()
         # A tool may be quiet for longer than a model.
         self._silence = self.job.tool_silence if self.reader.tool else self.job.silence
 
@@ -231,7 +232,7 @@ class ProgramTurn(TurnStep):
             seen = self.reader.feed(self._line.end())
             self._line.add(line)
             if seen and self._read_to > self._heard_to:
-                self.heard = self._last_read
+                self.hear(self._last_read)
             self.see(seen)
         if self._line.length > MOST_LINE:
             self._is_flooded = True

@@ -19,6 +19,7 @@ from raymond.steps import long_values
 from raymond.steps.answer import SLICE, Answer
 from raymond.steps.job import ScriptJob
 from raymond.steps.out_file import VARIABLE, OutFile
+from raymond.steps.shown_files import shown_files
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.system import faults
@@ -214,7 +215,7 @@ class ScriptStep(Step):
         except BlockingIOError:
             return 0
         if data:
-            self.heard = time.monotonic()
+            self.hear(time.monotonic())
             self._take(self._open[fd], data)
         else:
             self._shut(fd)
@@ -326,13 +327,14 @@ class ScriptStep(Step):
         elif wrong:
             self.fail("script", wrong, spent, self._exit)
         else:
-            job = self.job
+            job, asked = self.job, meant(self.job.policy, reading)
             output = Output(
                 time=self.host.clock(),
                 agent=self.agent,
                 reading=reading,
                 spent=spent,
-                directories=directories(job, meant(job.policy, reading)),
+                directories=directories(job, asked),
+                files=shown_files(job, asked),
             )
             self.host.report(self, output)
 

@@ -25,6 +25,10 @@ UNKNOWN_EXIT = "its exit code is unknown: another part of this process has taken
 """Of a process that we started ourselves: it may have failed, so it has not succeeded."""
 
 
+_ALIVE_EVERY = 1.0
+"""Seconds between two signs of life that are shown."""
+
+
 class Host:
     """What every step of a run needs from this machine."""
 
@@ -62,7 +66,7 @@ class Host:
         self.soonest = FAR
         """When, by the monotonic clock, a step has to be checked."""
         self.show = show
-        """Called with agent, kind (print, tool, text, note) and text while a step runs."""
+        """Called with agent, kind (print, tool, text, note, words, context, life) and text while a step runs."""
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
         # A Raymond that a step starts keeps its runs where this one does.
         self.environment[b"RAYMOND_HOME"] = os.fsencode(home)
@@ -121,6 +125,7 @@ class Step:
         self.began = self.heard = time.monotonic()
         self._silence = job.silence
         self._longest = job.policy.max_time or FAR
+        self._shown_alive = self.began
         self._kill_at = FAR
         self._verdict: tuple[Kind | None, str] | None = None
         """The failure class and error of a step that we stopped."""
@@ -135,6 +140,13 @@ class Step:
         """Look for the step of a driver that died; whether it still runs. If it does not, its ending is reported."""
         self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent, by_death=not restart))
         return False
+
+    def hear(self, now: float) -> None:
+        """It showed a sign of life; people are told so, but not more than once a second."""
+        self.heard = now
+        if now >= self._shown_alive + _ALIVE_EVERY:
+            self._shown_alive = now
+            self.host.show(self.agent, "life", "")
 
     def deadline(self) -> float:
         """When, by the monotonic clock, `check` has something to do."""

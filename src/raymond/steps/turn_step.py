@@ -10,6 +10,7 @@ from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
 from raymond.steps.answer import Answer, glimpse
 from raymond.steps.job import TurnJob
+from raymond.steps.shown_files import shown_files
 from raymond.steps.step import Host, Step
 from raymond.steps.talk import Talk
 from raymond.steps.working_directory import directories
@@ -29,6 +30,9 @@ class TurnStep(Step):
         """What would allow the tools that were denied."""
         self._concluding: tuple[Reply, Answer] | None = None
         """The reply that ends the turn while it is read."""
+        self._words: list[str] = []
+        """Pieces of a text that were not shown yet."""
+        self._door = host.secrets.stream()
         turn = job.invocation
         self.turn = replace(turn, spool=os.path.join(host.spool, turn.spool))
         self._record = host.transcripts.step(
@@ -51,7 +55,14 @@ class TurnStep(Step):
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
         for raw in observations:
+            if raw.kind == "words":
+                self._words.append(raw.text)
+                continue
+            if raw.kind == "text":
+                self._forget_words()
             seen = replace(raw, text=glimpse(self.host.secrets, raw.text))
+            if seen.kind == "context":
+                self.host.show(self.agent, "context", seen.text)
             if seen.kind in ("tool", "text"):
                 self.host.show(self.agent, seen.kind, seen.text)
                 self._talk.add(seen.kind, seen.text)
@@ -69,6 +80,18 @@ class TurnStep(Step):
                 self._record.add("note", seen.text + "\n")
             if seen.kind == "session" and seen.text != self.turn.session:
                 self.host.named(self.agent, seen.text)
+
+    def show_words(self) -> None:
+        """Show what the model has written since the last time; what may be half of a secret waits for the rest."""
+        if self._words:
+            shown = self._door.feed("".join(self._words))
+            self._words.clear()
+            if shown:
+                self.host.show(self.agent, "words", shown)
+
+    def _forget_words(self) -> None:
+        self._words.clear()
+        self._door = self.host.secrets.stream()
 
     def conclude(self, ending: Reply | Trouble) -> None:
         """Report how the turn ended; a long reply is read slice by slice first."""
@@ -110,6 +133,7 @@ class TurnStep(Step):
         offset = self._record.end(cost=ending.spent.cost)
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
+        asked = meant(self.job.policy, reading)
         output = Output(
             time=self.host.clock(),
             agent=self.agent,
@@ -117,7 +141,8 @@ class TurnStep(Step):
             spent=_at(ending.spent, offset),
             session=ending.session,
             denied=tuple(self._denied),
-            directories=directories(self.job, meant(self.job.policy, reading)),
+            directories=directories(self.job, asked),
+            files=shown_files(self.job, asked),
         )
         self.host.report(self, output)
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from raymond.errors import Diagnostic, WorkflowError, WorkflowNotFound
-from raymond.language import frontmatter
+from raymond.language import frontmatter, reach
 from raymond.language.settings import SETTINGS_FILE, read_settings
 from raymond.language.workflow import Workflow, bare, build, extension, is_state
 from raymond.store import zips
@@ -22,6 +22,8 @@ _BOM = b"\xef\xbb\xbf"
 _HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _TEXTS = (".md", ".txt")
 REPLIES_FILE = "replies.yaml"
+_LIB = re.compile(rf"\{{\{{include:|\{{\{{workflow_dir|{reach.BESIDE.pattern}")
+"""How a state uses the files of lib/."""
 _FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
 
 
@@ -45,7 +47,7 @@ class Loaded(Struct):
 def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform: str = sys.platform) -> Loaded:
     """Read a workflow. Raises WorkflowError if it cannot be read at all; mistakes inside it are left to lint."""
     full = os.path.abspath(path)
-    entry = None
+    entry, beside = None, frozenset[str]()
     try:
         if os.path.isdir(full):
             name, scope, files = os.path.basename(full), full, _folder(full)
@@ -56,7 +58,8 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
         elif extension(os.path.basename(full)) and os.path.isfile(full):
             scope, entry = os.path.split(full)
             name = os.path.basename(scope) if bare(entry) in ("START", "1_START") else bare(entry)
-            files = _around(scope, entry)
+            files = _around(scope, entry, overrides)
+            beside = frozenset(name for name in os.listdir(scope) if is_state(name) and name not in files)
         else:
             raise refusal("not-a-workflow", f"`{path}` is not a workflow", path, _FORMS)
     except OSError as error:
@@ -65,6 +68,7 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
         raise refusal("empty-workflow", f"there is nothing in `{path}`", path, "add START.md")
     files = {inside: _clean(inside, data) for inside, data in files.items()}
     workflow = _build(name, files, entry, overrides, platform)
+    workflow.beside = beside
     return Loaded(workflow, scope, files, zips.digest(files))
 
 
@@ -185,22 +189,70 @@ def _folder(folder: str) -> dict[str, bytes]:
     return _read(folder, _walk(folder, ""))
 
 
-def _around(folder: str, entry: str) -> dict[str, bytes]:
-    """The files of a workflow started from one file: the states beside it, workflow.yaml, lib/ and `include`."""
-    names = [
-        name for name in sorted(os.listdir(folder)) if is_state(name) or name in (SETTINGS_FILE, REPLIES_FILE, entry)
-    ]
-    paths = [name for name in names if _is_file(folder, name)]
-    if os.path.isdir(os.path.join(folder, "lib")):
-        _stay(folder, "lib")
-        paths += _walk(folder, "lib")
-    settings = os.path.join(folder, SETTINGS_FILE)
-    if SETTINGS_FILE in paths:
-        with open(settings, "rb") as file:
-            source = file.read(MOST_BYTES).decode(errors="replace").removeprefix("\ufeff")
-        for pattern in read_settings(source)[0].include if "include" in source else ():
-            paths += _included(folder, pattern)
+def _around(folder: str, entry: str, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+    """The files of a workflow started from one file: the states it can lead to, workflow.yaml, lib/ and `include`."""
+    listed = sorted(os.listdir(folder))
+    paths = [name for name in listed if name in (SETTINGS_FILE, REPLIES_FILE) and _is_file(folder, name)]
+    settings = _text(folder, SETTINGS_FILE) or "" if SETTINGS_FILE in paths else ""
+    states, uses_lib = _led_to(folder, entry, [name for name in listed if is_state(name)], settings, overrides)
+    paths += states
+    if uses_lib:
+        paths += _lib(folder)
+    for pattern in read_settings(settings)[0].include if "include" in settings else ():
+        paths += _included(folder, pattern)
     return _read(folder, iter(dict.fromkeys(paths)))
+
+
+def _led_to(
+    folder: str, entry: str, listed: list[str], settings: str, overrides: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[str], bool]:
+    """The states that `entry` can lead to, and whether one of them uses lib/; no other file is read."""
+    names, lib, uses_lib = reach.Names(listed), dict[str, str](), False
+    found, named, ahead = [entry], {entry}, [entry]
+    while ahead:
+        name = ahead.pop()
+        text = _state_text(folder, name, required=name in named)
+        if text is None:
+            found.remove(name)
+            continue
+        if not uses_lib and _LIB.search(text):
+            uses_lib = True
+            lib = {path[4:]: _text(folder, path) or "" for path in _lib(folder) if path.endswith(_TEXTS)}
+        state = build("", {name: text, SETTINGS_FILE: settings}, overrides=overrides).states.get(name)
+        if state:
+            leads = reach.of_state(state, lib, names)
+            named |= set(listed) if leads.every else leads.named
+            new = [one for one in listed if one not in found and one in named | leads.mentioned]
+            found, ahead = found + new, ahead + new
+    return found, uses_lib
+
+
+def _state_text(folder: str, name: str, *, required: bool) -> str | None:
+    """The text of a state; None for a folder, and for what is only mentioned and cannot be a state."""
+    try:
+        if not _is_file(folder, name):
+            return None
+        text = _text(folder, name)
+    except (OSError, WorkflowError):
+        if required:
+            raise
+        return None
+    return "" if text is None and required else text
+
+
+def _lib(folder: str) -> list[str]:
+    if not os.path.isdir(os.path.join(folder, "lib")):
+        return []
+    _stay(folder, "lib")
+    return list(_walk(folder, "lib"))
+
+
+def _text(folder: str, name: str) -> str | None:
+    """The text of a file; None when it is not UTF-8."""
+    try:
+        return _bytes(f"{folder}/{name}", MOST_BYTES).decode().removeprefix("\ufeff").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return None
 
 
 def _included(folder: str, pattern: str) -> Iterator[str]:

@@ -35,7 +35,7 @@ def exit_code(run: Run, signal: int = 0) -> int:
         return 5
     if run.stop and run.stop.kind == "limit" and not run.final_status:
         return 4
-    if run.failed_count:
+    if run.failed_count or run.final_status == "failed":
         return 1
     return 0 if run.final_status == "completed" else 3
 

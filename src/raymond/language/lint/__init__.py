@@ -1,12 +1,12 @@
 """Workflow -> [Diagnostic]: what is wrong with a definition before it runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
 from raymond import redaction
 from raymond.errors import Diagnostic
-from raymond.language import frontmatter
+from raymond.language import frontmatter, reach
 from raymond.language.lint import attributes, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
@@ -17,7 +17,8 @@ def errors(workflow: Workflow) -> list[Diagnostic]:
 
 
 def check(workflow: Workflow) -> list[Diagnostic]:
-    """Everything found, in the order of files and lines."""
+    """Everything found in the states that the entry can lead to, and secrets anywhere, in the order of the files."""
+    counted = reach.of(workflow).named
     found = list(workflow.diagnostics)
     ignored = ignores.in_settings(workflow)
     # One look at all of them: a workflow may have a thousand states.
@@ -29,10 +30,16 @@ def check(workflow: Workflow) -> list[Diagnostic]:
             else:
                 found.append(one)
         found += _secrets(state) if suspicious else ()
-        if extension(state.name) in workflow.runnable:
+        if state.name in counted and extension(state.name) in workflow.runnable:
             found += targets.in_policy(workflow, state)
             found += (attributes if state.kind == "prompt" else scripts).check(workflow, state)
-    return sorted(dict.fromkeys(ignores.silence(found, ignored)), key=lambda one: (one.file, one.line, one.column))
+    left = dict.fromkeys(one for one in ignores.silence(found, ignored) if _counts(one, workflow, counted))
+    return sorted(left, key=lambda one: (one.file, one.line, one.column))
+
+
+def _counts(one: Diagnostic, workflow: Workflow, counted: Collection[str]) -> bool:
+    """Whether a finding matters: not in a state that nothing leads to, unless it is a secret, which would be kept."""
+    return one.file in counted or one.file not in workflow.states or one.id == "secret-in-state"
 
 
 def polluting(workflow: Workflow, backends: Mapping[str, str]) -> Iterator[Diagnostic]:

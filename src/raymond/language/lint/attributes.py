@@ -7,7 +7,7 @@ import msgspec
 
 from raymond import durations
 from raymond.errors import Diagnostic
-from raymond.language import findings, frontmatter, reading
+from raymond.language import findings, frontmatter, reach, reading
 from raymond.language.lint import places, targets
 from raymond.language.refusal import Refusal
 from raymond.language.scanner import Tag
@@ -21,7 +21,7 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     known = [tag for tag in found if TAGS[tag.name].body.kind != "state" or "{{" not in tag.body]
     for tag in known:
         wrong = [*_attributes(state, tag), *_needs(state, tag, found)]
-        for name, where in targets.of_tag(tag):
+        for name, where in reach.of_tag(tag):
             mark = places.attribute(state, tag, where) if where else places.body(state, tag)
             wrong += targets.look_up(workflow, name, mark)
         yield from wrong or _refused(state, tag)
@@ -63,10 +63,10 @@ def _needs(state: State, tag: Tag, beside: list[Tag]) -> Iterator[Diagnostic]:
 
 
 def _refused(state: State, tag: Tag) -> Iterator[Diagnostic]:
-    """What reading would refuse; a duration that is a variable may become any duration."""
+    """What reading would refuse; where there is a variable, it may become anything that is right."""
     plain = dict(tag.attributes)
     for name, known in TAGS[tag.name].attributes.items():
-        if known.kind == "duration" and "{{" in plain.get(name, ""):
+        if known.kind in ("duration", "choices") and "{{" in plain.get(name, ""):
             plain[name] = EXAMPLES[known.kind]
     found = reading.transition(msgspec.structs.replace(tag, attributes=plain))
     if isinstance(found, Refusal):

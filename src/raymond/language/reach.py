@@ -1,0 +1,164 @@
+"""Which states a state can lead to: by its tags, by its policy, or because whoever runs there may name them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from raymond.language import reading, template
+from raymond.language.allowed_transitions import FIELDS, NEEDED, Allowed, bare
+from raymond.language.frontmatter import Path
+from raymond.language.policy import Policy
+from raymond.language.scanner import Tag
+from raymond.language.tags import TAGS
+from raymond.language.workflow import Reach, State, Workflow
+
+PLACEHOLDER = re.compile(r"\.\.\.|…")
+"""What stands for any name."""
+_TRANSITIONS = "|".join(form.name for form in TAGS.values() if form.makes)
+_OPENED = re.compile(rf"<(?:{_TRANSITIONS})[\s>\\]")
+_PRINTED = re.compile(rf"<({_TRANSITIONS})((?:\s[^<>]*)?)>([^<]*)</\1>")
+BESIDE = re.compile(r"RAYMOND_WORKFLOW_DIR|\$\{?0\b|BASH_SOURCE|__file__|(?:from|import)\s+lib\b|PSScriptRoot|%~dp0")
+"""How a script finds the files of its workflow."""
+_COMPUTED = re.compile(rf"</[^A-Za-z!]|{BESIDE.pattern}")
+"""Of a script: the name of a tag is a value, or another file may print tags."""
+_STATE_KEYS = "|".join({name for form in TAGS.values() for name, one in form.attributes.items() if one.kind == "state"})
+_NAMING = re.compile(rf"""\b(?:{_STATE_KEYS})=\\?["']?([^"'\\\s]*)""")
+_NAME = re.compile(r"\w[\w.-]*")
+
+
+class Leads(Struct):
+    """Where one state can lead."""
+
+    named: set[str]
+    mentioned: set[str]
+    """States whose names stand somewhere else in its text."""
+    every: bool = False
+    """The next state is computed, or an agent may choose any."""
+    told: bool = True
+    """Of a prompt: the agent is told a transition, or needs none."""
+
+
+class Names:
+    """The states of a workflow, to be looked up by what tags call them."""
+
+    def __init__(self, states: Iterable[str]) -> None:
+        self._states: dict[str, list[str]] = {}
+        for state in states:
+            for name in {state, bare(state)}:
+                self._states.setdefault(name, []).append(state)
+
+    def of(self, names: Iterable[str]) -> set[str]:
+        """The states with these names."""
+        return {state for name in names for state in self._states.get(name, ())}
+
+    def in_text(self, text: str) -> set[str]:
+        """The states whose names are words of `text`."""
+        return self.of({word.rstrip(".-") for word in _NAME.findall(text)})
+
+
+def of(workflow: Workflow) -> Reach:
+    """Which states its entry can lead to; all of them when there is no entry."""
+    if workflow.reach is None:
+        workflow.reach = _reach(workflow)
+    return workflow.reach
+
+
+def _reach(workflow: Workflow) -> Reach:
+    if workflow.entry not in workflow.states:
+        return Reach(frozenset(workflow.states), frozenset(workflow.states))
+    names, found = Names(workflow.states), dict[str, Leads]()
+
+    def walk(*, mentions: bool) -> frozenset[str]:
+        seen, ahead = {workflow.entry}, [workflow.entry]
+        while ahead:
+            state = ahead.pop()
+            leads = found.get(state)
+            if leads is None:
+                leads = found[state] = of_state(workflow.states[state], workflow.lib, names)
+            if leads.every or not leads.told:
+                return frozenset(workflow.states)
+            new = (leads.named | leads.mentioned if mentions else leads.named) - seen
+            seen |= new
+            ahead += new
+        return frozenset(seen)
+
+    return Reach(walk(mentions=False), walk(mentions=True))
+
+
+def of_state(state: State, lib: Mapping[str, str], names: Names) -> Leads:
+    """Where `state` can lead, among the states `names`."""
+    leads = Leads(set(), set())
+    for _, name in in_policy(state.policy):
+        _add(leads, names, name)
+    if state.kind == "script":
+        _of_script(leads, state.body, names)
+        return leads
+    text = template.render(state.body, {}, lib) if "{{include:" in state.body else state.body
+    if state.policy.allowed_transitions:
+        leads.every |= any(map(_is_open, state.policy.allowed_transitions))
+        return leads
+    tags = [tag for tag in reading.scan(text) if tag.name != "print" and tag.quoted != "comment"]
+    for tag in tags:
+        for name, _ in of_tag(tag):
+            _add(leads, names, name)
+    leads.mentioned |= names.in_text(text)
+    leads.told = bool(tags)
+    return leads
+
+
+def _of_script(leads: Leads, text: str, names: Names) -> None:
+    printed = [found.groups() for found in _PRINTED.finditer(text)]
+    if not printed or len(printed) != len(_OPENED.findall(text)) or _COMPUTED.search(text):
+        leads.every = True
+        return
+    for tag, attributes, body in printed:
+        for name in _NAMING.findall(attributes):
+            _add(leads, names, name)
+        if TAGS[tag].body.kind == "state":
+            _add(leads, names, body.strip())
+    leads.mentioned |= names.in_text(text)
+
+
+def _add(leads: Leads, names: Names, name: str) -> None:
+    """A name that is written out leads to its state; one that is a value may lead to any."""
+    if _NAME.fullmatch(name):
+        leads.named |= names.of([name])
+    else:
+        leads.every = True
+
+
+def _is_open(allowed: Allowed) -> bool:
+    """Whether the agent chooses the state."""
+    return any(
+        FIELDS[allowed.tag][field].kind == "state" and field not in allowed.fields for field in NEEDED[allowed.tag]
+    )
+
+
+def in_policy(policy: Policy) -> Iterator[tuple[Path, str]]:
+    """The states that a policy names, each with its place."""
+    for index, allowed in enumerate(policy.allowed_transitions):
+        for field, known in FIELDS[allowed.tag].items():
+            if known.kind == "state" and field in allowed.fields:
+                yield ("allowed_transitions", index, field), allowed.fields[field]
+    for key in ("then", "on_error", "on_fail"):
+        if name := getattr(policy, key):
+            yield (key,), name
+    if policy.evaluator:
+        if policy.evaluator.prompt:
+            yield ("evaluator", "prompt"), policy.evaluator.prompt
+        answers: dict[Path, str] = {("verdicts", key): value for key, value in policy.evaluator.verdicts.items()}
+        for path, verdict in (answers | {("default",): policy.evaluator.default}).items():
+            for tag in reading.scan(verdict):
+                for name, _ in of_tag(tag):
+                    yield ("evaluator", *path), name
+
+
+def of_tag(tag: Tag) -> Iterator[tuple[str, str]]:
+    """The states that a tag names, each with the attribute it is in; empty for the body."""
+    form = TAGS[tag.name]
+    if form.body.kind == "state" and tag.body.strip():
+        yield tag.body.strip(), ""
+    for name, known in form.attributes.items():
+        if known.kind == "state" and tag.attributes.get(name):
+            yield tag.attributes[name].strip(), name

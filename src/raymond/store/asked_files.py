@@ -1,0 +1,66 @@
+"""The files of a question: as they are when it is asked, and when it is answered."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from raymond.language.refusal import Refusal
+from raymond.machine.asked_file import AskedFile
+from raymond.system import files
+from raymond.text import is_text
+
+LARGEST = 1 << 20
+"""Bytes of a file that is shown."""
+MOST = 20
+"""Files of a question."""
+
+
+class Found(Struct, frozen=True):
+    """A file of a question as it is now."""
+
+    path: str
+    data: bytes
+    sha256: str
+    problem: str = ""
+    """Why it cannot be shown."""
+
+
+def look(cwd: str, path: str) -> Found:
+    """The file at `path`, which must stay inside of `cwd`."""
+    top = os.path.realpath(cwd)
+    try:
+        real = os.path.realpath(os.path.join(top, path))
+        if not real.startswith(top.rstrip("/") + "/"):
+            return Found(path, b"", "", f"`{path}` is outside of {cwd}")
+        data = files.contents(real, LARGEST + 1)
+    except OSError as error:
+        return Found(path, b"", "", f"`{path}` cannot be read: {(error.strerror or '').lower()}")
+    except ValueError:
+        return Found(path, b"", "", "`files` has a path with a NUL in it")
+    if len(data) > LARGEST:
+        return Found(path, b"", "", f"`{path}` is larger than {LARGEST >> 20} MiB")
+    return Found(path, data, hashlib.sha256(data).hexdigest())
+
+
+def take(cwd: str, given: str) -> tuple[AskedFile, ...] | Refusal:
+    """What `files="A B"` names now, or why it cannot be shown."""
+    paths = list(dict.fromkeys(given.split()))
+    if len(paths) > MOST:
+        return Refusal("file", f"`files` names more than {MOST} files", "put them together into one")
+    taken = []
+    for path in paths:
+        found = look(cwd, path)
+        if found.problem or not is_text(path):
+            hint = (
+                "write the file first, or leave it out; paths are relative to your directory, with blanks between them"
+            )
+            return Refusal("file", f"<ask> cannot show a file: {found.problem or path}", hint)
+        taken.append(AskedFile(path, len(found.data), found.sha256))
+    return tuple(taken)
+
+
+def changed(cwd: str, asked: Iterable[AskedFile], seen: Mapping[str, str]) -> list[str]:
+    """The files that are no longer what was asked about, nor what somebody has `seen` since (path -> sha256)."""
+    return [one.path for one in asked if look(cwd, one.path).sha256 != seen.get(one.path, one.sha256)]

@@ -1,0 +1,24 @@
+"""What a run means to the person it belongs to: whether it needs them, works, rests or is done."""
+
+NEEDS_YOU, WORKING, RESTING, DONE = "needs you", "working", "resting", "done"
+GROUPS = (NEEDS_YOU, WORKING, RESTING, DONE)
+STATUSES = (
+    *("running", "stopping", "waiting", "interrupted", "paused", "stopped"),
+    *("failed", "completed", "cancelled", "unreadable"),
+)
+"""How a run can look from outside."""
+_BY_A_PERSON = ("stop", "paused", "parked", "signal")
+"""Kinds of stops after which nobody is waited for."""
+
+
+def group(status: str, *, driven: bool, questions: int, stop_kind: str | None) -> str:
+    """The group of a run by its status as seen from outside; a question always needs somebody."""
+    if status in ("completed", "failed", "cancelled"):
+        return DONE
+    if questions or status == "unreadable":
+        return NEEDS_YOU
+    if driven:
+        return WORKING
+    if status in ("stopped", "paused") and stop_kind in _BY_A_PERSON:
+        return RESTING
+    return NEEDS_YOU

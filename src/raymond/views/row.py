@@ -1,0 +1,30 @@
+"""A run in one row: what `list` shows of it."""
+
+from msgspec import Struct
+
+from raymond.views.groups import NEEDS_YOU
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """A run in one row of `list`; its JSON is the row of `list --json`."""
+
+    workflow_id: str
+    project: str
+    status: str
+    driven: bool
+    agents: int = 0
+    cost_usd: float = 0.0
+    cost_is_estimated: bool = False
+    started_at: str | None = None
+    updated_at: str | None = None
+    error: str | None = None
+    """Why it cannot be read; its status is then `unreadable`."""
+    group: str = NEEDS_YOU
+    """needs you, working, resting or done."""
+    reason: str | None = None
+    """Why it does not continue."""
+    questions: int = 0
+    """Open questions."""
+    failed: int = 0
+    """Agents that have failed."""
+    budget_usd: float | None = None

@@ -1,0 +1,108 @@
+"""Agents that failed and that a wait collected: the run says so wherever somebody looks, and does not end as success."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builders import Play
+from raymond.faces import documents, words
+from raymond.faces.overview import overview
+from raymond.faces.summary import ending, next_command
+from raymond.views.status import exit_code
+from running import Room
+
+FILES = {"START.md": "", "A.md": "", "LATE.md": "", "BAD.md": "", "N.md": ""}
+FORKS = "<fork f='a.py'>A</fork><fork f='b.py'>A</fork><fork f='c.py'>A</fork>"
+
+
+def two_fail(wait: str) -> Play:
+    play = Play(FILES)
+    play.say(FORKS + wait)
+    play.fail("setup", "main_a1")
+    play.say("<result>fine</result>", "main_a2")
+    play.fail("setup", "main_a3")
+    return play
+
+
+def finished(wait: str) -> Play:
+    play = two_fail(wait)
+    play.say("<result>all good</result>")
+    play.pass_time()
+    return play
+
+
+def test_failures_that_nobody_expected_are_in_every_view() -> None:
+    run = finished("<wait>N</wait>").run
+    assert (run.final_status, exit_code(run), words.reason(run)) == ("failed", 1, "2 of 4 agents failed")
+    lines = ending(run, "failed").splitlines()
+    assert "why:    2 of 4 agents failed" in lines
+    assert "failed: main_a1 (a.py) in A.md: boom" in lines
+    assert "failed: main_a3 (c.py) in A.md: boom" in lines
+    assert "result: all good" in lines
+    assert overview(run, "failed", 0, "/nowhere")[0] == "test-1: failed (2 of 4 agents failed)"
+    found = documents.outcome(run)
+    assert (found["agents_failed"], found["collected_failures"]) == (2, {"main_a1": "boom", "main_a3": "boom"})
+    assert next_command(run) == "raymond logs test-1", "nothing is left that a resume could try again"
+
+
+def test_failures_that_are_expected_are_told_and_the_run_is_completed() -> None:
+    run = finished("<wait failures='ok'>N</wait>").run
+    assert (run.final_status, exit_code(run), words.reason(run)) == ("completed", 0, None)
+    assert "note:   2 of 4 agents failed, which the workflow handled" in ending(run, "completed")
+    assert "  2 of 4 agents failed, which the workflow handled" in overview(run, "completed", 0, "/nowhere")
+
+
+def test_failed_next_is_where_a_wait_leads_when_one_has_failed_and_only_then() -> None:
+    play = two_fail("<wait failed_next='BAD'>N</wait>")
+    assert (play.main.state, [one.status for one in play.main.visit.results or ()]) == (
+        "BAD.md",
+        ["failed", "done", "failed"],
+    )
+    play = Play(FILES)
+    play.say("<fork>A</fork><wait failed_next='BAD'>N</wait>")
+    play.say("<result>fine</result>", "main_a1")
+    assert play.main.state == "N.md"
+
+
+def test_a_failure_comes_before_a_timeout() -> None:
+    wait = "<wait timeout='5m' timeout_next='LATE' failed_next='BAD'>N</wait>"
+    for failing, state in ((True, "BAD.md"), (False, "LATE.md")):
+        play = Play(FILES)
+        play.say(FORKS + wait)
+        if failing:
+            play.fail("setup", "main_a1")
+        play.now += 301
+        play.pass_time()
+        assert play.main.state == state
+
+
+def test_what_failed_before_the_wait_counts_too() -> None:
+    play = Play(FILES)
+    play.say("<fork next='N'>A</fork>")
+    play.fail("setup", "main_a1")
+    play.say("<wait failed_next='BAD'>LATE</wait>")
+    assert play.main.state == "BAD.md"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def test_the_commands_say_how_many_failed(room: Room) -> None:
+    files = {
+        "START.sh": "echo '<fork>BAD</fork><fork>BAD</fork><wait>END</wait>'",
+        "BAD.sh": "exit 1",
+        "END.sh": "echo '<result>all good</result>'",
+    }
+    ran = room.drive(files)
+    assert (ran.code, ran.result) == (1, "all good")
+    assert "2 of 3 agents failed" in room.raymond("list").stdout
+    [row] = json.loads(room.raymond("list", "--json").stdout)
+    assert (row["status"], row["agents"], row["failed"]) == ("failed", 3, 2)
+    again = room.resume()
+    assert (again.code, "nothing to resume" in again.err, ran.run.seq) == (1, True, again.run.seq)
