@@ -69,7 +69,7 @@ def ran(room: Room) -> Ran:
 
 def test_logs_are_the_lines_the_run_told(room: Room) -> None:
     run = room.command(MIXED)
-    shown = run.err.splitlines()[:-5]
+    shown = run.err.splitlines()[:-4]
     assert [line.partition("] ")[2] if line[0] == "[" else line for line in shown] == [
         "run r started: flow at START.sh, budget $10.00 (default)",
         "main starts at START.sh",
@@ -97,7 +97,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
 def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room) -> None:
     first = room.command(ASKS).lines[:-5]
     room.raymond("answer", "r", "x", "--no-resume")
-    again = room.resume().lines[:-5]
+    again = room.resume().lines[:-4]
     lines = room.raymond("logs").stdout.splitlines()
     assert "main < x" in lines
     shown = [line.partition("] ")[2] for line in lines if line != "main < x"]
@@ -105,7 +105,7 @@ def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room
         *first[:2],
         f"#1 {first[2]}",
         *first[3:],
-        "request answer accepted",
+        "answer received",
         "main START.sh -> END.sh (answered)",
         "run resumed",
         "#2 main done",
@@ -324,7 +324,7 @@ def test_wait_ends_with_the_run_its_exit_code_and_its_result(room: Room, end: st
     with room.start("wait", "r") as live, room.start("wait", "r", "--json") as other:
         room.go()
         waited, as_json = live.wait(), other.wait()
-    assert (waited.code, waited.out, len(waited.lines)) == (code, out, 5)
+    assert (waited.code, waited.out, len(waited.lines)) == (code, out, 4 + code)
     assert (as_json.code, as_json.out.count("\n")) == (code, 1)
     document = json.loads(as_json.out)
     assert (document["workflow_id"], document["result"]) == ("r", out.strip() or None)
@@ -402,7 +402,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     closed = next(event for event in room.events() if isinstance(event, BackendClosed))
     shown = room.raymond("status", "r").stdout.splitlines()
     assert re.fullmatch(
-        rf"r: running \(scripted is closed until {times.instant(closed.until)}, in 12m( \d+s)?: used up\), driven by process \d+",
+        rf"r: running \(scripted is unavailable until {times.instant(closed.until)}, in 12m( \d+s)?: used up\), running in process \d+",
         shown[0],
     )
     assert [line for line in shown if line.startswith("denied: ")] == [
@@ -411,7 +411,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     ]
     # What programs read does not change by the second.
     [reason] = {json.loads(room.raymond("status", "r", "--json").stdout)["reason"] for _ in range(2)}
-    assert reason == f"scripted is closed until {times.instant(closed.until)}: used up"
+    assert reason == f"scripted is unavailable until {times.instant(closed.until)}: used up"
 
 
 def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:

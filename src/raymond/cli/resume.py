@@ -11,7 +11,7 @@ from raymond.cli.resume_usage import check, pair
 from raymond.control import inside, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
-from raymond.faces import words
+from raymond.faces import errors, words
 
 
 @click.command("resume")

@@ -109,7 +109,7 @@ class RunHandle:
         return journal.decisions(self.project.run(self.id))
 
     def follow(self) -> "Iterator[Decision]":
-        """Every decision from the first, as they come, until no process drives it."""
+        """Every decision from the first, as they come, until no process runs it."""
         from raymond.control.follow import Follower
 
         for decisions in Follower(self.project, self.id).watch():
