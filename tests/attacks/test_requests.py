@@ -107,7 +107,7 @@ def test_no_step_takes_over_runs_or_trusts_a_project(room: Place, attempt: str) 
 def test_a_step_may_stop_its_own_run(room: Place) -> None:
     out = room.path.parent / "out"
     done = room.command(asking("$R stop r >> $OUT 2>&1", out=str(out)))
-    assert "run stops: stopped on request of a step\n" in done.err, done.err
+    assert "stopping: stopped on request of a step\n" in done.err, done.err
 
 
 @pytest.mark.slow
