@@ -5,7 +5,7 @@ import sys
 import msgspec
 
 from raymond.faces import clock, documents, question, words
-from raymond.faces.foreign_text import width_of
+from raymond.faces.foreign_text import in_margin, width_of
 from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
@@ -77,7 +77,7 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
+        return [line for agent in failed[:5] for line in _failed(agent, width)]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
         return _questions(asking, run.start.workflow_id, width)
@@ -85,6 +85,12 @@ def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
     return [f"result: {one_line(result)}"] if with_result else []
+
+
+def _failed(agent: Agent, width: int) -> list[str]:
+    told = f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}"
+    printed = in_margin(agent.visit.output, "        | ", width) if agent.visit.output else []
+    return [told, *printed]
 
 
 def _collected(run: Run) -> list[str]:
