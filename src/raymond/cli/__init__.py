@@ -23,7 +23,7 @@ GROUPS = {
         "list": "list the runs of this project, or of all projects",
         "status": "show what a run is doing",
         "logs": "show what happened, and what each step said",
-        "attach": "watch a run that another process drives",
+        "attach": "watch a run that another process is running",
         "wait": "wait for a run to end",
         "stop": "stop a run, or one agent of it",
         "cancel": "end a run for good",

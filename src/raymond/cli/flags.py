@@ -69,6 +69,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     skip: bool = False
     allow_start: bool = False
     trust_project: bool = False
+    strict: bool = False
     dry_run: bool = False
 
 
@@ -95,6 +96,7 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
     cd: str | None = None
     roots: tuple[str, ...] = ()
     trust_project: bool = False
+    strict: bool = False
     force: bool = False
 
 
@@ -143,6 +145,7 @@ class Count(click.ParamType[int]):
 _TRUSTING = click.option(
     "--trust-project", is_flag=True, help="Let agents' programs use the project's own settings this time."
 )
+_STRICT = click.option("--strict", is_flag=True, help="Refuse what would only be warned of.")
 _ROOTS = click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to.")
 _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
@@ -190,6 +193,7 @@ _STARTING = (
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
     click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start -d."),
     _TRUSTING,
+    _STRICT,
     click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
     *_SHOWING,
 )
@@ -212,6 +216,7 @@ _RESUMING = (
     click.option("--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
     _ROOTS,
     _TRUSTING,
+    _STRICT,
     click.option("--force", is_flag=True, help="Take the lock even if another host still holds it."),
     *_LIMITS,
     *_SHOWING,
@@ -287,6 +292,7 @@ def options(flags: StartFlags) -> "Options":
         allow_start=flags.allow_start,
         on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
+        strict=flags.strict,
     )
 
 
