@@ -288,7 +288,8 @@ def imported(folder: Path, *args: str) -> set[str]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    # Whether somebody is logged in to the agent of this machine is not the question here.
+    assert done.returncode in ((0, 1) if args[0] == "doctor" else (0,)), done.stderr
     found = set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", done.stderr, re.MULTILINE))
     assert {"raymond", "raymond.cli"} <= found
     return found

@@ -27,18 +27,18 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
         raise UsageError("--backend goes with --probe", hint=f"raymond doctor --probe --backend {backend}")
     findings = doctor.examine()
     if probe:
-        findings.append(doctor.probe(backend or "", asking=_asking))
+        findings = doctor.proven(findings, doctor.probe(backend or "", asking=_asking))
     if as_json:
         # The paths in it need not be text.
         told = [replace(one, found=visible(one.found), hint=visible(one.hint)) for one in findings]
         sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
         for one in findings:
-            mark = "–   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "
+            mark = "-   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "
             print(visible(f"{mark} {one.what}: {one.found}"))
             if one.hint:
                 print(visible(f"     hint: {one.hint}"))
-    return 0 if all(one.ok for one in findings) else 1
+    return 0 if all(one.ok or not one.needed for one in findings) else 1
 
 
 def _asking(name: str) -> None:
