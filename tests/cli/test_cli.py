@@ -236,7 +236,9 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
     ("flags", "error"),
     [
         (("--var", "colour"), "`colour` is not a variable\nhint: --var name=value"),
-        (("--var", "a-b=1"), "`a-b=1` is not a variable\nhint: --var name=value"),
+        (("--var", "a-b=1"), "`a-b` cannot be the name of a variable\nhint: use letters, digits and _"),
+        (("--var", "input=1"), "--var cannot set `input`, a built-in variable\nhint: --input TEXT"),
+        (("--var", "state=1"), "--var cannot set `state`, a built-in variable\nhint: choose another name"),
         (("--set", "START"), "`START` sets nothing\nhint: --set REVIEW.md.max_visits=5"),
         (
             ("--set", "START.retries=[1"),

@@ -1034,8 +1034,8 @@ TYPED = {
     "a variable whose name is none": Row(
         "run flow --var a-b=red",
         """
-        error: `a-b=red` is not a variable
-        hint: --var name=value
+        error: `a-b` cannot be the name of a variable
+        hint: use letters, digits and _
         """,
         code=2,
         flow=DONE,
