@@ -5,7 +5,8 @@ from time import time as now
 
 from raymond import durations
 from raymond.faces import question, words
-from raymond.faces.summary import next_command, one_line
+from raymond.faces.next_commands import next_command
+from raymond.faces.summary import one_line
 from raymond.machine import prices
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
