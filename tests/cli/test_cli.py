@@ -471,7 +471,7 @@ def test_status_of_a_failed_run_shows_why(room: Room) -> None:
         "      last:  out of paper",
         "      error: ended with exit code 1: out of paper",
         "      next:  raymond resume r --agent main --retry (or --goto STATE, --result TEXT)",
-        "next: raymond resume r",
+        "next: raymond resume r --agent main --retry",
     ]
 
 

@@ -138,7 +138,7 @@ def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> 
         "why:    max_time (300ms) was reached",
         "cost:   $0.00 in 1 step",
         "result: none yet",
-        "next:   raymond resume r --max-time MORE",
+        "next:   raymond resume r --max-time 1s",
     ]
     again = room.raymond("resume", "r", "--max-time", "1d", "--agent", "main", "--goto", "END")
     assert (again.returncode, again.stdout) == (0, "done\n")
@@ -344,7 +344,7 @@ def test_a_run_stops_after_its_turns_and_goes_on_with_more(room: Room) -> None:
     files = {"START.md": "", "SCRIPT.sh": "echo '<goto>END</goto>'", "END.md": ""}
     replies = {"replies.yaml": "START: <goto>SCRIPT</goto>\nEND: <result>ok</result>"}
     ran = room.command(files | replies, "--max-turns", "1")
-    assert (ran.code, ran.lines[-1]) == (4, "next:   raymond resume r --max-turns MORE")
+    assert (ran.code, ran.lines[-1]) == (4, "next:   raymond resume r --max-turns 2")
     assert "why:    max_turns (1) was reached" in ran.lines
     # Scripts are none.
     again = room.resume("--max-turns", "2")

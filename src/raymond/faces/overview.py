@@ -6,7 +6,8 @@ from time import time as now
 from raymond import durations
 from raymond.faces import clock, question, words
 from raymond.faces.foreign_text import in_margin
-from raymond.faces.summary import next_command, one_line
+from raymond.faces.next_commands import next_command
+from raymond.faces.summary import one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
