@@ -450,8 +450,8 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -
         held(room, live)
         done = room.raymond("stop", "r")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"received by process {live.pid}, which drives r\n"
-        live.sees("run stops: stopped on request")
+        assert done.stderr == f"received by process {live.pid}, which runs r\n"
+        live.sees("stopping: stopped on request")
         room.go()
         ran = live.wait()
     assert (ran.code, ran.all(RunStopped)) == (3, [RunStopped(kind="stop")])
@@ -484,7 +484,7 @@ def test_an_answer_reaches_a_live_run(room: Room) -> None:
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("main asks: Which?")
         done = room.raymond("answer", "r", "the blue one", "--no-resume")
-        assert (done.returncode, done.stderr) == (0, f"received by process {live.pid}, which drives r\n")
+        assert (done.returncode, done.stderr) == (0, f"received by process {live.pid}, which runs r\n")
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "the blue one\n")
     assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines
@@ -513,7 +513,7 @@ def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room: Room) 
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         request(room, Request(id="late", kind="answer", text="yes"))
-        live.sees("request answer refused: no agent is waiting for an answer")
+        live.sees("answer refused: no agent is waiting for an answer")
         room.go()
         assert live.wait().code == 0
 
@@ -571,7 +571,7 @@ def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room: Room) -> 
         "why:    max_iterations (3) was reached",
         "cost:   $0.00 in 3 steps",
         "result: none yet",
-        "next:   raymond resume r --max-iterations MORE",
+        "next:   raymond resume r --max-iterations 6",
     ]
     again = room.resume("--max-iterations", "10")
     assert (again.code, again.out) == (0, "five\n")
@@ -588,7 +588,7 @@ def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
         "why:    the budget of $1.00 is spent",
         "cost:   $1.20 in 2 steps",
         "result: none yet",
-        "next:   raymond resume r --budget MORE",
+        "next:   raymond resume r --budget 2",
     ]
     assert room.resume("--budget", "2").out == "end\n"
 
@@ -601,7 +601,7 @@ def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(roo
         "why:    max_time (200ms) was reached",
         "cost:   $0.00 in 1 step",
         "result: none yet",
-        "next:   raymond resume r --max-time MORE",
+        "next:   raymond resume r --max-time 1s",
     ]
     assert room.resume().code == 4
     ran = room.resume("--max-time", "300ms")
@@ -623,7 +623,7 @@ def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room: Room) -> N
         "END.sh": END,
     }
     with room.start("run", room.flow(files), "--id", "r", "--max-iterations", "2") as live:
-        live.sees("run stops: max_iterations (2) was reached")
+        live.sees("stopping: max_iterations (2) was reached")
         assert live.process.poll() is None
         room.go()
         ran = live.wait()
@@ -639,11 +639,12 @@ def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
     script = 'if [ -e mended ]; then echo "<result>mended</result>"; else exit 1; fi'
     ran = room.command({"START.sh": script})
     assert ran.code == 1
-    assert ran.lines[-4:] == [
+    assert ran.lines[-5:] == [
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         "failed: main in START.sh: ended with exit code 1",
-        "next:   raymond resume r",
+        "next:   raymond resume r --agent main --retry",
+        "or:     change the workflow, then raymond resume r --latest",
     ]
     (room.path / "mended").touch()
     again = room.resume()

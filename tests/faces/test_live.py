@@ -400,10 +400,10 @@ def test_the_header_says_how_a_run_ended() -> None:
 def test_a_closed_backend_has_a_line_of_its_own() -> None:
     made = play()
     made.fail("limit", error="usage limit\nreached", retry_at=START + 600)
-    assert rows(made.run)[1] == "claude closed until 13:56:40 (limit): usage limit reached"
+    assert rows(made.run)[1] == "claude is unavailable until 13:56:40 (limit): usage limit reached"
     made = play()
     made.fail("auth", error="log in")
-    assert rows(made.run)[1] == "claude closed (auth): log in"
+    assert rows(made.run)[1] == "claude is unavailable (auth): log in"
 
 
 # --- many agents, little room
@@ -630,7 +630,7 @@ def test_moves_that_were_not_to_be_expected_stay() -> None:
     made.play.begin("main_b2")
     made.play.interrupt("main_b2")
     assert made.tell()[1:4] == [
-        "13:46:40 request move accepted",
+        "13:46:40 move requested",
         "13:46:40 main_a1 A.md -> N.md (moved)",
         "13:46:40 main_b2 step 2 interrupted",
     ]
@@ -865,7 +865,7 @@ def test_an_answer_that_came_too_late_is_said_to_be_refused() -> None:
     made = Watched(ASK, asks=True)
     made.play.ask("answer", agent="main", text="red")
     assert made.type("blue\n") == [("main", "blue")]
-    assert "13:46:40 request answer refused: main is not waiting for an answer" in made.tell()
+    assert "13:46:40 answer refused: main is not waiting for an answer" in made.tell()
 
 
 def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import question, rows, terminal, words
+from raymond.faces import clock, question, rows, terminal, words
 from raymond.faces.doing import Doing
 from raymond.faces.entry import Entry, Typed
 from raymond.faces.foreign_text import in_margin
@@ -384,7 +384,8 @@ class Kept(Lines):
             ):
                 continue
             # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
-            line = self._line(event, spent, total)
+            with clock.of(None):
+                line = self._line(event, spent, total)
             if isinstance(event, AgentFailed):
                 mine = (one for one in decision.events if isinstance(one, StepFailed) and one.agent == event.agent)
                 printed = next((one.output for one in mine), "")

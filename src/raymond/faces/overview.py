@@ -4,15 +4,15 @@ from collections.abc import Callable
 from time import time as now
 
 from raymond import durations
-from raymond.faces import question, words
+from raymond.faces import clock, question, words
 from raymond.faces.foreign_text import in_margin
-from raymond.faces.summary import next_command, one_line
+from raymond.faces.next_commands import next_command
+from raymond.faces.summary import one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
 from raymond.store import transcripts
 from raymond.text import visible
-from raymond.views import times
 from raymond.views.questions import question_of
 from raymond.views.status import main_result
 
@@ -29,7 +29,7 @@ def overview(
     Questions are wrapped to `width` cells, unless that is 0, and never cut.
     """
     id, why = run.start.workflow_id, words.reason(run, now())
-    driven = f"driven by process {pid}" if pid else f"{host} may drive it" if host else "no process drives it"
+    driven = f"running in process {pid}" if pid else f"{host} may be running it" if host else "not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
@@ -65,7 +65,7 @@ def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, 
 
 def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[str]:
     since = durations.brief(max(0.0, now() - agent.visit.since))
-    until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
+    until = f" until {clock.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
     again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
     doing = f"{agent.status} for {since}" if driven or agent.status != RUNNING else "interrupted"
     lines = [f"  {words.who(agent)}  {agent.state}  {doing}{until}{again}"]

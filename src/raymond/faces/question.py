@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from raymond import durations
+from raymond.faces import clock
 from raymond.faces.foreign_text import in_margin
 from raymond.language import choices
 from raymond.machine.label import named
 from raymond.store.asked_files import Found
 from raymond.text import visible
-from raymond.views import times
 from raymond.views.questions import Question
 
 MARGIN = "  | "
@@ -63,7 +63,7 @@ def head(question: Question, *, now: float, where: str = "") -> list[str]:
     asks = f"{_who(question)} of {question.workflow_id} asks ({_which(question, now)}):"
     about = [f"in {question.state}" + (f" of the run in {where}" if where else "")]
     if question.deadline:
-        about.append(f"can be answered until {times.instant(question.deadline)}")
+        about.append(f"can be answered until {clock.instant(question.deadline)}")
     if question.approve:
         about.append("needs a person at a terminal")
     return [visible(asks), visible(f"  {'; '.join(about)}")]

@@ -155,7 +155,7 @@ def _stopping(stopped: RunStopped, running: int) -> str:
 
 def _closed(backend: str, closed: Closed, now: float) -> Row:
     until = f" until {moment(closed.until, now)}" if closed.until else ""
-    what = crowd(plain(backend), closed.most) if closed.kind == "machine" else f"{plain(backend)} closed"
+    what = crowd(plain(backend), closed.most) if closed.kind == "machine" else f"{plain(backend)} is unavailable"
     return [(f"{what}{until} ({closed.kind}): ", "yellow"), (_line(closed.error), "")]
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from raymond import durations
+from raymond.faces.clock import instant
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTS, Agent
+from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTED, SCRIPTS, Agent
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -25,6 +26,7 @@ from raymond.machine.events import (
     Event,
     JournalCut,
     LeftoversEnded,
+    Program,
     RequestTaken,
     RunEnded,
     RunMoved,
@@ -42,9 +44,9 @@ from raymond.machine.events import (
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
 from raymond.views.status import run_status
-from raymond.views.times import instant
 
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
+_RECEIVED = {"answer": "answer received", "limits": "new limits received"}
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 
 
@@ -59,7 +61,7 @@ def reason(run: Run, now: float = 0.0) -> str | None:
             if run.final_status:
                 continue
             return f"{crowd(backend, closed.most)}{until}: {closed.error}"
-        return f"{backend} is closed{until}: {closed.error}"
+        return f"{backend} is unavailable{until}: {closed.error}"
     if run.final_status == "failed" and run.started > 1:
         return failures(run)
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
@@ -106,7 +108,7 @@ def _limit(event: RunStopped) -> str:
             return f"max_time ({durations.show(event.amount)}) was reached"
         case _:
             closed, most = durations.brief(event.wait), durations.brief(event.amount)
-            return f"{event.backend} is closed by its usage limit for {closed}, longer than max_wait ({most})"
+            return f"{event.backend} is unavailable for {closed} (usage limit), longer than max_wait ({most})"
 
 
 def stuck(agent: Agent) -> str:
@@ -188,9 +190,10 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
     agent = named(getattr(event, "agent", ""), label)
     match event:
         case RunStarted():
-            return f"run {event.workflow_id} started: {event.name} at {event.entry}{_budget(event)}"
+            begun = f"run {event.workflow_id} started: {event.name} at {event.entry}"
+            return f"{begun}{_programs(event.programs)}{_budget(event)}"
         case RunResumed():
-            return "run resumed"
+            return f"run resumed{_programs(event.programs)}"
         case JournalCut():
             return f"the end of the journal was lost; steps are counted from {event.steps + 1}"
         case ClockSet():
@@ -202,7 +205,7 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
         case WorkflowChanged():
             return f"run continues with today's files ({event.source[:16]})"
         case RunStopped():
-            return f"run stops: {stop(event)}"
+            return f"stopping: {stop(event)}"
         case RunEnded():
             return f"run {event.status}"
         case LeftoversEnded():
@@ -211,15 +214,14 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
             until = f" until {instant(event.until)}" if event.until else ""
             if event.kind == "machine":
                 return f"{crowd(event.backend, event.most)}{until}: {event.error}"
-            return f"{event.backend} closed{until} ({event.kind}): {event.error}"
+            return f"{event.backend} is unavailable{until} ({event.kind}): {event.error}"
         case BackendOpened():
             if event.backend == SCRIPTS:
                 return "one more script is tried" if event.probing else "all scripts start again"
             return f"{event.backend} is tried again" if event.probing else f"{event.backend} answers again"
         case RequestTaken():
-            return (
-                f"request {event.kind} refused: {event.problem}" if event.problem else f"request {event.kind} accepted"
-            )
+            what = event.kind.replace("_", " ")
+            return f"{what} refused: {event.problem}" if event.problem else _RECEIVED.get(what, f"{what} requested")
         case StepRefused():
             if event.capped:
                 return f"{agent} reached its share of the budget"
@@ -233,6 +235,18 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
             return f"{agent} step {event.step} interrupted"
         case _:
             return _agent_line(event, agent, f" {state}" if state else "")
+
+
+def program(one: Program) -> str:
+    """What answers prompts: its version, and who pays."""
+    if one.name in SCRIPTED:
+        return f"scripted replies ({one.payer})"
+    version = f"{one.name} {one.version}" if one.version else one.name
+    return f"{version} ({f'paid by {one.payer}' if one.payer else 'nobody is logged in'})"
+
+
+def _programs(found: Iterable[Program]) -> str:
+    return "".join(f", {'answered by ' if one.name in SCRIPTED else ''}{program(one)}" for one in found)
 
 
 def _budget(event: RunStarted) -> str:

@@ -23,6 +23,8 @@ DECIDING = "deciding"
 """Between the end of a step and what follows from it; never visible outside a decision."""
 SCRIPTS = "scripts"
 """The pool of script steps; every other pool is named after its backend."""
+SCRIPTED = ("scripted", "scripted-program")
+"""The backends that answer from a file: their dollars are invented."""
 ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked"]
 """Why a turn is repeated: its reply was rejected, it reached its share of the budget, or it was denied tools."""
 
