@@ -457,13 +457,46 @@ def test_debug_keeps_every_step_and_transition_as_files(room: Room) -> None:
     assert log == (
         "[main] -> START.sh (start)\n\n"
         "[main_p1] -> P.md (fork by main)\n\n"
-        "[main] START.sh -> (wait, then END.sh)\n  step: 1\n  cost: $0.0000\n  total_cost: $0.0000\n\n"
+        "[main] START.sh -> (wait, then END.sh)\n  requested: fork P, wait END\n  stack_depth: 0\n  step: 1\n  cost: $0.0000\n  total_cost: $0.0000\n\n"
         f"[main_p1] P.md -> (result, ended)\n  session_id: {ran.sessions('main_p1', 'P.md')[0]}\n"
-        '  step: 2\n  cost: $0.2500\n  total_cost: $0.2500\n  result: "ok"\n\n'
+        '  requested: result\n  stack_depth: 0\n  step: 2\n  cost: $0.2500\n  total_cost: $0.2500\n  result: "ok"\n\n'
         "[main] START.sh -> END.sh (wait)\n\n"
         "[main] END.sh -> (result, ended)\n"
+        "  requested: result\n  stack_depth: 0\n"
         '  step: 3\n  cost: $0.0000\n  total_cost: $0.2500\n  result: "done"\n\n'
+        "[run] completed\n\n"
     )
+
+
+def test_transitions_tell_what_was_asked_for_reminders_depth_stops_and_resumes(room: Room) -> None:
+    loops = {
+        "START.md": 'Call: <call return="END">SUB</call>',
+        "SUB.sh": "echo '<goto>SUB</goto>'",
+        "END.sh": "echo '<result>done</result>'",
+        "replies.yaml": "START: [[no tag, '<call return=\"END\">SUB</call>']]",
+    }
+    room.command(loops, "--debug", "--max-iterations", "2")
+    room.resume("--max-iterations", "3", "--debug")
+    before, after = (
+        re.sub(r"(?m)^[\d-]+ [\d:]+ ", "", (one / "transitions.log").read_text()) for one in debug_folders(room)
+    )
+    told = [line for line in before.splitlines() if line.startswith(("[", "  requested", "  stack"))]
+    assert told == [
+        "[main] -> START.md (start)",
+        "[main] START.md asked again (reminder 1): the output has no transition",
+        "  requested: refused, the output has no transition",
+        "  stack_depth: 0",
+        "[main] START.md -> SUB.sh (call, then END.sh)",
+        "  requested: call SUB END",
+        "  stack_depth: 1",
+        "[main] SUB.sh -> SUB.sh (goto)",
+        "  requested: goto SUB",
+        "  stack_depth: 1",
+        "[run] stopped (iterations): max_iterations (2) was reached",
+    ]
+    assert after.startswith("[run] resumed\n")
+    assert "  stack_depth: 1\n" in after
+    assert after.endswith("[run] stopped (iterations): max_iterations (3) was reached\n\n")
 
 
 def test_the_same_files_can_be_made_afterwards_and_none_is_overwritten(room: Room) -> None:

@@ -65,6 +65,8 @@ class Host:
         self._pipes: list[tuple[int, int]] = []
         self.soonest = FAR
         """When, by the monotonic clock, a step has to be checked."""
+        self.wants_raw = False
+        """Somebody wants to see every line that a program prints, as the kind `raw`."""
         self.show = show
         """Called with agent, kind (print, tool, text, note, words, context, life) and text while a step runs."""
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
