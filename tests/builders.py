@@ -182,7 +182,7 @@ class Play:
         return self.commit(requests.take(self.run, self.workspace, request))
 
     def refused(self, kind: Any, **given: Any) -> str:
-        """Why a request is refused; nothing else follows from it."""
+        """Why a is refused; nothing else follows from it."""
         [taken] = self.ask(kind, **given)
         assert isinstance(taken, RequestTaken)
         return taken.problem

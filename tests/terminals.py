@@ -34,6 +34,10 @@ print(held.driver.run.final_status or "not ended", file=sys.stderr)
 in_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux, the terminal of these tests, is not installed")
 
 
+MARK = re.compile(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏?=z✗·…] ")
+"""What the row of an agent begins with."""
+
+
 class Pane:
     """A terminal of tmux in which the program above drives a workflow."""
 
@@ -68,9 +72,10 @@ class Pane:
 
     @property
     def lines(self) -> list[str]:
-        """All that was ever written, the times left out."""
+        """All that was ever written, the times and marks left out."""
         text = self.tmux("capture-pane", "-p", "-S", "-").rstrip("\n")
-        return [re.sub(r"^\d\d:\d\d:\d\d ", "TIME ", line.rstrip()) for line in text.splitlines()]
+        lines = [re.sub(r"^\d\d:\d\d:\d\d ", "TIME ", line.rstrip()) for line in text.splitlines()]
+        return [MARK.sub("", line) for line in lines]
 
     def sees(self, pattern: str) -> list[str]:
         """Wait for a line; all of them then."""

@@ -268,9 +268,9 @@ ENGINE = {
 READING = (
     *("list", "list --json", "list --all", "status", "status --json"),
     *("logs", "logs --json", "logs --step 1", "wait", "wait --json"),
+    *("inbox", "inbox --json"),
     *("clean", "clean --dry-run", "config show", "config show --json"),
-    # Not bash: click starts one to ask for its version.
-    *("completion zsh", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),
+    *("completion bash", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),
 )
 _LOOKS = {"raymond.machine.decide", "raymond.store.loader", "socket", "tempfile"}
 NEEDED = {"resume --help": ENGINE, "doctor": _LOOKS, "doctor --json": _LOOKS}

@@ -11,15 +11,15 @@ from attacks.world import Said, commands
 
 READING = """
 --help; --version; -h; list --help; completion bash; config; config show --origin; config show --json; doctor;
-doctor --json; list; list --all; list --json; list --all --json; status; status asks --json; status as --all;
+doctor --json; list; list --all; list --json; list --all --json; status; status asks --json; status as --agents; list --here --status failed --limit 2 --since 1h;
 status done; status done --json; logs asks; logs done --json; logs done --step 1; logs done --agent main;
-logs done --debug-dir OUT; cost done; cost --all; cost --all --by day --json; wait done; wait killed --json;
-attach done; attach killed; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run
+logs done --debug-dir OUT; cost done; cost --all; cost --here; clean --all --dry-run; cost --all --by day --json; wait done; wait killed --json;
+attach done; attach killed; inbox; inbox --here --json; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run
 """
 CHANGING = """
 answer asks yes; answer asks main yes --question 1 --no-resume; answer asks @FILE --no-resume; answer asks; stop asks; stop asks --now; stop killed --now;
 stop asks --agent main; cancel failed; cancel done; resume; resume asks; resume killed; resume killed --debug --log-file LOG; resume failed -d;
-resume done; resume --all; resume asks --latest --map x=END; resume asks --latest; resume asks --cd .;
+resume done; resume --all; resume --here --yes; stop --all --yes; clean --force asks; clean --all --keep 0s; resume asks --latest --map x=END; resume asks --latest; resume asks --cd .;
 resume killed --cd . --root . --force; resume failed --agent main --retry; resume failed --agent main --give-up;
 resume asks --agent main --goto END --input @FILE; resume asks --agent main --result x --json;
 run FLOW --id new --input @FILE --var a=b --json; run FLOW -d --notify true; start FLOW --cd . --root . --quiet;

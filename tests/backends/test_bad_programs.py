@@ -271,10 +271,10 @@ def test_a_login_that_is_missing_pauses_the_run_until_somebody_has_logged_in(roo
     assert (ran.code, paused) == (5, AgentPaused(agent="main", kind="auth", reason=words, backend="claude"))
     assert said(ran) == [
         f"main step 2 failed (auth): {words}",
-        f"claude closed (auth): {words}",
+        f"claude is unavailable (auth): {words}",
         f"main paused: {words}",
         "paused: r",
-        f"why:    claude is closed: {words}",
+        f"why:    claude is unavailable: {words}",
         "cost:   $0.25 in 2 steps",
         "result: none yet",
         "next:   raymond resume r",

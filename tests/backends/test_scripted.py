@@ -336,7 +336,7 @@ def test_a_login_or_a_payment_pauses_the_agent_and_ends_with_5(
     assert ran.code == 5
     [paused] = ran.all(AgentPaused)
     assert (paused.agent, paused.kind, paused.reason, paused.backend) == ("main", kind, "please log in", backend)
-    assert f"{backend} closed ({kind}): please log in" in ran.lines
+    assert f"{backend} is unavailable ({kind}): please log in" in ran.lines
     again = room.again()
     assert (again.code, again.result) == (0, "after"), "resume tries it again"
 
@@ -374,7 +374,7 @@ def test_a_limit_longer_than_a_day_stops_the_run_with_4(run: Callable[..., Ran],
     [stopped] = ran.all(RunStopped)
     assert (stopped.limit, stopped.backend, stopped.amount) == ("wait", backend, 86400.0)
     assert 2 * 86400.0 - 60 < stopped.wait <= 2 * 86400.0 + 0.002, "the clock is rounded to milliseconds"
-    assert f"run stops: {backend} is closed by its usage limit for 2d, longer than max_wait (1d)" in ran.lines
+    assert f"stopping: {backend} is unavailable for 2d (usage limit), longer than max_wait (1d)" in ran.lines
 
 
 @pytest.mark.slow
@@ -509,7 +509,7 @@ def test_the_replies_of_the_flag_answer_when_nobody_was_named(room: Room) -> Non
 
 def test_without_replies_claude_code_answers_when_nobody_was_named(room: Room) -> None:
     room.environment["PATH"] = "/usr/bin:/bin"
-    ran = room.command({"START.md": ""})
+    ran = room.command({"START.md": "<result>x</result>"})
     hint = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
     assert (ran.code, ran.err) == (5, f"error: there is no program `claude` on the PATH\nhint: {hint}\n")
     assert room.project.ids() == []

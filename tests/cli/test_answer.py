@@ -1,10 +1,12 @@
 """Answering: what is an answer and what only selects, what is shown, and what is typed at a terminal."""
 
 import contextlib
+import json
 import os
 import pty
 import re
 import select
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +15,10 @@ from pathlib import Path
 import pytest
 
 from raymond import cli
+from raymond.control import questions
 from raymond.machine.events import AskEnded, StepRefused
+from raymond.store.home import Home
+from raymond.store.project import Project
 from running import PATIENCE, Room
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
@@ -193,6 +198,54 @@ def test_nobody_is_asked_with_on_ask_fail(room: Room, raymond: Command) -> None:
     assert (code, err.splitlines()[-1]) == (1, "next:   raymond resume r --on-ask wait")
 
 
+# All questions
+
+
+def test_the_inbox_has_every_open_question_whole_with_the_command_that_answers_it(
+    room: Room, raymond: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert raymond("inbox") == (0, "", "no agent is waiting for an answer\n")
+    room.drive(SHOWS, id="first")
+    room.drive({"START.sh": "echo '<result>done</result>'"}, id="done")
+    room.drive(ASKS, id="second")
+    room.drive(ASKS, id="broken")
+    Path(room.project.run("broken").journal).write_text("no journal\n{}\n{}\n", "utf-8")
+    told = [
+        "main of first asks (question 1, T ago):",
+        f"  in START.sh of the run in {room.path}",
+        "  | Release?",
+        "choices: 1 Yes, 2 no",
+        "file: report.md (12 bytes)",
+        "answer: raymond answer first main",
+        "",
+        "main of second asks (question 1, T ago):",
+        f"  in START.sh of the run in {room.path}",
+        *QUESTION,
+        "answer: raymond answer second main",
+    ]
+    monkeypatch.chdir(tmp_path)
+    code, out, err = raymond("inbox")
+    assert (code, re.sub(r"\d+s ago", "T ago", out).splitlines()) == (0, told)
+    assert err.startswith(f"broken in {room.path} cannot be read: ")
+    assert raymond("inbox", "--here") == (0, "", "no agent is waiting for an answer\n")
+    listed = json.loads(raymond("inbox", "--json")[1])
+    assert [(one["workflow_id"], one["agent"], one["choices"]) for one in listed] == [
+        ("first", "main", ["Yes", "no"]),
+        ("second", "main", []),
+    ]
+
+
+def test_a_question_can_be_answered_wherever_its_command_is_typed(room: Room, raymond: Command, tmp_path: Path) -> None:
+    here, there = room.project, Project(Home(str(room.home)), str(tmp_path / "it's there"))
+    room.drive(ASKS, id="same")
+    asked = questions.of_run(here, "same").asked[0]
+    assert questions.way(asked) == "raymond answer same main"
+    os.makedirs(there.run("same").path)
+    shutil.copy(here.run("same").journal, there.run("same").journal)
+    there.make()
+    assert questions.way(asked) == f"raymond -C {room.path} answer same main"
+
+
 # At a terminal
 
 
@@ -255,6 +308,8 @@ def test_a_person_is_asked_until_there_is_an_answer(room: Room) -> None:
     for nothing in ("\r", "  \r"):
         person.type(nothing)
         person.sees(r"> ")
+    person.type("two lines\rthat nobody marked as pasted")
+    person.sees(r"several lines came at once(.|\n)*> ")
     person.type("\x1b[200~yes,\nbut not today\x1b[201~\r")
     assert person.end() == 0, person.said
     assert person.said.endswith("told yes,\nbut not today\n"), "it continued here"
@@ -271,7 +326,7 @@ def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Roo
     person.type("yes\r")
     assert "  | and again\n" in person.sees(r"choices: 1 Yes, 2 no\n> "), "what nobody has seen is not approved"
     person.type("perhaps\r")
-    person.sees(r"is not one of(.|\n)*choices: 1 Yes, 2 no\n> ")
+    assert "and again" not in person.sees(r"is not one of(.|\n)*\n> "), "it has not changed once more"
     person.type("2\r")
     assert person.end() == 0, person.said
     assert answers(room) == ["no"]

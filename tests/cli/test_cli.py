@@ -43,13 +43,12 @@ def held(room: Room) -> None:
 # Endings
 
 
-def test_a_run_that_is_done_says_so_in_five_lines_and_only_its_result_on_stdout(room: Room) -> None:
+def test_a_run_that_is_done_says_so_in_four_lines_and_only_its_result_on_stdout(room: Room) -> None:
     ran = room.command(DONE)
     assert (ran.code, ran.out) == (0, "done\n")
-    how, *rest = ran.lines[-5:]
+    how, *rest = ran.lines[-4:]
     assert re.fullmatch(r"completed: r after \d+ms|completed: r after \d\.\ds", how)
     assert rest == [
-        "why:    every agent has ended",
         "cost:   $0.00 in 1 step",
         "result: done",
         "next:   raymond logs r",
@@ -58,9 +57,9 @@ def test_a_run_that_is_done_says_so_in_five_lines_and_only_its_result_on_stdout(
 
 def test_everything_that_happens_is_told_in_lines_with_their_time(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<goto>END</goto>'", "END.sh": "echo '<result>done</result>'"})
-    shown = ran.err.splitlines()[:-5]
+    shown = ran.err.splitlines()[:-4]
     assert all(re.match(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \S", line) for line in shown)
-    assert ran.lines[:-5] == [
+    assert ran.lines[:-4] == [
         "run r started: flow at START.sh, budget $10.00 (default)",
         "main starts at START.sh",
         "main START.sh -> END.sh (goto)",
@@ -72,7 +71,7 @@ def test_everything_that_happens_is_told_in_lines_with_their_time(room: Room) ->
 def test_quiet_tells_only_what_steps_print_and_the_ending(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<print>hello</print><result>done</result>'"}, "--quiet")
     assert ran.lines[0] == "main | hello"
-    assert len(ran.lines) == 6
+    assert len(ran.lines) == 5
 
 
 def test_a_result_that_ends_in_a_newline_gets_no_second_one(room: Room) -> None:
@@ -438,7 +437,7 @@ def test_status_shows_every_agent_and_the_command_that_leads_on(room: Room) -> N
     assert (done.returncode, done.stderr) == (0, "")
     lines = [re.sub(r"\d+(\.\d)?m?s", "T", line) for line in done.stdout.splitlines()]
     assert lines == [
-        "r: waiting (1 agent waits for an answer), no process drives it",
+        "r: waiting (1 agent waits for an answer), not running",
         f"  flow from {room.path.parent}/flow",
         "  1 step, $0.00 of $10.00, T",
         "  main  START.sh  asking for T",
@@ -452,7 +451,7 @@ def test_status_of_a_live_run_names_the_process_and_how_to_watch_it(room: Room) 
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         lines = room.raymond("status").stdout.splitlines()
-        assert (lines[0], lines[-1]) == (f"r: running, driven by process {live.pid}", "next: raymond attach r")
+        assert (lines[0], lines[-1]) == (f"r: running, running in process {live.pid}", "next: raymond attach r")
 
 
 def test_status_of_a_run_that_is_done_shows_its_result(room: Room) -> None:
@@ -598,8 +597,8 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     more = ("yes",) if command == "answer" else ()
     done = room.raymond(command, *more, cwd=nowhere)
     hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
-    which = f"or say which:\n  r  waiting  {room.path}"
-    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}\n")
+    which = f"or say which:\n  r  waiting  {room.path}\n" if command != "answer" else ""
+    assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}")
     assert os.listdir(nowhere) == []
 
 
@@ -693,7 +692,7 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     done = room.raymond("stop", "r")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "r is stopped; to continue: raymond resume r"
-    assert room.raymond("status").stdout.startswith("r: stopped (stopped on request), no process drives it\n")
+    assert room.raymond("status").stdout.startswith("r: stopped (stopped on request), not running\n")
 
 
 def test_a_run_that_has_ended_cannot_be_stopped(room: Room) -> None:
@@ -791,7 +790,7 @@ def test_an_answer_for_a_host_that_may_be_gone_is_refused_and_says_how_to_go_on(
     what_then = "hint: do it on elsewhere; if elsewhere is gone: raymond resume r --force, then answer\n"
     assert (said.returncode, said.stderr) == (2, where + what_then)
     stopped = room.raymond("stop", "r", "--now")
-    where = "error: nothing was done yet: only process 7 on elsewhere, which drives r, can take this\n"
+    where = "error: nothing was done yet: only process 7 on elsewhere, which runs r, can take this\n"
     what_then = "raymond cancel r --force ends it for good, raymond resume r --force continues it\n"
     assert stopped.returncode == 2
     assert stopped.stderr == f"{where}hint: look at it on elsewhere; if elsewhere is gone: {what_then}"
@@ -805,7 +804,7 @@ def test_a_run_that_another_host_may_drive_is_shown_as_such_and_cancelled_by_for
     room.command({"START.sh": "echo '<ask next=\"END\">well?</ask>'", "END.sh": ""})
     Path(room.project.run("r").driver).write_bytes(msgspec.json.encode(Holder(7, "elsewhere", "1")))
     first, *_, last = room.raymond("status", "r").stdout.splitlines()
-    assert first == "r: waiting (1 agent waits for an answer), elsewhere may drive it"
+    assert first == "r: waiting (1 agent waits for an answer), elsewhere may be running it"
     assert last == "next: look at it on elsewhere; if elsewhere is gone: raymond resume r --force"
     refused = room.raymond("cancel", "r")
     assert refused.returncode == 2

@@ -25,7 +25,10 @@ DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
 FAILS = {"START.sh": "echo broken >&2; exit 3"}
 HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
-PROMPT = {"START.md": "Do {{input}} as {{colour}}.\n", "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}"}
+PROMPT = {
+    "START.md": "Do {{input}} as {{colour}}: <result>it</result>\n",
+    "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}",
+}
 
 
 @pytest.fixture
@@ -219,7 +222,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
         f"workflow: {flow} (2 files, DIGEST)\n"
         "command:  scripted, in this process\n"
         "prompt:\n"
-        "  Do it as red.\n"
+        "  Do it as red: <result>it</result>\n"
         f"rights:   acceptEdits; also allowed: Read; directories: {room.path}\n"
         "budget:   $10.00 (default)\n"
         "steps:    no limit (default)\n"
@@ -301,7 +304,7 @@ def test_with_json_one_document_stands_on_stdout_and_nothing_else(room: Room, st
 
 def test_quiet_leaves_what_steps_print_and_the_ending(room: Room) -> None:
     ran = room.command(DONE, "--quiet")
-    assert [ran.lines[0], ran.lines[1].partition(" ")[0], len(ran.lines)] == ["main | hello", "completed:", 6]
+    assert [ran.lines[0], ran.lines[1].partition(" ")[0], len(ran.lines)] == ["main | hello", "completed:", 5]
 
 
 # --- resume: without the conversation, with more tools, with more turns
@@ -383,7 +386,7 @@ def test_a_log_file_gets_the_lines_of_every_driver_and_is_private(room: Room) ->
     assert log.read_text().splitlines() == ["before", *ran.err.splitlines()[:-5]]
     room.raymond("answer", "r", "this", "--no-resume")
     again = room.resume("--log-file", "log.txt")
-    assert log.read_text().splitlines() == ["before", *ran.err.splitlines()[:-5], *again.err.splitlines()[:-5]]
+    assert log.read_text().splitlines() == ["before", *ran.err.splitlines()[:-5], *again.err.splitlines()[:-4]]
     room.raymond("run", room.flow(DONE), "--log-file", "new.txt")
     assert oct((room.path / "new.txt").stat().st_mode)[-3:] == "600"
 
@@ -424,7 +427,7 @@ def test_a_log_that_cannot_be_written_any_more_does_not_cost_the_run(room: Room,
     ran = room.command(DONE, "--log-file", "/dev/full", "--log-format", form)
     assert (ran.code, ran.out) == (0, "done\n")
     assert ran.lines.count("/dev/full: no space left on device; nothing more is written there") == 1
-    assert len(ran.lines) == 5 + 5 + 1
+    assert len(ran.lines) == 5 + 4 + 1
 
 
 # --- --debug

@@ -100,11 +100,12 @@ def test_all_takes_up_what_was_interrupted_and_nothing_else(room: Room) -> None:
     driver = background(room, HELD, "started.driven", "driven")
     others = {id: bytes_of(room, id) for id in ("paused", "asking", "done")}
     before = {id: bytes_of(room, id) for id in ("killed1", "killed2")}
-    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "killed1\nkilled2\n", "")
+    budgets = "".join(f"{id}  interrupted  $0.00 of $10.00  {room.path}\n" for id in before)
+    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "killed1\nkilled2\n", budgets)
     assert {id: bytes_of(room, id) for id in before} == before
     done = room.raymond("resume", "--all")
     logs = "".join(f"running in the background; log: {room.project.run(id).log}\n" for id in before)
-    assert told(done) == (0, "killed1\nkilled2\n", logs)
+    assert told(done) == (0, "killed1\nkilled2\n", f"{budgets}{logs}")
     assert pid_of(room, "driven") == driver
     room.go()
     assert [ended(room, id).result for id in ("killed1", "killed2", "driven")] == ["done"] * 3
@@ -128,7 +129,7 @@ def test_all_takes_up_what_would_have_gone_on_by_itself(room: Room, kind: str) -
         live.signal(signal.SIGKILL)
         live.wait()
     assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["r", "interrupted"]
-    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "r\n", "")
+    assert told(room.raymond("resume", "--all", "--dry-run"))[:2] == (0, "r\n")
     room.raymond("resume", "--all")
     until(lambda: any(getattr(event, "timed_out", False) for event in ran(room).events), "the end of the time")
 
@@ -136,7 +137,7 @@ def test_all_takes_up_what_would_have_gone_on_by_itself(room: Room, kind: str) -
 def test_all_takes_up_what_was_ended_with_the_machine(room: Room) -> None:
     os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
     room.nothing_runs()
-    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "r\n", "")
+    assert told(room.raymond("resume", "--all", "--dry-run"))[:2] == (0, "r\n")
 
 
 def test_all_leaves_alone_what_was_ended_by_a_signal_that_nobody_can_tell(room: Room) -> None:
@@ -281,10 +282,10 @@ def test_latest_with_files_that_are_wrong_is_refused_and_nothing_is_written(room
     done = room.raymond("resume", "r", "--latest")
     assert (done.returncode, done.stdout, bytes_of(room)) == (5, "", before)
     assert done.stderr.startswith("error: there is no backend `telepathy` for NEW.md\n")
-    room.flow({"NEW.md": "---\nmax_vists: 1\n---\n"})
+    room.flow({"NEW.md": "", "END.sh": "# /// raymond\n# max_vists: 1\n# ///\necho '<result>end</result>'"})
     done = room.raymond("resume", "r", "--latest")
     assert (done.returncode, done.stdout, bytes_of(room)) == (6, "", before)
-    assert done.stderr.startswith("error: there is no key `max_vists`\n --> NEW.md:2:1\n")
+    assert done.stderr.startswith("error: there is no key `max_vists`\n --> END.sh:2:3\n")
 
 
 def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -> None:
@@ -396,7 +397,7 @@ def test_a_run_that_is_driven_gets_the_request_and_takes_it(
     pid = background(room, TWO, "started.main_held1.1")
     until(lambda: ran(room).run.statuses.get("asking"), "the question")
     done = room.raymond("resume", "r", "--agent", "main_ask2", *flags)
-    assert told(done) == (0, "", f"received by process {pid}, which drives r\n")
+    assert told(done) == (0, "", f"received by process {pid}, which runs r\n")
     until(lambda: [one for one in ran(room).all(what) if one.agent == "main_ask2"], "the move")
     assert pid_of(room) == pid
     room.go()
@@ -409,7 +410,7 @@ def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
     assert told(room.raymond("resume", "r", "--budget", "7", "--max-iterations", "50", "--max-time", "2h")) == (
         0,
         "",
-        f"received by process {pid}, which drives r\n",
+        f"received by process {pid}, which runs r\n",
     )
     until(
         lambda: ran(room).run.limits == Limits(7.0, 50, 0, 7200.0),
@@ -447,7 +448,10 @@ WRONG = {
         ("r", "--map", "A=B"),
         "--map goes with --latest\nhint: raymond resume ID --latest --map OLD=NEW",
     ),
-    "nobody of that name": (("r", "--agent", "mian", "--retry"), "there is no agent mian left in r"),
+    "nobody of that name": (
+        ("r", "--agent", "mian", "--retry"),
+        "there is no agent mian left in r\nhint: its agents: main",
+    ),
     "no such state": (
         ("r", "--agent", "main", "--goto", "EDN"),
         "there is no state `EDN`\nhint: did you mean `END.sh`?",
@@ -479,7 +483,7 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
     assert told(room.raymond("stop", "r", "--agent", "main_held1")) == (
         0,
         "",
-        f"received by process {pid}, which drives r\n",
+        f"received by process {pid}, which runs r\n",
     )
     until(lambda: ran(room).all(AgentPaused), "the pause")
     assert [one.agent for one in ran(room).all(StepInterrupted)] == ["main_held1"]
@@ -511,7 +515,7 @@ def test_an_agent_that_sleeps_is_stopped_and_sleeps_on_until_somebody_moves_it(r
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("sleeps until")
         done = room.raymond("stop", "r", "--agent", "main")
-        assert told(done) == (0, "", f"received by process {live.pid}, which drives r\n")
+        assert told(done) == (0, "", f"received by process {live.pid}, which runs r\n")
         after = live.wait()
     assert (after.code, after.run.agents["main"].status) == (3, "paused")
     assert "main paused: paused by a person" in after.lines
@@ -558,7 +562,7 @@ def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it
     os.kill(pid, signal.SIGSTOP)
     hangs = f"if it hangs: kill -9 {pid}, then the same command again"
     said = room.raymond("stop", "r", "--agent", "main").stderr
-    assert said == f"waiting for process {pid}, which drives r; {hangs}\n"
+    assert said == f"waiting for process {pid}, which runs r; {hangs}\n"
     kill(pid)
     inbox = Path(room.project.run("r").inbox)
     [left] = inbox.iterdir()
@@ -576,7 +580,7 @@ def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -
     assert told(room.raymond("stop", "r", "--agent", "main")) == (
         2,
         "",
-        "error: no process drives r: main was interrupted\nhint: raymond resume r runs it again\n",
+        "error: r is not running: main was interrupted\nhint: raymond resume r runs it again\n",
     )
     assert bytes_of(room) == before
 
@@ -695,7 +699,7 @@ def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
         assert told(room.raymond("clean", id)) == (
             2,
             "",
-            f"error: {id} is not finished\nhint: unfinished runs are never removed: raymond cancel {id} ends it for good\n",
+            f"error: {id} is not finished\nhint: raymond cancel {id} ends it for good; raymond clean --force {id} ends and removes it\n",
         )
     assert sorted(room.project.ids()) == ["asking", "driven", "killed"]
     room.go()

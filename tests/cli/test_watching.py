@@ -28,7 +28,7 @@ HELD = {
 }
 MIXED = {
     "START.sh": "echo '<print>one</print>'; echo '```'; echo '<print>two'; echo 'lines</print><goto>PLAN</goto>'",
-    "PLAN.md": "Plan {{input}}it.\nThen say so.\n",
+    "PLAN.md": "Plan {{input}}it.\nThen say <goto>AGAIN</goto>.\n",
     "AGAIN.sh": "if [ $RAYMOND_VISIT = 1 ]; then echo '<goto>AGAIN</goto>'; else echo '<result>done</result>'; fi",
     "replies.yaml": (
         "PLAN: [[no tag, {text: 'Well. <print>planned</print>\n\n  <goto>AGAIN</goto>', cost: 0.25,"
@@ -69,7 +69,7 @@ def ran(room: Room) -> Ran:
 
 def test_logs_are_the_lines_the_run_told(room: Room) -> None:
     run = room.command(MIXED)
-    shown = run.err.splitlines()[:-5]
+    shown = run.err.splitlines()[:-4]
     assert [line.partition("] ")[2] if line[0] == "[" else line for line in shown] == [
         "run r started: flow at START.sh, budget $10.00 (default)",
         "main starts at START.sh",
@@ -97,7 +97,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
 def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room) -> None:
     first = room.command(ASKS).lines[:-5]
     room.raymond("answer", "r", "x", "--no-resume")
-    again = room.resume().lines[:-5]
+    again = room.resume().lines[:-4]
     lines = room.raymond("logs").stdout.splitlines()
     assert "main < x" in lines
     shown = [line.partition("] ")[2] for line in lines if line != "main < x"]
@@ -105,7 +105,7 @@ def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room
         *first[:2],
         f"#1 {first[2]}",
         *first[3:],
-        "request answer accepted",
+        "answer received",
         "main START.sh -> END.sh (answered)",
         "run resumed",
         "#2 main done",
@@ -167,7 +167,7 @@ def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(
         "refused\n"
         "sent:\n"
         "  Plan it.\n"
-        "  Then say so.\n"
+        "  Then say <goto>AGAIN</goto>.\n"
         "said: no tag\n"
         f"turn: 1\nattempt: 1\ntime: TIME\nsession: {first}\nbase:\ncost: 0.0\n"
     )
@@ -186,7 +186,7 @@ def test_logs_of_a_step_can_be_read_by_programs(room: Room) -> None:
     lines = [json.loads(line) for line in room.raymond("logs", "r", "--step", "2", "--json").stdout.splitlines()]
     assert [list(line) for line in lines] == [["ended", "transcript"]] * 2
     assert [line["ended"]["type"] for line in lines] == ["StepRefused", "StepFinished"]
-    assert lines[0]["transcript"][0]["sent"] == "Plan it.\nThen say so.\n"
+    assert lines[0]["transcript"][0]["sent"] == "Plan it.\nThen say <goto>AGAIN</goto>.\n"
 
 
 def test_logs_of_a_step_that_is_not_there_say_which_one_is_the_last(room: Room) -> None:
@@ -324,7 +324,7 @@ def test_wait_ends_with_the_run_its_exit_code_and_its_result(room: Room, end: st
     with room.start("wait", "r") as live, room.start("wait", "r", "--json") as other:
         room.go()
         waited, as_json = live.wait(), other.wait()
-    assert (waited.code, waited.out, len(waited.lines)) == (code, out, 5)
+    assert (waited.code, waited.out, len(waited.lines)) == (code, out, 4 + code)
     assert (as_json.code, as_json.out.count("\n")) == (code, 1)
     document = json.loads(as_json.out)
     assert (document["workflow_id"], document["result"]) == ("r", out.strip() or None)
@@ -402,7 +402,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     closed = next(event for event in room.events() if isinstance(event, BackendClosed))
     shown = room.raymond("status", "r").stdout.splitlines()
     assert re.fullmatch(
-        rf"r: running \(scripted is closed until {times.instant(closed.until)}, in 12m( \d+s)?: used up\), driven by process \d+",
+        rf"r: running \(scripted is unavailable until {times.instant(closed.until)}, in 12m( \d+s)?: used up\), running in process \d+",
         shown[0],
     )
     assert [line for line in shown if line.startswith("denied: ")] == [
@@ -411,7 +411,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     ]
     # What programs read does not change by the second.
     [reason] = {json.loads(room.raymond("status", "r", "--json").stdout)["reason"] for _ in range(2)}
-    assert reason == f"scripted is closed until {times.instant(closed.until)}: used up"
+    assert reason == f"scripted is unavailable until {times.instant(closed.until)}: used up"
 
 
 def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
@@ -422,10 +422,10 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     assert len(agents) == 50
     assert all("  asking for " in line for line in agents)
     assert shown[-2:] == [
-        "  ... and 11 more agents: raymond status r --all",
+        "  ... and 11 more agents: raymond status r --agents",
         "next: raymond answer r",
     ]
-    everybody = room.raymond("status", "--all").stdout.splitlines()
+    everybody = room.raymond("status", "--agents").stdout.splitlines()
     assert len([line for line in everybody if re.match(r"  main", line)]) == 61
     assert not any("more agents" in line for line in everybody)
 
@@ -476,7 +476,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
         pane.sees(r"main_held1 +HELD\.sh +running .*")
         room.go()
         lines = pane.sees("code 0")
-    assert {"> red", "> blue", "main_held1 | going on"} <= set(lines)
+    assert {f"{first} < red", f"{second} < blue", "main_held1 | going on"} <= set(lines)
     assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
     assert [line for line in lines if " · " in line] == []
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1

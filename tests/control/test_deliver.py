@@ -85,7 +85,7 @@ def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking:
     assert isinstance(refused, Refusal)
     assert Path(project.run(id).journal).read_bytes() == before
     paused = steer.pause(project, id, "main")
-    assert paused == Refusal("not_driven", "no process drives r: main was interrupted")
+    assert paused == Refusal("not_driven", "r is not running: main was interrupted")
 
 
 def test_a_stop_waits_for_a_process_that_does_not_look(asking: tuple[Project, str]) -> None:

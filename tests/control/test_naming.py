@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kept import Projects
+from raymond import cli
 from raymond.control import naming
 from raymond.control.naming import SeveralRuns
 from raymond.errors import RunNotFound, UsageError
@@ -137,3 +138,30 @@ def test_where_no_run_was_started_those_elsewhere_are_named_and_none_is_meant(pr
         assert other.tree in caught.value.hint
     with pytest.raises(RunNotFound):
         found(None, "attach")
+
+
+# --- a run where something else is expected
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (
+            ["review-1"],
+            "there is no command or workflow `review-1`\nhint: review-1 is a run: raymond status review-1 shows it",
+        ),
+        (["revi"], "there is no command or workflow `revi`\nhint: review-1 is a run: raymond status review-1 shows it"),
+        (["stat"], "there is no command or workflow `stat`\nhint: did you mean `raymond start`?"),
+        (
+            ["run", "review-1"],
+            "`review-1` is a run, not a workflow\nhint: raymond status review-1 shows it, raymond resume review-1 continues it",
+        ),
+        (["config", "shwo"], "there is no `shwo` in raymond config\nhint: did you mean `show`?"),
+    ],
+)
+def test_the_id_of_a_run_is_told_from_a_workflow_and_a_misspelt_command(
+    projects: Projects, capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    projects.keep("other", review_1="waiting", stat_1="waiting")
+    assert cli.main(args) == 2
+    assert capsys.readouterr().err == f"error: {said}\n"

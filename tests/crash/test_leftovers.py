@@ -113,7 +113,7 @@ def test_stop_says_what_still_runs_of_a_dead_driver(scene: Scene) -> None:
     done = scene.start("stop", ID).wait()
 
     assert done.code == 0
-    assert "still running, although no process drives it:\n" in done.err
+    assert "still there, although the run is not running:\n" in done.err
     assert f"  {scene.pid()}  main  sleep 1000\n" in done.err
     assert f"  {scene.pid()}  main  sleep 1000\n" in scene.start("status", ID).wait().out
     assert done.err.endswith("to end them: raymond stop r --now\n")
@@ -548,7 +548,7 @@ def test_stop_now_ends_what_is_left_of_a_run_that_has_ended(scene: Scene) -> Non
     lines = scene.lines()
     named = scene.start("stop", ID).wait()
     assert named.code == 0
-    assert named.err.startswith("r had ended already\nstill running, although no process drives it:\n")
+    assert named.err.startswith("r had ended already\nstill there, although the run is not running:\n")
     assert f"  {pid}  main  " in named.err
     done = scene.start("stop", ID, "--now").wait()
     assert (done.code, done.err) == (0, "r had ended already\nended: 2 processes\n")

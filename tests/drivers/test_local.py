@@ -450,8 +450,8 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -
         held(room, live)
         done = room.raymond("stop", "r")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"received by process {live.pid}, which drives r\n"
-        live.sees("run stops: stopped on request")
+        assert done.stderr == f"received by process {live.pid}, which runs r\n"
+        live.sees("stopping: stopped on request")
         room.go()
         ran = live.wait()
     assert (ran.code, ran.all(RunStopped)) == (3, [RunStopped(kind="stop")])
@@ -484,7 +484,7 @@ def test_an_answer_reaches_a_live_run(room: Room) -> None:
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("main asks: Which?")
         done = room.raymond("answer", "r", "the blue one", "--no-resume")
-        assert (done.returncode, done.stderr) == (0, f"received by process {live.pid}, which drives r\n")
+        assert (done.returncode, done.stderr) == (0, f"received by process {live.pid}, which runs r\n")
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "the blue one\n")
     assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines
@@ -513,7 +513,7 @@ def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room: Room) 
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         request(room, Request(id="late", kind="answer", text="yes"))
-        live.sees("request answer refused: no agent is waiting for an answer")
+        live.sees("answer refused: no agent is waiting for an answer")
         room.go()
         assert live.wait().code == 0
 
@@ -623,7 +623,7 @@ def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room: Room) -> N
         "END.sh": END,
     }
     with room.start("run", room.flow(files), "--id", "r", "--max-iterations", "2") as live:
-        live.sees("run stops: max_iterations (2) was reached")
+        live.sees("stopping: max_iterations (2) was reached")
         assert live.process.poll() is None
         room.go()
         ran = live.wait()

@@ -74,13 +74,13 @@ def test_a_usage_limit_closes_the_backend_until_its_reset_and_scripts_go_on(desk
     }
     said = "You've hit your limit · resets "
     with room.start(*room.begin(files)) as live:
-        live.sees(f"claude closed until {instant(reset)} (limit): {said}")
+        live.sees(f"claude is unavailable until {instant(reset)} (limit): {said}")
         room.go()
         live.sees("main_count2 done")
         status = room.raymond("status", "r").stdout
         live.signal(signal.SIGTERM)
         ran = live.wait()
-    assert re.match(rf"r: running \(claude is closed until {instant(reset)}, in 59m \d+s: {said}", status)
+    assert re.match(rf"r: running \(claude is unavailable until {instant(reset)}, in 59m \d+s: {said}", status)
     assert ran.code == 143
     assert failures(ran) == [("limit", False)]
     assert [(event.kind, event.until) for event in ran.all(BackendClosed)] == [("limit", reset)]
@@ -104,7 +104,7 @@ def test_a_usage_limit_longer_than_max_wait_stops_the_run(desk: Callable[..., De
     assert ran.code == 4
     (stopped,) = ran.all(RunStopped)
     assert (stopped.kind, stopped.limit, stopped.amount, stopped.backend) == ("limit", "wait", 86400.0, "claude")
-    assert "why:    claude is closed by its usage limit for 1d 3h, longer than max_wait (1d)" in ran.lines
+    assert "why:    claude is unavailable for 1d 3h (usage limit), longer than max_wait (1d)" in ran.lines
 
 
 @pytest.mark.parametrize("words", ["API Error: 429", "You've hit your limit · resets 5pm (UTC)"])
@@ -162,7 +162,7 @@ def _closings(room: Desk) -> list[float]:
 def test_a_model_that_cannot_be_reached_is_an_overload(impatient: Callable[..., Desk]) -> None:
     room = impatient([])
     with room.start(*room.begin(PROMPT), ANTHROPIC_BASE_URL="http://127.0.0.1:9") as live:
-        live.sees("claude closed until ")
+        live.sees("claude is unavailable until ")
         live.signal(signal.SIGTERM)
         ran = live.wait()
     assert failures(ran)[0] == ("overload", False)
@@ -201,7 +201,7 @@ def test_who_is_not_let_in_is_told_and_resume_tries_again(
     assert [(event.kind, event.until) for event in ran.all(BackendClosed)] == [(kind, 0.0)]
     [paused] = ran.all(AgentPaused)
     assert (paused.agent, paused.kind, paused.reason, paused.backend) == ("main", kind, error, "claude")
-    assert f"why:    claude is closed: {error}" in ran.lines
+    assert f"why:    claude is unavailable: {error}" in ran.lines
     again = room.resume()
     assert (again.code, again.out) == (0, "fine\n")
 
@@ -212,7 +212,7 @@ def test_who_never_logged_in_is_told_before_anything_is_asked(desk: Callable[...
     ran = room.claude(PROMPT)
     assert ran.code == 5
     assert failures(ran) == [("auth", False)]
-    assert f"why:    claude is closed: Not logged in · Please run /login ({LOG_IN})" in ran.lines
+    assert f"why:    claude is unavailable: Not logged in · Please run /login ({LOG_IN})" in ran.lines
     assert room.server.requests == []
 
 

@@ -66,12 +66,12 @@ def test_a_kill_does_not_forget_the_limit_and_who_says_now_tries_at_once(desk: C
     weekly = Weekly(7200)
     room = desk(weekly, subscription=True)
     with room.start(*room.begin(FILES)) as live:
-        live.sees(f"{CLOSED} closed until ")
+        live.sees(f"{CLOSED} is unavailable until ")
         live.sees("main_small2 done")
-        assert f"{CLOSED} closed until {instant(weekly.reset)} (limit): You've hit your " in live.err
+        assert f"{CLOSED} is unavailable until {instant(weekly.reset)} (limit): You've hit your " in live.err
         status = room.raymond("status", "r").stdout
         room.kill(live)
-    assert status.startswith(f"r: running ({CLOSED} is closed until {instant(weekly.reset)}, in 1h 59m: You")
+    assert status.startswith(f"r: running ({CLOSED} is unavailable until {instant(weekly.reset)}, in 1h 59m: You")
     before = len(room.server.requests)
     with room.start("resume", "r") as live:
         live.sees("run resumed")

@@ -24,4 +24,4 @@ def test_an_error_makes_no_line_of_its_own(end: str) -> None:
         }
     )
     [note] = recovery.notes(run, 0.0)
-    assert note == "claude is closed until 1970-01-01T00:01:40Z: limit [2026] run completed"
+    assert note == "claude is unavailable for 1m 40s: limit [2026] run completed"

@@ -15,14 +15,26 @@ from rich.cells import cell_len
 from builders import START, Play, place, start
 from raymond.faces import live
 from raymond.faces import rows as rows_module
+from raymond.faces.doing import Doing
 from raymond.faces.live import Live
+from raymond.faces.look import ASCII, UNICODE, Look, look_of
 from raymond.faces.plain_text import plain
 from raymond.machine import decide, evolve
 from raymond.machine.agent import Stuck
-from raymond.machine.events import AgentPaused, AgentStarted, Decision, RunStopped, StepStarted, WaitStarted
+from raymond.machine.events import (
+    AgentPaused,
+    AgentStarted,
+    AskStarted,
+    Decision,
+    RunStopped,
+    StepFinished,
+    StepStarted,
+    WaitStarted,
+)
 from raymond.machine.run import Run
+from raymond.store import asked_files
 from running import GO, Room, until
-from terminals import Pane, in_tmux
+from terminals import MARK, Pane, in_tmux
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "T.md": "", "S.sh": ""}
 FORK_TWO = "<fork>A</fork><fork>B</fork><wait>N</wait>"
@@ -34,6 +46,7 @@ def _the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Times are shown as a person's clock has them, colours as the environment wants them."""
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
     time.tzset()
@@ -55,12 +68,16 @@ def rows(
     height: int = 24,
     *,
     after: float = 0.0,
-    costs: dict[str, float] | None = None,
+    look: Look = UNICODE,
     last: dict[str, str] | None = None,
+    doing: dict[str, Doing] | None = None,
+    marked: bool = False,
 ) -> list[str]:
     """The block as text."""
-    shown = rows_module.rows(made, costs or {}, last or {}, width=width, height=height, now=START + after)
-    return ["".join(text for text, _ in row) for row in shown]
+    doings = (doing or {}) | {name: Doing(last=text) for name, text in (last or {}).items()}
+    shown = rows_module.rows(made, doings, width=width, height=height, now=START + after, look=look)
+    made_of = ["".join(text for text, _ in row) for row in shown]
+    return made_of if marked else [MARK.sub("", row) for row in made_of]
 
 
 def crowd(count: int, running: int = 0) -> Run:
@@ -137,18 +154,17 @@ def mixed() -> Play:
 
 
 MIXED: dict[str, Any] = {
-    "costs": {"main_b2": 0.07, "main_b4": 0.25},
     "last": {"main_b4": "Read src/x.py", "main_a5": "says\x1b[2J this"},
 }
 
 
 def test_at_80_columns_there_is_a_row_for_every_agent() -> None:
     assert rows(mixed().run, 80, after=75, **MIXED) == [
-        "r · running · 1m 15s · 5 steps · $0.32 of $10.00 [----------]",
+        "r · running · 1m 15s · 5 steps · $0.32 of $10.00 ░░░░░░░░░░",
         "main     START.md  waiting   1m 15s         for 5 agents",
         "main_b4  B.md x2   running   1m 15s  $0.25  Read src/x.py",
         "main_a5  A.md      running   1m 15s         says this",
-        "main_b2  B.md      asking    1m 15s  $0.07  Which colour?",
+        "main_b2  B.md      asking    1m 15s  $0.07  a question of 2 lines",
         "main_a3  A.md      failed    1m 15s         no such model",
         "main_a1  A.md x2   sleeping  1m 15s         until 14:03:40",
         "main_b6  B.md      ready     1m 15s",
@@ -166,7 +182,7 @@ def test_at_200_columns_nothing_is_cut_and_at_20_everything_ends_in_an_ellipsis(
     made.agent("main_a3").visit.stuck = Stuck("setup", "word " * 60)
     wide, narrow = rows(made.run, 200, after=75, **MIXED), rows(made.run, 20, after=75, **MIXED)
     assert wide[1] == "main     START.md  waiting   1m 15s         for 5 agents"
-    assert wide[5] == f"main_a3  A.md      failed    1m 15s         {'word ' * 31}".rstrip() + "…"
+    assert wide[5] == f"main_a3  A.md      failed    1m 15s         {'word ' * 30}wor…"
     assert narrow == [
         "r · running · 1m 15…",
         "main     waiting   …",
@@ -183,8 +199,8 @@ def test_a_wide_character_is_cut_as_the_two_cells_it_takes() -> None:
     made = play()
     made.begin()
     shown = [rows(made.run, width, last={"main": "世界" * 20})[1] for width in (42, 41)]
-    assert shown == ["main  START.md  running  0s  世界世界世界…", "main  START.md  running  0s  世界世界世…"]
-    assert [cell_len(row) for row in shown] == [42, 40]
+    assert shown == ["main  START.md  running  0s  世界世界世…", "main  START.md  running  0s  世界世界…"]
+    assert [cell_len(row) for row in shown] == [40, 38], "without their marks"
 
 
 def test_a_long_name_keeps_its_end_and_a_long_state_its_beginning() -> None:
@@ -192,7 +208,7 @@ def test_a_long_name_keeps_its_end_and_a_long_state_its_beginning() -> None:
     made = Run()
     evolve.evolve(made, start(place(FILES), workflow_id="r"))
     evolve.evolve(made, AgentStarted(agent=name, state="A_STATE_WITH_A_VERY_LONG_NAME.md"))
-    assert rows(made, 40)[1] == "…_fix2_check3  A_STATE_W…  ready  11d 1…"
+    assert rows(made, 40)[1] == "…_fix2_check3  A_STATE_W…  ready  11d…"
 
 
 def test_the_number_of_the_attempt_is_told() -> None:
@@ -220,12 +236,12 @@ def test_a_time_on_another_day_has_its_day() -> None:
 
 @pytest.mark.parametrize(
     ("cost", "bar"),
-    [(0.0, "----------"), (0.99, "----------"), (3.5, "###-------"), (9.99, "#########-"), (12.0, "##########")],
+    [(0.0, "░░░░░░░░░░"), (0.99, "░░░░░░░░░░"), (3.5, "███░░░░░░░"), (9.99, "█████████░"), (12.0, "██████████")],
 )
 def test_the_bar_is_the_part_of_the_budget_that_is_spent(cost: float, bar: str) -> None:
     made = play(budget=10.0)
     made.run.cost = cost
-    assert rows(made.run)[0] == f"r · running · 0s · 0 steps · ${cost:.2f} of $10.00 [{bar}]"
+    assert rows(made.run)[0] == f"r · running · 0s · 0 steps · ${cost:.2f} of $10.00 {bar}"
 
 
 def test_without_a_budget_there_is_no_bar() -> None:
@@ -236,6 +252,86 @@ def test_a_cost_that_is_estimated_says_so() -> None:
     made = play()
     made.say("<goto>A</goto>", cost=0.5, estimated=True)
     assert rows(made.run)[0] == "r · running · 0s · 1 step · ~$0.50"
+
+
+def test_a_row_begins_with_a_mark_for_its_status_and_a_running_one_turns() -> None:
+    made = mixed().run
+    assert [row[:2] for row in rows(made, marked=True)[1:]] == ["… ", "⠋ ", "⠋ ", "? ", "✗ ", "z ", "· "]
+    assert [row[:2] for row in rows(made, marked=True, after=0.25)[2:4]] == ["⠙ ", "⠙ "]
+    assert rows(made, 39, marked=True)[2].startswith("main_b4"), "there is no room for it"
+
+
+def test_in_ascii_nothing_else_is_shown() -> None:
+    made = mixed()
+    made.agent("main_a3").visit.stuck = Stuck("setup", "word " * 60)
+    shown = rows(made.run, 80, after=75, look=ASCII, marked=True, **MIXED)
+    assert all(row.isascii() for row in shown)
+    assert shown[0] == "r - running - 1m 15s - 5 steps - $0.32 of $10.00 [----------]"
+    assert shown[2].startswith("| main_b4  B.md x2   running")
+    assert shown[5].endswith("w...")
+    assert all(cell_len(row) <= 10 for row in rows(made.run, 10, look=ASCII, **MIXED))
+
+
+@pytest.mark.parametrize(
+    ("environment", "look"),
+    [
+        ({"LANG": "de_DE.UTF-8"}, UNICODE),
+        ({"LC_ALL": "C.UTF-8"}, UNICODE),
+        ({"LANG": "en_US.utf8", "TERM": "linux"}, ASCII),
+        ({"LANG": "de_DE.UTF-8", "LC_ALL": "C"}, ASCII),
+        ({"LANG": "de_DE.ISO-8859-1"}, ASCII),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, ASCII),
+        ({"LC_CTYPE": "en_US.UTF-8"}, UNICODE),
+        ({}, ASCII),
+    ],
+)
+def test_the_look_follows_the_locale(environment: dict[str, str], look: Look) -> None:
+    assert look_of(environment) is look
+
+
+def test_a_running_agent_shows_what_it_writes_how_full_its_context_is_and_for_how_long_it_is_silent() -> None:
+    made = play()
+    made.begin()
+    doing = Doing()
+    doing.hear("tool", "Read x.py", START)
+    doing.hear("context", "46000", START)
+    doing.hear("words", "First I look\nat the", START + 1)
+    doing.hear("words", " file.\x1b[2J", START + 1)
+
+    def shown(width: int = 80, after: float = 2) -> str:
+        return rows(made.run, width, after=after, doing={"main": doing})[1]
+
+    assert shown() == "main  START.md  running  2s  46k ctx  First I look at the file."
+    assert shown(50) == "main  START.md  running  2s  46k ctx  …the file.", "the end of what it writes"
+    assert shown(90, 13) == "main  START.md  running  13s  46k ctx  silent for 12s: First I look at the file."
+    doing.hear("context", "46000/200000", START + 20)
+    doing.hear("text", "First I look\nat the file.\nThen more.", START + 20)
+    assert shown(80, 21) == "main  START.md  running  21s  23% ctx  Then more."
+
+
+def test_an_agent_that_could_start_says_what_it_waits_for() -> None:
+    made = play(FORK_TWO, max_turns_at_once=1)
+    made.begin("main_a1")
+    made.now += 9
+    assert rows(made.run, after=9)[3] == "main_b2  B.md      ready    9s  for a place (1 of 1 running)"
+    made.say("<result>x</result>", "main_a1")
+    made.begin("main_b2")
+    assert rows(made.run, after=14)[2] == "main_b2  B.md      running   5s", "the time of the step, not of the wait"
+    closed = play(FORK_TWO)
+    closed.fail("limit", "main_a1", error="usage limit", retry_at=START + 600)
+    assert rows(closed.run)[4].endswith("ready    0s  for claude until 13:56:40")
+    money = play(FORK_TWO, budget=0.05, max_turns_at_once=3)
+    money.begin("main_a1")
+    assert rows(money.run)[3].endswith("for money that running turns may need")
+
+
+def test_what_an_agent_has_cost_is_known_after_a_resume() -> None:
+    made = Watched(FORK_TWO, told=False)
+    made.play.say("<goto>B</goto>", "main_a1", cost=0.25)
+    made.play.say("<goto>B</goto>", "main_a1", cost=0.5, estimated=True)
+    made.told = len(made.play.decisions)
+    made.play.resume()
+    assert "main_a1  B.md x2   ready    0s  ~$0.75" in made.tell()
 
 
 # --- the status in words
@@ -304,10 +400,10 @@ def test_the_header_says_how_a_run_ended() -> None:
 def test_a_closed_backend_has_a_line_of_its_own() -> None:
     made = play()
     made.fail("limit", error="usage limit\nreached", retry_at=START + 600)
-    assert rows(made.run)[1] == "claude closed until 13:56:40 (limit): usage limit reached"
+    assert rows(made.run)[1] == "claude is unavailable until 13:56:40 (limit): usage limit reached"
     made = play()
     made.fail("auth", error="log in")
-    assert rows(made.run)[1] == "claude closed (auth): log in"
+    assert rows(made.run)[1] == "claude is unavailable (auth): log in"
 
 
 # --- many agents, little room
@@ -317,7 +413,7 @@ def test_of_200_agents_those_that_do_not_fit_are_counted() -> None:
     shown = rows(crowd(200, running=30), 80, 24, after=4)
     assert len(shown) == 21
     assert shown[:3] == [
-        "r · running · 4s · 0 steps · $0.00 of $10.00 [----------]",
+        "r · running · 4s · 0 steps · $0.00 of $10.00 ░░░░░░░░░░",
         "main      START.md  waiting  4s  for 200 agents",
         "main_a1   A.md      running  4s",
     ]
@@ -327,7 +423,7 @@ def test_of_200_agents_those_that_do_not_fit_are_counted() -> None:
 def test_of_10000_agents_only_what_is_shown_is_made() -> None:
     shown = rows(crowd(10_000, running=4), 80, 12, after=4)
     assert shown == [
-        "r · running · 4s · 0 steps · $0.00 of $10.00 [----------]",
+        "r · running · 4s · 0 steps · $0.00 of $10.00 ░░░░░░░░░░",
         "main     START.md  waiting  4s  for 10000 agents",
         "main_a1  A.md      running  4s",
         "main_a2  A.md      running  4s",
@@ -375,6 +471,7 @@ class Paper(io.StringIO):
     def __init__(self, width: int = 80, height: int = 24, *, terminal: bool = True) -> None:
         super().__init__()
         self.width, self.height, self.terminal = width, height, terminal
+        self.cursor = 0, 0
 
     def isatty(self) -> bool:
         return self.terminal
@@ -384,7 +481,7 @@ class Paper(io.StringIO):
 
     @property
     def lines(self) -> list[str]:
-        """Everything from the first line on; the line of the cursor is the last one."""
+        """Everything from the first line on; after the block comes an empty one."""
         lines, at, column = [""], 0, 0
         for part in re.findall(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\].*?\x07|[\r\n]|[^\x1b\r\n]+", self.getvalue()):
             if part == "\n":
@@ -397,18 +494,20 @@ class Paper(io.StringIO):
             elif not part.startswith("\x1b]"):
                 lines[at] = (lines[at][:column].ljust(column) + part + lines[at][column + len(part) :]).rstrip(" ")
                 column += len(part)
-        assert not any(lines[at + 1 :]), f"the cursor is on line {at} of {lines}"
-        return lines[: at + 1]
+        self.cursor = at, column
+        return [MARK.sub("", line) for line in lines]
 
     def _control(self, lines: list[str], at: int, column: int, part: str) -> tuple[int, int]:
-        if part.endswith("A"):
-            return at - int(part[2:-1] or 1), column
+        if part.endswith(("A", "B")):
+            return at + int(part[2:-1] or 1) * (-1 if part[-1] == "A" else 1), column
+        if part.endswith("C"):
+            return at, column + int(part[2:-1])
         if part in ("\x1b[J", "\x1b[K", "\x1b[2K"):
             lines[at] = "" if part == "\x1b[2K" else lines[at][:column]
             if part == "\x1b[J":
                 del lines[at + 1 :]
         else:
-            assert re.fullmatch(r"\x1b\[([\d;]+m|\?25[lh]|2[23];2t)", part), part
+            assert re.fullmatch(r"\x1b\[([\d;]+m|\?(25|2004)[lh]|2[23];2t)", part), part
         return at, column
 
     @property
@@ -531,7 +630,7 @@ def test_moves_that_were_not_to_be_expected_stay() -> None:
     made.play.begin("main_b2")
     made.play.interrupt("main_b2")
     assert made.tell()[1:4] == [
-        "13:46:40 request move accepted",
+        "13:46:40 move requested",
         "13:46:40 main_a1 A.md -> N.md (moved)",
         "13:46:40 main_b2 step 2 interrupted",
     ]
@@ -588,7 +687,7 @@ def test_colours_are_left_out_where_nobody_wants_them(monkeypatch: pytest.Monkey
 def test_rows_that_a_narrower_terminal_has_wrapped_are_erased_too() -> None:
     made = Watched(budget=10.0)
     assert made.paper.lines[1:3] == [
-        "r · running · 0s · 0 steps · $0.00 of $10.00 [----------]",
+        "r · running · 0s · 0 steps · $0.00 of $10.00 ░░░░░░░░░░",
         "main  START.md  ready  0s",
     ]
     made.paper.width = 20
@@ -626,21 +725,35 @@ def test_where_nobody_types_a_question_is_a_line_and_a_row() -> None:
     assert made.tell()[2] == "13:46:40 main START.md -> A.md (answered)"
 
 
-def test_a_question_takes_the_place_of_the_block_until_it_is_answered() -> None:
+LABEL = "answer main (Enter sends it, Ctrl-L shows the question again, Ctrl-D leaves it…"
+
+
+def test_a_question_is_answered_below_the_block_while_everything_else_is_shown() -> None:
     made = Watched('<ask next="A">Which colour?\nRed\x1b[2J or blue?\n</ask>', asks=True)
-    asked = [STARTED, "main asks: Which colour?", "  Red or blue?"]
-    assert made.paper.lines == [*asked, ">"]
-    assert made.paper.getvalue().endswith("> ")
+    asked = [STARTED, "main asks:", "  | Which colour?", "  | Red\\x1b[2J or blue?"]
+    row = "main  START.md  asking  {}s  a question of 2 lines"
+    assert made.paper.lines == [
+        *asked,
+        "r · waiting for you · 0s · 1 step · $0.00",
+        *(row.format(0), LABEL, ">", ""),
+    ]
+    assert made.paper.cursor == (7, 2)
     made.play.now += 5
     made.live.on_output("main_b2", "print", "meanwhile")
-    assert made.tell() == [*asked, ">"], "what is printed meanwhile is held back"
+    assert made.tell()[4:] == [
+        "main_b2 | meanwhile",
+        "r · waiting for you · 5s · 1 step · $0.00",
+        *(row.format(5), LABEL, ">", ""),
+    ]
     assert made.type("bl") == []
-    assert made.type("ue\n") == [("main", "blue")]
-    assert made.paper.lines[:5] == [*asked, "> blue", "main_b2 | meanwhile"]
+    assert made.type("e\x1b[Du") == []
+    assert made.paper.lines[-2:] == ["> blue", ""]
+    assert made.paper.cursor == (8, 5)
+    assert made.type("\n") == [("main", "blue")]
     assert made.tell() == [
         *asked,
-        "> blue",
         "main_b2 | meanwhile",
+        "main < blue",
         "r · running · 5s · 1 step · $0.00",
         "main  A.md  ready  0s",
         "",
@@ -652,12 +765,19 @@ def test_questions_are_asked_one_after_the_other() -> None:
     made.play.say('<ask next="N">Second?</ask>', "main_b2")
     made.tell()
     made.play.say('<ask next="N">Third?</ask>', "main_a1")
-    assert made.tell() == [STARTED, "main_b2 asks: Second?", ">"]
-    assert made.type("yes\n") == [("main_b2", "yes")]
-    assert made.tell() == [STARTED, "main_b2 asks: Second?", "> yes", "main_a1 asks: Third?", ">"]
-    assert made.type("\n") == [], "Enter alone asks again"
-    assert made.type("so\n") == [("main_a1", "so")]
-    assert made.tell()[6] == "r · running · 0s · 3 steps · $0.00"
+    shown = made.tell()
+    assert shown[:2] == [STARTED, "main_b2 asks: Second?"]
+    assert shown[-3].startswith("answer main_b2; 1 more question waits (Enter sends it, ")
+    assert made.type("yes\n\n\n") == [("main_b2", "yes")]
+    shown = made.tell()
+    assert shown[1:4] == ["main_b2 asks: Second?", "main_b2 < yes", "main_a1 asks: Third?"]
+    assert made.type("\n") == [], "Enter alone is no answer"
+    assert made.type(" \n") == []
+    assert made.type("\x0c") == []
+    assert made.tell()[4] == "main_a1 asks: Third?", "Ctrl-L shows it again"
+    assert made.type("\x15\x1b[200~one\r\ntwo\x1b[201~") == []
+    assert made.type("\n") == [("main_a1", "one\ntwo")]
+    assert made.tell()[5:7] == ["main_a1 < one", "main_a1 < two"]
 
 
 def test_what_is_typed_while_nothing_is_asked_is_no_answer() -> None:
@@ -665,14 +785,56 @@ def test_what_is_typed_while_nothing_is_asked_is_no_answer() -> None:
     assert made.type("y\nhalf") == []
     made.play.say(ASK)
     made.tell()
+    assert made.type("way\n") == [], "the line was begun before"
     assert made.type("blue\n") == [("main", "blue")]
+
+
+def test_choices_and_files_are_shown_with_a_question_and_checked(tmp_path: Path) -> None:
+    made = Watched(asks=True, cwd=str(tmp_path))
+    (tmp_path / "report.md").write_text("all\x1b[2J green\n")
+    made.play.say("<goto>A</goto>")
+    taken = asked_files.take(str(tmp_path), "report.md")
+    assert isinstance(taken, tuple)
+    asked = AskStarted(agent="main", question="Ship?", state="B.md", number=1, choices=["yes", "no"], files=list(taken))
+    made.play.begin()
+    made.play.commit([StepFinished(agent="main", step=2), asked])
+    shown = ["main asks: Ship?", "file report.md (14 bytes):", "  | all\\x1b[2J green"]
+    lines = made.tell()
+    assert lines[1:4] == shown
+    assert lines[4].startswith("choices: ")
+    assert made.type("perhaps\n") == []
+    assert made.paper.lines[5].startswith("not sent: it is not one of: ")
+    assert made.paper.lines[-2] == "> perhaps", "it can be edited"
+    (tmp_path / "report.md").write_text("all red\n")
+    assert made.type("\x15yes\n") == []
+    assert "file report.md (8 bytes, CHANGED SINCE IT ASKED):" in made.paper.lines
+    assert made.type("\n") == [("main", "yes")], "what it has become was seen"
+
+
+def test_what_was_typed_for_a_question_that_is_over_is_no_answer_to_the_next() -> None:
+    made = Watched(FORK_TWO, asks=True)
+    made.play.say('<ask next="N" timeout="5m" timeout_next="T">First?</ask>', "main_a1")
+    made.play.say('<ask next="N">Second?</ask>', "main_b2")
+    made.tell()
+    assert made.type("ye") == []
+    made.play.pass_time(300)
+    made.play.now -= 300
+    shown = made.tell()
+    assert "main_b2 asks: Second?" in shown
+    assert shown[-3].startswith("answer main_b2 (the question before is over: press Enter, then answer")
+    assert made.type("s\n") == []
+    assert made.type("no\n") == [("main_b2", "no")]
 
 
 def test_a_question_asked_before_the_run_was_taken_up_is_asked_again() -> None:
     made = Watched(ASK, told=False, asks=True)
     made.told = len(made.play.decisions)
     made.play.resume()
-    assert made.tell() == ["13:46:40 run resumed", "main asks: Which colour?", ">"]
+    assert made.tell()[:3] == [
+        "13:46:40 run resumed",
+        "main asks: Which colour?",
+        "r · waiting for you · 0s · 1 step · $0.00",
+    ]
 
 
 def test_an_answer_from_elsewhere_takes_the_question_away() -> None:
@@ -703,7 +865,7 @@ def test_an_answer_that_came_too_late_is_said_to_be_refused() -> None:
     made = Watched(ASK, asks=True)
     made.play.ask("answer", agent="main", text="red")
     assert made.type("blue\n") == [("main", "blue")]
-    assert "13:46:40 request answer refused: main is not waiting for an answer" in made.tell()
+    assert "13:46:40 answer refused: main is not waiting for an answer" in made.tell()
 
 
 def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:
@@ -715,7 +877,7 @@ def test_when_nobody_types_any_more_it_says_how_to_answer_later() -> None:
     assert made.paper.lines == [
         STARTED,
         "main asks: Which colour?",
-        "no answer; to answer later: raymond answer r main TEXT",
+        "no answer; to answer later: raymond answer r main",
         "r · waiting for you · 0s · 1 step · $0.00",
         "main  START.md  asking  0s  Which colour?",
         "",
@@ -750,7 +912,7 @@ def test_a_run_that_pauses_asks_nothing_more() -> None:
     assert made.tell()[1:5] == [
         "main_b2 asks: Which colour?",
         "pausing after 1 running step (main_a1)",
-        "no answer; to answer later: raymond answer r main_b2 TEXT",
+        "no answer; to answer later: raymond answer r main_b2",
         "r · pausing: finishing 1 running step; Ctrl-C again stops it now · 0s · 2 steps…",
     ]
 
@@ -787,7 +949,7 @@ LEFT = [
 def test_the_block_is_seen_while_the_run_goes_on_and_nothing_of_it_after(room: Room, width: int) -> None:
     with terminal(room, WAITS, width) as pane:
         lines = pane.sees(r"main  (START\.sh  )?running  .*")
-        header = "r · running · " if width == 20 else "of $10.00 [----------]"
+        header = "r · running · " if width == 20 else "of $10.00 ░░░░░░░░░░"
         assert [header in line for line in lines[-2:]] == [True, False]
         room.go()
         lines = pane.sees("echo")
@@ -803,7 +965,7 @@ def test_the_block_follows_the_size_of_the_terminal(room: Room) -> None:
         lines = pane.sees(r"r · running · \d+s · 0 steps? · …")
         assert len(lines[-2]) == 30
         pane.tmux("resize-window", "-x", "200", "-y", "10")
-        pane.sees(r"r · running · \d+s · 0 steps · \$0\.00 of \$10\.00 \[-{10}\]")
+        pane.sees(r"r · running · \d+s · 0 steps · \$0\.00 of \$10\.00 ░{10}")
         room.go()
         assert pane.sees("echo") == LEFT
 
@@ -844,9 +1006,9 @@ def test_a_person_answers_while_another_agent_goes_on(room: Room) -> None:
         question = lines.index("main_ask2 asks: Release now?")
         assert lines[question : question + 4] == [
             "main_ask2 asks: Release now?",
-            "> in a moment",
             "main_other1 | the other goes on",
             "TIME main_other1 done",
+            "main_ask2 < in a moment",
         ]
         assert lines[-6:] == [
             "main_ask2 | told: in a moment",
@@ -865,9 +1027,10 @@ def test_what_is_typed_below_the_block_moves_nothing_and_answers_nothing(room: R
         pane.sees(r"main  START\.sh  running  \ds")
         pane.type("too early", "Enter", "Enter", "Enter", "C-d")
         room.go()
-        assert pane.sees(">") == [*LEFT[:2], "main asks: Release now?", ">"]
-        pane.type("now", "Enter")
-        assert pane.sees("echo")[2:5] == ["main asks: Release now?", "> now", "main | told: now"]
+        assert pane.sees(">")[:3] == [*LEFT[:2], "main asks: Release now?"]
+        assert pane.cursor()
+        pane.type("noww", "BSpace", "Enter")
+        assert pane.sees("echo")[2:5] == ["main asks: Release now?", "main < now", "main | told: now"]
 
 
 @in_tmux
@@ -878,7 +1041,7 @@ def test_a_person_who_will_not_answer_ends_the_waiting(room: Room) -> None:
         assert pane.sees("echo") == [
             *LEFT[:2],
             "main asks: Release now?",
-            "no answer; to answer later: raymond answer r main TEXT",
+            "no answer; to answer later: raymond answer r main",
             "not ended",
             "echo",
         ]
@@ -968,7 +1131,7 @@ def test_after_ctrl_z_a_question_is_asked_again(room: Room) -> None:
         pane.type("half", "C-z")
         pane.sees(STOPPED)
         pane.type("fg", "Enter")
-        assert pane.sees(">")[-2:] == ["main asks: Release now?", ">"]
+        assert pane.sees(">")[-5] == "main asks: Release now?"
         pane.type("whole", "Enter")
         pane.sees(r"main \| told: whole")
         pane.sees("completed")

@@ -108,12 +108,12 @@ ASKS = '<ask next="N">why?</ask>'
         (play("<fork>A</fork><wait>N</wait>"), "running", 3, None),
         (play(ASKS), "waiting", 3, "1 agent waits for an answer"),
         (play("<fork>A</fork><goto>N</goto>", ASKS), "running", 3, None),
-        (closed("auth"), "paused", 5, "claude is closed: try later"),
-        (closed("billing"), "paused", 5, "claude is closed: try later"),
-        (closed("limit", retry_at=START + 300), "running", 3, f"claude is closed until {NOON}: try later"),
-        (closed("overload", retry_at=START + 300), "running", 3, f"claude is closed until {NOON}: try later"),
-        (behind_a_closed_door(), "paused", 5, "claude is closed: log in"),
-        (a_script_beside_it(), "running", 5, "claude is closed: log in"),
+        (closed("auth"), "paused", 5, "claude is unavailable: try later"),
+        (closed("billing"), "paused", 5, "claude is unavailable: try later"),
+        (closed("limit", retry_at=START + 300), "running", 3, f"claude is unavailable until {NOON}: try later"),
+        (closed("overload", retry_at=START + 300), "running", 3, f"claude is unavailable until {NOON}: try later"),
+        (behind_a_closed_door(), "paused", 5, "claude is unavailable: log in"),
+        (a_script_beside_it(), "running", 5, "claude is unavailable: log in"),
         (failed(), "running", 1, None),
         (ended_in_failure(), "failed", 1, None),
         (done(), "completed", 0, None),
@@ -236,7 +236,7 @@ STOPS: list[tuple[RunStopped, str]] = [
     (RunStopped(kind="limit", limit="time", amount=100.0), "max_time (1m 40s) was reached"),
     (
         RunStopped(kind="limit", limit="wait", amount=3600.0, backend="claude", wait=7201.0),
-        "claude is closed by its usage limit for 2h, longer than max_wait (1h)",
+        "claude is unavailable for 2h (usage limit), longer than max_wait (1h)",
     ),
     # What earlier releases wrote is shown as it stands.
     (RunStopped(kind="parked", reason="parked with Ctrl-C"), "parked with Ctrl-C"),
@@ -251,7 +251,7 @@ def test_why_a_run_stopped(event: RunStopped, said: str) -> None:
     made = play()
     made.stop(event)
     assert words.stop(event) == words.reason(made.run) == said
-    assert words.line(event) == f"run stops: {said}"
+    assert words.line(event) == f"stopping: {said}"
 
 
 def test_every_way_to_stop_has_its_sentence_above() -> None:
@@ -310,8 +310,8 @@ def test_an_agent_that_is_well_is_not_stuck() -> None:
 
 def test_how_long_a_backend_is_still_closed_is_told_with_the_time() -> None:
     made = closed("limit", retry_at=START + 300)
-    assert words.reason(made.run, START + 60) == f"claude is closed until {NOON}, in 4m: try later"
-    assert words.reason(made.run, START + 300) == f"claude is closed until {NOON}: try later"
+    assert words.reason(made.run, START + 60) == f"claude is unavailable until {NOON}, in 4m: try later"
+    assert words.reason(made.run, START + 300) == f"claude is unavailable until {NOON}: try later"
 
 
 def test_refused_tools_are_listed_the_most_often_refused_first() -> None:
@@ -353,6 +353,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "source": f"sources/{'0' * 64}.zip",
         "status": "running",
         "reason": None,
+        "stop_kind": None,
         "started_at": "1970-01-12T13:46:40Z",
         "updated_at": "1970-01-12T13:46:40Z",
         "due_at": None,
@@ -492,10 +493,10 @@ LINES: list[tuple[Event, str | None]] = [
     (events.BackendOpened(backend="scripts"), "all scripts start again"),
     (events.LeftoversEnded(count=1), "1 process that steps had left running was ended"),
     (events.LeftoversEnded(count=2), "2 processes that steps had left running were ended"),
-    (events.RunStopped(kind="stop"), "run stops: stopped on request"),
+    (events.RunStopped(kind="stop"), "stopping: stopped on request"),
     (events.RunEnded(status="completed"), "run completed"),
-    (events.RequestTaken(request="r", kind="stop"), "request stop accepted"),
-    (events.RequestTaken(request="r", kind="retry", problem="no"), "request retry refused: no"),
+    (events.RequestTaken(request="r", kind="stop"), "stop requested"),
+    (events.RequestTaken(request="r", kind="retry", problem="no"), "retry refused: no"),
     (events.LimitsChanged(budget=1.0), None),
     (events.AgentStarted(agent="main", state="A.md"), "main starts at A.md"),
     (events.AgentStarted(agent="main_a1", state="A.md", parent="main"), "main_a1 starts at A.md forked by main"),
@@ -537,10 +538,10 @@ LINES: list[tuple[Event, str | None]] = [
     (events.AgentPaused(agent="main", kind="auth", reason="log in"), "main paused: log in"),
     (events.AgentRetried(agent="main"), "main tries again"),
     (events.WorkflowChanged(source="0123456789abcdef" * 4), "run continues with today's files (0123456789abcdef)"),
-    (events.BackendClosed(backend="claude", kind="auth", error="log in"), "claude closed (auth): log in"),
+    (events.BackendClosed(backend="claude", kind="auth", error="log in"), "claude is unavailable (auth): log in"),
     (
         events.BackendClosed(backend="claude", kind="limit", error="later", until=START + 300),
-        f"claude closed until {NOON} (limit): later",
+        f"claude is unavailable until {NOON} (limit): later",
     ),
     (events.BackendOpened(backend="claude"), "claude answers again"),
     (events.BackendOpened(backend="claude", probing=True), "claude is tried again"),

@@ -690,7 +690,7 @@ def test_a_limit_of_one_model_closes_that_model_alone() -> None:
     }
     assert schedule.owed(play.run) == ["main_sonnet3", "main_codex4"]
     assert (play.agent("main_opus1").status, play.run.turns, play.run.reserved) == ("ready", 1, 0.0)
-    assert words.reason(play.run) == "claude/opus is closed until 1970-01-12T14:46:40Z: no opus"
+    assert words.reason(play.run) == "claude/opus is unavailable until 1970-01-12T14:46:40Z: no opus"
 
 
 def test_a_turn_of_a_closed_model_that_began_before_says_nothing_new() -> None:

@@ -1,11 +1,13 @@
 """The pages are true: cli.md is what the commands say, json.md what they print, and every link leads somewhere."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -226,6 +228,20 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     assert check.unseen(*allowed) == ["Record.exit: null"], "a table promises what no command printed"
 
 
+def test_what_a_dry_run_prints_as_json_is_documented(
+    room: Room, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = Check()
+    monkeypatch.setenv("HOME", room.environment["HOME"])
+    prompt = {"START.md": "{{inptu}} <result>x</result>", "replies.yaml": "START: x"}
+    script = {"START.sh": "echo '<result>x</result>'"}
+    with contextlib.chdir(room.path):
+        for name, files, budget in (("prompt", prompt, "5"), ("script", script, "0")):
+            assert cli.main(["run", room.flow(files, name), "--dry-run", "--json", "--budget", budget]) == 0
+            check.document("Plan", json.loads(capsys.readouterr().out))
+    assert check.unseen("Plan", "Warning") == []
+
+
 def event_is_documented(event: dict[str, Any]) -> None:
     """A line of `logs --json`, by the tables of events."""
     kinds = table("Event") | {
@@ -307,6 +323,22 @@ def test_how_a_run_ended_is_documented(room: Room) -> None:
     assert failed.returncode == 1
     check.document("Outcome", json.loads(failed.stdout))
     assert check.unseen("Outcome") == []
+
+
+def has_asked(room: Room, id: str) -> bool:
+    return room.project.run(id).exists and "AskStarted" in str(room.events(id))
+
+
+@pytest.mark.slow
+def test_an_open_question_is_documented(room: Room) -> None:
+    for id, more in (("a", ' choices="a,b" files="shown" approve="person" timeout="1h"'), ("b", "")):
+        ask = f"echo shown > shown; echo '<ask next=\"END\"{more}>Which?</ask>'"
+        with room.start("run", room.flow({**ASKS, "START.sh": ask}, id), "--id", id):
+            until(partial(has_asked, room, id), "the question")
+    check = Check()
+    for one in json.loads(room.raymond("inbox", "--json").stdout):
+        check.document("Question", one)
+    assert check.unseen("Question", "Shown") == ["Question.label: text"]
 
 
 def test_what_is_told_to_others_is_documented(room: Room) -> None:

@@ -15,9 +15,10 @@ from running import Room
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text("utf-8")
 QUESTION = "@/etc/hostname <!channel> & $(touch pwned) `touch pwned` \"; touch pwned; '\x1b[2J\u202etxt\n-- two"
-SHOWN = QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e") + "\n\nanswer it with: raymond answer r main"
-ASKED = f'<ask next="END">{QUESTION}</ask>'
-ASKS = {"START.py": f"print({ASKED!r})", "END.sh": "echo '<result></result>'"}
+ABOUT = "choices: yes, no\nfile: plan.md (4 bytes)\nanswer it with: raymond answer r main"
+SHOWN = QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e") + "\n\n" + ABOUT
+ASKED = f'<ask next="END" choices="yes,no" files="plan.md">{QUESTION}</ask>'
+ASKS = {"START.py": f"open('plan.md', 'w').write('plan'); print({ASKED!r})", "END.sh": "echo '<result></result>'"}
 RECORDS = """#!/usr/bin/env python3
 import sys, json
 print(json.dumps([*sys.argv[1:], sys.stdin.read()]), file=open("{}", "w"))

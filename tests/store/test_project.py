@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from raymond.errors import Error, JournalError, UsageError
+from raymond.store import clean
 from raymond.store import project as projects
 from raymond.store.home import Home
 from raymond.store.project import About, Project, known
+from raymond.system import folders
 
 
 @pytest.fixture
@@ -243,3 +245,41 @@ def test_what_cannot_be_an_id_is_never_made_a_path(given: str) -> None:
     with pytest.raises(UsageError) as caught:
         projects.check_id(given)
     assert said(caught) == (f"`{given}` is not a run id", "an id has letters, digits, _ and - only")
+
+
+# Projects that are gone
+
+
+def test_a_project_that_is_gone_and_has_no_run_is_forgotten(home: Home, tmp_path: Path) -> None:
+    gone, used, ran, there = (Project(home, f"{tmp_path}/{name}") for name in ("gone", "used", "ran", "there"))
+    for one in (gone, used, ran, there):
+        one.make()
+        if one is not used:
+            one._note(About(path=one.tree, first_use=1.0, last_use=1.0))
+    os.mkdir(there.tree)
+    os.mkdir(ran.run("r").path)
+    for one in (gone, used, ran, there):
+        os.utime(one.root, (1.0, 1.0))
+    assert [found for found in clean.unused(there) if isinstance(found, str)] == [gone.root]
+    assert [*clean.remove_unused(there)] == [gone.root]
+    assert {one.tree for one in known(home)} == {used.tree, ran.tree, there.tree}
+    assert os.path.isdir(ran.run("r").path)
+
+
+def test_a_run_that_is_started_while_its_project_is_forgotten_stays(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(home, f"{tmp_path}/gone")
+    project.make()
+    project._note(About(path=project.tree, first_use=1.0, last_use=1.0))
+    unlink = os.unlink
+
+    def start_meanwhile(path: str, **given: int) -> None:
+        unlink(path, **given)
+        os.makedirs(project.run("r").path)
+
+    monkeypatch.setattr(os, "unlink", start_meanwhile)
+    with folders.opened(home.projects) as fd:
+        projects.forget(home, os.path.basename(project.root), fd)
+    assert os.path.isdir(project.run("r").path)
+    assert [one.tree for one in known(home)] == [project.tree]

@@ -68,10 +68,10 @@ def test_a_driver_whose_name_a_step_has_changed_is_still_reached(room: Place, li
     until(room.part("socket").exists, "the socket")
     driver = room.part("driver.json")
     driver.write_text(re.sub(r'"pid":\d+', '"pid":1', driver.read_text()))
-    assert f"driven by process {live.pid}" in room.raymond("status", "r").stdout
+    assert f"running in process {live.pid}" in room.raymond("status", "r").stdout
     nobody_else_drives(room)
     stopped = room.raymond("stop", "r", "--now")
-    assert (stopped.returncode, stopped.stderr) == (0, f"received by process {live.pid}, which drives r\n")
+    assert (stopped.returncode, stopped.stderr) == (0, f"received by process {live.pid}, which runs r\n")
     assert live.wait().code == 3
 
 

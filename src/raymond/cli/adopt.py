@@ -7,7 +7,7 @@ import click
 from raymond.control import adopt, inside, runs
 from raymond.control.adopt import Candidate
 from raymond.errors import Error, UsageError
-from raymond.faces import adoption, errors
+from raymond.faces import adoption, clock, errors
 from raymond.text import visible
 
 
@@ -50,7 +50,9 @@ def _asked() -> bool:
 def _adopt(found: Candidate, yes: bool) -> None:
     agreed = False
     try:
-        print("\n".join(adoption.lines(found.run, found.status, is_tracked=found.is_tracked)), file=sys.stderr)
+        with clock.of(sys.stderr):
+            shown = adoption.lines(found.run, found.status, is_tracked=found.is_tracked)
+        print("\n".join(shown), file=sys.stderr)
         agreed = yes or _asked()
         if agreed:
             adopt.accept(found)

@@ -6,13 +6,13 @@ from time import time as now
 import click
 from msgspec import Struct
 
-from raymond.cli import addressee, delivery, prompt, texts
+from raymond.cli import addressee, delivery, names, prompt, texts
 from raymond.cli.addressee import Addressee
 from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
-from raymond.control.questions import Asked
+from raymond.control.questions import Asked, Found
 from raymond.errors import UsageError
-from raymond.faces import errors
+from raymond.faces import clock, errors
 from raymond.faces import question as faces_of_question
 from raymond.faces.foreign_text import width_of
 from raymond.text import visible
@@ -20,7 +20,7 @@ from raymond.views.questions import Question
 
 
 @click.command("answer")
-@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]")
+@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
 @click.option("--question", metavar="N", type=click.IntRange(1), help="The question you mean, if it is still open.")
 @click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
@@ -28,7 +28,7 @@ from raymond.views.questions import Question
 def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that no process drives
+    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that is not running
     continues in the background.
     """
     if attach and no_resume:
@@ -75,7 +75,7 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
     fitting = [one for one in found.asked if number in (0, one.question.number)]
     if not fitting:
         if not whom.run and not runs.here().ids():
-            raise naming.nothing_in(runs.here())
+            naming.named(changes=True, verb="answer")  # raises: says where there are runs
         raise addressee.none(whom)
     if len(fitting) == 1:
         return fitting[0]
@@ -118,7 +118,7 @@ def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
             if not _is_open(run, asked):
                 raise
             print(errors.error(error), file=sys.stderr)
-            if asked.files:
+            if _digests(questions.files_of(asked)) != seen:
                 seen = _show(chosen)
 
 
@@ -126,7 +126,13 @@ def _show(chosen: Asked) -> dict[str, str]:
     """Print the question with its files; what each of them was: path -> sha256."""
     found = questions.files_of(chosen.question)
     where, width = chosen.project.tree, width_of(sys.stdout)
-    print("\n".join(faces_of_question.lines(chosen.question, found, now=now(), where=where, width=width)))
+    with clock.of(sys.stdout):
+        shown = faces_of_question.lines(chosen.question, found, now=now(), where=where, width=width)
+    print("\n".join(shown))
+    return _digests(found)
+
+
+def _digests(found: list[Found]) -> dict[str, str]:
     return {one.path: one.sha256 for one in found if not one.problem}
 
 

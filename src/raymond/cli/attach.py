@@ -27,7 +27,7 @@ def follow(found: RunHandle) -> int:
     follower.look()
     if not follower.pid:
         return summary.tell(follower.run, runs.left(follower.run))
-    face = terminals.face()
+    face = terminals.face(watches=True)
     try:
         attach(project, id, follower, face, f"watching {id}; Ctrl-C leaves it running")
     except KeyboardInterrupt:

@@ -45,6 +45,18 @@ def mention_earlier() -> None:
         print(f"an earlier release kept runs in .raymond ({some}): `raymond adopt` takes them over", file=sys.stderr)
 
 
+def warn_of_company(run: RunHandle) -> None:
+    """Say that other runs are working in the same directory."""
+    from raymond.control import neighbours
+
+    found = neighbours.of(run.project, run.start)
+    if found:
+        some = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+        what = f"{some} {'is' if len(found) == 1 else 'are'} running in this directory too"
+        hint = "agents that change the same files disturb each other: --cd DIR, or another worktree, keeps them apart"
+        print(f"warning: {what}; {hint}", file=sys.stderr)
+
+
 def warn_of_reach(run: RunHandle) -> None:
     """Say that the agents of a project can reach what is kept about them."""
     if run.project.holds_home:

@@ -9,20 +9,33 @@ from raymond.cli import flags
 from raymond.cli.names import RUN
 from raymond.control import clean, config, runs
 from raymond.control.handle import RunHandle
-from raymond.errors import Error
+from raymond.errors import Error, UsageError
 from raymond.faces import errors
+from raymond.text import visible
 
 
 @click.command("clean")
 @click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
 @click.option("--keep", type=flags.Duration(), metavar="TIME", help="Keep runs that ended within this time (30d).")
+@click.option("--all", "every", is_flag=True, help="The same in all projects.")
+@click.option("--here", is_flag=True, help="In this project only; this is how it is without --all.")
+@click.option("--force", is_flag=True, help="Runs you name that are not finished: cancel them first.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
-def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
+def command(ids: tuple[str, ...], keep: float | None, every: bool, here: bool, force: bool, dry_run: bool) -> int:
     """Remove finished runs, failed ones too: those you name, or all that ended long ago. Others are never touched."""
-    project = runs.here()
-    kept = config.load(project.tree, flags={"keep": keep})["keep"]
-    gone = [_clean(run, project.tree, dry_run) for run in clean.removable(ids, kept)]
-    unused = [_tell(path) for path in clean.unused(project, dry_run=dry_run)]
+    if ids and (every or here):
+        raise UsageError(f"{'--all' if every else '--here'} is for every run, not for one", hint="raymond clean --all")
+    if force and not ids:
+        raise UsageError("--force needs the id of a run", hint="raymond clean --force ID")
+    home = runs.here()
+    kept = config.load(home.tree, flags={"keep": keep})["keep"]
+    projects = runs.projects_of(every=every and not here)
+    chosen: list[RunHandle | Error] = [*clean.named(ids, force=force)]
+    if not ids:
+        chosen = [run for project in projects for run in clean.old(project, kept)]
+    gone = [_clean(run, home.tree, force=force, dry_run=dry_run) for run in chosen]
+    found = dict.fromkeys(path for project in projects for path in clean.unused(project, dry_run=dry_run))
+    unused = [_tell(path) for path in found]
     word = "would be removed" if dry_run else "removed"
     more = f", and {_count(unused.count(0), 'thing')} that no run needs" if 0 in unused else ""
     rule = "" if ids else f" (keep: {durations.brief(kept)})"
@@ -31,17 +44,19 @@ def command(ids: tuple[str, ...], keep: float | None, dry_run: bool) -> int:
     return max((0, *gone, *unused))
 
 
-def _clean(run: RunHandle | Error, here: str, dry_run: bool) -> int:
+def _clean(run: RunHandle | Error, here: str, *, force: bool, dry_run: bool) -> int:
     """Remove one run; the exit code that follows from it."""
     if isinstance(run, Error):
         return _tell(run)
     try:
+        if force and not dry_run:
+            clean.cancel(run)
         if not dry_run:
             clean.remove(run)
     except Error as error:
         return _tell(error)
     if run.project.tree != here:
-        print(f"project: {run.project.tree}", file=sys.stderr)
+        print(f"project: {visible(run.project.tree)}", file=sys.stderr)
     return _tell(run.id)
 
 
@@ -50,7 +65,7 @@ def _tell(what: str | Error) -> int:
     if isinstance(what, Error):
         print(errors.error(what), file=sys.stderr)
         return what.exit_code
-    print(what)
+    print(visible(what))
     return 0
 
 

@@ -17,22 +17,25 @@ from raymond.views.ledger import WAYS, Sum
 
 @click.command("cost")
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--all", "every", is_flag=True, help="All runs of this project.")
-@click.option("--by", type=click.Choice([*WAYS, "run"]), help="One line for each (default: state; with --all: run).")
+@click.option("--all", "every", is_flag=True, help="All runs of all projects.")
+@click.option("--here", is_flag=True, help="All runs of this project.")
+@click.option(
+    "--by", type=click.Choice([*WAYS, "run"]), help="One line for each (default: state; with --all or --here: run)."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(id_: str | None, every: bool, by: str | None, as_json: bool) -> int:
+def command(id_: str | None, every: bool, here: bool, by: str | None, as_json: bool) -> int:
     """Show what the turns of run ID cost, failed ones included; ~ marks an estimate."""
-    if every and id_:
-        raise UsageError("--all is for every run, not for one", hint="raymond cost --all")
-    if every:
-        project = runs.here()
-        books = costs.of_runs(project, project.ids())
+    many = "--all" if every else "--here" if here else ""
+    if many and id_:
+        raise UsageError(f"{many} is for every run, not for one", hint=f"raymond cost {many}")
+    if many:
+        books = costs.of_projects(runs.projects_of(every=not here))
     else:
         found = choice.find(id_)
         books = costs.of_run(found.project, found.id)
     for id, error in books.unreadable.items():
         print(f"{id} is left out: {error}", file=sys.stderr)
-    sums = costs.costs(books, by or ("run" if every else "state"))
+    sums = costs.costs(books, by or ("run" if many else "state"))
     if as_json:
         sys.stdout.write(msgspec.json.encode(sums).decode() + "\n")
     else:

@@ -21,17 +21,17 @@ def words(delivery: Delivery, id: str, agent: str = "") -> str:
             is_over = not delivery.decisions and (delivery.ended or delivery.left)
             return f"{id} had ended already" if is_over else ""
         case Taken():
-            return f"received by process {delivery.pid}, which drives {id}"
+            return f"received by process {delivery.pid}, which runs {id}"
         case Left():
             if not delivery.host:
                 hangs = f"if it hangs: kill -9 {delivery.pid}, then the same command again"
-                return f"waiting for process {delivery.pid}, which drives {id}; {hangs}"
+                return f"waiting for process {delivery.pid}, which runs {id}; {hangs}"
             raise _elsewhere(delivery, id)
 
 
 def _elsewhere(left: Left, id: str) -> UsageError:
     """Nobody can tell from here whether that process is still there."""
-    what = f"nothing was done yet: only process {left.pid} on {left.host}, which drives {id}, can take this"
+    what = f"nothing was done yet: only process {left.pid} on {left.host}, which runs {id}, can take this"
     gone = f"raymond cancel {id} --force ends it for good, raymond resume {id} --force continues it"
     return UsageError(what, hint=f"look at it on {left.host}; if {left.host} is gone: {gone}")
 
@@ -51,7 +51,7 @@ def still_running(left: list[Leftover], id: str, *, now: bool = False) -> list[s
     lines = [f"  {one.pid}  {one.agent or '-'}  {one_line(one.command)}" for one in left[:SHOWN]]
     lines += [f"  ... and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
     way = "they cannot be ended" if now else f"to end them: raymond stop {id} --now"
-    return [visible(line) for line in ("still running, although no process drives it:", *lines, way)]
+    return [visible(line) for line in ("still there, although the run is not running:", *lines, way)]
 
 
 def _hint(refusal: Refusal, id: str, agent: str) -> str:

@@ -1,7 +1,6 @@
 """Let a person on a terminal choose one of several runs."""
 
 import os
-import shutil
 import sys
 
 import click
@@ -10,6 +9,7 @@ from raymond.control import naming
 from raymond.control.naming import SeveralRuns
 from raymond.control.runs import RunRow
 from raymond.faces import table
+from raymond.faces.foreign_text import width_of
 from raymond.faces.table import Column
 from raymond.text import visible
 
@@ -28,7 +28,7 @@ def pick(several: SeveralRuns) -> RunRow:
     offered = several.candidates[:_MOST]
     rows = [(str(number), *naming.cells(row)) for number, row in enumerate(offered, 1)]
     mark = table.mark(sys.stderr)
-    lines = [visible(str(several)), *table.lines(_COLUMNS, rows, shutil.get_terminal_size().columns, mark)]
+    lines = [visible(str(several)), *table.lines(_COLUMNS, rows, width_of(sys.stderr), mark)]
     if several.candidates[_MOST:]:
         lines.append(f"... and {len(several.candidates) - _MOST} more: raymond list --all")
     print("\n".join(lines), file=sys.stderr)

@@ -8,10 +8,9 @@ from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, naming, runs, steer
+from raymond.control import inside, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
-from raymond.errors import Error
 from raymond.faces import errors, words
 
 
@@ -32,8 +31,10 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         force=given.force,
         retries=not given.agent,
     )
-    if given.every:
-        return _every(given, how)
+    if given.every or given.here:
+        from raymond.cli import resume_all
+
+        return resume_all.resume(given, how)
     run = choice.change(id_, "resume")
     steer.check_resume(run.project, run.start)
     if given.show.notify:
@@ -49,12 +50,19 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     if given.renew:
         from raymond.control.upgrade import upgrade
 
-        changed = upgrade(run.project, run.id, dict(map(pair, given.renamed)), force=given.force)
-        print(words.line(changed), file=sys.stderr)
+        renamed = dict(map(pair, given.renamed))
+        done = upgrade(run.project, run.id, renamed, force=given.force, strict=given.strict)
+        print(words.line(done.changed), file=sys.stderr)
+        sys.stderr.write(errors.warnings(done.warnings))
+    elif given.strict:
+        from raymond.control import upgrade as upgrades
+
+        upgrades.check(run.project, run.read())
     left = moves.ask(run, given)
     if left:
         print(left, file=sys.stderr)
         return 0
+    choice.warn_of_company(run)
     return (background.start if given.show.detach else foreground.drive)(run, given.show, how)
 
 
@@ -68,23 +76,3 @@ def _move(run: RunHandle, given: ResumeFlags) -> RunHandle:
     for agent in moving.fresh(before, moved.lost):
         print(f"{agent} continues without its conversation, which could not be brought along", file=sys.stderr)
     return RunHandle(project, run.id, trusts_now=run.trusts_now)
-
-
-def _every(given: ResumeFlags, how: Resumption) -> int:
-    """Resume what was driven when the machine or its driver died, in the background."""
-    project, worst = runs.here(), 0
-    if not project.ids():
-        print(errors.error(naming.nothing_in(project)).removeprefix("error: "), file=sys.stderr)
-    for found in runs.resumable(project):
-        try:
-            if isinstance(found, Error):
-                raise found
-            if given.dry_run:
-                print(found)
-            else:
-                run = RunHandle(project, found, trusts_now=given.trust_project)
-                worst = max(worst, background.start(run, given.show, how))
-        except Error as error:
-            print(errors.error(error), file=sys.stderr)
-            worst = max(worst, error.exit_code)
-    return worst

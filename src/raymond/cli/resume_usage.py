@@ -13,11 +13,14 @@ def check(id: str | None, given: ResumeFlags) -> None:
         raise UsageError("--agent needs one of --goto, --result, --retry, --give-up")
     if given.input_ is not None and given.goto is None:
         raise UsageError("--input goes with --goto", hint="raymond resume ID --agent main --goto STATE --input TEXT")
-    if given.every and (id or given.agent or given.renew or given.limits.given or given.roots):
-        raise UsageError("--all is for every run, not for one", hint="raymond resume --all")
-    if given.dry_run and not given.every:
+    many = "--all" if given.every else "--here" if given.here else ""
+    if many and (id or given.agent or given.renew or given.limits.given or given.roots):
+        raise UsageError(f"{many} is for every run, not for one", hint=f"raymond resume {many}")
+    if given.dry_run and not many:
         raise UsageError("--dry-run goes with --all", hint="raymond resume --all --dry-run")
-    if given.cd and given.every:
+    if given.yes and not many:
+        raise UsageError("--yes goes with --all or --here", hint="raymond resume --all --yes")
+    if given.cd and many:
         raise UsageError("--cd is for one run, not for all", hint="raymond resume ID --cd DIR")
     if given.renamed and not given.renew:
         raise UsageError("--map goes with --latest", hint="raymond resume ID --latest --map OLD=NEW")

@@ -10,8 +10,12 @@ import click
 from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
-from raymond.errors import JournalError
+from raymond.control.handle import RunHandle
+from raymond.errors import JournalError, UsageError
 from raymond.text import visible
+
+_MOST_WARNINGS = 10
+"""Warnings shown before a run; a dry run shows all."""
 
 
 @click.command("run")
@@ -20,6 +24,7 @@ def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""
     if given.show.detach:
         inside.leave()
+    _check_path(path)
     loaded = start.load(path, texts.overrides(given.settings))
     given = flags.go_to(given)
     settings = flags.configuration(config.tree_of(os.getcwd()), given)
@@ -31,14 +36,29 @@ def command(path: str, given: StartFlags) -> int:
         from raymond.cli import dry_run
         from raymond.control.plan import plan
 
-        sys.stdout.write(dry_run.show(plan(loaded, options, settings)))
+        sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(plan(loaded, options, settings)))
         return 0
     foreground.check(given.show)
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
     with _begun(run.id):
+        if run.warnings and not given.show.quiet:
+            _warn(run, path)
         choice.warn_of_reach(run)
+        choice.warn_of_company(run)
         return (background.start if given.show.detach else foreground.drive)(run, given.show)
+
+
+def _check_path(path: str) -> None:
+    """The id of a run is no workflow."""
+    if os.path.exists(path) or "/" in path or "." in path:
+        return
+    from raymond.control import naming
+
+    id = naming.known(path)
+    if id == path and id:
+        hint = f"raymond status {id} shows it, raymond resume {id} continues it"
+        raise UsageError(f"`{path}` is a run, not a workflow", hint=hint)
 
 
 @contextlib.contextmanager
@@ -53,6 +73,15 @@ def _begun(id: str) -> Iterator[None]:
     except (OSError, ImportError, MemoryError) as error:
         error.add_note(resume)
         raise
+
+
+def _warn(run: RunHandle, path: str) -> None:
+    import shlex
+
+    from raymond.faces import errors
+
+    all_with = f"raymond run {shlex.quote(path)} --dry-run"
+    sys.stderr.write(errors.warnings(run.warnings, _MOST_WARNINGS, all_with))
 
 
 def _mention_unused(settings: config.Config) -> None:

@@ -9,7 +9,7 @@ from raymond.cli.names import RUN
 from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
-from raymond.faces import documents
+from raymond.faces import clock, documents
 from raymond.faces.foreign_text import width_of
 from raymond.faces.overview import SHOWN, overview
 from raymond.text import visible
@@ -17,7 +17,7 @@ from raymond.text import visible
 
 @click.command("status")
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--all", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
+@click.option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next."""
@@ -30,7 +30,8 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         sys.stdout.flush()
     else:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
-        lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout))
+        with clock.of(sys.stdout):
+            lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout))
         print("\n".join([*lines[:-1], *_left(found, seen), lines[-1]]))
     if seen.note:
         print("\n".join(map(visible, seen.note.split("\n"))), file=sys.stderr)

@@ -1,12 +1,15 @@
-"""`raymond stop`: stop a run, or one agent of it."""
+"""`raymond stop`: stop a run, one agent of it, or all runs."""
 
 import sys
 
 import click
 
-from raymond.cli import choice, delivery
+from raymond.cli import choice, delivery, many
 from raymond.cli.names import AGENT, RUN
-from raymond.control import steer
+from raymond.control import handle, inside, runs, steer
+from raymond.control.handle import RunHandle
+from raymond.errors import Error, UsageError
+from raymond.faces import errors
 from raymond.faces.lines import Lines
 
 
@@ -14,10 +17,24 @@ from raymond.faces.lines import Lines
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--now", is_flag=True, help="Stop the running steps too; they run again on resume.")
 @click.option("--agent", type=AGENT, metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
-def command(id_: str | None, now: bool, agent: str | None) -> int:
+@click.option("--all", "every", is_flag=True, help="Every run that is running, in all projects; asks first.")
+@click.option("--here", is_flag=True, help="Every run of this project that is running; asks first.")
+@click.option("--yes", is_flag=True, help="With --all or --here: do not ask.")
+def command(id_: str | None, now: bool, agent: str | None, every: bool, here: bool, yes: bool) -> int:
     """Let run ID finish its running steps and start nothing new."""
-    found = choice.change(id_, "stop")
-    project, id, face = found.project, found.id, Lines()
+    if every or here:
+        if id_ or agent:
+            raise UsageError(
+                f"{'--all' if every else '--here'} is for every run, not for one", hint="raymond stop --all"
+            )
+        return _every(now=now, here=here, yes=yes)
+    if yes:
+        raise UsageError("--yes goes with --all or --here", hint="raymond stop --all --yes")
+    return _stop(choice.change(id_, "stop"), now=now, agent=agent)
+
+
+def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
+    project, id, face = run.project, run.id, Lines()
     if agent:
         done = steer.pause(project, id, agent, now=now, face=face)
     else:
@@ -26,3 +43,24 @@ def command(id_: str | None, now: bool, agent: str | None) -> int:
     told = delivery.words(done, id) or f"{what}; to continue: raymond resume {id}"
     print("\n".join([told, *delivery.leftovers(done, id, now=now)]), file=sys.stderr)
     return 0
+
+
+def _every(*, now: bool, here: bool, yes: bool) -> int:
+    """Stop what is running, once somebody has seen what that is and agreed."""
+    inside.check_person("stop --all")
+    rows = [row for row in runs.rows(every=not here) if row.driven and (now or row.status != "stopping")]
+    if not rows:
+        print("nothing is running", file=sys.stderr)
+        return 0
+    many.show(rows)
+    if not many.agrees("stop", len(rows), yes=yes, alone=False):
+        print("nothing was stopped", file=sys.stderr)
+        return 1
+    worst = 0
+    for row in rows:
+        try:
+            worst = max(worst, _stop(handle.of(row), now=now))
+        except Error as error:
+            print(errors.error(error), file=sys.stderr)
+            worst = max(worst, error.exit_code)
+    return worst

@@ -6,6 +6,7 @@ import re
 import click
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
+_COMMAND = re.compile(r"No such command ['`\"](.*?)['`\"]")
 _EXAMPLES = {"--budget": "--budget 5", "--max-time": "--max-time 8h", "--timeout": "--timeout 10m"}
 
 
@@ -13,7 +14,7 @@ def explain(error: click.UsageError, command: str) -> tuple[str, str]:
     """One sentence, and the way out."""
     help_ = f"{error.ctx.command_path if error.ctx else command} --help"
     if isinstance(error, click.NoSuchOption):
-        close = difflib.get_close_matches(error.option_name, _flags(error.ctx), 1)
+        close = difflib.get_close_matches(error.option_name, _flags(error.ctx), 1, 0.65)
         hint = f"did you mean `{close[0]}`?" if close else help_
         return f"there is no flag `{error.option_name}`", hint
     if isinstance(error, click.MissingParameter):
@@ -24,10 +25,22 @@ def explain(error: click.UsageError, command: str) -> tuple[str, str]:
         flag = _name(error.param)
         reason = error.message.rstrip(".").replace("'", "`").replace("a valid integer range", "a whole number")
         return f"{flag}: {reason[:1].lower()}{reason[1:]}", _EXAMPLES.get(flag, help_)
+    if error.message.startswith("No such command"):
+        return _no_command(error, help_)
     extra = _EXTRA.match(error.message)
     if extra:
         return f"`{extra[1].split()[0]}` is one argument too many", help_
     return error.format_message().rstrip("."), help_
+
+
+def _no_command(error: click.UsageError, help_: str) -> tuple[str, str]:
+    """A word after a command that has commands of its own."""
+    word = _COMMAND.match(error.message)
+    of = error.ctx.command if error.ctx else None
+    named = [*of.commands] if isinstance(of, click.Group) else []
+    close = difflib.get_close_matches(word[1], named, 1) if word else []
+    what = f"there is no `{word[1]}` in {error.ctx.command_path}" if word and error.ctx else error.message.rstrip(".")
+    return what, f"did you mean `{close[0]}`?" if close else help_
 
 
 def _missing(error: click.MissingParameter, help_: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from raymond.faces import summary
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
 def command(id_: str | None, as_json: bool) -> int:
-    """Wait until no process drives run ID; print its result, and exit with its exit code."""
+    """Wait until nothing runs ID any more; print its result, and exit with its exit code."""
     found = choice.find(id_, "wait")
     follower = Follower(found.project, found.id)
     for _ in follower.watch():

@@ -2,27 +2,55 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from time import monotonic, sleep
 from time import time as now
 
 from raymond.control import inside, naming, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import JournalError, UsageError
+from raymond.language.refusal import Refusal
 from raymond.machine.run import Run
 from raymond.store import clean, lock
 from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
 
+_ENDED_WITHIN = 60.0
+"""Seconds to wait for the process that drives a run to end it."""
 
-def removable(ids: Sequence[str], keep: float) -> list[RunHandle | UsageError]:
-    """The runs that `ids` name, or all here that ended more than `keep` seconds ago; why one is not removed."""
-    if not ids:
-        inside.check_person("clean")
-        home, before = runs.here(), now() - keep
-        return [RunHandle(home, id) for id in home.ids() if _ended_before(home, id, before)]
-    named = dict.fromkeys(naming.named(id, changes=True, verb="clean") for id in ids)
-    for project, id in named:
+
+def old(project: Project, keep: float) -> list[RunHandle]:
+    """The runs of a project that ended more than `keep` seconds ago."""
+    inside.check_person("clean")
+    before = now() - keep
+    return [RunHandle(project, id) for id in project.ids() if _ended_before(project, id, before)]
+
+
+def named(ids: Sequence[str], *, force: bool = False) -> list[RunHandle | UsageError]:
+    """The runs that `ids` name, finished or not with `force`; why one is not removed."""
+    found = dict.fromkeys(naming.named(id, changes=True, verb="clean") for id in ids)
+    for project, id in found:
         inside.check(runs.look(project, id).run.start, "clean")
-    return [_checked(project, id) for project, id in named]
+    return [RunHandle(project, id) if force else _checked(project, id) for project, id in found]
+
+
+def cancel(run: RunHandle) -> None:
+    """End a run for good so that it can be removed; nothing when it has ended."""
+    from raymond.control import steer
+    from raymond.control.deliver import Left
+
+    if _finished(run.project, run.id) is not None or _is_lost(run.project, run.id):
+        return
+    done = steer.cancel(run.project, run.id)
+    if isinstance(done, Refusal) and done.kind != "run_ended":
+        raise UsageError(done.reason, hint=done.hint)
+    if isinstance(done, Left) and done.host:
+        hint = f"if {done.host} is gone: raymond cancel {run.id} --force, then the same again"
+        raise UsageError(f"{run.id} may be running on {done.host}", hint=hint)
+    until = monotonic() + _ENDED_WITHIN
+    while lock.holder(run.project.run(run.id)) is not None:
+        if monotonic() > until:
+            raise UsageError(f"{run.id} is cancelled, and its steps are still ending", hint="try again in a moment")
+        sleep(0.02)
 
 
 def _checked(project: Project, id: str) -> RunHandle | UsageError:
@@ -32,7 +60,7 @@ def _checked(project: Project, id: str) -> RunHandle | UsageError:
     if isinstance(holder, lock.Squatter):
         return UsageError(holder.told(id), hint=holder.way_out(id))
     force = " --force" if runs.look(project, id).host else ""
-    hint = f"unfinished runs are never removed: raymond cancel {id}{force} ends it for good"
+    hint = f"raymond cancel {id}{force} ends it for good; raymond clean --force {id} ends and removes it"
     return UsageError(f"{id} is not finished", hint=hint)
 
 

@@ -33,14 +33,18 @@ def of_run(project: Project, id: str) -> Books:
     return Books(ledger.entries(id, journal.decisions(project.run(id))), {})
 
 
-def of_runs(project: Project, ids: Iterable[str]) -> Books:
-    """The turns of several runs."""
+def of_projects(projects: Iterable[Project]) -> Books:
+    """The turns of all runs of some projects; of two runs with one id, the second also has the name of its project."""
     books = Books([], {}, several=True)
-    for id in ids:
-        try:
-            books.entries += of_run(project, id).entries
-        except JournalError as error:
-            books.unreadable[id] = error.with_traceback(None)  # which would keep the journal in memory
+    seen: set[str] = set()
+    for project in projects:
+        for id in project.ids():
+            name = f"{id} ({project.tree})" if id in seen else id
+            seen.add(id)
+            try:
+                books.entries += ledger.entries(name, journal.decisions(project.run(id)))
+            except JournalError as error:
+                books.unreadable[name] = error.with_traceback(None)  # which would keep the journal in memory
     return books
 
 

@@ -155,7 +155,7 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
     else:
         return None
     # Whoever asked has to be there when the driver looks: it is not taken later.
-    what = f"process {busy.pid}, which drives {folder.id}, does not answer, so nothing was taken"
+    what = f"process {busy.pid}, which runs {folder.id}, does not answer, so nothing was taken"
     return Refusal("out_of_reach", what, f"if it hangs: kill -9 {busy.pid or 'PID'}, then the same command again")
 
 
@@ -243,7 +243,7 @@ def _journal(
     agent = run.agents.get(request.agent)
     if request.kind == "pause" and agent and agent.status == RUNNING:
         # Its process may live on: the next driver finds it, or ends it.
-        return Refusal("not_driven", f"no process drives {id}: {request.agent} was interrupted")
+        return Refusal("not_driven", f"{id} is not running: {request.agent} was interrupted")
     if refused and refused.kind == "run_ended" and request.kind in ("stop", "cancel"):
         return _clear(project, run, at_once=request.ends_steps) or refused
     # The driver is gone, and with it the step that the journal still calls running.

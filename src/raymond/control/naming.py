@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from raymond.control import runs
 from raymond.control.runs import RunRow, here
-from raymond.errors import RunNotFound, UsageError
+from raymond.errors import Error, RunNotFound, UsageError
 from raymond.faces import table
 from raymond.faces.table import Column
 from raymond.store import exports
@@ -56,10 +56,15 @@ def _is_driven(row: RunRow) -> bool:
     return row.driven
 
 
+def _asks(row: RunRow) -> bool:
+    return row.questions > 0
+
+
 _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
     "stop": (_can_stop,),
     "cancel": (_is_unfinished, _has_failed),
     "resume": (_can_resume, _has_failed),
+    "answer": (_asks,),
     "attach": (_is_driven,),
     "wait": (_is_driven,),
 }
@@ -94,6 +99,11 @@ def _actable(rows: list[RunRow], verb: str, changes: bool) -> list[RunRow]:
     return []
 
 
+def actable(rows: list[RunRow], verb: str) -> list[RunRow]:
+    """The runs of these that `verb` can act on; all of them for one that only looks."""
+    return _actable(rows, verb, changes=False) if verb in _ACTS else rows
+
+
 def _elsewhere(home: Project, verb: str, changes: bool) -> UsageError | RunNotFound:
     """No run was started here: the error that names those of other projects."""
     nothing = nothing_in(home)
@@ -123,6 +133,14 @@ def _named(home: Project, given: str, verb: str) -> tuple[Project, str]:
     if not found:
         raise _unknown(home, others, given)
     raise _several(given, found)
+
+
+def known(word: str) -> str:
+    """The id of the run that a word would mean where an id is expected; empty when there is none, or several."""
+    try:
+        return named(word)[1] if word else ""
+    except Error:
+        return ""
 
 
 def _several(given: str, found: list[tuple[Project, str]]) -> SeveralRuns:

@@ -9,7 +9,7 @@ from raymond.errors import JournalError
 from raymond.machine.run import Run
 from raymond.store import asked_files, journal
 from raymond.store import project as projects
-from raymond.store.asked_files import Found
+from raymond.store.asked_files import Found as Found
 from raymond.store.project import Project
 from raymond.views.questions import Question, questions
 
@@ -46,20 +46,24 @@ def of_runs(*, every: bool) -> Open:
     return _of(found)
 
 
+_OVER = ("completed", "failed", "cancelled")
+
+
 def _of(found: Iterable[Project]) -> Open:
     asked: list[Asked] = []
     unreadable: dict[str, str] = {}
     agents: set[str] = set()
-    for project in found:
-        for id in project.ids():
-            try:
-                run = journal.read(project.run(id)).run
-            except JournalError as error:
-                unreadable[id] = str(error)
-                continue
-            mine = [Asked(project, one) for one in questions(run)]
-            asked += mine
-            agents |= _names(run) if mine else set()
+    for project, id in [(one, id) for one in found for id in one.ids()]:
+        row = runs.row(project, id)
+        if row.status in _OVER:
+            continue
+        try:
+            mine = of_run(project, id)
+        except JournalError as error:
+            unreadable[f"{id} in {project.tree}"] = str(error)
+            continue
+        asked += mine.asked
+        agents |= mine.agents if mine.asked else set()
     return Open(sorted(asked, key=lambda one: one.question.asked_at), unreadable, frozenset(agents))
 
 
@@ -77,3 +81,13 @@ def begins_id(word: str) -> bool:
 def files_of(question: Question) -> list[Found]:
     """The files of a question as they are now."""
     return [asked_files.look(question.cwd, one.path) for one in question.files]
+
+
+def way(asked: Asked) -> str:
+    """The command that answers a question, wherever it is typed in this project."""
+    import shlex
+
+    id, home = asked.question.workflow_id, runs.here()
+    others = [one for one in (home, *projects.known(home.home)) if one.tree != asked.project.tree]
+    there = f"-C {shlex.quote(asked.project.tree)} " if any(one.run(id).exists for one in others) else ""
+    return f"raymond {there}answer {id} {shlex.quote(asked.question.agent)}"

@@ -24,6 +24,8 @@ from raymond.views.status import run_status
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
+STOPPING = "stopping"
+"""The status of a run that was stopped, until its running steps have ended."""
 
 
 class Seen(Struct, frozen=True):
@@ -52,11 +54,14 @@ def project_of(row: RunRow) -> Project:
 # --- how it looks
 
 
-def status_of(status: str, *, driven: bool, is_due: bool = False) -> str:
+def status_of(status: str, *, driven: bool, is_due: bool = False, is_stopped: bool = False) -> str:
     """A run's own `status` as seen from outside: one that should be driven and is not was interrupted.
 
-    `is_due`: something in it has a time, for which its driver would have waited.
+    `is_due`: something in it has a time, for which its driver would have waited. `is_stopped`: nothing new starts, but
+    while somebody drives it, steps are still running.
     """
+    if driven and is_stopped:
+        return STOPPING
     return INTERRUPTED if (status == "running" or is_due) and not driven else status
 
 
@@ -71,7 +76,8 @@ def look(project: Project, id: str) -> Seen:
     if isinstance(holder, lock.Squatter):
         return Seen(run, left(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
     host = "" if holder else lock.signed(project.run(id)).host
-    status = status_of(run_status(run), driven=holder is not None, is_due=_is_due(run))
+    is_stopped = run.stop is not None and not run.final_status
+    status = status_of(run_status(run), driven=holder is not None, is_due=_is_due(run), is_stopped=is_stopped)
     return Seen(run, status, holder.pid if holder else 0, host=host if host != os.uname().nodename else "")
 
 
@@ -83,7 +89,8 @@ def may_have_left(project: Project, run: Run) -> bool:
     )
 
 
-def _is_driven(folder: RunFolder) -> bool:
+def is_driven(folder: RunFolder) -> bool:
+    """Whether a process drives the run now."""
     holder = lock.holder(folder)
     return holder is not None and not isinstance(holder, lock.Squatter)
 
@@ -98,27 +105,31 @@ def left(run: Run) -> str:
     return status_of(run_status(run), driven=False, is_due=_is_due(run))
 
 
-def rows(*, every: bool = False) -> list[RunRow]:
-    """The runs of this project, or of `every` project of this person, the latest first."""
+def projects_of(*, every: bool) -> list[Project]:
+    """This project, or all of this person; this one first if it is not known yet."""
     home = here()
     found = projects.known(home.home) if every else []
-    if home not in found:
-        found.insert(0, home)
-    listed = [row(one, id) for one in found for id in one.ids()]
+    return found if home in found else [home, *found]
+
+
+def rows(*, every: bool = False) -> list[RunRow]:
+    """The runs of this project, or of `every` project of this person, the latest first."""
+    listed = [row(one, id) for one in projects_of(every=every) for id in one.ids()]
     return sorted(listed, key=lambda one: one.started_at or "", reverse=True)
 
 
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)
-    driven = _is_driven(folder)
+    driven = is_driven(folder)
     try:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
-    status = status_of(found.status, driven=driven, is_due=found.due_at is not None)
-    questions = found.count(ASKING)
     stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
+    is_stopped = stop_kind is not None and found.status not in ("completed", "failed", "cancelled")
+    status = status_of(found.status, driven=driven, is_due=found.due_at is not None, is_stopped=is_stopped)
+    questions = found.count(ASKING)
     return RunRow(
         workflow_id=id,
         project=project.tree,
@@ -194,7 +205,7 @@ def resumable(project: Project) -> Iterator[str | JournalError]:
         except JournalError as error:
             yield error
             continue
-        if _is_driven(project.run(id)) or _belongs_to_step(seen.run):
+        if is_driven(project.run(id)) or _belongs_to_step(seen.run):
             continue
         if seen.status == INTERRUPTED or was_shut_down(seen.run):
             yield id

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
+from raymond import durations
 from raymond.machine.inputs import Ending, Interruption
 from raymond.machine.run import Run, is_lost
 from raymond.steps.step import Step
 from raymond.store.leftovers import Leftovers
-from raymond.views.times import instant
 
 
 def adopt(steps: Iterable[Step], *, restart: bool) -> list[Step]:
@@ -33,7 +33,7 @@ def notes(run: Run, now: float) -> list[str]:
     if run.stop:
         return []
     return [
-        f"{backend} is closed until {instant(closed.until)}: {' '.join(closed.error.splitlines())}"
+        f"{backend} is unavailable for {durations.brief(closed.until - now)}: {' '.join(closed.error.splitlines())}"
         for backend, closed in run.closed.items()
         if closed.until > now
     ]

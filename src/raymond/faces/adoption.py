@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from raymond.faces.clock import instant
 from raymond.faces.foreign_text import some, told_lines
 from raymond.machine.run import Run
-from raymond.views.times import instant
 
 _MANY = 5
 _TRACKED = {

@@ -1,14 +1,15 @@
 """What was said in a run, step by step: prompts, replies, tools, the output of scripts, and the answers of people."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from raymond import durations
+from raymond.faces import clock
 from raymond.faces.tail import Tail
 from raymond.machine import prices
 from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepFailed, StepRefused, StepStarted
 from raymond.store.records import Records
 from raymond.text import visible
-from raymond.views import times
 from raymond.views.ledger import ENTERS
 
 NAMES = {
@@ -41,6 +42,10 @@ class Conversation:
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print what these tell; after the first batch also which steps are running."""
+        with clock.of(sys.stdout):
+            self._show(decisions)
+
+    def _show(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             for event in decision.events:
                 for entry in self._entries(event, decision.time):
@@ -50,7 +55,7 @@ class Conversation:
             self._is_first = False
             for name, (event, began) in self._began.items():
                 if self._wants(name, event.step):
-                    self._tail.put(f"{self._head(event.step, name)}, running since {times.instant(began)}\n\n")
+                    self._tail.put(f"{self._head(event.step, name)}, running since {clock.instant(began)}\n\n")
         self._tail.end()
 
     def _wants(self, agent: str, step: int) -> bool:
@@ -76,7 +81,7 @@ class Conversation:
         cost = f", {mark}{prices.show(event.cost)}" if event.cost else ""
         took = durations.brief(max(0.0, at - began))
         head = (
-            f"{self._head(event.step, event.agent)}, {times.instant(began)}, {visible(_how(event))} after {took}{cost}"
+            f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {visible(_how(event))} after {took}{cost}"
         )
         parts = said(self._records.of(event.agent, event.offset))
         return "\n".join([head, *(line for name, text in parts for line in section(name, text))]) + "\n\n"
@@ -106,7 +111,7 @@ def _how(event: StepEnded) -> str:
 
 
 def _answer(event: AskEnded, at: float) -> str:
-    when = times.instant(at)
+    when = clock.instant(at)
     if event.timed_out:
         return f"nobody answered {visible(event.agent)} in time, {when}\n\n"
     return "\n".join([*section(f"answer to {visible(event.agent)}, {when}", event.answer), "", ""])

@@ -11,6 +11,7 @@ from raymond.machine.agent import ASKING, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
+from raymond.views.questions import Question
 from raymond.views.status import failed_agents, main_result, run_status
 from raymond.views.times import instant
 
@@ -154,4 +155,23 @@ def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str,
         "agents_failed": run.lost + run.failed_count,
         "started_at": instant(run.started_at),
         "ended_at": instant(run.now) if run.final_status or run.stop else None,
+    }
+
+
+def question(asked: Question, project: str, command: str) -> dict[str, Any]:
+    """An open question of a run in `project`, with the `command` that answers it: `inbox --json`."""
+    return {
+        "workflow_id": asked.workflow_id,
+        "project": project,
+        "agent": asked.agent,
+        "label": asked.label or None,
+        "state": asked.state,
+        "question": asked.text,
+        "question_number": asked.number,
+        "asked_at": instant(asked.asked_at),
+        "deadline": instant(asked.deadline),
+        "approve": asked.approve or None,
+        "choices": asked.choices,
+        "files": asked.files,
+        "command": command,
     }

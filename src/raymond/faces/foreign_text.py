@@ -57,14 +57,22 @@ def _lines(text: str) -> list[str]:
 
 
 def _wrapped(line: str, room: int) -> list[str]:
-    if line.isascii():
-        return [line[at : at + room] for at in range(0, len(line), room)] or [""]
-    pieces, used = [""], 0
-    for one in line:
-        wide = 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        if used and used + wide > room:
-            pieces.append("")
-            used = 0
-        pieces[-1] += one
-        used += wide
-    return pieces
+    """Pieces that fit, cut after a blank where there is one; put together they are the line."""
+    pieces, start = [], 0
+    while start < len(line):
+        end = start + room if line.isascii() else _fitting(line, start, room)
+        if end < len(line):
+            end = line.rfind(" ", start + 1, end) + 1 or end
+        pieces.append(line[start:end])
+        start = end
+    return pieces or [""]
+
+
+def _fitting(line: str, start: int, room: int) -> int:
+    """Where what begins at `start` has to end to fit into `room` cells; it has a character at least."""
+    used = 0
+    for at in range(start, len(line)):
+        used += 2 if unicodedata.east_asian_width(line[at]) in "WF" else 1
+        if used > room and at > start:
+            return at
+    return len(line)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from raymond.faces import clock
 from raymond.faces.lines import Lines
 from raymond.faces.tail import Tail
 from raymond.language import reading
@@ -156,7 +157,8 @@ def turn(ended: StepEnded, transcript: Sequence[Mapping[str, object]], *, as_jso
     about = msgspec.to_builtins(ended)
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
-    return safe("\n".join(_turn(about, transcript)))
+    with clock.of(sys.stdout):
+        return safe("\n".join(_turn(about, transcript)))
 
 
 def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[str]:
@@ -167,7 +169,7 @@ def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[
     for line in lines:
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):
-                text = str(times.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
+                text = str(clock.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
                 name = _NAMES.get(name, name)
                 told.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
     return told

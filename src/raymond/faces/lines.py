@@ -5,7 +5,7 @@ import sys
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import question, words
+from raymond.faces import clock, question, words
 from raymond.faces.foreign_text import width_of
 from raymond.machine import budget, prices
 from raymond.machine.events import (
@@ -25,7 +25,6 @@ from raymond.machine.events import (
 from raymond.machine.label import label_of, named
 from raymond.machine.run import Run
 from raymond.text import safe, visible
-from raymond.views import times
 
 _UNTOLD = (StepStarted, StepFinished)
 _SHOWN = ("print", "tool", "note")
@@ -79,8 +78,9 @@ class Lines(Quiet):
         if not told:
             return ""
         spent = words.spent(decision)
-        at = times.instant(decision.time)
-        lines = [self._line(event, spent, total) for event in told]
+        with clock.of(self._stream):
+            at = clock.instant(decision.time)
+            lines = [self._line(event, spent, total) for event in told]
         return "".join(f"[{at}] {line}\n" for line in lines if line)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:

@@ -1,6 +1,6 @@
 """The live block on a terminal: what matters stays as lines above it, the rest is redrawn.
 
-A question takes the place of the block: nothing else is written until it is answered, while the other agents continue.
+A question is written whole above the block, and answered below it, while the rows of the other agents go on.
 """
 
 import io
@@ -12,8 +12,12 @@ from collections.abc import Callable
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import rows, terminal, words
+from raymond.faces import clock, question, rows, terminal, words
+from raymond.faces.doing import Doing
+from raymond.faces.entry import Entry, Typed
+from raymond.faces.foreign_text import in_margin
 from raymond.faces.lines import Lines
+from raymond.faces.look import PACE, look_of
 from raymond.faces.plain_text import plain
 from raymond.language import choices
 from raymond.machine.agent import ASKING
@@ -33,7 +37,6 @@ from raymond.machine.events import (
     RequestTaken,
     RunEnded,
     RunStopped,
-    StepEnded,
     StepFailed,
     StepFinished,
     StepStarted,
@@ -41,9 +44,16 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
+from raymond.store import asked_files
+from raymond.store.asked_files import Found
+from raymond.text import visible
+from raymond.views.questions import Question, question_of
 
 usable = terminal.usable
 
+_MOST_LINES = 6
+"""Lines of an answer that are shown while it is written."""
+_HOW = "Enter sends it, Ctrl-L shows the question again, Ctrl-D leaves it open"
 SOON = 0.05
 """Seconds for which what steps print is collected."""
 _LEAVES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded, AgentEnded, AgentFailed)
@@ -55,7 +65,7 @@ _STYLES = {AgentFailed: "red", StepFailed: "red", BackendClosed: "yellow", RunSt
 class Live(Quiet):
     """A face that draws a block, and asks a person what agents ask."""
 
-    refresh_every = 0.5
+    refresh_every = 1 / PACE
 
     def __init__(
         self,
@@ -65,6 +75,7 @@ class Live(Quiet):
         refuses: Callable[[str], str] = lambda answer: "",
         clock: Callable[[], float] = time.time,
         size: Callable[[], tuple[int, int]] | None = None,
+        watches: bool = False,
     ) -> None:
         self.stdin = stdin
         self._refuses = refuses
@@ -73,15 +84,19 @@ class Live(Quiet):
         self._terminal = terminal.Terminal(stream or sys.stderr, stdin, size)
         self._kept = Kept(self._terminal.paint, self._hides)
         self._run: Run | None = None
-        self._costs: dict[str, float] = {}
-        self._last: dict[str, str] = {}
+        self._look = look_of(os.environ)
+        self._watches = watches
+        """Another process drives the run: what steps do is heard when they have ended."""
+        self._doings: dict[str, Doing] = {}
         self._asks: dict[str, str] = {}
         """Questions nobody has answered yet, oldest first."""
         self._asked = ""
-        """The agent whose question is on the screen."""
+        """The agent whose question is answered below the block."""
         self._answered: set[str] = set()
         """Agents answered here, until the journal has it."""
-        self._typed = b""
+        self._entry = Entry(clock)
+        self._shown: list[str] = []
+        """The digests of the files that were shown with the question."""
         self._drawn_at = 0.0
         self._over = False
         self._leaves = False
@@ -109,10 +124,9 @@ class Live(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints stays; what else it does is seen in its row."""
-        lines = [plain(line) for line in text.splitlines()]
-        self._last[agent] = next((line for line in reversed(lines) if line.strip()), "")
+        self._doings.setdefault(agent, Doing()).hear(kind, text, 0.0 if self._watches else self._clock())
         if kind == "print":
-            self._kept.on_output(agent, kind, "\n".join(lines))
+            self._kept.on_output(agent, kind, "\n".join(plain(line) for line in text.splitlines()))
             if abs(self._clock() - self._drawn_at) >= SOON:
                 self._draw()
 
@@ -145,33 +159,34 @@ class Live(Quiet):
         if not data:
             self._hang_up()
             return []
-        *lines, self._typed = (self._typed + data).split(b"\n")
+        answer = self._entry.take(data, is_asked=bool(self._asked))
         answers: list[tuple[str, str]] = []
-        for line in lines:
-            # What is typed while nothing is asked is not an answer to what is asked later.
-            if not self._asked:
-                continue
-            answer = line.decode("utf-8", "replace").removesuffix("\r")
+        if answer is Typed.LEAVE:
+            self._hang_up()
+        elif answer is Typed.AGAIN:
+            self._print_question()
+        elif isinstance(answer, str):
             wrong = self._wrong(answer)
-            if wrong is not None:
-                self._ask(wrong)
+            if wrong:
+                self._kept.on_note(f"not sent: {wrong}")
             else:
                 answers.append((self._asked, answer))
                 self._answer(answer)
-        if not self._asked:
-            self._typed = b""
+        self._draw()
         return answers
 
-    def _wrong(self, answer: str) -> str | None:
-        """What to say before asking again; None for an answer that can be sent."""
+    def _wrong(self, answer: str) -> str:
+        """Why an answer cannot be sent; empty when it can."""
         secret = self._refuses(answer)
         if secret:
-            return f"not sent: it contains {secret}; a step reads secrets from its environment\n"
-        agent = self._run.agents.get(self._asked) if self._run else None
-        offered = agent.visit.rest.choices if agent and agent.visit.rest else ()
-        if answer.strip() and offered and choices.pick(offered, answer) is None:
-            return plain(f"not sent: it is not one of: {choices.offer(offered)}") + "\n"
-        return None if answer.strip() else ""
+            return f"it contains {secret}; a step reads secrets from its environment"
+        asked = self._question()
+        if asked and asked.choices and choices.pick(asked.choices, answer) is None:
+            return f"it is not one of: {choices.offer(asked.choices)}"
+        if asked and [one.sha256 for one in _found(asked)] != self._shown:
+            self._print_question()
+            return "a file has changed since it was shown; it is shown again above"
+        return ""
 
     def close(self) -> None:
         """Take the block away and leave the terminal as it was."""
@@ -186,12 +201,13 @@ class Live(Quiet):
     # --- what happened
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, StepEnded) and event.cost:
-            self._costs[event.agent] = self._costs.get(event.agent, 0.0) + event.cost
+        if isinstance(event, StepStarted):
+            self._doings.setdefault(event.agent, Doing()).begin(0.0 if self._watches else self._clock())
         elif isinstance(event, AskStarted):
             self._asks[event.agent] = event.question
         elif isinstance(event, _LEAVES):
-            self._last.pop(event.agent, None)
+            if event.agent in self._doings:
+                self._doings[event.agent].end()
             self._asks.pop(event.agent, None)
             self._answered.discard(event.agent)
             if event.agent == self._asked:
@@ -200,7 +216,7 @@ class Live(Quiet):
                     how = "nobody answered in time" if event.timed_out else "answered elsewhere"
                     self._kept.on_note(plain(f"{event.agent} no longer asks: {how}; it continues at {event.state}"))
             if isinstance(event, AgentEnded):
-                self._costs.pop(event.agent, None)
+                self._doings.pop(event.agent, None)
         elif isinstance(event, RequestTaken) and event.problem:
             self._answered.clear()
 
@@ -224,18 +240,24 @@ class Live(Quiet):
 
     def _draw(self) -> None:
         self._drawn_at = self._clock()
-        if self._asked:
-            return
-        run, text = self._run, self._kept.take()
+        run = self._run
         if run is None or self._over or not self._terminal.ours():
-            self._terminal.draw(text, [])
-        elif self._asks and self._asks_here(run):
-            self._ask(text)
-        else:
-            width, height = self._terminal.size()
-            now = self._clock()
-            drawn = rows.rows(run, self._costs, self._last, width=width, height=height, now=now)
-            self._terminal.draw(text, drawn, title=rows.title(run, now))
+            self._terminal.draw(self._kept.take(), [])
+            return
+        if self._asks and not self._asked and self._asks_here(run):
+            self._ask()
+        width, height = self._terminal.size()
+        label: list[rows.Row] = []
+        draft = None
+        if self._asked:
+            # The rows of the agents come last when there is little room.
+            draft = self._entry.draft(width, max(1, min(_MOST_LINES, height - 3)))
+            label = [rows.fit([(self._label(), "bold yellow")], width, self._look.cut)] if height > 3 else []
+            height -= len(label) + len(draft.lines)
+        now = self._clock()
+        room = height > rows.SPARE or not draft
+        drawn = rows.rows(run, self._doings, width=width, height=height, now=now, look=self._look) if room else []
+        self._terminal.draw(self._kept.take(), [*drawn, *label], title=rows.title(run, now), draft=draft)
 
     # --- Ctrl-Z
 
@@ -261,33 +283,56 @@ class Live(Quiet):
     def _asks_here(self, run: Run | None) -> bool:
         return self.stdin >= 0 and not (run and (run.stop or run.final_status)) and self._terminal.ours()
 
-    def _ask(self, text: str) -> None:
-        self._asked, question = next(iter(self._asks.items()))
-        self._typed = b""
-        first, *rest = [plain(line) for line in question.strip().splitlines()] or [""]
-        lines = [
-            f"{self._terminal.paint(f'{plain(self._asked)} asks:', 'bold yellow')} {first}",
-            *(f"  {one}" for one in rest),
-        ]
-        self._terminal.ask(text + "".join(f"{line}\n" for line in lines))
+    def _ask(self) -> None:
+        self._asked = next(iter(self._asks))
+        self._entry.begin(self._terminal.drain())
+        self._print_question()
+
+    def _question(self) -> Question | None:
+        agent = self._run.agents.get(self._asked) if self._run else None
+        return question_of(self._run.start.workflow_id, agent, self._run.start.cwd) if self._run and agent else None
+
+    def _print_question(self) -> None:
+        """All of it, with its files and choices, inside its margin, and nothing in it that is hidden."""
+        asked = self._question()
+        if not asked:
+            return
+        width, _ = self._terminal.size()
+        found = _found(asked)
+        self._shown = [one.sha256 for one in found]
+        asks = f"{words.named(asked.agent, asked.label)} asks:"
+        first, *rest = question.beside(asks, self._asks[self._asked], question.MARGIN, width)
+        head, tail = first[: len(visible(asks))], first[len(visible(asks)) :]
+        lines = [f"{self._terminal.paint(head, 'bold yellow')}{tail}", *rest, *question.rest(asked, found, width)]
+        self._kept.put("".join(f"{line}\n" for line in lines))
+
+    def _label(self) -> str:
+        more = len(self._asks) - 1
+        waits = f"; {words.many(more, 'more question')} {'waits' if more == 1 else 'wait'}" if more else ""
+        how = "the question before is over: press Enter, then answer this one" if self._entry.is_locked else _HOW
+        return f"answer {self._who()}{waits} ({how})"
+
+    def _who(self) -> str:
+        asked = self._question()
+        return plain(words.named(asked.agent, asked.label) if asked else self._asked)
 
     def _answer(self, text: str) -> None:
         agent, self._asked = self._asked, ""
         self._asks.pop(agent, None)
         self._answered.add(agent)
-        self._terminal.answered(plain(text))
-        self._draw()
+        width, _ = self._terminal.size()
+        self._kept.put("".join(f"{line}\n" for line in in_margin(text, f"{plain(agent)} < ", width)))
 
     def _take_back(self) -> None:
-        """The question on the screen can no longer be answered here."""
+        """The question on the screen can no longer be answered here; what was typed for it is dropped."""
         if self._asked:
             self._asked = ""
-            self._terminal.take_back()
+            self._entry.end()
 
     def _leave_open(self) -> None:
         agent, id = self._asked, self._run.start.workflow_id if self._run else "ID"
         self._take_back()
-        self.on_note(f"no answer; to answer later: raymond answer {id} {agent} TEXT")
+        self.on_note(f"no answer; to answer later: raymond answer {id} {agent}")
 
     def _hang_up(self) -> None:
         """Nobody types any more; a Ctrl-D below the block does nothing."""
@@ -295,6 +340,10 @@ class Live(Quiet):
             self.stdin = -1
         if self._asked:
             self._leave_open()
+
+
+def _found(asked: Question) -> list[Found]:
+    return [asked_files.look(asked.cwd, one.path) for one in asked.files]
 
 
 class Kept(Lines):
@@ -305,6 +354,11 @@ class Kept(Lines):
         super().__init__(self._text)
         self._paint = paint
         self._hides = hides
+
+    def put(self, text: str) -> None:
+        """Add lines that are ready to be shown."""
+        self.refresh()
+        self._put(text)
 
     def take(self) -> str:
         """What was not taken yet."""
@@ -324,7 +378,8 @@ class Kept(Lines):
             ):
                 continue
             # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
-            line = self._line(event, spent, total)
+            with clock.of(None):
+                line = self._line(event, spent, total)
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
                 lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")

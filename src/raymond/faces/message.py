@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from raymond.faces import summary, words
+from raymond.faces.question import size
 from raymond.machine.events import AskStarted
 from raymond.machine.run import Run
 from raymond.text import visible
@@ -33,7 +34,13 @@ def asked(run: Run, event: AskStarted) -> Message:
     question = _safe(event.question.strip())
     if len(question) > LONGEST:
         question = too_long(event.question, answer)
-    return Message(visible(f"{id}: {event.agent} asks"), f"{question}\n\nanswer it with: {visible(answer)}")
+    # A file is read on the machine that has it.
+    files = [f"file: {one.path} ({size(one.size)})" for one in event.files]
+    offered = [f"choices: {', '.join(event.choices)}"] if event.choices else []
+    about = [visible(line) for line in (*offered, *files, f"answer it with: {answer}")]
+    agent = run.agents.get(event.agent)
+    title = f"{id}: {words.who(agent) if agent else event.agent} asks"
+    return Message(visible(title), "\n".join([question, "", *about]))
 
 
 def too_long(question: str, command: str) -> str:

@@ -4,15 +4,14 @@ from collections.abc import Callable
 from time import time as now
 
 from raymond import durations
-from raymond.faces import question, words
+from raymond.faces import clock, question, words
 from raymond.faces.next_commands import next_command
 from raymond.faces.summary import one_line
 from raymond.machine import prices
-from raymond.machine.agent import Agent
+from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
 from raymond.store import transcripts
 from raymond.text import visible
-from raymond.views import times
 from raymond.views.questions import question_of
 from raymond.views.status import main_result
 
@@ -29,7 +28,7 @@ def overview(
     Questions are wrapped to `width` cells, unless that is 0, and never cut.
     """
     id, why = run.start.workflow_id, words.reason(run, now())
-    driven = f"driven by process {pid}" if pid else f"{host} may drive it" if host else "no process drives it"
+    driven = f"running in process {pid}" if pid else f"{host} may be running it" if host else "not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     lines = [
         f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
@@ -37,34 +36,38 @@ def overview(
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
         *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
-        *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width),
+        *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width, bool(pid or host)),
         *(f"denied: {one}" for one in words.denied(run)),
     ]
     result = main_result(run)
     if result is not None:
         lines.append(f"result: {one_line(result)}")
-    then = f"raymond attach {id}" if pid and not run.final_status else next_command(run)
+    then = next_command(run)
+    if pid and not run.final_status:
+        then = f"raymond {'answer' if run.statuses.get(ASKING) else 'attach'} {id}"
     if host and not run.final_status:
         then = f"look at it on {host}; if {host} is gone: raymond resume {id} --force"
     lines.append(f"next: {then}")
     return [visible(line) for line in lines]
 
 
-def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int) -> list[str]:
+def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, driven: bool) -> list[str]:
     agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
     shown = agents if every else agents[:SHOWN]
-    lines = [line for agent in shown for line in _agent(run.start.workflow_id, agent, last_line(agent.id), width)]
+    id = run.start.workflow_id
+    lines = [line for agent in shown for line in _agent(id, agent, last_line(agent.id), width, driven)]
     if len(agents) > len(shown):
         rest = len(agents) - len(shown)
-        lines.append(f"  ... and {rest} more agents: raymond status {run.start.workflow_id} --all")
+        lines.append(f"  ... and {rest} more agents: raymond status {run.start.workflow_id} --agents")
     return lines
 
 
-def _agent(id: str, agent: Agent, last: str, width: int) -> list[str]:
+def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[str]:
     since = durations.brief(max(0.0, now() - agent.visit.since))
-    until = f" until {times.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
+    until = f" until {clock.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
     again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
-    lines = [f"  {words.who(agent)}  {agent.state}  {agent.status} for {since}{until}{again}"]
+    doing = f"{agent.status} for {since}" if driven or agent.status != RUNNING else "interrupted"
+    lines = [f"  {words.who(agent)}  {agent.state}  {doing}{until}{again}"]
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from raymond import durations
+from raymond.faces import clock
 from raymond.faces.foreign_text import in_margin
 from raymond.language import choices
 from raymond.machine.label import named
 from raymond.store.asked_files import Found
 from raymond.text import visible
-from raymond.views import times
 from raymond.views.questions import Question
 
 MARGIN = "  | "
@@ -19,10 +19,15 @@ SHORT = 160
 
 def lines(question: Question, found: Iterable[Found] = (), *, now: float, where: str = "", width: int = 0) -> list[str]:
     """All of it, with its files as they were found; `where` is the directory of its project."""
+    return [*head(question, now=now, where=where), *text(question, MARGIN, width), *rest(question, found, width)]
+
+
+def rest(question: Question, found: Iterable[Found], width: int = 0) -> list[str]:
+    """What is shown below the text: the files, whole, and the choices."""
     digests = {one.path: one.sha256 for one in question.files}
     shown = [line for one in found for line in _file(one, digests.get(one.path, ""), width)]
     offered = [f"choices: {visible(choices.offer(question.choices))}"] if question.choices else []
-    return [*head(question, now=now, where=where), *text(question, MARGIN, width), *shown, *offered]
+    return [*shown, *offered]
 
 
 def _file(found: Found, digest: str, width: int) -> list[str]:
@@ -43,9 +48,14 @@ def size(count: int) -> str:
 
 def more(question: Question) -> list[str]:
     """The choices and the files by their names, for those who only look."""
-    named = [f"{one.path} ({size(one.size)})" for one in question.files]
     offered = [choices.offer(question.choices)] if question.choices else []
-    return [*(f"choices: {visible(one)}" for one in offered), *(f"file: {visible(one)}" for one in named)]
+    told = [*(f"choices: {one}" for one in offered), *(f"file: {one}" for one in named_files(question))]
+    return [visible(one) for one in told]
+
+
+def named_files(question: Question) -> list[str]:
+    """Its files, by name and size."""
+    return [f"{one.path} ({size(one.size)})" for one in question.files]
 
 
 def head(question: Question, *, now: float, where: str = "") -> list[str]:
@@ -53,7 +63,7 @@ def head(question: Question, *, now: float, where: str = "") -> list[str]:
     asks = f"{_who(question)} of {question.workflow_id} asks ({_which(question, now)}):"
     about = [f"in {question.state}" + (f" of the run in {where}" if where else "")]
     if question.deadline:
-        about.append(f"can be answered until {times.instant(question.deadline)}")
+        about.append(f"can be answered until {clock.instant(question.deadline)}")
     if question.approve:
         about.append("needs a person at a terminal")
     return [visible(asks), visible(f"  {'; '.join(about)}")]

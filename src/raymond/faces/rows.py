@@ -11,12 +11,28 @@ from typing import TypeAlias
 from rich.cells import cell_len, set_cell_size
 
 from raymond import durations
+from raymond.faces.doing import Doing
+from raymond.faces.look import UNICODE, Look
 from raymond.faces.plain_text import plain
 from raymond.faces.words import crowd, money, stop, stuck
-from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
+from raymond.machine.agent import (
+    ASKING,
+    FAILED,
+    PAUSED,
+    READY,
+    RUNNING,
+    SCRIPTS,
+    SLEEPING,
+    WAITING,
+    Agent,
+    Closed,
+    backend_of,
+)
+from raymond.machine.budget import affordable
 from raymond.machine.events import RunStopped
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.schedule import wake_at
+from raymond.text import visible
 from raymond.views.status import run_status
 
 Piece: TypeAlias = tuple[str, str]
@@ -40,24 +56,25 @@ STYLES = {
     CANCELLED: "yellow",
 }
 
+_NOTHING = Doing()
 _FIRST = (RUNNING, ASKING, FAILED)
 _RANKS = {status: rank for rank, status in enumerate(_FIRST)}
 _COUNTED = (*_FIRST, READY, SLEEPING, WAITING, PAUSED)
 
 
 def rows(
-    run: Run, costs: Mapping[str, float], last: Mapping[str, str], *, width: int, height: int, now: float
+    run: Run, doings: Mapping[str, Doing], *, width: int, height: int, now: float, look: Look = UNICODE
 ) -> list[Row]:
-    """The block for a terminal of this size; `costs` and `last` (what it said last) are by agent."""
+    """The block for a terminal of this size; `doings` are by agent."""
     room = max(1, height - SPARE)
     closed = [_closed(name, one, now) for name, one in run.closed.items()][: max(0, room - 2)]
     room -= 1 + len(closed)
     folds = bool(run.outcomes) or len(run.agents) > room
     shown = _select(run, room - folds)
-    made = [_header(run, now), *closed, *_agents(shown, costs, last, width, now)]
+    made = [_header(run, now, look), *closed, *Agents(run, doings, width, now, look).rows(shown)]
     if folds and room > 0:
         made.append(_fold(run, shown))
-    return [fit(row, width) for row in made]
+    return [fit(row, width, look.cut) for row in made]
 
 
 def title(run: Run, now: float) -> str:
@@ -66,14 +83,14 @@ def title(run: Run, now: float) -> str:
     return plain(f"raymond {run.start.workflow_id}: {word} {_many(len(run.agents), 'agent')} {money(run)}")
 
 
-def fit(row: Row, width: int) -> Row:
-    """`row` cut to `width` cells, with an ellipsis where something is missing."""
+def fit(row: Row, width: int, cut: str = UNICODE.cut) -> Row:
+    """`row` cut to `width` cells, with `cut` where something is missing."""
     fitted: Row = []
     left = width
     for number, (text, style) in enumerate(row):
         size = cell_len(text)
         if size > left or (size == left and any(rest.strip() for rest, _ in row[number + 1 :])):
-            fitted.append((f"{set_cell_size(text, left - 1).rstrip()}…" if left > 0 else "", style))
+            fitted.append((_shortened(text, left, cut), style))
             break
         fitted.append((text, style))
         left -= size
@@ -88,22 +105,22 @@ def fit(row: Row, width: int) -> Row:
 # --- the run
 
 
-def _header(run: Run, now: float) -> Row:
+def _header(run: Run, now: float, look: Look) -> Row:
     words, style = status(run, now)
     rest = [since(now - run.started_at), _many(run.iterations, "step")]
-    row = [(run.start.workflow_id, "bold"), (" · ", "dim"), (words, style)]
+    dot = f" {look.dot} "
+    row = [(run.start.workflow_id, "bold"), (dot, "dim"), (words, style)]
     for text in rest:
-        row += [(" · ", "dim"), (text, "")]
+        row += [(dot, "dim"), (text, "")]
     budget = run.limits.budget
     if budget:
-        return [*row, (" · ", "dim"), (f"{money(run)} of ${budget:.2f} ", ""), _bar(run.cost / budget)]
-    return [*row, (" · ", "dim"), (money(run), "")]
+        return [*row, (dot, "dim"), (f"{money(run)} of ${budget:.2f} ", ""), _bar(run.cost / budget, look)]
+    return [*row, (dot, "dim"), (money(run), "")]
 
 
-def _bar(spent: float) -> Piece:
-    full = min(BAR, int(spent * BAR))
+def _bar(spent: float, look: Look) -> Piece:
     style = "red" if spent >= 0.9 else "yellow" if spent >= 0.7 else "green"
-    return f"[{'#' * full}{'-' * (BAR - full)}]", style
+    return look.bar(spent, BAR), style
 
 
 def status(run: Run, now: float) -> Piece:
@@ -138,7 +155,7 @@ def _stopping(stopped: RunStopped, running: int) -> str:
 
 def _closed(backend: str, closed: Closed, now: float) -> Row:
     until = f" until {moment(closed.until, now)}" if closed.until else ""
-    what = crowd(plain(backend), closed.most) if closed.kind == "machine" else f"{plain(backend)} closed"
+    what = crowd(plain(backend), closed.most) if closed.kind == "machine" else f"{plain(backend)} is unavailable"
     return [(f"{what}{until} ({closed.kind}): ", "yellow"), (_line(closed.error), "")]
 
 
@@ -170,26 +187,106 @@ def _select(run: Run, room: int) -> list[Agent]:
     return shown + [agent for rank in ranked for agent in rank]
 
 
-def _agents(
-    shown: list[Agent], costs: Mapping[str, float], last: Mapping[str, str], width: int, now: float
-) -> list[Row]:
-    ids = _column([_tail(plain(agent.id), max(8, width // 3)) for agent in shown])
-    # Where there is little room, what an agent does says more than where.
-    states = _column([_head(_state(agent), width // 4) if width >= NARROW else "" for agent in shown])
-    words = _column([agent.status for agent in shown])
-    times = _column([since(now - agent.visit.since) for agent in shown], right=True)
-    spent = _column([f"${costs[agent.id]:.2f}" if costs.get(agent.id) else "" for agent in shown], right=True)
-    return [
-        [
-            (ids[n], "bold"),
-            (states[n], ""),
-            (words[n], STYLES.get(agent.status, "")),
-            (times[n], "dim"),
-            (spent[n], ""),
-            _detail(agent, last.get(agent.id, ""), now),
+class Agents:
+    """The rows of agents, in columns."""
+
+    def __init__(self, run: Run, doings: Mapping[str, Doing], width: int, now: float, look: Look) -> None:
+        self._run = run
+        self._doings = doings
+        self._width = width
+        self._now = now
+        self._look = look
+        self._is_narrow = width < NARROW
+        """Where there is little room, what an agent does says more than where."""
+
+    def rows(self, shown: list[Agent]) -> list[Row]:
+        """A row for each."""
+        width, cut = self._width, self._look.cut
+        columns = [
+            (_column([self._mark(agent) for agent in shown], gap=1), ""),
+            (_column([_tail(plain(agent.id), max(8, width // 3), cut) for agent in shown]), "bold"),
+            (_column([self._part(label_of(agent)) for agent in shown]), "cyan"),
+            (_column([self._part(_state(agent)) for agent in shown]), ""),
+            (_column([agent.status for agent in shown]), ""),
+            (_column([since(self._now - _since(agent)) for agent in shown], right=True), "dim"),
+            (_column([_cost(agent) for agent in shown], right=True), ""),
+            (_column([self._doing(agent).context for agent in shown], right=True), "dim"),
         ]
-        for n, agent in enumerate(shown)
-    ]
+        return [self._row(agent, [(texts[n], style) for texts, style in columns]) for n, agent in enumerate(shown)]
+
+    def _row(self, agent: Agent, row: Row) -> Row:
+        of_status = STYLES.get(agent.status, "")
+        row[0], row[4] = (row[0][0], of_status), (row[4][0], of_status)
+        return [*row, self._detail(agent, self._width - sum(cell_len(text) for text, _ in row))]
+
+    def _doing(self, agent: Agent) -> Doing:
+        return self._doings.get(agent.id) or _NOTHING
+
+    def _mark(self, agent: Agent) -> str:
+        if self._is_narrow:
+            return ""
+        return self._look.spin(self._now) if agent.status == RUNNING else self._look.marks.get(agent.status, " ")
+
+    def _part(self, text: str) -> str:
+        return "" if self._is_narrow else head(text, self._width // 4, self._look.cut)
+
+    def _detail(self, agent: Agent, room: int) -> Piece:
+        visit = agent.visit
+        until = f"until {moment(visit.wake_at, self._now)}" if visit.wake_at else ""
+        match agent.status:
+            case "running":
+                return self._work(agent, room), "dim"
+            case "asking":
+                return _asks(agent, until, room), "yellow"
+            case "failed" | "paused":
+                return _line(stuck(agent)), "red" if agent.status == FAILED else "yellow"
+            case "waiting":
+                return " ".join(part for part in (f"for {_many(agent.alive, 'agent')}", until) if part), "dim"
+            case "sleeping" if visit.failures:
+                return f"attempt {visit.attempt + 1} at {moment(visit.wake_at, self._now)}", "dim"
+            case "ready":
+                return until or self._awaits(agent), "dim"
+            case _:
+                return until, "dim"
+
+    def _work(self, agent: Agent, room: int) -> str:
+        """What it does: since when it is silent, and what it writes now, or what it did last."""
+        doing, attempt = self._doing(agent), agent.visit.attempt
+        silent = doing.silent(self._now)
+        parts = [f"attempt {attempt}" if attempt > 1 else "", f"silent for {since(silent)}" if silent else ""]
+        before = ", ".join(filter(None, parts))
+        room -= cell_len(before) + 2 if before else 0
+        words = _line(doing.words[-WIDEST:])
+        last = end(words, room, self._look.cut) if words else _line(doing.last)
+        return ": ".join(part for part in (before, last) if part)
+
+    def _awaits(self, agent: Agent) -> str:
+        """What keeps an agent that could start from starting."""
+        run, pool = self._run, agent.pool
+        closed = run.closed.get(pool) or run.closed.get(backend_of(pool))
+        if run.stop or run.final_status:
+            return ""
+        if closed and closed.kind != "machine":
+            return f"for {plain(pool)}" + (f" until {moment(closed.until, self._now)}" if closed.until else "")
+        most = run.start.max_scripts_at_once if pool == SCRIPTS else run.start.max_turns_at_once
+        busy = sum(count for name, count in run.running.items() if backend_of(name) == backend_of(pool))
+        if busy >= most:
+            return f"for a place ({busy} of {most} running)"
+        return "for money that running turns may need" if pool != SCRIPTS and affordable(run) <= 0 else ""
+
+
+def label_of(agent: Agent) -> str:
+    """What the workflow calls the agent; empty when it has no name for it."""
+    return plain(agent.label)
+
+
+def _since(agent: Agent) -> float:
+    """Since when it does what it does: a step may have had to wait after the agent entered its state."""
+    return agent.began if agent.status == RUNNING and agent.began else agent.visit.since
+
+
+def _cost(agent: Agent) -> str:
+    return f"{'~' if agent.estimated else ''}${agent.cost:.2f}" if agent.cost else ""
 
 
 def _state(agent: Agent) -> str:
@@ -197,23 +294,14 @@ def _state(agent: Agent) -> str:
     return plain(f"{agent.state} x{visits}" if visits > 1 else agent.state)
 
 
-def _detail(agent: Agent, last: str, now: float) -> Piece:
-    visit = agent.visit
-    until = f"until {moment(visit.wake_at, now)}" if visit.wake_at else ""
-    match agent.status:
-        case "running":
-            again = f"attempt {visit.attempt}" if visit.attempt > 1 else ""
-            return ": ".join(part for part in (again, _line(last)) if part), "dim"
-        case "asking":
-            return " ".join(part for part in (_line(agent.question), f"({until})" if until else "") if part), "yellow"
-        case "failed" | "paused":
-            return _line(stuck(agent)), "red" if agent.status == FAILED else "yellow"
-        case "waiting":
-            return " ".join(part for part in (f"for {_many(agent.alive, 'agent')}", until) if part), "dim"
-        case "sleeping" if visit.failures:
-            return f"attempt {visit.attempt + 1} at {moment(visit.wake_at, now)}", "dim"
-        case _:
-            return until, "dim"
+def _asks(agent: Agent, until: str, room: int) -> str:
+    """The question where all of it fits, else only that there is one: nobody decides about half a question."""
+    late = f" ({until})" if until else ""
+    question = visible(agent.question.strip())
+    lines = agent.question.strip().count("\n") + 1
+    if lines == 1 and cell_len(question) + cell_len(late) <= room:
+        return f"{question}{late}"
+    return f"a question of {_many(lines, 'line')}{late}"
 
 
 def _fold(run: Run, shown: list[Agent]) -> Row:
@@ -228,22 +316,39 @@ def _fold(run: Run, shown: list[Agent]) -> Row:
 # --- words and columns
 
 
-def _column(texts: list[str], *, right: bool = False) -> list[str]:
-    """Texts of one width and two spaces after them; nothing when there is nothing to show."""
+def _column(texts: list[str], *, right: bool = False, gap: int = 2) -> list[str]:
+    """Texts of one width and `gap` spaces after them; nothing when there is nothing to show."""
     size = max(map(cell_len, texts), default=0)
     if not size:
         return texts
     pads = [" " * (size - cell_len(text)) for text in texts]
-    return [f"{pad}{text}  " if right else f"{text}{pad}  " for text, pad in zip(texts, pads, strict=True)]
+    space = " " * gap
+    return [f"{pad}{text}{space}" if right else f"{text}{pad}{space}" for text, pad in zip(texts, pads, strict=True)]
 
 
-def _head(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+def head(text: str, width: int, cut: str) -> str:
+    """The beginning of a text that is too long, and `cut`."""
+    return text if cell_len(text) <= width else _shortened(text, width, cut)
 
 
-def _tail(text: str, width: int) -> str:
+def _shortened(text: str, width: int, cut: str) -> str:
+    left = width - len(cut)
+    return f"{set_cell_size(text, left).rstrip()}{cut}" if left >= 0 else cut[: max(0, width)]
+
+
+def end(text: str, width: int, cut: str) -> str:
+    """The end of a text that is too long, after `cut`."""
+    if cell_len(text) <= width:
+        return text
+    left, kept = width - len(cut), 0
+    while kept < len(text) and cell_len(text[-kept - 1 :]) <= left:
+        kept += 1
+    return f"{cut}{text[len(text) - kept :]}" if left >= 0 else cut[: max(0, width)]
+
+
+def _tail(text: str, width: int, cut: str) -> str:
     """The end of a long name: forks of forks differ there."""
-    return text if len(text) <= width else f"…{text[1 - width :]}"
+    return text if len(text) <= width else f"{cut}{text[len(cut) - width :]}"
 
 
 def _line(text: str) -> str:

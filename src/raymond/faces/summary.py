@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from raymond.faces import documents, question, words
+from raymond.faces import clock, documents, question, words
 from raymond.faces.foreign_text import width_of
 from raymond.faces.next_commands import next_command, other_commands
 from raymond.machine.agent import Agent
@@ -22,7 +22,11 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     """
     from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
-    Lines().on_note(ending(run, status, width_of(sys.stderr)))
+    # Where both are seen together, the result follows by itself.
+    is_shown = as_json is None and bool(run.final_status) and sys.stderr.isatty() and sys.stdout.isatty()
+    with clock.of(sys.stderr):
+        text = ending(run, status, width_of(sys.stderr), with_result=not is_shown)
+    Lines().on_note(text)
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run, status, as_json)).decode() + "\n")
     else:
@@ -35,16 +39,16 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     return exit_code(run, signal)
 
 
-def ending(run: Run, status: str, width: int = 0) -> str:
-    """How, why, cost, result, failed agents or whole questions, the next command."""
-    id = run.start.workflow_id
+def ending(run: Run, status: str, width: int = 0, *, with_result: bool = True) -> str:
+    """How, why if it did not simply complete, cost, result, failed agents or whole questions, the next command."""
+    id, why = run.start.workflow_id, _why(run, status)
     return "\n".join(
         visible(line)
         for line in (
             f"{status}: {id} after {words.lasted(run)}",
-            f"why:    {_why(run, status)}",
+            *([f"why:    {why}"] if why else []),
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
-            *_outcome(run, width),
+            *_outcome(run, width, with_result=with_result),
             *_collected(run),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
@@ -59,11 +63,11 @@ def _why(run: Run, status: str) -> str:
         return why
     if status == "failed":
         return words.failures(run)
-    ends = {"completed": "every agent has ended", "interrupted": "the process that drove it is gone"}
+    ends = {"completed": "", "interrupted": "the process that ran it is gone"}
     return ends.get(status, "no agent can continue")
 
 
-def _outcome(run: Run, width: int) -> list[str]:
+def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     failed = failed_agents(run)
     if failed:
         return [f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
@@ -73,7 +77,7 @@ def _outcome(run: Run, width: int) -> list[str]:
     result = main_result(run)
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
-    return [f"result: {one_line(result)}"]
+    return [f"result: {one_line(result)}"] if with_result else []
 
 
 def _collected(run: Run) -> list[str]:

@@ -1,21 +1,25 @@
-"""A block of rows at the end of a terminal, and the line a person types on.
+"""A block of rows at the end of a terminal, and the lines a person types on.
 
-The block is always the last thing on the screen, with the cursor on the line below it. To change anything, the cursor
-goes up to its first row, lines that stay are written over it, and the block is written again below them.
+The block is always the last thing on the screen, with the cursor on the line below it, or where the person types. To
+change anything, the cursor goes up to its first row, lines that stay are written over it, and the block is written
+again below them. The terminal echoes nothing: what is typed is drawn.
 """
 
 import contextlib
 import os
+import select
 import termios
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from rich.cells import cell_len
 
+from raymond.faces.draft import Draft
 from raymond.faces.rows import Row
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _ATTRIBUTES = ("bold", "dim")
+_MOST_TYPED = 1 << 20
 
 
 def usable(stream: TextIO) -> bool:
@@ -30,16 +34,20 @@ class Terminal:
         self.size = size or self._size
         self._stream = stream
         self._stdin = stdin if stdin >= 0 and os.isatty(stdin) else -1
-        self._silent = stdin >= 0 > self._stdin
-        """What is typed comes through a pipe: no terminal has echoed it."""
         self._tty = self._stdin if self._stdin >= 0 else _tty(stream)
         self._modes: list[Any] | None = None
         """The terminal's modes before we changed them; None until then."""
         self._colours = not os.environ.get("NO_COLOR")
         self._rows: list[Row] = []
+        self._cursor: tuple[int, int] | None = None
+        """How many rows above the end of the block the cursor is, and in which column; None for below the block."""
         self._width = 0
         self._title = ""
         self._hidden = False
+        self._is_typing = False
+        """A person is asked: the cursor is shown, and a paste is marked as one."""
+        self._listens = False
+        """The terminal gives us every key."""
 
     @property
     def real(self) -> bool:
@@ -51,37 +59,38 @@ class Terminal:
         codes = ";".join(_CODES[one] for one in style.split() if self._colours or one in _ATTRIBUTES)
         return f"\x1b[{codes}m{text}\x1b[0m" if codes and text else text
 
-    def draw(self, text: str, rows: list[Row], *, title: str = "") -> None:
-        """Write `text`, whole lines, above the block, which is then `rows`."""
+    def draw(self, text: str, rows: list[Row], *, title: str = "", draft: Draft | None = None) -> None:
+        """Write `text`, whole lines, above the block, which is then `rows` and the lines of `draft`."""
         width, _ = self.size()
+        rows = [*rows, *([(line, "")] for line in draft.lines)] if draft else rows
+        cursor = (len(draft.lines) - draft.row, draft.column) if draft else None
         parts = [self._name(title)]
-        if text or rows != self._rows or width != self._width:
-            parts += [self._erase() if text or width != self._width else self._up(), text]
+        if text or rows != self._rows or width != self._width or cursor != self._cursor:
+            parts += [self._below(), self._erase() if text or width != self._width else self._up(), text]
             parts += [f"\x1b[K{''.join(self.paint(*piece) for piece in row)}\n" for row in rows]
             parts.append("\x1b[J" if len(rows) < len(self._rows) else "")
-            self._rows, self._width = rows, width
-        if rows and not self._hidden:
-            self._echo(False)
-            parts.insert(0, "\x1b[?25l")
-            self._hidden = True
+            self._rows, self._width, self._cursor = rows, width, cursor
+            if cursor:
+                parts.append(f"\x1b[{cursor[0]}A\r" + (f"\x1b[{cursor[1]}C" if cursor[1] else ""))
+        if rows:
+            self._listen()
+            parts.insert(0, self._show_cursor(bool(draft)))
         self._write("".join(parts))
 
-    def ask(self, text: str) -> None:
-        """Write `text` in place of the block, and let the person type below it."""
-        erased, self._rows = self._erase(), []
-        self._echo(True)
-        self._write(f"{erased}{text}> {self._unhide()}")
-
-    def answered(self, text: str) -> None:
-        """The line below the question is complete; show it when no terminal has echoed it."""
-        self._write(f"{text}\n" if self._silent else "")
-
-    def take_back(self) -> None:
-        """Forget what was typed and erase the line for it."""
-        if _foreground(self._tty):
-            with contextlib.suppress(termios.error):
-                termios.tcflush(self._tty, termios.TCIFLUSH)
-        self._write("\r\x1b[K")
+    def drain(self) -> bytes:
+        """What was typed and not read yet."""
+        data = b""
+        while self._stdin >= 0 and _foreground(self._tty) and len(data) < _MOST_TYPED:
+            try:
+                if not select.select([self._stdin], [], [], 0)[0]:
+                    break
+                piece = os.read(self._stdin, 65536)
+            except OSError:
+                break
+            data += piece
+            if not piece:
+                break
+        return data
 
     def ours(self) -> bool:
         """Whether no other job has the terminal: what is typed is meant for us, and we know where the cursor is."""
@@ -96,11 +105,20 @@ class Terminal:
 
     def close(self) -> None:
         """Leave the cursor, the modes and the title as they were; what is drawn later starts afresh."""
-        self._write(f"{self._unhide()}\x1b]2;\x07\x1b[23;2t" if self._title else self._unhide())
+        self._write(self._leave() + ("\x1b]2;\x07\x1b[23;2t" if self._title else ""))
         self._title = ""
         if self._modes is not None and _foreground(self._tty):
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._tty, termios.TCSANOW, self._modes)
+            self._listens = False
+
+    def _below(self) -> str:
+        """From where a person types to the line below the block."""
+        if not self._cursor:
+            return ""
+        rows, column = self._cursor
+        width, _ = self.size()
+        return f"\x1b[{max(1, self._wrapped(self._rows[-rows:]) - column // width)}B"
 
     def _up(self) -> str:
         lines = self._lines()
@@ -113,9 +131,12 @@ class Terminal:
 
     def _lines(self) -> int:
         """Lines from the cursor up to the first row; a terminal that was made narrower has wrapped its rows."""
-        width, height = self.size()
-        lines = sum(max(1, -(-sum(cell_len(text) for text, _ in row) // width)) for row in self._rows)
-        return min(lines, height - 1)
+        _, height = self.size()
+        return min(self._wrapped(self._rows), height - 1)
+
+    def _wrapped(self, rows: list[Row]) -> int:
+        width, _ = self.size()
+        return sum(max(1, -(-sum(cell_len(text) for text, _ in row) // width)) for row in rows)
 
     def _name(self, title: str) -> str:
         if not title or title == self._title or not self._stream.isatty():
@@ -125,21 +146,33 @@ class Terminal:
         self._title = title
         return f"{kept}\x1b]2;{title}\x07"
 
-    def _unhide(self) -> str:
-        shown, self._hidden = "\x1b[?25h" if self._hidden else "", False
-        return shown
+    def _show_cursor(self, is_shown: bool) -> str:
+        """Show the cursor where a person types, and hide it elsewhere; a paste is marked as one meanwhile."""
+        if is_shown == self._is_typing and (is_shown or self._hidden):
+            return ""
+        was_typing, self._is_typing, self._hidden = self._is_typing, is_shown, not is_shown
+        if is_shown:
+            return "\x1b[?25h\x1b[?2004h"
+        return "\x1b[?25l\x1b[?2004l" if was_typing else "\x1b[?25l"
 
-    def _echo(self, on: bool) -> None:
-        """Echo what is typed, and drop what was typed before; or do not, as an Enter would move the block."""
-        if not _foreground(self._tty):
+    def _leave(self) -> str:
+        typed, hidden = self._is_typing, self._hidden
+        self._is_typing = self._hidden = False
+        return "\x1b[?2004l" if typed else "\x1b[?25h" if hidden else ""
+
+    def _listen(self) -> None:
+        """Take keys one by one and echo none: an Enter would move the block. Ctrl-C and Ctrl-Z stay what they are."""
+        if self._listens or not _foreground(self._tty):
             return
         # A terminal that is gone has no modes.
         with contextlib.suppress(termios.error):
             modes = termios.tcgetattr(self._tty)
             if self._modes is None:
-                self._modes = [*modes]
-            modes[3] = modes[3] | termios.ECHO | termios.ICANON if on else modes[3] & ~termios.ECHO
-            termios.tcsetattr(self._tty, termios.TCSAFLUSH if on else termios.TCSANOW, modes)
+                self._modes = [*modes[:6], [*modes[6]]]
+            modes[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
+            modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
+            termios.tcsetattr(self._tty, termios.TCSANOW, modes)
+            self._listens = True
 
     def _size(self) -> tuple[int, int]:
         try:

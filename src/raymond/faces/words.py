@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from raymond import durations
+from raymond.faces.clock import instant
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTED, SCRIPTS, Agent
 from raymond.machine.events import (
@@ -43,9 +44,9 @@ from raymond.machine.events import (
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
 from raymond.views.status import run_status
-from raymond.views.times import instant
 
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
+_RECEIVED = {"answer": "answer received", "limits": "new limits received"}
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 
 
@@ -60,7 +61,7 @@ def reason(run: Run, now: float = 0.0) -> str | None:
             if run.final_status:
                 continue
             return f"{crowd(backend, closed.most)}{until}: {closed.error}"
-        return f"{backend} is closed{until}: {closed.error}"
+        return f"{backend} is unavailable{until}: {closed.error}"
     if run.final_status == "failed" and run.started > 1:
         return failures(run)
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
@@ -107,7 +108,7 @@ def _limit(event: RunStopped) -> str:
             return f"max_time ({durations.show(event.amount)}) was reached"
         case _:
             closed, most = durations.brief(event.wait), durations.brief(event.amount)
-            return f"{event.backend} is closed by its usage limit for {closed}, longer than max_wait ({most})"
+            return f"{event.backend} is unavailable for {closed} (usage limit), longer than max_wait ({most})"
 
 
 def stuck(agent: Agent) -> str:
@@ -204,7 +205,7 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
         case WorkflowChanged():
             return f"run continues with today's files ({event.source[:16]})"
         case RunStopped():
-            return f"run stops: {stop(event)}"
+            return f"stopping: {stop(event)}"
         case RunEnded():
             return f"run {event.status}"
         case LeftoversEnded():
@@ -213,15 +214,14 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
             until = f" until {instant(event.until)}" if event.until else ""
             if event.kind == "machine":
                 return f"{crowd(event.backend, event.most)}{until}: {event.error}"
-            return f"{event.backend} closed{until} ({event.kind}): {event.error}"
+            return f"{event.backend} is unavailable{until} ({event.kind}): {event.error}"
         case BackendOpened():
             if event.backend == SCRIPTS:
                 return "one more script is tried" if event.probing else "all scripts start again"
             return f"{event.backend} is tried again" if event.probing else f"{event.backend} answers again"
         case RequestTaken():
-            return (
-                f"request {event.kind} refused: {event.problem}" if event.problem else f"request {event.kind} accepted"
-            )
+            what = event.kind.replace("_", " ")
+            return f"{what} refused: {event.problem}" if event.problem else _RECEIVED.get(what, f"{what} requested")
         case StepRefused():
             if event.capped:
                 return f"{agent} reached its share of the budget"

@@ -37,6 +37,8 @@ _LAG = 1.0
 """Seconds; a clock that shows less than the journal by more than this was set back while nobody drove the run."""
 _LONGEST = 1000
 """Characters of the reason for a refusal."""
+_SHOWN = 10
+"""Agents that are named in place of one that does not exist."""
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -247,7 +249,7 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
     if not open_ones:
         what = f"{request.agent} is not waiting for an answer" if request.agent else "no agent is waiting for an answer"
-        return Refusal("not_asking", what)
+        return Refusal("not_asking", what, _among("these are", request.agent, [agent.id for agent in asking(run)]))
     if len(open_ones) > 1:
         names = ", ".join(agent.id for agent in open_ones)
         return Refusal("several_asking", f"several agents are waiting for an answer: {names}")
@@ -280,10 +282,23 @@ def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
     return Refusal("needs_person", what)
 
 
+def _among(what: str, name: str, names: list[str]) -> str:
+    """Who could be meant instead; empty when nobody could."""
+    from difflib import get_close_matches
+
+    if not name or not names:
+        return ""
+    first = get_close_matches(name, names, 3)
+    shown = [*first, *(one for one in names if one not in first)][:_SHOWN]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{what}: {', '.join(shown)}{more}"
+
+
 def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
     agent = run.agents.get(request.agent)
     if not agent:
-        return Refusal("no_such_agent", f"there is no agent {request.agent} left in {run.start.workflow_id}")
+        what = f"there is no agent {request.agent} left in {run.start.workflow_id}"
+        return Refusal("no_such_agent", what, _among("its agents", request.agent, [*run.agents]))
     if agent.status == RUNNING and request.kind == "pause":
         return []  # its driver ends the step first
     if agent.status == RUNNING:

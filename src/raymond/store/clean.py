@@ -11,6 +11,7 @@ from time import time
 
 from raymond.errors import JournalError
 from raymond.store import exports, lock
+from raymond.store import project as projects
 from raymond.store.home import Home
 from raymond.store.leftovers import Leftovers
 from raymond.store.project import Project
@@ -58,6 +59,7 @@ def unused(project: Project) -> Iterator[str | JournalError]:
     yield from _old(project.runs, lambda name: bool(_UNFINISHED.fullmatch(name)) or _is_empty(project, name))
     yield from _old(home.sources, lambda name: _is_unneeded(home, name))
     yield from _old(home.work, lambda name: _is_orphan(home, name) and not _is_shared(home, name))
+    yield from _old(home.projects, lambda name: projects.is_forgotten(home, name))
     yield from exports.leftovers(project.tree, time() - GRACE)
 
 
@@ -75,6 +77,8 @@ def _remove(project: Project, path: str) -> str | JournalError:
         with folders.opened(above) as fd:
             if above == project.home.work:
                 _remove_work(project.home, name, fd)
+            elif above == project.home.projects:
+                projects.forget(project.home, name, fd)
             else:
                 folders.remove(name, fd)
     except OSError as error:

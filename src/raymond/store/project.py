@@ -124,6 +124,30 @@ def known(home: Home) -> list[Project]:
     return [Project(home, path) for _, path in sorted(found, reverse=True)]
 
 
+def is_forgotten(home: Home, name: str) -> bool:
+    """Whether a folder of `projects` belongs to a directory that is gone, and has no run."""
+    about = _of_folder(home, name)
+    if about is None or os.path.lexists(about.path) or time() - about.last_use < OFTEN:
+        return False
+    return not _names(f"{home.projects}/{name}/runs")
+
+
+def forget(home: Home, name: str, fd: int) -> None:
+    """Remove such a folder from `projects`, open as `fd`, and nothing else: a run that is started meanwhile stays."""
+    about = _of_folder(home, name)
+    if about is None or not is_forgotten(home, name):
+        return
+    with folders.opened(name, inside=fd) as root:
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir("runs", dir_fd=root)
+        os.unlink(_ABOUT, dir_fd=root)
+    try:
+        os.rmdir(name, dir_fd=fd)
+    except OSError:
+        if not os.path.exists(f"{home.projects}/{name}/{_ABOUT}"):
+            files.replace(f"{home.projects}/{name}/{_ABOUT}", msgspec.json.encode(about) + b"\n", durable=True)
+
+
 def _of_folder(home: Home, name: str) -> About | None:
     """What a folder of `projects` says of itself, if it is where it belongs."""
     about = _about(f"{home.projects}/{name}")

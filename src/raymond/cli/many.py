@@ -1,0 +1,36 @@
+"""One command for many runs: they are shown first, and a person agrees."""
+
+import sys
+from collections.abc import Sequence
+
+from raymond.cli import picker
+from raymond.control.runs import RunRow
+from raymond.errors import UsageError
+from raymond.faces import table, words
+from raymond.faces.foreign_text import width_of
+from raymond.faces.table import Column
+
+_COLUMNS = (Column(least=8), Column(rank=2), Column(rank=3), Column(least=10, rank=1))
+
+
+def show(rows: Sequence[RunRow]) -> None:
+    """A line for each run: what it is, what it has cost of what it may cost, and where."""
+    cells = [(row.workflow_id, row.status, _spending(row), row.project) for row in rows]
+    width = width_of(sys.stderr)
+    print("\n".join(table.lines(_COLUMNS, cells, width, table.mark(sys.stderr))), file=sys.stderr)
+
+
+def _spending(row: RunRow) -> str:
+    spent = f"{'~' if row.cost_is_estimated else ''}${row.cost_usd:.2f}"
+    return f"{spent} of ${row.budget_usd:.2f}" if row.budget_usd else f"{spent}, no budget"
+
+
+def agrees(verb: str, count: int, *, yes: bool, alone: bool) -> bool:
+    """Whether to go ahead; `alone` says whether to do so where nobody can be asked."""
+    if yes:
+        return True
+    if picker.can_ask():
+        return picker.agrees(f"{verb} {words.many(count, 'run')}?")
+    if alone:
+        return True
+    raise UsageError(f"nobody is here to be asked whether to {verb} them", hint="add --yes if you mean all of these")

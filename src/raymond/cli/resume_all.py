@@ -1,0 +1,60 @@
+"""`raymond resume --all`: what was interrupted, in the background."""
+
+import os
+import sys
+
+from raymond.cli import background, many
+from raymond.cli.flags import ResumeFlags
+from raymond.control import handle, naming, runs
+from raymond.control.drive import Resumption
+from raymond.control.runs import RunRow
+from raymond.errors import Error
+from raymond.faces import errors
+from raymond.text import visible
+
+
+def resume(given: ResumeFlags, how: Resumption) -> int:
+    """Show the runs that were interrupted and their budgets, ask if somebody is here, and resume them.
+
+    Where nobody is, as under cron, they are resumed: what a person stopped is not among them.
+    """
+    rows, worst = _interrupted(here=given.here)
+    if rows and not given.show.quiet:
+        many.show(rows)
+    if given.dry_run:
+        for row in rows:
+            print(row.workflow_id)
+        return worst
+    if rows and not many.agrees("resume", len(rows), yes=given.yes, alone=True):
+        print("nothing was resumed", file=sys.stderr)
+        return 1
+    for row in rows:
+        try:
+            run = handle.of(row)
+            run.trusts_now = given.trust_project
+            worst = max(worst, background.start(run, given.show, how))
+        except Error as error:
+            worst = max(worst, _tell(error))
+    return worst
+
+
+def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
+    """The runs to resume, and the exit code that follows from those that cannot be read."""
+    rows: list[RunRow] = []
+    worst = 0
+    if here and not runs.here().ids():
+        print(errors.error(naming.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
+    for project in runs.projects_of(every=not here):
+        for found in runs.resumable(project):
+            if isinstance(found, Error):
+                worst = max(worst, _tell(found))
+            elif not here and not os.path.isdir(project.tree):
+                print(visible(f"{found} is left out: {project.tree} is gone"), file=sys.stderr)
+            else:
+                rows.append(runs.row(project, found))
+    return rows, worst
+
+
+def _tell(error: Error) -> int:
+    print(errors.error(error), file=sys.stderr)
+    return error.exit_code

@@ -1,0 +1,159 @@
+"""Commands for many runs, and what they leave alone."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond import cli
+from raymond.control import neighbours, start, steer
+from raymond.control.drive import hold
+from raymond.control.start import Choices
+from raymond.store import journal, loader
+from raymond.store import project as projects
+from raymond.store.project import Project
+from running import GO, Room, until
+
+
+class Desk:
+    """Two projects of one person; the current directory is the first."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        patch.setenv("RAYMOND_HOME", str(folder / "home"))
+        flow = folder / "flow"
+        flow.mkdir()
+        (flow / "START.sh").write_text("echo '<result>done</result>'")
+        self._loaded = loader.load(str(flow))
+        self._patch = patch
+        for name in ("one", "two"):
+            (folder / name).mkdir()
+        self.one, self.two = (projects.at(str(folder / name)) for name in ("one", "two"))
+        patch.chdir(self.one.tree)
+
+    def begin(self, project: Project, *ids: str) -> None:
+        """Runs that nobody drives, as if their driver had died."""
+        for id in ids:
+            self._patch.chdir(project.tree)
+            start.begin(project, self._loaded, Choices(id=id, budget=5.0, budget_from="test"))
+        self._patch.chdir(self.one.tree)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(tmp_path, monkeypatch)
+
+
+def test_resume_all_means_all_projects_and_never_what_a_person_stopped(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.begin(desk.one, "a", "stopped", "cancelled")
+    desk.begin(desk.two, "b", "lost")
+    steer.stop(desk.one, "stopped")
+    steer.cancel(desk.one, "cancelled")
+    assert cli.main(["resume", "--all", "--dry-run"]) == 0
+    said = capsys.readouterr()
+    assert sorted(said.out.split()) == ["a", "b", "lost"]
+    assert f"a     interrupted  $0.00 of $5.00  {desk.one.tree}\n" in said.err
+    assert cli.main(["resume", "--here", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "a\n"
+    os.rmdir(desk.two.tree)
+    assert cli.main(["resume", "--all", "--dry-run"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "a\n"
+    assert f"b is left out: {desk.two.tree} is gone\n" in said.err
+
+
+def test_clean_with_force_cancels_and_removes_what_is_named(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.begin(desk.one, "a", "b")
+    assert cli.main(["clean", "a"]) == 2
+    assert "raymond clean --force a" in capsys.readouterr().err
+    assert cli.main(["clean", "--force", "a", "--dry-run"]) == 0
+    assert sorted(desk.one.ids()) == ["a", "b"]
+    assert cli.main(["clean", "--force", "a"]) == 0
+    assert desk.one.ids() == ["b"]
+    assert cli.main(["clean", "--force"]) == 2
+    assert "--force needs the id of a run" in capsys.readouterr().err
+
+
+def test_clean_all_means_all_projects(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.begin(desk.one, "a")
+    desk.begin(desk.two, "b", "unfinished")
+    steer.cancel(desk.one, "a")
+    steer.cancel(desk.two, "b")
+    assert cli.main(["clean", "--keep", "0s", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "a\n"
+    assert cli.main(["clean", "--all", "--keep", "0s"]) == 0
+    said = capsys.readouterr()
+    assert sorted(said.out.split()) == ["a", "b"]
+    assert f"project: {desk.two.tree}\n" in said.err
+    assert (desk.one.ids(), desk.two.ids()) == ([], ["unfinished"])
+
+
+def test_stop_all_asks_and_without_a_terminal_wants_yes(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.begin(desk.one, "a")
+    desk.begin(desk.two, "b")
+    with open(os.devnull) as nobody, hold(desk.two, "b"):
+        monkeypatch.setattr("sys.stdin", nobody)
+        assert cli.main(["stop", "--all"]) == 2
+        said = capsys.readouterr().err
+        assert f"b  running  $0.00 of $5.00  {desk.two.tree}\n" in said
+        assert "nobody is here to be asked whether to stop them\nhint: add --yes" in said
+        assert cli.main(["stop", "--here", "--yes"]) == 0
+        assert capsys.readouterr().err == "nothing is running\n"
+    assert not any(journal.read(project.run(id)).run.stop for project, id in ((desk.one, "a"), (desk.two, "b")))
+    for args in (["a", "--all"], ["--all", "--agent", "main"], ["--yes"]):
+        assert cli.main(["stop", *args]) == 2
+
+
+def test_cost_of_all_projects_tells_runs_of_one_name_apart(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    from raymond.control import costs
+
+    for project in (desk.one, desk.two):
+        desk.begin(project, "same")
+        Path(project.run("same").journal).write_bytes(b"damage\n")
+    names = costs.of_projects([desk.one, desk.two]).unreadable
+    assert [*names] == ["same", f"same ({desk.two.tree})"]
+    assert cli.main(["cost", "--here"]) == 0
+    assert capsys.readouterr().err.count("is left out") == 1
+
+
+# --- the same directory
+
+
+def test_a_run_that_is_driven_in_the_same_directory_is_a_neighbour(desk: Desk) -> None:
+    desk.begin(desk.one, "a", "b", "c")
+    first = journal.first(desk.one.run("a"))
+    assert neighbours.of(desk.one, first) == []
+    with hold(desk.one, "b"), hold(desk.one, "a"):
+        assert neighbours.of(desk.one, first) == ["b"]
+    assert neighbours.of(desk.one, first) == []
+
+
+# --- a run that works
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_its_steps_is_stopping_and_a_second_one_beside_it_is_warned_of(room: Room) -> None:
+    held = {"START.sh": f"touch started.$RAYMOND_WORKFLOW_ID; {GO}; echo '<result>done</result>'"}
+    assert room.raymond("run", room.flow(held), "--id", "r", "-d").returncode == 0
+    until(lambda: any(room.path.glob("started*")), "the script")
+    other = room.raymond("run", room.flow({"START.sh": "echo '<result>x</result>'"}, "other"), "--id", "o")
+    assert "warning: r is running in this directory too; " in other.stderr
+    done = room.raymond("stop", "--all", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert room.raymond("status", "r").stdout.startswith("r: stopping (stopped on request), ")
+    assert room.raymond("list", "--status", "stopping").stdout.split()[-9:-7] == ["working", "r"]
+    forced = room.raymond("clean", "--force", "r")
+    assert (forced.returncode, forced.stdout) == (0, "r\n"), forced.stderr
+    assert room.project.ids() == ["o"]
+    room.nothing_runs()
