@@ -270,8 +270,7 @@ READING = (
     *("logs", "logs --json", "logs --step 1", "wait", "wait --json"),
     *("inbox", "inbox --json"),
     *("clean", "clean --dry-run", "config show", "config show --json"),
-    # Not bash: click starts one to ask for its version.
-    *("completion zsh", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),
+    *("completion bash", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),
 )
 _LOOKS = {"raymond.machine.decide", "raymond.store.loader", "socket", "tempfile"}
 NEEDED = {"resume --help": ENGINE, "doctor": _LOOKS, "doctor --json": _LOOKS}
@@ -289,7 +288,8 @@ def imported(folder: Path, *args: str) -> set[str]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    # Whether somebody is logged in to the agent of this machine is not the question here.
+    assert done.returncode in ((0, 1) if args[0] == "doctor" else (0,)), done.stderr
     found = set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", done.stderr, re.MULTILINE))
     assert {"raymond", "raymond.cli"} <= found
     return found

@@ -580,6 +580,7 @@ def test_doctor_says_what_becomes_of_conversations_and_starts_nothing(room: Room
             "conversations": how,
             "keeps_days": None,
         },
+        "needed": False,
     }
     assert not (room.path.parent / "args").exists()
 
@@ -592,6 +593,7 @@ def test_doctor_says_what_is_wrong_with_a_table(room: Room) -> None:
         "ok": False,
         "hint": "there are: command, resume, branch, cost",
         "backend": None,
+        "needed": False,
     }
 
 

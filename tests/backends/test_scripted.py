@@ -509,7 +509,7 @@ def test_the_replies_of_the_flag_answer_when_nobody_was_named(room: Room) -> Non
 
 def test_without_replies_claude_code_answers_when_nobody_was_named(room: Room) -> None:
     room.environment["PATH"] = "/usr/bin:/bin"
-    ran = room.command({"START.md": ""})
+    ran = room.command({"START.md": "<result>x</result>"})
     hint = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
     assert (ran.code, ran.err) == (5, f"error: there is no program `claude` on the PATH\nhint: {hint}\n")
     assert room.project.ids() == []

@@ -25,7 +25,10 @@ DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
 FAILS = {"START.sh": "echo broken >&2; exit 3"}
 HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
-PROMPT = {"START.md": "Do {{input}} as {{colour}}.\n", "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}"}
+PROMPT = {
+    "START.md": "Do {{input}} as {{colour}}: <result>it</result>\n",
+    "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}",
+}
 
 
 @pytest.fixture
@@ -135,7 +138,7 @@ def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> 
         "why:    max_time (300ms) was reached",
         "cost:   $0.00 in 1 step",
         "result: none yet",
-        "next:   raymond resume r --max-time MORE",
+        "next:   raymond resume r --max-time 1s",
     ]
     again = room.raymond("resume", "r", "--max-time", "1d", "--agent", "main", "--goto", "END")
     assert (again.returncode, again.stdout) == (0, "done\n")
@@ -219,7 +222,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
         f"workflow: {flow} (2 files, DIGEST)\n"
         "command:  scripted, in this process\n"
         "prompt:\n"
-        "  Do it as red.\n"
+        "  Do it as red: <result>it</result>\n"
         f"rights:   acceptEdits; also allowed: Read; directories: {room.path}\n"
         "budget:   $10.00 (default)\n"
         "steps:    no limit (default)\n"
@@ -341,7 +344,7 @@ def test_a_run_stops_after_its_turns_and_goes_on_with_more(room: Room) -> None:
     files = {"START.md": "", "SCRIPT.sh": "echo '<goto>END</goto>'", "END.md": ""}
     replies = {"replies.yaml": "START: <goto>SCRIPT</goto>\nEND: <result>ok</result>"}
     ran = room.command(files | replies, "--max-turns", "1")
-    assert (ran.code, ran.lines[-1]) == (4, "next:   raymond resume r --max-turns MORE")
+    assert (ran.code, ran.lines[-1]) == (4, "next:   raymond resume r --max-turns 2")
     assert "why:    max_turns (1) was reached" in ran.lines
     # Scripts are none.
     again = room.resume("--max-turns", "2")

@@ -28,7 +28,7 @@ HELD = {
 }
 MIXED = {
     "START.sh": "echo '<print>one</print>'; echo '```'; echo '<print>two'; echo 'lines</print><goto>PLAN</goto>'",
-    "PLAN.md": "Plan {{input}}it.\nThen say so.\n",
+    "PLAN.md": "Plan {{input}}it.\nThen say <goto>AGAIN</goto>.\n",
     "AGAIN.sh": "if [ $RAYMOND_VISIT = 1 ]; then echo '<goto>AGAIN</goto>'; else echo '<result>done</result>'; fi",
     "replies.yaml": (
         "PLAN: [[no tag, {text: 'Well. <print>planned</print>\n\n  <goto>AGAIN</goto>', cost: 0.25,"
@@ -167,7 +167,7 @@ def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(
         "refused\n"
         "sent:\n"
         "  Plan it.\n"
-        "  Then say so.\n"
+        "  Then say <goto>AGAIN</goto>.\n"
         "said: no tag\n"
         f"turn: 1\nattempt: 1\ntime: TIME\nsession: {first}\nbase:\ncost: 0.0\n"
     )
@@ -186,7 +186,7 @@ def test_logs_of_a_step_can_be_read_by_programs(room: Room) -> None:
     lines = [json.loads(line) for line in room.raymond("logs", "r", "--step", "2", "--json").stdout.splitlines()]
     assert [list(line) for line in lines] == [["ended", "transcript"]] * 2
     assert [line["ended"]["type"] for line in lines] == ["StepRefused", "StepFinished"]
-    assert lines[0]["transcript"][0]["sent"] == "Plan it.\nThen say so.\n"
+    assert lines[0]["transcript"][0]["sent"] == "Plan it.\nThen say <goto>AGAIN</goto>.\n"
 
 
 def test_logs_of_a_step_that_is_not_there_say_which_one_is_the_last(room: Room) -> None:
@@ -284,8 +284,8 @@ def test_attach_shows_lines_until_the_run_ends_and_ends_with_its_exit_code(room:
         "main -> END.sh (goto)",
         "main step 2 failed (script): ended with exit code 1",
     ]
-    assert watched.lines[-5].startswith("failed: r after ")
-    assert watched.lines[-1] == "next:   raymond resume r"
+    assert watched.lines[-6].startswith("failed: r after ")
+    assert watched.lines[-2] == "next:   raymond resume r --agent main --retry"
 
 
 def test_ctrl_c_leaves_a_watched_run_running(room: Room) -> None:

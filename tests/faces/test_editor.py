@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from raymond.faces.draft import Draft, draft, wrapped
+from raymond.faces.draft import Draft, draft
 from raymond.faces.editor import Editor, clusters
 from raymond.faces.entry import Entry, Typed
 from raymond.faces.keys import SOON, Key, Keys
@@ -89,21 +89,13 @@ def test_a_draft_shows_the_lines_around_the_cursor_and_nothing_hidden() -> None:
 
 
 @pytest.mark.parametrize("width", range(1, 12))
-def test_a_draft_and_a_question_fit_into_any_terminal(width: int) -> None:
+def test_a_draft_fits_into_any_terminal(width: int) -> None:
     made = draft(edited("word 世界 another\u0301 \nline"), width, 3)
     assert 1 <= len(made.lines) <= 3
     assert 0 <= made.row < len(made.lines)
     assert 0 <= made.column < max(2, width)
     if width > 3:
         assert all(cell_len(line) < width for line in made.lines)
-        assert all(cell_len(line) <= width for line in wrapped("word 世界 another\u0301 \n\tline", width))
-
-
-def test_a_question_is_wrapped_at_blanks_and_nothing_of_it_is_lost() -> None:
-    text = "Shall I release version 2.1 now?\n\n  - it\x1b[2J is tested\n" + "x" * 50
-    lines = wrapped(text, 20)
-    assert lines[:4] == ["Shall I release", "version 2.1 now?", "", "  - it\\x1b[2J is"]
-    assert "".join("".join(lines).split()) == "".join(text.replace("\x1b", "\\x1b").split())
 
 
 # --- what counts as an answer

@@ -21,8 +21,18 @@ from raymond.faces.look import ASCII, UNICODE, Look, look_of
 from raymond.faces.plain_text import plain
 from raymond.machine import decide, evolve
 from raymond.machine.agent import Stuck
-from raymond.machine.events import AgentPaused, AgentStarted, Decision, RunStopped, StepStarted, WaitStarted
+from raymond.machine.events import (
+    AgentPaused,
+    AgentStarted,
+    AskStarted,
+    Decision,
+    RunStopped,
+    StepFinished,
+    StepStarted,
+    WaitStarted,
+)
 from raymond.machine.run import Run
+from raymond.store import asked_files
 from running import GO, Room, until
 from terminals import MARK, Pane, in_tmux
 
@@ -720,7 +730,7 @@ LABEL = "answer main (Enter sends it, Ctrl-L shows the question again, Ctrl-D le
 
 def test_a_question_is_answered_below_the_block_while_everything_else_is_shown() -> None:
     made = Watched('<ask next="A">Which colour?\nRed\x1b[2J or blue?\n</ask>', asks=True)
-    asked = [STARTED, "main asks:", "  Which colour?", "  Red\\x1b[2J or blue?"]
+    asked = [STARTED, "main asks:", "  | Which colour?", "  | Red\\x1b[2J or blue?"]
     row = "main  START.md  asking  {}s  a question of 2 lines"
     assert made.paper.lines == [
         *asked,
@@ -777,6 +787,28 @@ def test_what_is_typed_while_nothing_is_asked_is_no_answer() -> None:
     made.tell()
     assert made.type("way\n") == [], "the line was begun before"
     assert made.type("blue\n") == [("main", "blue")]
+
+
+def test_choices_and_files_are_shown_with_a_question_and_checked(tmp_path: Path) -> None:
+    made = Watched(asks=True, cwd=str(tmp_path))
+    (tmp_path / "report.md").write_text("all\x1b[2J green\n")
+    made.play.say("<goto>A</goto>")
+    taken = asked_files.take(str(tmp_path), "report.md")
+    assert isinstance(taken, tuple)
+    asked = AskStarted(agent="main", question="Ship?", state="B.md", number=1, choices=["yes", "no"], files=list(taken))
+    made.play.begin()
+    made.play.commit([StepFinished(agent="main", step=2), asked])
+    shown = ["main asks: Ship?", "file report.md (14 bytes):", "  | all\\x1b[2J green"]
+    lines = made.tell()
+    assert lines[1:4] == shown
+    assert lines[4].startswith("choices: ")
+    assert made.type("perhaps\n") == []
+    assert made.paper.lines[5].startswith("not sent: it is not one of: ")
+    assert made.paper.lines[-2] == "> perhaps", "it can be edited"
+    (tmp_path / "report.md").write_text("all red\n")
+    assert made.type("\x15yes\n") == []
+    assert "file report.md (8 bytes, CHANGED SINCE IT ASKED):" in made.paper.lines
+    assert made.type("\n") == [("main", "yes")], "what it has become was seen"
 
 
 def test_what_was_typed_for_a_question_that_is_over_is_no_answer_to_the_next() -> None:

@@ -10,9 +10,14 @@ from raymond.language import lint, workflow
 NEXT = {"NEXT.md": "", "B.sh": ""}
 
 
+UNSAID = ("dead-end", "empty-state", "no-transition")
+"""What most of these prompts lack."""
+
+
 def check(body: str, **files: str) -> list[Diagnostic]:
     others = {name.replace("_", "."): text for name, text in files.items()}
-    return lint.check(workflow.build("review", {"START.md": body, **NEXT, **others}))
+    found = lint.check(workflow.build("review", {"START.md": body, **NEXT, **others}))
+    return [one for one in found if one.id not in UNSAID]
 
 
 def one(body: str, **files: str) -> Diagnostic:
@@ -59,7 +64,6 @@ def picture(found: Diagnostic) -> str:
         "```\n<goto>NOWHERE</goto>\n```",
         "<!-- <goto>NOWHERE</goto> -->",
         "<goto>NOWHERE",
-        "<Goto>NOWHERE</Goto>",
     ],
 )
 def test_what_an_author_may_write_is_not_found(body: str) -> None:
@@ -279,7 +283,7 @@ def test_a_name_in_the_defaults_is_found_once_in_workflow_yaml() -> None:
 
 
 def test_a_name_given_from_outside_is_said_to_be() -> None:
-    files = {"START.md": "---\non_error: START\n---\n"}
+    files = {"START.md": "---\non_error: START\n---\n<result>x</result>"}
     overrides = {"START": {"on_error": "ZZZ", "allowed_transitions": [{"tag": "goto", "target": "YYY"}]}}
     found = lint.check(workflow.build("review", files, overrides=overrides))
     assert {(one.file, one.id, one.message) for one in found} == {
@@ -370,7 +374,7 @@ def test_an_ignore_that_makes_no_sense_is_a_warning(comment: str, id: str, messa
     found = one(f"text\n {comment}")
     assert (found.id, found.severity, found.message, found.hint) == (id, "warning", message, hint)
     assert (found.line, found.column, found.length) == (2, 2, len(comment))
-    assert lint.errors(workflow.build("review", {"START.md": comment})) == []
+    assert lint.errors(workflow.build("review", {"START.md": f"{comment} <result>x</result>"})) == []
 
 
 def test_an_unused_ignore_in_workflow_yaml_is_a_warning() -> None:

@@ -72,7 +72,7 @@ def allowed(form: TagForm, *names: str) -> policy.Parsed:
 
 def found(body: str) -> list[str]:
     """Ids of what lint says about a prompt."""
-    return [one.id for one in lint.check(workflow.build("flow", {"START.md": body, "NEXT.md": "x"}))]
+    return [one.id for one in lint.check(workflow.build("flow", {"START.md": body, "NEXT.md": "<result>x</result>"}))]
 
 
 # The page

@@ -1,5 +1,6 @@
 """The pages are true: cli.md is what the commands say, json.md what they print, and every link leads somewhere."""
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -222,6 +223,20 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     allowed = ("Row", "Run", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
     # A script that no signal could end has no exit code; nobody waits for one here.
     assert check.unseen(*allowed) == ["Record.exit: null"], "a table promises what no command printed"
+
+
+def test_what_a_dry_run_prints_as_json_is_documented(
+    room: Room, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = Check()
+    monkeypatch.setenv("HOME", room.environment["HOME"])
+    prompt = {"START.md": "{{inptu}} <result>x</result>", "replies.yaml": "START: x"}
+    script = {"START.sh": "echo '<result>x</result>'"}
+    with contextlib.chdir(room.path):
+        for name, files, budget in (("prompt", prompt, "5"), ("script", script, "0")):
+            assert cli.main(["run", room.flow(files, name), "--dry-run", "--json", "--budget", budget]) == 0
+            check.document("Plan", json.loads(capsys.readouterr().out))
+    assert check.unseen("Plan", "Warning") == []
 
 
 def event_is_documented(event: dict[str, Any]) -> None:

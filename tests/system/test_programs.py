@@ -1,12 +1,14 @@
 """The agents' programs as `doctor` finds them: real ones played by small scripts."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from raymond.control import doctor
 from raymond.machine.events import AgentPaused, LimitsChanged
 from raymond.system import programs
 from running import Room
@@ -44,10 +46,11 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room)
         "what": "claude",
         "found": "not installed",
         "ok": True,
-        "hint": "",
+        "hint": "it is the default: install Claude Code, then start it once to log in; `--backend scripted` needs no account",
         "backend": None,
+        "needed": True,
     }
-    assert "–    claude: not installed" in room.raymond("doctor").stdout.splitlines()
+    assert "-    claude: not installed" in room.raymond("doctor").stdout.splitlines()
     room.environment["RAYMOND_BACKEND"] = "claude"
     wanted = finding(room)
     assert (wanted["ok"], wanted["hint"]) == (
@@ -62,7 +65,7 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room)
 def test_a_backend_of_the_configuration_that_is_not_there_says_which_program_is_missing(room: Room) -> None:
     of_a_person(room, '[backends.mine]\ncommand = ["no-such-agent"]\n')
     shown = room.raymond("doctor").stdout.splitlines()
-    assert "–    mine: unavailable: there is no program `no-such-agent` on the PATH" in shown
+    assert "-    mine: unavailable: there is no program `no-such-agent` on the PATH" in shown
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,14 @@ def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> 
     of_a_person(room, '[backends.claude]\ncommand = ["my-claude"]\n')
     error = "[backends.claude] accepts only `program`, `args`, `setting_sources`, not `command`"
     hint = "to define a backend of your own, give it another name"
-    assert finding(room) == {"what": "claude", "found": error, "ok": False, "hint": hint, "backend": None}
+    assert finding(room) == {
+        "what": "claude",
+        "found": error,
+        "ok": False,
+        "hint": hint,
+        "backend": None,
+        "needed": True,
+    }
     ran = room.command({"START.md": ""})
     assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
 
@@ -201,15 +211,52 @@ def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room: Roo
         "ok": False,
         "hint": "claude update",
         "backend": None,
+        "needed": True,
     }
 
 
-def test_nobody_logged_in_is_a_fault_when_the_program_is_wanted(room: Room) -> None:
+def test_nobody_logged_in_is_a_fault_when_a_run_here_would_use_the_program(room: Room) -> None:
     claude(room)
-    assert finding(room)["ok"] is True
-    room.environment["RAYMOND_BACKEND"] = "claude"
     found = finding(room)
-    assert (found["ok"], found["hint"]) == (False, "start `claude` once and log in, or set ANTHROPIC_API_KEY")
+    way = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
+    assert (found["ok"], found["needed"], found["hint"]) == (False, True, way), "it is the default"
+    room.environment["RAYMOND_BACKEND"] = "scripted"
+    found = finding(room)
+    assert (found["ok"], found["needed"], found["hint"]) == (True, False, way)
+    shown = room.raymond("doctor")
+    assert shown.returncode == 0
+    assert "note claude: " in shown.stdout
+
+
+def test_what_is_broken_and_not_needed_is_told_and_no_reason_to_fail(room: Room) -> None:
+    of_a_person(room, '[backends.mine]\ncomand = ["my-agent"]\n')
+    room.drive({"START.sh": "echo '<result>x</result>'"}, id="bad")
+    path = Path(room.project.run("bad").journal)
+    first, second, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, second, b"damage\n", *rest]))
+    shown = room.raymond("doctor")
+    assert shown.returncode == 0, shown.stdout
+    lines = shown.stdout.splitlines()
+    assert "BAD  mine: [backends.mine]: there is no key `comand`" in lines
+    [at] = [number for number, line in enumerate(lines) if line.startswith("BAD  run: bad cannot be read: ")]
+    assert "raymond doctor --repair bad" in lines[at + 1]
+    room.environment["RAYMOND_BACKEND"] = "mine"
+    assert room.raymond("doctor").returncode == 1
+
+
+@pytest.mark.parametrize("kind", ["file", "locked"])
+def test_a_project_that_runs_cannot_write_to_is_a_fault(room: Room, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setenv("RAYMOND_HOME", str(room.home))
+    monkeypatch.chdir(room.path)
+    assert [one.ok for one in doctor.examine() if one.what == "project"] == [True]
+    if kind == "file":
+        (room.path / ".raymond").touch()
+        told = f"{room.path}/.raymond is not a folder"
+    else:
+        monkeypatch.setattr(os, "access", lambda path, mode: path != str(room.path))
+        told = f"{room.path} cannot be written"
+    [found] = [one for one in doctor.examine() if one.what == "project"]
+    assert (found.ok, found.needed, found.found) == (False, True, told)
 
 
 ANSWERS = """\
@@ -228,6 +275,7 @@ exit 1
 
 def test_doctor_asks_nothing_that_costs_without_a_word(room: Room) -> None:
     claude(room, ANSWERS)
+    room.environment["ANTHROPIC_API_KEY"] = "1"
     assert room.raymond("doctor").returncode == 0
     assert not (room.path / "asked").exists()
 

@@ -25,6 +25,8 @@ from raymond.backends import (
 from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import as_table, decode
+from raymond.backends.payer import fingerprint
+from raymond.store import versions
 from raymond.system import programs
 from raymond.system.files import foreign, make_private, private
 
@@ -82,14 +84,23 @@ class Claude:
         path, problem = programs.locate(self._program)
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL)
-        version, problem = programs.checked(path, "Claude Code", OLDEST, OUTER)
+        version, problem = versions.checked(path, "Claude Code", OLDEST, OUTER)
         folder = os.path.dirname(sessions())
         payer = _payer(os.environ, folder)
         hint = "claude update" if problem else "" if payer else _LOG_IN
         named = self._options.setting_sources
         acts = _acts(_own_settings(folder)) if named is None or "user" in named else ()
         days = _keeps(_own_settings(folder))
-        return Found(program=path, problem=problem, version=version, payer=payer, keeps_days=days, acts=acts, hint=hint)
+        return Found(
+            program=path,
+            problem=problem,
+            version=version,
+            payer=payer,
+            key=fingerprint(os.environ, ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")),
+            keeps_days=days,
+            acts=acts,
+            hint=hint,
+        )
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before, under an id we choose."""

@@ -13,6 +13,8 @@ from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, code
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, home, priced, read
 from raymond.backends.json_lines import as_table, decode
+from raymond.backends.payer import fingerprint
+from raymond.store import versions
 from raymond.system import programs
 
 OUTER = (
@@ -68,10 +70,11 @@ class Codex:
         path, problem = programs.locate(self._program)
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL)
-        version, problem = programs.checked(path, "Codex", OLDEST, OUTER)
+        version, problem = versions.checked(path, "Codex", OLDEST, OUTER)
         payer = _payer(os.environ)
         hint = "codex update" if problem else "" if payer else LOG_IN
-        return Found(program=path, problem=problem, version=version, payer=payer, hint=hint)
+        key = fingerprint(os.environ, (_key_of_provider(home()), "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"))
+        return Found(program=path, problem=problem, version=version, payer=payer, key=key, hint=hint)
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before; the program chooses its id."""

@@ -66,6 +66,8 @@ class Found(Struct, frozen=True, kw_only=True):
     version: str = ""
     payer: str = ""
     """Who pays for its turns; empty when nobody seems to be logged in."""
+    key: str = ""
+    """A fingerprint of the key that pays, which tells keys apart and does not give them away; empty without one."""
     keeps_days: int = 0
     """Days after which it deletes conversations: a run that rests longer loses its memory. 0 when it does not."""
     acts: tuple[str, ...] = ()

@@ -3,12 +3,14 @@
 import importlib
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from raymond.backends import Abilities, Backend, Direct, Places, Setup, guard
 from raymond.errors import BackendError, UsageError
 from raymond.language import reach
 from raymond.language.workflow import Workflow
+from raymond.machine.agent import SCRIPTED as SCRIPTED
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
@@ -21,7 +23,6 @@ from raymond.text import is_text
 if TYPE_CHECKING:
     from raymond.backends.replies import Replies
 
-SCRIPTED = ("scripted", "scripted-program")
 PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backends.codex:Codex"}
 GROUP = "raymond.backends"
 """The entry points by which other packages add backends: NAME -> something that takes a Setup and returns a Backend."""
@@ -169,9 +170,21 @@ def _scripted(project: Project, run: Run, workspace: Workspace) -> Iterable[tupl
     yield "scripted-program", ScriptedProgram(replies, sessions)
 
 
+def replies_of(start: RunStarted, files: Mapping[str, bytes]) -> "Replies | None":
+    """The replies that a run would be answered with; None when no scripted backend answers."""
+    if not {start.backend, *start.backends.values()} & set(SCRIPTED):
+        return None
+    return _replies(start, files.get(REPLIES_FILE, b"").decode())
+
+
 def _replies(start: RunStarted, beside: str) -> "Replies | None":
+    if start.replies:
+        return _read_replies(start.replies, "--replies")
+    return _read_replies(beside, REPLIES_FILE) if beside else None
+
+
+@lru_cache(maxsize=1)
+def _read_replies(text: str, file: str) -> "Replies":
     from raymond.backends.replies import Replies
 
-    if start.replies:
-        return Replies(start.replies, "--replies")
-    return Replies(beside, REPLIES_FILE) if beside else None
+    return Replies(text, file)

@@ -1,5 +1,6 @@
 """`replies.yaml`: what a scripted agent says, state by state."""
 
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 from raymond import amounts, durations
 from raymond.backends import Turn
 from raymond.errors import Diagnostic, WorkflowError
+from raymond.language.refusal import cut
 from raymond.machine.failures import REPORTED
 from raymond.store.zips import unsafe
 from raymond.system.folders import TASK_FOLDER
@@ -67,6 +69,7 @@ class Replies:
         if document.diagnostics:
             raise WorkflowError(*document.diagnostics)
         self._states = document.values
+        self._keys = document.keys
         for state, entry in self._states.items():
             for visit in entry if isinstance(entry, list) else [entry]:
                 for one in visit if isinstance(visit, list) else [visit]:
@@ -79,6 +82,19 @@ class Replies:
             if key in self._states:
                 return self._pick(self._states[key], turn)
         return None
+
+    def unknown(self, states: Collection[str]) -> Iterator[Diagnostic]:
+        """Replies for states that do not exist."""
+        from raymond.language import frontmatter
+        from raymond.language.allowed_transitions import bare
+
+        known = {name: state for state in states for name in (state, bare(state))}
+        for key in self._states:
+            state = key.rpartition("/")[2]
+            if state not in known:
+                hint = frontmatter.suggest(state, known) or f"the states are: {', '.join(sorted(states)[:8])}"
+                message = f"there is no state `{cut(state)}`, so this reply is never given"
+                yield frontmatter.diagnose(self._keys[key,], "unknown-reply", message, hint)
 
     def _pick(self, entry: Any, turn: Turn) -> Scripted | None:
         if isinstance(entry, list):

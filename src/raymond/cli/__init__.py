@@ -7,11 +7,14 @@ import io
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from raymond.errors import Error, UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 GROUPS = {
     "Run": {
@@ -71,6 +74,15 @@ class Commands(click.Group):
             raise UsageError(f"there is no command or workflow `{args[0]}`", hint=_hint(args[0]))
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        """The commands, without importing any of them; where none begins so, a workflow."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=says) for name, says in COMMANDS.items() if name.startswith(incomplete)]
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return found or [CompletionItem(incomplete, type="file")]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Without importing any of them."""
         for name, commands in GROUPS.items():
@@ -79,7 +91,9 @@ class Commands(click.Group):
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-C", "directory", metavar="DIR", help="Do everything as if started in DIR.")
+@click.option(
+    "-C", "directory", metavar="DIR", type=click.Path(file_okay=False), help="Do everything as if started in DIR."
+)
 @click.version_option(package_name="raymond-orchestrator", prog_name="raymond")
 def group(directory: str | None) -> None:
     """Run workflows of coding agents that can be killed at any moment and lose nothing."""
@@ -91,13 +105,15 @@ def main(args: list[str]) -> int:
     gc.set_threshold(50_000, 20, 100)
     _open_streams()
     if COMPLETE in os.environ:
-        from click.shell_completion import shell_complete
+        with contextlib.suppress(Exception):  # whoever presses Tab wants no error
+            from raymond.cli import completing
 
-        return shell_complete(group, {}, "raymond", COMPLETE, os.environ[COMPLETE])
+            completing.answer(os.environ[COMPLETE], args)
+        return 0
     try:
         _check_text(args)
-        args = _go_to(args)
-        if args and args[0] not in COMMANDS and not args[0].startswith("-") and _is_path(args[0]):
+        args = go_to(args)
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and is_path(args[0]):
             args = ["run", *args]
         _check_directory(args)
         # Not `group.main`: it would make a broken pipe look like an agent that failed.
@@ -146,7 +162,7 @@ def _refused(error: Exception) -> str:
     return ""
 
 
-def _go_to(args: list[str]) -> list[str]:
+def go_to(args: list[str]) -> list[str]:
     """Change to the directories of every -C at the beginning; what comes after them."""
     while args and args[0] == "-C":
         if len(args) < 2:
@@ -201,7 +217,8 @@ def _check_text(args: list[str]) -> None:
             raise UsageError(f"`{shown}` is not UTF-8", hint="rename the file in UTF-8, or pass the text as @FILE")
 
 
-def _is_path(word: str) -> bool:
+def is_path(word: str) -> bool:
+    """Whether a word in the place of a command is a workflow."""
     return os.path.exists(word) or "/" in word or "." in word
 
 

@@ -6,7 +6,7 @@ from time import time as now
 import click
 from msgspec import Struct
 
-from raymond.cli import addressee, delivery, prompt, texts
+from raymond.cli import addressee, delivery, names, prompt, texts
 from raymond.cli.addressee import Addressee
 from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
@@ -20,7 +20,7 @@ from raymond.views.questions import Question
 
 
 @click.command("answer")
-@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]")
+@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
 @click.option("--question", metavar="N", type=click.IntRange(1), help="The question you mean, if it is still open.")
 @click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
@@ -75,7 +75,7 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
     fitting = [one for one in found.asked if number in (0, one.question.number)]
     if not fitting:
         if not whom.run and not runs.here().ids():
-            raise naming.nothing_in(runs.here())
+            naming.named(changes=True, verb="answer")  # raises: says where there are runs
         raise addressee.none(whom)
     if len(fitting) == 1:
         return fitting[0]

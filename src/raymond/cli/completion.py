@@ -1,18 +1,18 @@
-"""`raymond completion`: the script that lets a shell complete commands and flags."""
+"""`raymond completion`: the script that lets a shell complete what is typed."""
 
 import sys
 
 import click
-from click.shell_completion import get_completion_class
+
+from raymond.cli.shell_scripts import SCRIPTS
+from raymond.errors import UsageError
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="bash|zsh|fish")
+@click.argument("shell", metavar="bash|zsh|fish", shell_complete=lambda *_: [*SCRIPTS])
 def command(shell: str) -> int:
     """Print the completion script for SHELL; e.g. in ~/.bashrc: eval "$(raymond completion bash)"."""
-    from raymond.cli import COMPLETE, group
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    sys.stdout.write(kind(group, {}, "raymond", COMPLETE).source() + "\n")
+    if shell not in SCRIPTS:
+        raise UsageError(f"there is no completion for `{shell}`", hint=f"there is one for {', '.join(SCRIPTS)}")
+    sys.stdout.write(SCRIPTS[shell])
     return 0

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from raymond.cli import choice
-from raymond.cli.names import RUN
+from raymond.cli.names import BACKEND, RUN
 from raymond.control import doctor
 from raymond.errors import UsageError
 from raymond.faces import repaired
@@ -17,7 +17,7 @@ from raymond.text import visible
 @click.command("doctor")
 @click.option("--repair", "id_", type=RUN, metavar="ID", help="Cut a damaged journal at its bad line; a copy is kept.")
 @click.option("--probe", is_flag=True, help="Send one short prompt to a backend; this may cost money.")
-@click.option("--backend", metavar="NAME", help="With --probe: the backend to ask.")
+@click.option("--backend", type=BACKEND, metavar="NAME", help="With --probe: the backend to ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) -> int:
     """Check what runs need here, and say what is missing; with --repair, repair the journal of a run."""
@@ -27,18 +27,18 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
         raise UsageError("--backend goes with --probe", hint=f"raymond doctor --probe --backend {backend}")
     findings = doctor.examine()
     if probe:
-        findings.append(doctor.probe(backend or "", asking=_asking))
+        findings = doctor.proven(findings, doctor.probe(backend or "", asking=_asking))
     if as_json:
         # The paths in it need not be text.
         told = [replace(one, found=visible(one.found), hint=visible(one.hint)) for one in findings]
         sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
         for one in findings:
-            mark = "–   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "
+            mark = "-   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "
             print(visible(f"{mark} {one.what}: {one.found}"))
             if one.hint:
                 print(visible(f"     hint: {one.hint}"))
-    return 0 if all(one.ok for one in findings) else 1
+    return 0 if all(one.ok or not one.needed for one in findings) else 1
 
 
 def _asking(name: str) -> None:

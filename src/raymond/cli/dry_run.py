@@ -2,10 +2,14 @@
 
 import shlex
 
+import msgspec
+
 from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan
-from raymond.faces import trusting
+from raymond.faces import errors, trusting
 from raymond.text import visible
+
+_WARNING = ("id", "message", "file", "line", "column", "hint")
 
 
 def show(plan: Plan) -> str:
@@ -18,9 +22,26 @@ def show(plan: Plan) -> str:
         f"rights:   {_rights(plan)}",
         *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),
         *_limits(plan),
-        "nothing was started",
     ]
-    return "".join(f"{visible(line)}\n" for line in lines)
+    shown = "".join(f"{visible(line)}\n" for line in lines)
+    return f"{shown}{errors.warnings(plan.warnings)}nothing was started\n"
+
+
+def document(plan: Plan) -> str:
+    """The same for programs, as one line of JSON."""
+    start, step = plan.start, plan.step
+    said = {
+        "workflow": start.name,
+        "entry": start.entry,
+        "scope_dir": plan.scope_dir,
+        "source": f"sources/{plan.digest}.zip",
+        "backend": step.backend or None,
+        "command": step.command,
+        "prompt": step.prompt,
+        "budget_usd": start.budget or None,
+        "warnings": [{key: getattr(one, key) for key in _WARNING} for one in plan.warnings],
+    }
+    return f"{msgspec.json.encode(said).decode()}\n"
 
 
 def _step(step: FirstStep) -> list[str]:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import amounts
-from raymond.cli import texts
-from raymond.cli.names import AGENT
+from raymond.cli import names, texts
+from raymond.cli.names import AGENT, BACKEND, STATE
 from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
 from raymond.errors import UsageError
@@ -69,6 +69,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     skip: bool = False
     allow_start: bool = False
     trust_project: bool = False
+    strict: bool = False
     dry_run: bool = False
 
 
@@ -95,6 +96,7 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
     cd: str | None = None
     roots: tuple[str, ...] = ()
     trust_project: bool = False
+    strict: bool = False
     force: bool = False
 
 
@@ -143,6 +145,7 @@ class Count(click.ParamType[int]):
 _TRUSTING = click.option(
     "--trust-project", is_flag=True, help="Let agents' programs use the project's own settings this time."
 )
+_STRICT = click.option("--strict", is_flag=True, help="Refuse what would only be warned of.")
 _ROOTS = click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to.")
 _LIMITS = (
     click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
@@ -168,14 +171,14 @@ _SHOWING = (
     click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id."),
 )
 _STARTING = (
-    click.argument("path", type=click.Path(readable=False)),  # the loader says it better
+    click.argument("path", type=click.Path(readable=False), shell_complete=names.workflow),  # the loader says it better
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
     click.option("--id", "id_", default="", metavar="ID", help="Name the run; the id must be new."),
     click.option("--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
     click.option(
         "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter."
     ),
-    click.option("--backend", metavar="NAME", help="The program that answers prompts."),
+    click.option("--backend", type=BACKEND, metavar="NAME", help="The program that answers prompts."),
     click.option("--replies", metavar="FILE", help="Scripted replies to use instead of replies.yaml."),
     click.option("--model", metavar="NAME", help="Model for states that name none."),
     click.option("--effort", metavar="LEVEL", help="Effort for states that name none."),
@@ -190,6 +193,7 @@ _STARTING = (
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
     click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start -d."),
     _TRUSTING,
+    _STRICT,
     click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
     *_SHOWING,
 )
@@ -204,7 +208,7 @@ _RESUMING = (
     click.option("--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
     click.option("--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
     click.option("--agent", type=AGENT, metavar="A", help="Do one of these to agent A, then continue:"),
-    click.option("--goto", metavar="STATE", help="- send it to STATE (--input gives it an input),"),
+    click.option("--goto", type=STATE, metavar="STATE", help="- send it to STATE (--input gives it an input),"),
     click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
     click.option("--retry", is_flag=True, help="- let it try again,"),
     click.option("--give-up", is_flag=True, help="- let it fail for good."),
@@ -212,6 +216,7 @@ _RESUMING = (
     click.option("--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
     _ROOTS,
     _TRUSTING,
+    _STRICT,
     click.option("--force", is_flag=True, help="Take the lock even if another host still holds it."),
     *_LIMITS,
     *_SHOWING,
@@ -287,6 +292,7 @@ def options(flags: StartFlags) -> "Options":
         allow_start=flags.allow_start,
         on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
+        strict=flags.strict,
     )
 
 

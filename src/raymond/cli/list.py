@@ -8,7 +8,7 @@ from time import time as now
 import click
 import msgspec
 
-from raymond.cli import choice
+from raymond.cli import choice, names
 from raymond.control import naming, runs
 from raymond.control.runs import RunRow
 from raymond.errors import UsageError
@@ -20,7 +20,7 @@ from raymond.views.groups import STATUSES
 @click.option("--all", "every", is_flag=True, help="The runs of all your projects.")
 @click.option("--here", is_flag=True, help="Only the runs of this project.")
 @click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status.")
-@click.option("--project", metavar="DIR|NAME", help="Only the runs of this project.")
+@click.option("--project", metavar="DIR|NAME", shell_complete=names.project, help="Only the runs of this project.")
 @click.option("--since", metavar="TIME", help="Only runs in which something happened since: 10m, 14:30, 2026-01-15.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the latest N.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")

@@ -1,10 +1,13 @@
-"""The names that commands take: never empty, as those of a variable that is not set are."""
+"""The names that commands take: never empty, as those of a variable that is not set are, and completed by shells."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from raymond.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class Name(click.ParamType[str]):
@@ -12,7 +15,8 @@ class Name(click.ParamType[str]):
 
     name = "name"
 
-    def __init__(self, what: str, way: str) -> None:
+    def __init__(self, kind: str, what: str, way: str) -> None:
+        self._kind = kind
         self._what = what
         self._way = way
 
@@ -22,6 +26,64 @@ class Name(click.ParamType[str]):
             raise UsageError(f"the {self._what} is empty", hint=self._way)
         return str(value)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[str]]":
+        """The names there are."""
+        from raymond.cli import completing
 
-RUN = Name("id of the run", "raymond list --all shows the ids of all runs")
-AGENT = Name("name of the agent", "raymond status shows the agents of a run")
+        return completing.offered(_known(self._kind, ctx, incomplete), incomplete)
+
+
+RUN = Name("run", "id of the run", "raymond list --all shows the ids of all runs")
+AGENT = Name("agent", "name of the agent", "raymond status shows the agents of a run")
+STATE = Name("state", "name of the state", "raymond status shows the states of a run")
+BACKEND = Name("backend", "name of the backend", "raymond doctor shows the backends")
+
+
+def _known(kind: str, ctx: click.Context, begins: str) -> list[tuple[str, str]]:
+    """Names with a word about each."""
+    from raymond.control import candidates
+
+    verb, run = ctx.command.name or "", ctx.params.get("id_")
+    match kind:
+        case "run":
+            found = candidates.ids(verb, begins)
+            return [(row.workflow_id, f"{row.status} {row.project.rpartition('/')[2]}") for row in found]
+        case "agent":
+            return candidates.agents(run)
+        case "state":
+            return [(name, "state") for name in candidates.states(run)]
+        case _:
+            return [(name, "backend") for name in candidates.backends()]
+
+
+def answered(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """For `answer`: a run that asks, then an agent of it that asks; an answer is never proposed."""
+    from raymond.cli import completing
+    from raymond.control import candidates
+
+    words = ctx.params.get("words") or ()
+    if not words:
+        return completing.offered(_known("run", ctx, incomplete), incomplete)
+    return completing.offered(candidates.agents(words[0], asking=True), incomplete) if len(words) == 1 else []
+
+
+def workflow(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Workflows that lie nearby, and every other file."""
+    from click.shell_completion import CompletionItem
+
+    from raymond.cli import completing
+    from raymond.control import candidates
+
+    near = completing.offered([(path, "workflow") for path in candidates.workflows()], incomplete)
+    return [*near, CompletionItem(incomplete, type="file")]
+
+
+def project(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """The names of the projects that have runs."""
+    from raymond.cli import completing
+    from raymond.control import runs
+
+    trees = [one.tree for one in runs.projects_of(every=True) if one.ids()]
+    return completing.offered([(tree.rpartition("/")[2], tree) for tree in trees], incomplete)

@@ -11,7 +11,7 @@ from raymond.cli.resume_usage import check, pair
 from raymond.control import inside, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
-from raymond.faces import words
+from raymond.faces import errors, words
 
 
 @click.command("resume")
@@ -50,8 +50,14 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     if given.renew:
         from raymond.control.upgrade import upgrade
 
-        changed = upgrade(run.project, run.id, dict(map(pair, given.renamed)), force=given.force)
-        print(words.line(changed), file=sys.stderr)
+        renamed = dict(map(pair, given.renamed))
+        done = upgrade(run.project, run.id, renamed, force=given.force, strict=given.strict)
+        print(words.line(done.changed), file=sys.stderr)
+        sys.stderr.write(errors.warnings(done.warnings))
+    elif given.strict:
+        from raymond.control import upgrade as upgrades
+
+        upgrades.check(run.project, run.read())
     left = moves.ask(run, given)
     if left:
         print(left, file=sys.stderr)

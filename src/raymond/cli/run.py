@@ -10,8 +10,12 @@ import click
 from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
+from raymond.control.handle import RunHandle
 from raymond.errors import JournalError, UsageError
 from raymond.text import visible
+
+_MOST_WARNINGS = 10
+"""Warnings shown before a run; a dry run shows all."""
 
 
 @click.command("run")
@@ -32,12 +36,14 @@ def command(path: str, given: StartFlags) -> int:
         from raymond.cli import dry_run
         from raymond.control.plan import plan
 
-        sys.stdout.write(dry_run.show(plan(loaded, options, settings)))
+        sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(plan(loaded, options, settings)))
         return 0
     foreground.check(given.show)
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
     with _begun(run.id):
+        if run.warnings and not given.show.quiet:
+            _warn(run, path)
         choice.warn_of_reach(run)
         choice.warn_of_company(run)
         return (background.start if given.show.detach else foreground.drive)(run, given.show)
@@ -67,6 +73,15 @@ def _begun(id: str) -> Iterator[None]:
     except (OSError, ImportError, MemoryError) as error:
         error.add_note(resume)
         raise
+
+
+def _warn(run: RunHandle, path: str) -> None:
+    import shlex
+
+    from raymond.faces import errors
+
+    all_with = f"raymond run {shlex.quote(path)} --dry-run"
+    sys.stderr.write(errors.warnings(run.warnings, _MOST_WARNINGS, all_with))
 
 
 def _mention_unused(settings: config.Config) -> None:

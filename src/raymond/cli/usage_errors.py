@@ -14,7 +14,7 @@ def explain(error: click.UsageError, command: str) -> tuple[str, str]:
     """One sentence, and the way out."""
     help_ = f"{error.ctx.command_path if error.ctx else command} --help"
     if isinstance(error, click.NoSuchOption):
-        close = difflib.get_close_matches(error.option_name, _flags(error.ctx), 1)
+        close = difflib.get_close_matches(error.option_name, _flags(error.ctx), 1, 0.65)
         hint = f"did you mean `{close[0]}`?" if close else help_
         return f"there is no flag `{error.option_name}`", hint
     if isinstance(error, click.MissingParameter):

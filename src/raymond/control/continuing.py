@@ -1,6 +1,6 @@
 """Whether a run that was answered is continued by itself, or left to its owner."""
 
-from raymond.control import inside, runs
+from raymond.control import config, inside, programs, runs
 from raymond.store.project import Project
 from raymond.views.status import run_status
 
@@ -13,7 +13,7 @@ def why_not(project: Project, id: str) -> str:
     run = runs.look(project, id).run
     if run.stop and run.stop.kind in ("stop", "limit"):
         return f"{id} is {run_status(run)}"
-    return ""
+    return programs.difference(run, config.load(project.tree)["backends"]) if run.programs else ""
 
 
 def by_step() -> bool:

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.control import config, inside
-from raymond.errors import Error, UsageError
+from raymond.errors import Error, JournalError, UsageError
+from raymond.store import exports, journal, project, repair, versions
 from raymond.store import home as homes
-from raymond.store import project, repair
 from raymond.store.project import Project
 from raymond.store.repair import Repair
 from raymond.system import cgroup, processes
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 _LITTLE = 1 << 30
 """Free bytes of disk below which a long run is at risk."""
+_DEFAULT = "claude"
+"""The backend of prompts where nobody names one."""
+_SHOWN = 5
+"""Runs that cannot be read and are named."""
+_HIDES_LOGINS = sys.platform == "darwin"
+"""The keychain of macOS is not opened: somebody may be logged in there."""
 _NOT_INSTALLED, _UNAVAILABLE = "not installed", "unavailable: "
 
 
@@ -48,6 +55,8 @@ class Finding(Struct, frozen=True):
     hint: str = ""
     """What to do, when it is not ok or may not be meant."""
     backend: About | None = None
+    needed: bool = True
+    """Whether a run that is started here needs it; what is broken besides is told, and no reason to fail."""
 
     @property
     def is_absent(self) -> bool:
@@ -57,7 +66,7 @@ class Finding(Struct, frozen=True):
 
 def examine() -> list[Finding]:
     """Check everything runs need here; no run is started."""
-    return [_python(), _programs(), _processes(), *_home(), _config(), *_trust(), *_backends()]
+    return [_python(), _programs(), _processes(), *_home(), _config(), *_trust(), *_backends(), *_runs()]
 
 
 def repair_journal(home: Project, id: str) -> Repair:
@@ -75,7 +84,7 @@ def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) 
     from raymond.steps.probe import take, turn
 
     settings = _settings()
-    name = name or (settings["backend"] if settings else "") or "claude"
+    name = name or (settings["backend"] if settings else "") or _DEFAULT
     if name in registry.SCRIPTED:
         raise UsageError(f"{name} has no model to ask", hint="raymond doctor --probe --backend claude")
     backend = registry.backend(name, settings["backends"] if settings else {})
@@ -92,6 +101,12 @@ def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) 
     if isinstance(ending, Trouble):
         return _wrong("probe", f"{name} failed {took} ({ending.kind}): {clean(ending.error)}", found.hint)
     return Finding("probe", f"{name} answered {took}: {clean(ending.text)[:60]}")
+
+
+def proven(findings: list[Finding], probe: Finding) -> list[Finding]:
+    """The findings after a probe: whoever answers is logged in, wherever that is kept."""
+    answered = [one for one in findings if one.backend and probe.ok and probe.found.startswith(f"{one.what} answered ")]
+    return [*(replace(one, ok=True, hint="") if one in answered else one for one in findings), probe]
 
 
 def _wrong(what: str, found: str, hint: str) -> Finding:
@@ -160,7 +175,38 @@ def _project(here: Project) -> Finding:
     if here.holds_home:
         hint = f"agents that work here can reach their own runs: set {homes.VARIABLE} to a folder outside of it"
         return _wrong("project", f"{here.tree} contains {here.home.path}", hint)
-    return Finding("project", here.tree)
+    return _exports(here.tree) or Finding("project", here.tree)
+
+
+def _exports(tree: str) -> Finding | None:
+    """Why state files and task folders cannot be written to the project; None when they can."""
+    folder = exports.top(tree)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        hint = "state files and task folders of runs go there: move that file away"
+        return _wrong("project", f"{folder} is not a folder", hint)
+    where = folder if os.path.isdir(folder) else tree
+    if not os.access(where, os.W_OK | os.X_OK):
+        hint = "agents work there, and state files and task folders of runs go to .raymond in it: make it writable"
+        return _wrong("project", f"{where} cannot be written", hint)
+    return None
+
+
+def _runs() -> list[Finding]:
+    """The runs of this project that cannot be read."""
+    try:
+        here = project.at(os.getcwd())
+    except Error:
+        return []  # that is said already
+    found: list[Finding] = []
+    for id in here.ids():
+        try:
+            journal.read(here.run(id))
+        except JournalError as error:
+            hint = error.hint or f"raymond doctor --repair {id}"
+            found.append(Finding("run", f"{id} cannot be read: {error}", False, hint, needed=False))
+    rest = found[_SHOWN:]
+    more = f"{len(rest)} more cannot be read"
+    return [*found[:_SHOWN], *([Finding("run", more, False, "raymond list", needed=False)] if rest else [])]
 
 
 def _config() -> Finding:
@@ -193,6 +239,7 @@ def _trust() -> list[Finding]:
 
 def _backends() -> list[Finding]:
     """Every backend: whether it is installed, who pays, and what it does with conversations."""
+    versions.forget()
     from raymond.backends import registry
 
     settings = _settings()
@@ -201,23 +248,28 @@ def _backends() -> list[Finding]:
     found = [Finding("scripted", "built in; free; conversations branch")]
     for name in registry.names(tables):
         if name not in registry.SCRIPTED:
-            found += _backend(name, tables, is_wanted=name == wanted)
+            found += _backend(name, tables, is_wanted=name == wanted, is_default=not wanted and name == _DEFAULT)
     return found
 
 
-def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> list[Finding]:
-    """One backend; a problem is a fault when the configuration names it, or when it is installed."""
+def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool, is_default: bool) -> list[Finding]:
+    """One backend; a problem is a fault when the configuration names it, or when it is installed.
+
+    One that was not named and is not installed is missing, also the default: workflows of scripts need none.
+    """
     from raymond.backends import guard, registry
 
+    needed = is_wanted or is_default
     try:
         backend = registry.backend(name, tables)
     except Error as error:
-        return [_wrong(name, str(error), error.hint)]
+        return [Finding(name, str(error), False, error.hint, needed=needed)]
     found = guard.look(backend)
     if found.problem:
         if is_wanted or found.program:
-            return [_wrong(name, found.problem, found.hint)]
-        return [Finding(name, _NOT_INSTALLED if name in registry.PROGRAMS else f"{_UNAVAILABLE}{found.problem}")]
+            return [Finding(name, found.problem, False, found.hint, needed=needed)]
+        told = _NOT_INSTALLED if name in registry.PROGRAMS else f"{_UNAVAILABLE}{found.problem}"
+        return [Finding(name, told, hint=f"it is the default: {found.hint}" if is_default else "", needed=needed)]
     lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
     kinds = {(True, True): "branch", (False, True): "continue in place"}
     how = kinds.get((backend.can.branches, backend.can.continues), "are not kept")
@@ -230,8 +282,9 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool) -> list[F
         conversations=how,
         keeps_days=found.keeps_days or None,
     )
-    ok = bool(found.payer) or not is_wanted
-    return [Finding(name, told, ok, "" if ok else found.hint, about), *_acts(name, found.acts)]
+    ok = bool(found.payer) or not needed or _HIDES_LOGINS
+    hint = "" if found.payer else found.hint
+    return [Finding(name, told, ok, hint, about, needed=needed), *_acts(name, found.acts)]
 
 
 def _acts(name: str, acts: tuple[str, ...]) -> list[Finding]:

@@ -7,11 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, inside, preflight
+from raymond.control import config, inside, preflight, programs
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.errors import RunBusy
 from raymond.faces import documents
+from raymond.machine.events import Program
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
@@ -86,11 +87,22 @@ def hold(
         settings = config.load(project.tree)
         backends = registry.make(project, run, workspace, settings["backends"], trusts)
         parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)
-        driver = Driver(*parts, strict=settings["durability"] == "strict", alone=alone, clock=clock)
+        driver = Driver(
+            *parts,
+            strict=settings["durability"] == "strict",
+            alone=alone,
+            programs=_programs(run, workspace, settings["backends"]),
+            clock=clock,
+        )
     except BaseException:
         held.release()
         raise
     return HeldRun(project, held, book, unpacked, driver)
+
+
+def _programs(run: Run, workspace: Workspace, tables: registry.Tables) -> list[Program]:
+    """What answers the prompts of a run that is resumed; one that begins has just said it."""
+    return [] if run.is_over or run.seq == 1 else programs.of(run.start, workspace.workflow, tables)
 
 
 def _take(folder: RunFolder, force: bool) -> Lock:

@@ -1,11 +1,11 @@
 """One run of a project: drive it, follow it, ask things of it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raymond.control import runs
-from raymond.errors import JournalError, RunBusy, UsageError
+from raymond.errors import Diagnostic, JournalError, RunBusy, UsageError
 
 if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
@@ -21,7 +21,13 @@ class RunHandle:
     """A run, by its project and id. Nothing is kept open: every call looks at the journal again."""
 
     def __init__(
-        self, project: "Project", id: str, loaded: "Loaded | None" = None, *, trusts_now: bool = False
+        self,
+        project: "Project",
+        id: str,
+        loaded: "Loaded | None" = None,
+        *,
+        trusts_now: bool = False,
+        warnings: "Sequence[Diagnostic]" = (),
     ) -> None:
         self.project = project
         self.id = id
@@ -29,6 +35,8 @@ class RunHandle:
         """The workflow, when this process has just started the run: the first driver need not read it again."""
         self.trusts_now = trusts_now
         """Agents' programs may use the project's own settings this time, trusted or not."""
+        self.warnings = warnings
+        """What is doubtful about the workflow, when this process has just started the run."""
 
     def __repr__(self) -> str:
         return f"RunHandle({self.id!r})"

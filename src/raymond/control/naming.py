@@ -56,10 +56,15 @@ def _is_driven(row: RunRow) -> bool:
     return row.driven
 
 
+def _asks(row: RunRow) -> bool:
+    return row.questions > 0
+
+
 _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
     "stop": (_can_stop,),
     "cancel": (_is_unfinished, _has_failed),
     "resume": (_can_resume, _has_failed),
+    "answer": (_asks,),
     "attach": (_is_driven,),
     "wait": (_is_driven,),
 }
@@ -92,6 +97,11 @@ def _actable(rows: list[RunRow], verb: str, changes: bool) -> list[RunRow]:
         if found:
             return found
     return []
+
+
+def actable(rows: list[RunRow], verb: str) -> list[RunRow]:
+    """The runs of these that `verb` can act on; all of them for one that only looks."""
+    return _actable(rows, verb, changes=False) if verb in _ACTS else rows
 
 
 def _elsewhere(home: Project, verb: str, changes: bool) -> UsageError | RunNotFound:

@@ -9,6 +9,7 @@ from raymond.backends import Backend, Direct, Turn, registry
 from raymond.control import trust
 from raymond.control.config import Config
 from raymond.control.start import Choices, prepare
+from raymond.errors import Diagnostic
 from raymond.machine import variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
@@ -63,11 +64,14 @@ class Plan(Struct, frozen=True, kw_only=True):
     silence: float
     uses: list[trust.Use] = []
     """The settings of the project for agents' programs, if there are any."""
+    warnings: list[Diagnostic] = []
+    """What is doubtful about the workflow."""
 
 
 def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     """What a run of `loaded` would start with here; nothing is written."""
-    project, start = projects.at(os.getcwd()), prepare(loaded, options)
+    project, prepared = projects.at(os.getcwd()), prepare(loaded, options)
+    start = prepared.start
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
     workspace = workspaces.workspace(project, run, loaded)
     trusts = trust.standing(project, start, loaded.workflow, trusts_now=options.trust_project).trusts
@@ -83,6 +87,7 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
         silence=start.timeout or settings["timeout"],
         uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
+        warnings=prepared.warnings,
     )
 
 

@@ -1,7 +1,7 @@
 """Everything that is refused before anything is written."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,11 +56,21 @@ def findings(workflow: Workflow) -> list[Diagnostic]:
     return [*lint.check(workflow), *_exposed(workflow)]
 
 
-def check_workflow(workflow: Workflow) -> None:
-    """Refuse a workflow that has errors."""
-    problems = [*lint.errors(workflow), *_exposed(workflow)]
+def check_workflow(workflow: Workflow, backend: str, given: Collection[str] = ()) -> list[Diagnostic]:
+    """Refuse a workflow that has errors; its warnings. `given` are the variables that a start sets."""
+    found = [_weighed(one, workflow, backend) for one in lint.check(workflow, given)]
+    problems = [*(one for one in found if one.severity == "error"), *_exposed(workflow)]
     if problems:
         raise WorkflowError(*problems)
+    return found
+
+
+def _weighed(one: Diagnostic, workflow: Workflow, backend: str) -> Diagnostic:
+    """Scripted replies cost nothing, and a program of one's own may add to the prompt: there it is a warning."""
+    state = workflow.states.get(one.file)
+    if one.id == "no-transition" and state and (state.policy.backend or backend) not in registry.PROGRAMS:
+        return replace(one, severity="warning")
+    return one
 
 
 def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:

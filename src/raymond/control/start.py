@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, exposure, inside, notifying, paths, preflight
+from raymond.control import config, doubts, exposure, inside, notifying, paths, preflight, programs
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
-from raymond.errors import RunExists, UsageError
+from raymond.errors import Diagnostic, RunExists, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
 from raymond.machine.events import Decision, RunStarted
@@ -64,6 +64,8 @@ class Options(Struct, kw_only=True):
     notify: list[str] | None = None
     trust_project: bool = False
     """Let agents' programs use the settings that come with the project, this time."""
+    strict: bool = False
+    """Refuse what would only be warned of."""
 
 
 class Choices(Options, kw_only=True):
@@ -145,6 +147,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         allow_start=options.allow_start,
         on_ask=options.on_ask,
         trust_project=options.trust_project,
+        strict=options.strict,
         backend=settings.said("backend") or "",
         model=settings["model"],
         effort=settings["effort"],
@@ -171,23 +174,44 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
     )
 
 
-def prepare(loaded: Loaded, options: Choices) -> RunStarted:
-    """What a run would start with; raises whatever is wrong, before anything is written."""
+class Prepared(Struct, frozen=True):
+    """What a run would start with, and what is doubtful about it."""
+
+    start: RunStarted
+    warnings: list[Diagnostic]
+
+
+def prepare(loaded: Loaded, options: Choices, *, known: bool = False) -> Prepared:
+    """What a run would start with; raises whatever is wrong, before anything is written.
+
+    `known`: these files were started before, so nobody has to ask bash about them again.
+    """
     workflow = loaded.workflow
-    preflight.check_workflow(workflow)
+    found = preflight.check_workflow(workflow, _backend(workflow, loaded, options), options.variables)
     settings = workflow.settings
     if settings.input_required and not options.input:
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     started = _start(workflow, loaded, options)
+    found += doubts.of_start(loaded, started, scripts=options.strict or not known)
+    warnings = doubts.located(found, loaded)
+    if options.strict:
+        doubts.refuse(warnings)
     asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
-    return preflight.check_start(asked)
+    return Prepared(preflight.check_start(asked), warnings)
 
 
 def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     """Write the first decision of a new run; its id."""
-    started = inside.narrowed(inside.starter(), prepare(loaded, options))
-    started = replace(started, commit=git.head(project.tree))
+    return _begin(project, loaded, options).start.workflow_id
+
+
+def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
+    prepared = prepare(loaded, options, known=sources.is_known(project.home, loaded.digest))
+    started = inside.narrowed(inside.starter(), prepared.start)
+    started = replace(
+        started, commit=git.head(project.tree), programs=programs.of(started, loaded.workflow, options.tables)
+    )
     path = exports.former_journal(project.tree, started.workflow_id)
     if os.path.lexists(path):
         hint = f"raymond adopt {started.workflow_id} takes it over; or choose another --id"
@@ -199,13 +223,15 @@ def begin(project: Project, loaded: Loaded, options: Choices) -> str:
     project.make()
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
     journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
-    return started.workflow_id
+    return replace(prepared, start=started)
 
 
 def begin_here(loaded: Loaded, options: Choices) -> RunHandle:
     """Write the first decision of a new run in the project here."""
     project = projects.at(os.getcwd())
-    return RunHandle(project, begin(project, loaded, options), loaded, trusts_now=options.trust_project)
+    begun = _begin(project, loaded, options)
+    id = begun.start.workflow_id
+    return RunHandle(project, id, loaded, trusts_now=options.trust_project, warnings=begun.warnings)
 
 
 def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
@@ -214,7 +240,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     id = options.id or f"{name[:80]}-{os.urandom(4).hex()}"
     if not ID_FORM.fullmatch(id):
         raise UsageError(f"`{id}` is not a valid id", hint="use up to 100 letters, digits, _ and -")
-    backend = options.backend or settings.defaults.get("backend") or registry.default(options.replies, loaded.files)
+    backend = _backend(workflow, loaded, options)
     parallel = _limit(options, "max_parallel", settings.max_parallel)
     return RunStarted(
         workflow_id=id,
@@ -262,6 +288,12 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         notify=[paths.check(notifying.settled(target), "--notify") for target in options.notify or []],
         version=__version__,
     )
+
+
+def _backend(workflow: Workflow, loaded: Loaded, options: Choices) -> str:
+    """What answers the prompts that name no backend."""
+    of_workflow: str = workflow.settings.defaults.get("backend", "")
+    return options.backend or of_workflow or registry.default(options.replies, loaded.files)
 
 
 def _key() -> str:

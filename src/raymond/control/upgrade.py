@@ -4,12 +4,13 @@ import os
 from collections.abc import Mapping
 from time import time
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.control import config, preflight
+from raymond.control import config, doubts, preflight
 from raymond.control.preflight import Proposal
-from raymond.errors import JournalError
-from raymond.language.workflow import ENTRIES, bare
+from raymond.errors import Diagnostic, JournalError
+from raymond.language.workflow import ENTRIES, Reach, bare
 from raymond.machine import workflow_change
 from raymond.machine.events import RunStarted, WorkflowChanged
 from raymond.machine.run import Run
@@ -18,8 +19,20 @@ from raymond.store.loader import Loaded
 from raymond.store.project import Project
 
 
-def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: bool = False) -> WorkflowChanged:
-    """Journal that the run continues with today's files; refused when a state that is needed is gone."""
+class Upgrade(Struct, frozen=True):
+    """A change to today's files that was journaled, and what is doubtful about them."""
+
+    changed: WorkflowChanged
+    warnings: list[Diagnostic]
+
+
+def upgrade(
+    project: Project, id: str, renamed: Mapping[str, str], *, force: bool = False, strict: bool = False
+) -> Upgrade:
+    """Journal that the run continues with today's files; refused when a state that is needed is gone.
+
+    With `strict`, what would only be warned of is refused as well.
+    """
     folder = project.run(id)
     held = lock.take(folder, force=force)
     try:
@@ -27,6 +40,9 @@ def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: boo
         start = folded.run.start
         sources.settle(folder, start.source)
         loaded = loader.load(_path(project, start), overrides=start.overrides)
+        # Its agents may be in any state, and a person may send them to any.
+        loaded.workflow.reach = Reach(frozenset(loaded.workflow.states), frozenset(loaded.workflow.states))
+        warnings = _warnings(folded.run, loaded, strict=strict)
         changed = _change(project, folded.run, loaded, renamed)
         sources.prepare(folder, loaded)
         book = journal.Journal(folder, folded.size, held)
@@ -34,13 +50,28 @@ def upgrade(project: Project, id: str, renamed: Mapping[str, str], *, force: boo
         book.decide(folded.run, time(), [changed])
         book.close()
         sources.change(folder)
-        return changed
+        return Upgrade(changed, warnings)
     finally:
         held.release()
 
 
+def check(project: Project, run: Run) -> None:
+    """Refuse to continue a run whose files have anything doubtful in them."""
+    files = sources.read(project.run(run.start.workflow_id), run.start.source)
+    workflow = loader.from_files(files, name=run.start.name, entry=run.start.entry, overrides=run.start.overrides)
+    _warnings(run, Loaded(workflow, run.start.scope_dir, files, run.start.source), strict=True)
+
+
+def _warnings(run: Run, loaded: Loaded, *, strict: bool) -> list[Diagnostic]:
+    start = run.start
+    found = preflight.check_workflow(loaded.workflow, start.backend, start.metadata)
+    warnings = doubts.located([*found, *doubts.of_start(loaded, start)], loaded)
+    if strict:
+        doubts.refuse(warnings)
+    return warnings
+
+
 def _change(project: Project, run: Run, loaded: Loaded, renamed: Mapping[str, str]) -> WorkflowChanged:
-    preflight.check_workflow(loaded.workflow)
     changed = workflow_change.change(run, loaded.workflow, loaded.digest, renamed)
     tables, rules = config.load(project.tree)["backends"], config.site_rules()
     today = replace(run.start, backends=changed.backends, allowed_tools=list(run.rights.allowed))

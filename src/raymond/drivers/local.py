@@ -6,7 +6,7 @@ middle of anything else.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
@@ -16,7 +16,7 @@ from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
-from raymond.machine.events import Decision, RunStopped
+from raymond.machine.events import Decision, Program, RunStopped
 from raymond.machine.inputs import Ending
 from raymond.machine.requests import driver_died
 from raymond.machine.run import CANCELLED, Run
@@ -72,9 +72,11 @@ class Driver:
         *,
         strict: bool = False,
         alone: bool = False,
+        programs: Sequence[Program] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
+        self._programs = programs
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
@@ -171,7 +173,8 @@ class Driver:
         restart = restart or self.run.final_status == CANCELLED
         now = self._clock()
         driven = self._beat.after(self.run.driven_until, now)
-        self._conductor.resume(__version__, now, at_once=at_once, fresh=fresh, retries=retries, driven=driven)
+        how = {"at_once": at_once, "fresh": fresh, "retries": retries}
+        self._conductor.resume(__version__, now, driven=driven, programs=self._programs, **how)
         self._upkeep.must_sync = True
         self._carry_out([])
         for note in recovery.notes(self.run, now):

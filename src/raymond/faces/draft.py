@@ -1,9 +1,9 @@
-"""A text that is being written, laid out in lines of a terminal; and other people's text inside a margin."""
+"""A text that is being written, laid out in lines of a terminal."""
 
 from msgspec import Struct
 from rich.cells import cell_len
 
-from raymond.faces.editor import Editor, clusters
+from raymond.faces.editor import Editor
 from raymond.text import visible
 
 PROMPT, MARGIN = "> ", "  "
@@ -42,29 +42,3 @@ def draft(editor: Editor, width: int, most: int) -> Draft:
 def _room(width: int) -> int:
     """Cells of a line: the last one stays free, as terminals differ in what they do there."""
     return max(1, width - 1 - len(PROMPT) if width > len(PROMPT) + 1 else width - 1)
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """Lines of `text`, each at most `width` cells, broken at blanks where there are any."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        lines += _broken(visible(line.expandtabs(4)), max(1, width))
-    return lines
-
-
-def _broken(line: str, width: int) -> list[str]:
-    if cell_len(line) <= width:
-        return [line]
-    lines: list[str] = []
-    now: list[str] = []
-    size, blank = 0, -1
-    for one in clusters(line):
-        cells = cell_len(one)
-        if now and size + cells > width:
-            kept = now[blank + 1 :] if blank > 0 else []
-            lines.append("".join(now[: blank + 1] if blank > 0 else now).rstrip())
-            now, size, blank = kept, sum(map(cell_len, kept)), -1
-        blank = len(now) if one == " " else blank
-        now.append(one)
-        size += cells
-    return [*lines, "".join(now)]

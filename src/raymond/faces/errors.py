@@ -1,5 +1,7 @@
 """Errors as people read them: what, where, and the way out."""
 
+from collections.abc import Sequence
+
 from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.text import visible
 
@@ -17,7 +19,8 @@ def error(problem: Error) -> str:
 
 def diagnostic(one: Diagnostic) -> str:
     """One finding with its line and a caret under the place."""
-    lines = [visible(f"{one.severity}: {one.message}")]
+    code = f" [{one.id}]" if one.severity == "warning" else ""
+    lines = [visible(f"{one.severity}: {one.message}{code}")]
     if one.line:
         lines.append(visible(f" --> {one.file}:{one.line}:{one.column or 1}"))
         if one.source:
@@ -25,9 +28,17 @@ def diagnostic(one: Diagnostic) -> str:
     elif one.file:
         # What was given on the command line is not in a file; it is its own place.
         lines.append(visible(f" --> {one.file} {one.source}".rstrip()))
-    if one.hint:
-        lines.append(visible(f"hint: {one.hint}"))
+    lines += [visible(line) for line in f"hint: {one.hint}".split("\n")] if one.hint else []
     return "\n".join(lines)
+
+
+def warnings(found: Sequence[Diagnostic], most: int = 0, all_with: str = "") -> str:
+    """Warnings as people read them before a run, each once; at most `most`, and the command that shows all."""
+    told = list(dict.fromkeys(diagnostic(one) for one in found))
+    left = len(told) - most if most else 0
+    if left > 0:
+        told = [*told[:most], visible(f"warning: and {left} more; {all_with} lists all")]
+    return "".join(f"{text}\n" for text in told)
 
 
 def _excerpt(one: Diagnostic) -> list[str]:

@@ -15,7 +15,7 @@ _COLUMNS = (
     Column(title="AGE", right=True, rank=4),
     Column(title="AGENTS", right=True, rank=6),
     Column(title="COST", right=True, rank=3),
-    Column(title="WHY", least=12, rank=5, prose=True),
+    Column(title="WHY", least=17, rank=5, prose=True),
     Column(title="PROJECT", least=12, rank=1),
 )
 

@@ -11,14 +11,12 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from rich.cells import cell_len
-
 from raymond.drivers.face import Quiet
-from raymond.faces import clock, rows, terminal, words
+from raymond.faces import clock, question, rows, terminal, words
 from raymond.faces.doing import Doing
-from raymond.faces.draft import MARGIN, wrapped
 from raymond.faces.entry import Entry, Typed
-from raymond.faces.lines import Lines
+from raymond.faces.foreign_text import in_margin
+from raymond.faces.lines import Lines, output
 from raymond.faces.look import PACE, look_of
 from raymond.faces.plain_text import plain
 from raymond.language import choices
@@ -46,6 +44,10 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.run import Run
+from raymond.store import asked_files
+from raymond.store.asked_files import Found
+from raymond.text import visible
+from raymond.views.questions import Question, question_of
 
 usable = terminal.usable
 
@@ -80,7 +82,7 @@ class Live(Quiet):
         """Names the secret in an answer; empty when there is none."""
         self._clock = clock
         self._terminal = terminal.Terminal(stream or sys.stderr, stdin, size)
-        self._kept = Kept(self._terminal.paint, self._hides)
+        self._kept = Kept(self._terminal.paint, self._hides, self._terminal.size)
         self._run: Run | None = None
         self._look = look_of(os.environ)
         self._watches = watches
@@ -93,6 +95,8 @@ class Live(Quiet):
         self._answered: set[str] = set()
         """Agents answered here, until the journal has it."""
         self._entry = Entry(clock)
+        self._shown: list[str] = []
+        """The digests of the files that were shown with the question."""
         self._drawn_at = 0.0
         self._over = False
         self._leaves = False
@@ -164,7 +168,7 @@ class Live(Quiet):
         elif isinstance(answer, str):
             wrong = self._wrong(answer)
             if wrong:
-                self._kept.on_note(wrong)
+                self._kept.on_note(f"not sent: {wrong}")
             else:
                 answers.append((self._asked, answer))
                 self._answer(answer)
@@ -175,11 +179,13 @@ class Live(Quiet):
         """Why an answer cannot be sent; empty when it can."""
         secret = self._refuses(answer)
         if secret:
-            return f"not sent: it contains {secret}; a step reads secrets from its environment"
-        agent = self._run.agents.get(self._asked) if self._run else None
-        offered = agent.visit.rest.choices if agent and agent.visit.rest else ()
-        if offered and choices.pick(offered, answer) is None:
-            return f"not sent: it is not one of: {choices.offer(offered)}"
+            return f"it contains {secret}; a step reads secrets from its environment"
+        asked = self._question()
+        if asked and asked.choices and choices.pick(asked.choices, answer) is None:
+            return f"it is not one of: {choices.offer(asked.choices)}"
+        if asked and [one.sha256 for one in _found(asked)] != self._shown:
+            self._print_question()
+            return "a file has changed since it was shown; it is shown again above"
         return ""
 
     def close(self) -> None:
@@ -282,30 +288,40 @@ class Live(Quiet):
         self._entry.begin(self._terminal.drain())
         self._print_question()
 
+    def _question(self) -> Question | None:
+        agent = self._run.agents.get(self._asked) if self._run else None
+        return question_of(self._run.start.workflow_id, agent, self._run.start.cwd) if self._run and agent else None
+
     def _print_question(self) -> None:
-        """All of it, inside its margin, and nothing in it that is hidden."""
-        if not self._asked:
+        """All of it, with its files and choices, inside its margin, and nothing in it that is hidden."""
+        asked = self._question()
+        if not asked:
             return
         width, _ = self._terminal.size()
-        first = f"{plain(self._asked)} asks:"
-        lines = wrapped(self._asks[self._asked].strip(), max(1, width - len(MARGIN)))
-        if len(lines) == 1 and len(first) + 1 + cell_len(lines[0]) <= width:
-            self._kept.put(f"{self._terminal.paint(first, 'bold yellow')} {lines[0]}\n")
-            return
-        self._kept.put(f"{self._terminal.paint(first, 'bold yellow')}\n" + "".join(f"{MARGIN}{one}\n" for one in lines))
+        found = _found(asked)
+        self._shown = [one.sha256 for one in found]
+        asks = f"{words.named(asked.agent, asked.label)} asks:"
+        first, *rest = question.beside(asks, self._asks[self._asked], question.MARGIN, width)
+        head, tail = first[: len(visible(asks))], first[len(visible(asks)) :]
+        lines = [f"{self._terminal.paint(head, 'bold yellow')}{tail}", *rest, *question.rest(asked, found, width)]
+        self._kept.put("".join(f"{line}\n" for line in lines))
 
     def _label(self) -> str:
         more = len(self._asks) - 1
         waits = f"; {words.many(more, 'more question')} {'waits' if more == 1 else 'wait'}" if more else ""
         how = "the question before is over: press Enter, then answer this one" if self._entry.is_locked else _HOW
-        return f"answer {plain(self._asked)}{waits} ({how})"
+        return f"answer {self._who()}{waits} ({how})"
+
+    def _who(self) -> str:
+        asked = self._question()
+        return plain(words.named(asked.agent, asked.label) if asked else self._asked)
 
     def _answer(self, text: str) -> None:
         agent, self._asked = self._asked, ""
         self._asks.pop(agent, None)
         self._answered.add(agent)
         width, _ = self._terminal.size()
-        self._kept.put("".join(f"{plain(agent)} < {line}\n" for line in wrapped(text, max(1, width - len(agent) - 3))))
+        self._kept.put("".join(f"{line}\n" for line in in_margin(text, f"{plain(agent)} < ", width)))
 
     def _take_back(self) -> None:
         """The question on the screen can no longer be answered here; what was typed for it is dropped."""
@@ -326,14 +342,24 @@ class Live(Quiet):
             self._leave_open()
 
 
+def _found(asked: Question) -> list[Found]:
+    return [asked_files.look(asked.cwd, one.path) for one in asked.files]
+
+
 class Kept(Lines):
     """The lines that stay, until they are taken; with the time of day, as a terminal is read on the same day."""
 
-    def __init__(self, paint: Callable[[str, str], str], hides: Callable[[Event], bool]) -> None:
+    def __init__(
+        self, paint: Callable[[str, str], str], hides: Callable[[Event], bool], size: Callable[[], tuple[int, int]]
+    ) -> None:
+        self._size = size
         self._text = io.StringIO()
         super().__init__(self._text)
         self._paint = paint
         self._hides = hides
+
+    def _width(self) -> int:
+        return self._size()[0]
 
     def put(self, text: str) -> None:
         """Add lines that are ready to be shown."""
@@ -360,6 +386,10 @@ class Kept(Lines):
             # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
             with clock.of(None):
                 line = self._line(event, spent, total)
+            if isinstance(event, AgentFailed):
+                mine = (one for one in decision.events if isinstance(one, StepFailed) and one.agent == event.agent)
+                printed = next((one.output for one in mine), "")
+                line += output(printed, self._width())
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
                 lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")

@@ -19,10 +19,15 @@ SHORT = 160
 
 def lines(question: Question, found: Iterable[Found] = (), *, now: float, where: str = "", width: int = 0) -> list[str]:
     """All of it, with its files as they were found; `where` is the directory of its project."""
+    return [*head(question, now=now, where=where), *text(question, MARGIN, width), *rest(question, found, width)]
+
+
+def rest(question: Question, found: Iterable[Found], width: int = 0) -> list[str]:
+    """What is shown below the text: the files, whole, and the choices."""
     digests = {one.path: one.sha256 for one in question.files}
     shown = [line for one in found for line in _file(one, digests.get(one.path, ""), width)]
     offered = [f"choices: {visible(choices.offer(question.choices))}"] if question.choices else []
-    return [*head(question, now=now, where=where), *text(question, MARGIN, width), *shown, *offered]
+    return [*shown, *offered]
 
 
 def _file(found: Found, digest: str, width: int) -> list[str]:

@@ -277,7 +277,7 @@ class Agents:
 
 def label_of(agent: Agent) -> str:
     """What the workflow calls the agent; empty when it has no name for it."""
-    return plain(str(getattr(agent, "label", "")))
+    return plain(agent.label)
 
 
 def _since(agent: Agent) -> float:

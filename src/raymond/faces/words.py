@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from raymond import durations
 from raymond.faces.clock import instant
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTS, Agent
+from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTED, SCRIPTS, Agent
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -26,6 +26,7 @@ from raymond.machine.events import (
     Event,
     JournalCut,
     LeftoversEnded,
+    Program,
     RequestTaken,
     RunEnded,
     RunMoved,
@@ -189,9 +190,10 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
     agent = named(getattr(event, "agent", ""), label)
     match event:
         case RunStarted():
-            return f"run {event.workflow_id} started: {event.name} at {event.entry}{_budget(event)}"
+            begun = f"run {event.workflow_id} started: {event.name} at {event.entry}"
+            return f"{begun}{_programs(event.programs)}{_budget(event)}"
         case RunResumed():
-            return "run resumed"
+            return f"run resumed{_programs(event.programs)}"
         case JournalCut():
             return f"the end of the journal was lost; steps are counted from {event.steps + 1}"
         case ClockSet():
@@ -233,6 +235,18 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
             return f"{agent} step {event.step} interrupted"
         case _:
             return _agent_line(event, agent, f" {state}" if state else "")
+
+
+def program(one: Program) -> str:
+    """What answers prompts: its version, and who pays."""
+    if one.name in SCRIPTED:
+        return f"scripted replies ({one.payer})"
+    version = f"{one.name} {one.version}" if one.version else one.name
+    return f"{version} ({f'paid by {one.payer}' if one.payer else 'nobody is logged in'})"
+
+
+def _programs(found: Iterable[Program]) -> str:
+    return "".join(f", {'answered by ' if one.name in SCRIPTED else ''}{program(one)}" for one in found)
 
 
 def _budget(event: RunStarted) -> str:

@@ -13,17 +13,17 @@ from raymond.language.scanner import Tag
 from raymond.language.tags import TAGS
 from raymond.language.workflow import Reach, State, Workflow
 
-PLACEHOLDER = re.compile(r"\.\.\.|…")
+PLACEHOLDERS = ("...", "…")
 """What stands for any name."""
 _TRANSITIONS = "|".join(form.name for form in TAGS.values() if form.makes)
-_OPENED = re.compile(rf"<(?:{_TRANSITIONS})[\s>\\]")
-_PRINTED = re.compile(rf"<({_TRANSITIONS})((?:\s[^<>]*)?)>([^<]*)</\1>")
-BESIDE = re.compile(r"RAYMOND_WORKFLOW_DIR|\$\{?0\b|BASH_SOURCE|__file__|(?:from|import)\s+lib\b|PSScriptRoot|%~dp0")
+_OPENED = rf"<(?:{_TRANSITIONS})[\s>\\]"
+_PRINTED = rf"<({_TRANSITIONS})((?:\s[^<>]*)?)>([^<]*)</\1>"
+BESIDE = r"RAYMOND_WORKFLOW_DIR|\$\{?0\b|BASH_SOURCE|__file__|(?:from|import)\s+lib\b|PSScriptRoot|%~dp0"
 """How a script finds the files of its workflow."""
-_COMPUTED = re.compile(rf"</[^A-Za-z!]|{BESIDE.pattern}")
+_COMPUTED = rf"</[^A-Za-z!]|{BESIDE}"
 """Of a script: the name of a tag is a value, or another file may print tags."""
 _STATE_KEYS = "|".join({name for form in TAGS.values() for name, one in form.attributes.items() if one.kind == "state"})
-_NAMING = re.compile(rf"""\b(?:{_STATE_KEYS})=\\?["']?([^"'\\\s]*)""")
+_NAMING = rf"""\b(?:{_STATE_KEYS})=\\?["']?([^"'\\\s]*)"""
 _NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -65,7 +65,7 @@ def of(workflow: Workflow) -> Reach:
 
 
 def _reach(workflow: Workflow) -> Reach:
-    if workflow.entry not in workflow.states:
+    if workflow.entry not in workflow.states or len(workflow.states) == 1:
         return Reach(frozenset(workflow.states), frozenset(workflow.states))
     names, found = Names(workflow.states), dict[str, Leads]()
 
@@ -108,16 +108,27 @@ def of_state(state: State, lib: Mapping[str, str], names: Names) -> Leads:
 
 
 def _of_script(leads: Leads, text: str, names: Names) -> None:
-    printed = [found.groups() for found in _PRINTED.finditer(text)]
-    if not printed or len(printed) != len(_OPENED.findall(text)) or _COMPUTED.search(text):
+    if _gives_up(text):
+        return
+    printed = [found.groups() for found in re.finditer(_PRINTED, text)]
+    if not printed or len(printed) != len(re.findall(_OPENED, text)) or re.search(_COMPUTED, text):
         leads.every = True
         return
     for tag, attributes, body in printed:
-        for name in _NAMING.findall(attributes):
+        for name in re.findall(_NAMING, attributes) if attributes else ():
             _add(leads, names, name)
         if TAGS[tag].body.kind == "state":
             _add(leads, names, body.strip())
     leads.mentioned |= names.in_text(text)
+
+
+def _gives_up(text: str) -> bool:
+    """Whether a script can only fail: it names no tag, and its one `exit` is in the last line and not 0."""
+    return (
+        "<" not in text
+        and text.count("exit") == 1
+        and re.search(r"^exit [1-9]\d*\s*\Z", text, re.MULTILINE) is not None
+    )
 
 
 def _add(leads: Leads, names: Names, name: str) -> None:

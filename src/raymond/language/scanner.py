@@ -125,12 +125,16 @@ class Closers:
 class Scanner:
     """Hands every tag to `take` as soon as it is certain, in the order of the text."""
 
-    def __init__(self, take: Callable[[Tag], object], limit: int = LIMIT) -> None:
+    def __init__(
+        self, take: Callable[[Tag], object], limit: int = LIMIT, quote: Callable[[int, int, str], object] | None = None
+    ) -> None:
         self.long = ""
         """The name of a tag whose payload is over the limit."""
         self.unclosed = ""
         """The name of the first transition that opens and does not close."""
         self._take = take
+        self._hear_quote = quote
+        """Told where each quotation is, and of which kind."""
         self._limit = limit
         self._text = ""
         self._at = 0
@@ -321,6 +325,8 @@ class Scanner:
         return self._runs[1].get(size, -1)
 
     def _quote(self, start: int, stop: int, kind: str) -> None:
+        if self._hear_quote:
+            self._hear_quote(self._base + start, self._base + stop, kind)
         missing: set[str] = set()
         while found := _TAG.search(self._text, start, stop):
             start, name = found.end(), found[1]

@@ -23,6 +23,8 @@ DECIDING = "deciding"
 """Between the end of a step and what follows from it; never visible outside a decision."""
 SCRIPTS = "scripts"
 """The pool of script steps; every other pool is named after its backend."""
+SCRIPTED = ("scripted", "scripted-program")
+"""The backends that answer from a file: their dollars are invented."""
 ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked"]
 """Why a turn is repeated: its reply was rejected, it reached its share of the budget, or it was denied tools."""
 
@@ -106,6 +108,8 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """By how much the clock had been set then."""
     deaths: int = 0
     """How often in a row its step was cut off by the death of the driver."""
+    output: str = ""
+    """The last lines that its failed script printed."""
 
 
 class Frame(Struct, array_like=True, gc=False):

@@ -13,12 +13,14 @@ a driver that dies in between has done nothing that the journal does not know. T
 clock: time comes in as a value, and a step is the name of its agent, which runs one step at a time.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from raymond.machine import budget, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS
 from raymond.machine.decide import decide
-from raymond.machine.events import ClockSet, Decision, Event, LeftoversEnded, RunStopped
+from raymond.machine.events import ClockSet, Decision, Event, LeftoversEnded, Program, RunStopped
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Started, Stop, Tick
 from raymond.machine.requests import Request
@@ -139,10 +141,11 @@ class Conductor:
         fresh: bool = False,
         retries: bool = True,
         driven: float = 0.0,
+        programs: Iterable[Program] = (),
     ) -> None:
         """A driver resumes the run; `requests.resume` says what that means."""
         how = {"at_once": at_once, "fresh": fresh, "retries": retries}
-        self._commit(now, requests.resume(self.run, version, now=now, driven=driven, **how))
+        self._commit(now, requests.resume(self.run, version, now=now, driven=driven, programs=programs, **how))
 
     def leave(self, leftovers: int, now: float) -> None:
         """The driver leaves, and has ended processes that finished steps had left running."""

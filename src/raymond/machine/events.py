@@ -14,6 +14,7 @@ from raymond.machine.asked_file import AskedFile
 from raymond.machine.failures import Kind
 from raymond.machine.run_started import ZERO as ZERO
 from raymond.machine.run_started import Fact as Fact
+from raymond.machine.run_started import Program as Program
 from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
 
@@ -24,6 +25,8 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     version: str = ""
     driven: float = ZERO
     """Seconds for which the driver before had driven it after its last decision; it was killed."""
+    programs: list[Program] = []
+    """What answers its prompts from now on; journals of earlier releases do not say it."""
 
 
 class JournalCut(Fact, frozen=True, kw_only=True):
@@ -223,6 +226,8 @@ class StepFailed(StepEnded, frozen=True, kw_only=True):
     """The same visit is tried again."""
     retry_at: float = ZERO
     """Not before this time; journals of earlier releases try at once."""
+    output: str = ""
+    """The last lines that a script printed, if its error does not say them."""
 
 
 class StepInterrupted(StepEnded, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """What a person asks of a run from outside, and what follows from it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from raymond.machine.events import (
     ClockSet,
     Event,
     LimitsChanged,
+    Program,
     RequestTaken,
     RunResumed,
     RunStopped,
@@ -110,6 +111,7 @@ def resume(
     fresh: bool = False,
     retries: bool = True,
     driven: float = 0.0,
+    programs: Iterable[Program] = (),
 ) -> list[Event]:
     """A driver resumes the run: failed and paused agents try again, a backend that a person had to open is open.
 
@@ -122,7 +124,7 @@ def resume(
     """
     if run.final_status == CANCELLED:
         return []  # somebody left that for this driver to find
-    events: list[Event] = [RunResumed(version=version, driven=driven)]
+    events: list[Event] = [RunResumed(version=version, driven=driven, programs=list(programs))]
     if now and now < run.driven_until - _LAG:
         # A command may have been given since, by a clock that was put right.
         events.insert(0, ClockSet(seconds=round(now - run.driven_until, 3)))

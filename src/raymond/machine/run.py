@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed, Visit
-from raymond.machine.events import RunStarted, RunStopped
+from raymond.machine.events import Program, RunStarted, RunStopped
 from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
@@ -88,6 +88,8 @@ class Run(Struct):
     """What agents may now do without asking."""
     stop: RunStopped | None = None
     final_status: str = ""
+    programs: list[Program] = field(default_factory=list)
+    """What answered its prompts under the last driver that said so."""
     leftovers: int = 0
     """Processes that finished steps had left running, and that the last driver ended when it left."""
 

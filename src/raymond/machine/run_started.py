@@ -14,6 +14,16 @@ class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=F
     """Base of every event."""
 
 
+class Program(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What answers the prompts of a run while one driver drives it."""
+
+    name: str
+    """Of the backend."""
+    version: str = ""
+    payer: str = ""
+    """Who pays, with a fingerprint of the key if there is one; of scripted replies, where they are."""
+
+
 class RunStarted(Fact, frozen=True, kw_only=True):
     """A run was created; everything needed to resume it is here or in its source."""
 
@@ -79,3 +89,5 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """`fail`: an agent that asks a person fails, instead of waiting for an answer."""
     apart: bool = False
     """It outlives the run in whose step it was started."""
+    programs: list[Program] = []
+    """What answers its prompts; empty in a run of scripts, and in journals of earlier releases."""

@@ -225,7 +225,13 @@ class Step:
         """The ending is in the journal: release everything held for the step."""
 
     def fail(
-        self, kind: Kind, error: str, spent: Spending, exit_code: int | None = None, retry_at: float = 0.0
+        self,
+        kind: Kind,
+        error: str,
+        spent: Spending,
+        exit_code: int | None = None,
+        retry_at: float = 0.0,
+        output: str = "",
     ) -> None:
         """Report a failure."""
         failure = Failure(
@@ -236,6 +242,7 @@ class Step:
             spent=spent,
             exit_code=exit_code,
             retry_at=retry_at,
+            output=output,
         )
         self.host.report(self, failure)
 

@@ -19,6 +19,11 @@ _IGNORE = b"*\n"
 """What a project's git should see of it: nothing."""
 
 
+def top(tree: str) -> str:
+    """The folder of a project that runs write to."""
+    return f"{tree}/{_TOP}"
+
+
 def tasks(tree: str, id: str) -> str:
     """The folder that holds the task folders of a run."""
     return f"{tree}/{_TOP}/tasks/{id}"

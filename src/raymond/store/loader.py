@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -22,7 +22,8 @@ _BOM = b"\xef\xbb\xbf"
 _HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _TEXTS = (".md", ".txt")
 REPLIES_FILE = "replies.yaml"
-_LIB = re.compile(rf"\{{\{{include:|\{{\{{workflow_dir|{reach.BESIDE.pattern}")
+_READ = {name: name for name in (SETTINGS_FILE, REPLIES_FILE)}
+_LIB = rf"\{{\{{include:|\{{\{{workflow_dir|{reach.BESIDE}"
 """How a state uses the files of lib/."""
 _FORMS = "a workflow is a folder, a .zip, or one file that ends in .md .sh .py .ps1 .bat"
 
@@ -105,7 +106,22 @@ def _build(
     if wrong:
         raise WorkflowError(*wrong)
     runnable = _runnable(texts, platform)
-    return build(name, texts, entry=entry, platform=platform, runnable=runnable, overrides=overrides)
+    workflow = build(name, texts, entry=entry, platform=platform, runnable=runnable, overrides=overrides)
+    workflow.diagnostics += [_misnamed(inside, right) for inside, right in _other_names(files)]
+    return workflow
+
+
+def _other_names(files: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Files that almost have the name of one that is read, and that name."""
+    for name in files:
+        right = _READ.get(name.lower().replace(".yml", ".yaml"), "")
+        if right and name != right and right not in files:
+            yield name, right
+
+
+def _misnamed(name: str, right: str) -> Diagnostic:
+    message, hint = f"`{name}` is not read: the file is called `{right}`", f"rename it to {right}"
+    return frontmatter.diagnose(frontmatter.Mark(name), "misnamed-file", message, hint)
 
 
 def _runnable(texts: Mapping[str, str], platform: str) -> frozenset[str]:
@@ -192,7 +208,8 @@ def _folder(folder: str) -> dict[str, bytes]:
 def _around(folder: str, entry: str, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
     """The files of a workflow started from one file: the states it can lead to, workflow.yaml, lib/ and `include`."""
     listed = sorted(os.listdir(folder))
-    paths = [name for name in listed if name in (SETTINGS_FILE, REPLIES_FILE) and _is_file(folder, name)]
+    named = {*_READ, *(name for name, _ in _other_names(listed))}
+    paths = [name for name in listed if name in named and _is_file(folder, name)]
     settings = _text(folder, SETTINGS_FILE) or "" if SETTINGS_FILE in paths else ""
     states, uses_lib = _led_to(folder, entry, [name for name in listed if is_state(name)], settings, overrides)
     paths += states
@@ -215,7 +232,7 @@ def _led_to(
         if text is None:
             found.remove(name)
             continue
-        if not uses_lib and _LIB.search(text):
+        if not uses_lib and re.search(_LIB, text):
             uses_lib = True
             lib = {path[4:]: _text(folder, path) or "" for path in _lib(folder) if path.endswith(_TEXTS)}
         state = build("", {name: text, SETTINGS_FILE: settings}, overrides=overrides).states.get(name)

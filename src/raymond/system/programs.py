@@ -67,13 +67,12 @@ def _hear(reader: int) -> bytes | None:
     return heard
 
 
-def checked(path: str, title: str, oldest: tuple[int, ...], without: tuple[str, ...]) -> tuple[str, str]:
-    """The version that a program prints, and why it cannot be used when it prints none or is too old."""
-    said, problem = version(path, without)
-    if said and numbers(said) < oldest:
-        found = next(word for word in said.split() if numbers(word))
-        problem = f"{path} is {title} {found}; Raymond needs {'.'.join(map(str, oldest))} or later"
-    return said, problem
+def too_old(path: str, said: str, title: str, oldest: tuple[int, ...]) -> str:
+    """Why a program that said this version cannot be used; empty when it can."""
+    if numbers(said) >= oldest:
+        return ""
+    found = next(word for word in said.split() if numbers(word))
+    return f"{path} is {title} {found}; Raymond needs {'.'.join(map(str, oldest))} or later"
 
 
 def numbers(said: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import msgspec
 from raymond import redaction
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, reach
-from raymond.language.lint import attributes, ignores, places, scripts, targets
+from raymond.language.lint import attributes, endings, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
 
@@ -16,10 +16,14 @@ def errors(workflow: Workflow) -> list[Diagnostic]:
     return [found for found in check(workflow) if found.severity == "error"]
 
 
-def check(workflow: Workflow) -> list[Diagnostic]:
-    """Everything found in the states that the entry can lead to, and secrets anywhere, in the order of the files."""
+def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
+    """Everything found in the states that the entry can lead to, and secrets anywhere, in the order of the files.
+
+    `given` are the names that get a value when the run is started.
+    """
     counted = reach.of(workflow).named
     found = list(workflow.diagnostics)
+    unread = {one.file for one in found if one.severity == "error"}  # what its policy says is not known
     ignored = ignores.in_settings(workflow)
     # One look at all of them: a workflow may have a thousand states.
     suspicious = redaction.suspects("\n".join(state.body for state in workflow.states.values()))
@@ -32,9 +36,24 @@ def check(workflow: Workflow) -> list[Diagnostic]:
         found += _secrets(state) if suspicious else ()
         if state.name in counted and extension(state.name) in workflow.runnable:
             found += targets.in_policy(workflow, state)
-            found += (attributes if state.kind == "prompt" else scripts).check(workflow, state)
+            found += _prompt(workflow, state, given) if state.kind == "prompt" else scripts.check(workflow, state)
+            if state.name not in unread:
+                found += endings.check(workflow, state, [one for one in found if _is_misspelt(one, state)])
     left = dict.fromkeys(one for one in ignores.silence(found, ignored) if _counts(one, workflow, counted))
     return sorted(left, key=lambda one: (one.file, one.line, one.column))
+
+
+def _prompt(workflow: Workflow, state: State, given: Collection[str]) -> Iterator[Diagnostic]:
+    from raymond.language.lint import spelling, variables  # a workflow of scripts needs neither
+
+    yield from attributes.check(workflow, state)
+    yield from spelling.check(workflow, state)
+    if "{{" in state.body:
+        yield from variables.check(workflow, state, given)
+
+
+def _is_misspelt(one: Diagnostic, state: State) -> bool:
+    return one.file == state.name and one.id in ("misspelt-tag", "unclosed-tag", "unquoted-attribute", "foreign-tag")
 
 
 def _counts(one: Diagnostic, workflow: Workflow, counted: Collection[str]) -> bool:

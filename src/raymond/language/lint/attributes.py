@@ -12,14 +12,21 @@ from raymond.language.lint import places, targets
 from raymond.language.refusal import Refusal
 from raymond.language.scanner import Tag
 from raymond.language.tags import EXAMPLES, TAGS, VARIABLE
-from raymond.language.workflow import State, Workflow
+from raymond.language.workflow import State, Workflow, resolve
 
 
 def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     """What is wrong with the tags in a prompt."""
     found = [tag for tag in meant(state) if tag.name != "print"]
     known = [tag for tag in found if TAGS[tag.name].body.kind != "state" or "{{" not in tag.body]
+    known = [tag for tag in known if not _is_talked_about(workflow, state, tag, found)]
     for tag in known:
+        if TAGS[tag.name].body.kind == "state" and "<" in tag.body:
+            message = f"`<{tag.name}>` is not closed before the next tag"
+            first = (tag.body.split() or [""])[0].partition("<")[0]
+            hint = f"write {TAGS[tag.name].write(first)}"
+            yield frontmatter.diagnose(places.opening(state, tag), "bad-value", message, hint)
+            continue
         wrong = [*_attributes(state, tag), *_needs(state, tag, found)]
         for name, where in reach.of_tag(tag):
             mark = places.attribute(state, tag, where) if where else places.body(state, tag)
@@ -32,6 +39,15 @@ def meant(state: State) -> list[Tag]:
     """The tags of a prompt that an agent is to write."""
     # Fences and comments hold examples; inline code is how authors write a tag they mean.
     return [tag for tag in reading.scan(state.body) if tag.quoted in ("", "code")]
+
+
+def _is_talked_about(workflow: Workflow, state: State, tag: Tag, beside: list[Tag]) -> bool:
+    """Whether a tag names nothing like a state of this workflow, and the agent is told another way to continue."""
+    plain_beside_code = tag.quoted and any(not other.quoted for other in beside)
+    if TAGS[tag.name].body.kind != "state" or not (state.policy.allowed_transitions or plain_beside_code):
+        return False
+    found = resolve(workflow, tag.body.strip())
+    return isinstance(found, Refusal) and found.kind == "unknown_state" and not found.hint.startswith("did you mean")
 
 
 def _attributes(state: State, tag: Tag) -> Iterator[Diagnostic]:

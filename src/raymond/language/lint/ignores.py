@@ -62,5 +62,6 @@ def _check(ignore: Ignore, used: set[Ignore]) -> Iterator[Diagnostic]:
         yield frontmatter.diagnose(ignore.mark, "bad-ignore", f"there is no finding `{id}`", hint)
     elif finding.firm:
         yield frontmatter.diagnose(ignore.mark, "bad-ignore", f"`{id}` cannot be ignored")
-    elif ignore not in used and finding.severity == "error":
+    # Whether a prompt without a tag is an error depends on the other files, so that silence may be a precaution.
+    elif ignore not in used and finding.severity == "error" and id != "no-transition":
         yield frontmatter.diagnose(ignore.mark, "unused-ignore", f"there is no `{id}` to ignore", "remove it")

@@ -17,7 +17,7 @@ def in_policy(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
 
 def look_up(workflow: Workflow, name: str, mark: Mark) -> Iterator[Diagnostic]:
     """What is wrong with a name at `mark`; a variable or a placeholder may become any name."""
-    if "{{" in name or reach.PLACEHOLDER.fullmatch(name):
+    if "{{" in name or name in reach.PLACEHOLDERS:
         return
     found = resolve(workflow, name)
     if isinstance(found, Refusal):

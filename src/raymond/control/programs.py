@@ -1,0 +1,54 @@
+"""What answers the prompts of a run: program, version and who pays, now and under its last driver."""
+
+import os
+from collections.abc import Iterable
+
+from raymond.backends import guard, registry
+from raymond.backends.registry import SCRIPTED, Tables
+from raymond.errors import BackendError
+from raymond.faces import words
+from raymond.language import reach
+from raymond.language.workflow import Workflow
+from raymond.machine.events import Program, RunStarted
+from raymond.machine.run import Run
+from raymond.store.loader import REPLIES_FILE
+from raymond.system.programs import numbers
+
+
+def of(start: RunStarted, workflow: Workflow, tables: Tables) -> list[Program]:
+    """What would answer the prompts that the entry can lead to; a run of scripts asks no program."""
+    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    possible = reach.of(workflow).possible if prompts else ()
+    prompts = [state for state in prompts if state in possible]
+    return now(start, dict.fromkeys(start.backends.get(state, start.backend) for state in prompts), tables)
+
+
+def now(start: RunStarted, names: Iterable[str], tables: Tables) -> list[Program]:
+    """These backends as they are now."""
+    return [_scripted(name, start) if name in SCRIPTED else _looked(name, tables) for name in names]
+
+
+def _scripted(name: str, start: RunStarted) -> Program:
+    if start.replies:
+        return Program(name=name, payer="--replies")
+    return Program(name=name, payer=os.path.join(os.path.basename(start.scope_dir), REPLIES_FILE))
+
+
+def _looked(name: str, tables: Tables) -> Program:
+    try:
+        found = guard.look(registry.backend(name, tables))
+    except BackendError:
+        return Program(name=name)
+    version = ".".join(map(str, numbers(found.version))) or found.version
+    payer = f"{found.payer}, fingerprint {found.key}" if found.key and found.payer else found.payer
+    return Program(name=name, version=version, payer=payer)
+
+
+def difference(run: Run, tables: Tables) -> str:
+    """What has changed since the last driver of the run; empty when nothing has, or when it did not say."""
+    found = now(run.start, [one.name for one in run.programs], tables)
+    changed = [(before, after) for before, after in zip(run.programs, found, strict=True) if before != after]
+    if not changed:
+        return ""
+    before, after = changed[0]
+    return f"the run's last driver used {words.program(before)}, and here it would be {words.program(after)}"

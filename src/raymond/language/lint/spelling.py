@@ -1,0 +1,145 @@
+"""What looks like a tag in a prompt and is none: misspelt, unclosed, not quoted, or of another tool."""
+
+import re
+from collections.abc import Iterator
+
+from raymond.errors import Diagnostic
+from raymond.language import frontmatter
+from raymond.language.frontmatter import Mark
+from raymond.language.lint import places
+from raymond.language.scanner import Scanner, Tag, read_opening
+from raymond.language.tags import TAGS, TagForm
+from raymond.language.workflow import State, Workflow, resolve
+
+_LIKE = re.compile(r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)(/?)>")
+_UNQUOTED = r"""\s([\w-]+=)(?!["'])"""
+_ASK = '<ask next="NEXT.md">question</ask> asks a person'
+_RUN = "a script starts another workflow: raymond run PATH"
+FOREIGN = {
+    "await": _ASK,
+    "call-workflow": _RUN,
+    "function-workflow": _RUN,
+    "fork-workflow": _RUN,
+    "goto-workflow": _RUN,
+    "reset-workflow": _RUN,
+    "promise": "<result>text</result> ends the run",
+}
+"""Tags of other tools -> what does the same here."""
+_ORDINARY = frozenset(
+    "results task tasks mask asks point points paint pints sprint prints insult consult resort reset".split()
+)
+"""Words near the names of tags that prompts use for tags of their own."""
+
+
+def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
+    """Everything in a prompt that looks like a tag, and that nobody would read as one."""
+    if "<" not in state.body:
+        return
+    text = _unread(state.body)
+    for found in _LIKE.finditer(text):
+        yield from _look(workflow, state, text, found)
+
+
+def _look(workflow: Workflow, state: State, text: str, found: "re.Match[str]") -> Iterator[Diagnostic]:
+    name, said = found[1], _inside(text, found)
+    mark = places.place(state, *found.span())
+    closed = f"</{name}>" in text[found.end() :]
+    if name in TAGS:
+        yield from _incomplete(workflow, state, text, found)
+    elif name.lower() in FOREIGN:
+        if closed or found[2].strip():
+            message = f"`<{name}>` is not a tag of this language"
+            yield frontmatter.diagnose(mark, "foreign-tag", message, FOREIGN[name.lower()])
+    elif near := _near(name):
+        form = TAGS[near]
+        if form.body.kind == "state":
+            meant = _is_state(workflow, said) or (closed and name.lower() == near)
+        else:
+            meant = closed and ("next" in found[2] or name.lower() == near or near != "ask")
+        if meant:
+            body = said if form.body.kind == "state" and _is_state(workflow, said) else ""
+            hint = f"did you mean {form.write(body)}?"
+            yield frontmatter.diagnose(mark, "misspelt-tag", f"`<{name}>` is not a tag", hint)
+
+
+def _incomplete(workflow: Workflow, state: State, text: str, found: "re.Match[str]") -> Iterator[Diagnostic]:
+    """A tag by its name, which is not one as it is written; the name alone only talks about it."""
+    name, form, said = found[1], TAGS[found[1]], _said(text, found)
+    mark = places.place(state, *found.span())
+    if read_opening(text, found.start() + 1 + len(name), len(text)) is None:
+        if unquoted := re.search(_UNQUOTED, found[2]):
+            at = found.start(2) + unquoted.start(1)
+            message = f"the value of `{unquoted[1][:-1]}` is not in quotes, so this is not a tag"
+            hint = f'{unquoted[1]}"..."'
+            yield frontmatter.diagnose(
+                places.place(state, at, at + len(unquoted[1])), "unquoted-attribute", message, hint
+            )
+        elif found[3]:
+            yield _unclosed(mark, form, f"`{found[0]}` is not a tag", "")
+    elif _is_state(workflow, said) if form.body.kind == "state" else _is_begun(text, found):
+        body = said if form.body.kind == "state" else ""
+        yield _unclosed(mark, form, f"`<{name}>` is never closed", body)
+
+
+def _unclosed(mark: Mark, form: TagForm, message: str, body: str) -> Diagnostic:
+    return frontmatter.diagnose(mark, "unclosed-tag", message, f"write {form.write(body)}")
+
+
+def _is_begun(text: str, found: "re.Match[str]") -> bool:
+    """Whether a text follows at once, or attributes show that the tag is meant."""
+    return bool(found[2].strip()) or text[found.end() : found.end() + 1].isalnum()
+
+
+def _said(text: str, found: "re.Match[str]") -> str:
+    """The word that follows an opening at once."""
+    words = re.match(r"[\w.-]+", text[found.end() : found.end() + 260])
+    return words[0].rstrip(".") if words else ""
+
+
+def _inside(text: str, found: "re.Match[str]") -> str:
+    """The one word between an opening and the next tag."""
+    words = re.match(r"\s*([\w.-]+)\s*<", text[found.end() : found.end() + 260])
+    return words[1] if words else ""
+
+
+def _is_state(workflow: Workflow, name: str) -> bool:
+    return bool(name) and isinstance(resolve(workflow, name), str)
+
+
+def _unread(body: str) -> str:
+    """`body` with blanks in place of fences, comments and everything that is a tag; inline code stays."""
+    taken: list[Tag] = []
+    quoted: list[tuple[int, int, str]] = []
+    scanner = Scanner(taken.append, quote=lambda start, stop, kind: quoted.append((start, stop, kind)))
+    scanner.feed(body)
+    scanner.close()
+    spans = [(tag.start, tag.stop) for tag in taken]
+    spans += [(start, stop) for start, stop, kind in quoted if kind != "code"]
+    for start, stop in spans:
+        body = body[:start] + re.sub(r"[^\n]", " ", body[start:stop]) + body[stop:]
+    return body
+
+
+def _near(name: str) -> str:
+    """The tag that `name` was probably meant to be."""
+    word = name.lower()
+    if word in TAGS:
+        return word
+    if word in _ORDINARY:
+        return ""
+    short = word.replace("-", "").replace("_", "")
+    return next((known for known in TAGS if distance(short, known) <= (1 if len(known) < 6 else 2)), "")
+
+
+def distance(one: str, other: str) -> int:
+    """How many letters have to be added, left out, changed or swapped with the next."""
+    rows = [list(range(len(other) + 1))]
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]

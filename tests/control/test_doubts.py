@@ -1,0 +1,152 @@
+"""What is doubtful about a start: told before the first turn, refused with --strict."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builders import head, start
+from builders import place as make
+from raymond import cli
+from raymond.control import doubts
+from raymond.store.loader import Loaded
+from running import Room
+
+END = "<result>x</result>"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.clear()
+
+
+def found(files: dict[str, str], **said: str) -> list[tuple[str, int, str, str]]:
+    workspace = make(files, next(iter(files)))
+    loaded = Loaded(workspace.workflow, "/flow", {name: text.encode() for name, text in files.items()}, "")
+    return [(one.file, one.line, one.id, one.hint) for one in doubts.of_start(loaded, start(workspace, **said))]
+
+
+def test_replies_for_states_that_do_not_exist_are_found_when_replies_answer() -> None:
+    files = {"START.md": END, "replies.yaml": "START: x\nmain/START.md: x\nSTRAT: x\nmain/NOPE: x\n"}
+    assert found(files, backend="scripted") == [
+        ("replies.yaml", 3, "unknown-reply", "did you mean `START.md`?"),
+        ("replies.yaml", 4, "unknown-reply", "the states are: START.md"),
+    ]
+    assert found(files, backend="claude") == []
+
+
+def test_an_effort_that_no_program_knows_is_found_for_programs_whose_efforts_are_known() -> None:
+    files = {"START.md": head("effort: hihg") + "<function return='START' effort='hardest'>START</function>"}
+    hint = "one of: minimal, low, medium, high, xhigh, max"
+    assert found(files, backend="claude") == [
+        ("START.md", 2, "unknown-effort", hint),
+        ("START.md", 4, "unknown-effort", hint),
+    ]
+    assert found(files, backend="mine") == []
+    assert found({"START.md": END}, backend="codex", effort="hihg") == [("--effort", 0, "unknown-effort", hint)]
+    assert found({"START.md": END}, backend="codex", effort="high") == []
+
+
+def test_a_setting_that_is_misspelt_in_the_environment_is_found_and_nothing_else_is() -> None:
+    fine = (
+        "RAYMOND_BUDGET",
+        "RAYMOND_HOME",
+        "RAYMOND_VAR_BUDGTE",
+        "RAYMOND_STATE",
+        "RAYMOND_TOKEN",
+        "BUDGTE",
+        "RAYMOND_",
+    )
+    environment = dict.fromkeys((*fine, "RAYMOND_BUDGTE", "RAYMOND_MAX_ITERATION"), "1")
+    assert [(one.source, one.hint) for one in doubts.of_environment(environment)] == [
+        ("RAYMOND_BUDGTE", "did you mean `RAYMOND_BUDGET`?"),
+        ("RAYMOND_MAX_ITERATION", "did you mean `RAYMOND_MAX_ITERATIONS`?"),
+    ]
+
+
+def test_only_scripts_that_are_reached_are_shown_to_bash() -> None:
+    files = {"START.sh": f"echo '{END}'", "OTHER.sh": "if"}
+    assert found(files) == []
+    assert found({"START.sh": f"if\necho '{END}'\n"})[0][:3] == ("START.sh", 3, "bash-syntax")
+
+
+# The commands
+
+DOUBTFUL = {"START.md": f"{{{{inptu}}}} <gotoo>END</gotoo>\n{END}", "END.md": END, "replies.yaml": f"START: {END}"}
+FIRST = """\
+warning: `{{inptu}}` has no value [unbound-variable]
+ --> ../flow/START.md:1:1
+  |
+1 | {{inptu}} <gotoo>END</gotoo>
+  | ^^^^^^^^^
+hint: did you mean {{input}}?
+"""
+
+
+def run(room: Room, monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
+    monkeypatch.setenv("HOME", room.environment["HOME"])
+    with contextlib.chdir(room.path):
+        return cli.main(["run", *args])
+
+
+def test_a_strict_start_is_refused_and_a_dry_run_lists_everything(
+    room: Room, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = room.flow(DOUBTFUL)
+    for more in ((), ("--dry-run",)):
+        assert run(room, monkeypatch, flow, "--strict", *more) == 6
+        assert capsys.readouterr().err.startswith("error: `{{inptu}}` has no value\n --> ../flow/START.md:1:1\n")
+    assert not room.home.exists()
+    assert run(room, monkeypatch, flow, "--dry-run") == 0
+    assert FIRST in capsys.readouterr().out
+    assert run(room, monkeypatch, flow, "--dry-run", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)["warnings"]
+    assert [(one["id"], one["file"], one["line"], one["column"]) for one in listed] == [
+        ("unbound-variable", "../flow/START.md", 1, 1),
+        ("misspelt-tag", "../flow/START.md", 1, 11),
+    ]
+
+
+def test_a_prompt_written_for_a_shell_loop_is_refused_with_the_loop_that_works(
+    room: Room, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in {
+        "PROMPT.md": "Do the next thing in fix_plan.md.",
+        "fix_plan.md": "- [ ] a",
+        "old.py": "print 1",
+    }.items():
+        (room.path / name).write_text(text, "utf-8")
+    assert run(room, monkeypatch, "PROMPT.md", "--backend", "claude") == 6
+    said = capsys.readouterr().err
+    assert said.startswith("error: PROMPT.md has no tag\n --> PROMPT.md:1:1\n")
+    assert "\n    allowed_transitions: [{tag: goto, target: CHECK}]\n    force_implicit: true\n    ---\n" in said
+    assert not room.home.exists()
+
+
+@pytest.mark.slow
+def test_warnings_are_told_once_before_the_first_turn_and_a_strict_resume_is_refused(room: Room) -> None:
+    many = "".join(f"{{{{inptu}}}} {'x' * at}\n" for at in range(12))
+    ran = room.command({**DOUBTFUL, "START.md": f"{many}{END}"})
+    assert ran.code == 0
+    assert ran.err.count("warning: `{{inptu}}` has no value [unbound-variable]\n") == 10
+    before, _, after = ran.err.partition(
+        f"warning: and 2 more; raymond run {room.path.parent}/flow --dry-run lists all\n"
+    )
+    assert before.startswith("warning: ")
+    assert "run r started" in after
+    quiet = room.command(
+        {
+            **DOUBTFUL,
+            "START.md": "{{inptu}} <ask next='END'>Why?</ask>",
+            "replies.yaml": "START: <ask next='END'>Why?</ask>",
+        },
+        "-q",
+        id="q",
+    )
+    assert "warning" not in quiet.err
+    refused = room.resume("--strict", id="q")
+    assert (refused.code, refused.err.partition("\n")[0]) == (6, "error: `{{inptu}}` has no value")

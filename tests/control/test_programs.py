@@ -1,0 +1,97 @@
+"""Who answers and who pays: said at the start, journaled, and compared before a run continues by itself."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from raymond.backends.payer import fingerprint
+from raymond.control import programs
+from raymond.faces import words
+from raymond.machine.events import Program, RunResumed, RunStarted
+from raymond.store import versions
+from raymond.store.home import VARIABLE
+from running import Room
+
+KEY = "sk-ant-api03-not-a-key"
+MARK = sha256(KEY.encode()).hexdigest()[:6]
+PAYER = f"the key in ANTHROPIC_API_KEY, fingerprint {MARK}"
+ASKS = {
+    "START.sh": "echo '<ask next=\"END\">Which?</ask>'",
+    "END.sh": "echo '<result>done</result>'",
+    "NEVER.md": "reached only if a script names it",
+}
+
+
+def claude(folder: Path, version: str = "2.1.197") -> Path:
+    """A program that only tells its version, and counts how often."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "claude"
+    program.write_text(f"#!/bin/sh\necho asked >> {folder}/asked\necho '{version} (Claude Code)'\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    program = claude(tmp_path / "bin")
+    room = Room(tmp_path, PATH=f"{program.parent}:/usr/bin:/bin", ANTHROPIC_API_KEY=KEY)
+    yield room
+    room.clear()
+
+
+def test_a_fingerprint_tells_keys_apart_and_is_not_the_key() -> None:
+    assert fingerprint({"A": KEY}, ("B", "A")) == MARK
+    assert fingerprint({"A": "another"}, ("A",)) != MARK
+    assert fingerprint({"A": ""}, ("A", "")) == ""
+
+
+def test_a_version_is_asked_for_once_while_the_program_stays_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
+    (tmp_path / "home").mkdir(0o700)
+    program, asked = claude(tmp_path / "bin"), tmp_path / "bin" / "asked"
+    for _ in range(2):
+        assert versions.checked(str(program), "Claude Code", (2,), ()) == ("2.1.197 (Claude Code)", "")
+    assert asked.read_text().count("asked") == 1
+    claude(tmp_path / "bin", "1.9.1000")
+    said, problem = versions.checked(str(program), "Claude Code", (2,), ())
+    assert (said, "needs 2 or later" in problem) == ("1.9.1000 (Claude Code)", True)
+    versions.forget()
+    versions.checked(str(program), "Claude Code", (2,), ())
+    assert asked.read_text().count("asked") == 3
+
+
+def test_the_first_line_says_who_answers_and_who_pays() -> None:
+    one = Program(name="claude", version="2.1.197", payer=PAYER)
+    assert words.program(one) == f"claude 2.1.197 (paid by {PAYER})"
+    assert words.program(Program(name="mine")) == "mine (nobody is logged in)"
+    assert words.line(RunResumed(programs=[one])) == f"run resumed, claude 2.1.197 (paid by {PAYER})"
+    scripted = Program(name="scripted", payer="flow/replies.yaml")
+    assert (
+        words.line(RunResumed(programs=[scripted])) == "run resumed, answered by scripted replies (flow/replies.yaml)"
+    )
+
+
+@pytest.mark.slow
+def test_a_run_that_was_answered_by_somebody_else_is_not_continued(room: Room, tmp_path: Path) -> None:
+    asked = tmp_path / "bin" / "asked"
+    scripts = {name: text for name, text in ASKS.items() if name.endswith(".sh")}
+    assert room.command(scripts, "--id", "s", "--backend", "claude", id="s").code == 3
+    assert not asked.exists(), "a run of scripts asks no program"
+    ran = room.command({**ASKS, "START.sh": f"{ASKS['START.sh']} # $0"})
+    [start] = ran.all(RunStarted)
+    assert start.programs == [Program(name="claude", version="2.1.197", payer=PAYER)]
+    assert f", claude 2.1.197 (paid by {PAYER}), budget $10.00 (default)" in ran.lines[0]
+    assert KEY not in ran.err + "".join(path.read_text("utf-8", "replace") for path in room.folder().rglob("*.jsonl"))
+    environment = {"ANTHROPIC_API_KEY": "another"}
+    told = room.raymond("answer", "r", "main", "this", environment=environment)
+    assert told.returncode == 5, told.stderr
+    assert f"the run's last driver used claude 2.1.197 (paid by {PAYER})" in told.stderr
+    assert "the answer is kept, nothing was started; to continue: raymond resume r" in told.stderr
+    done = room.resume()
+    assert (done.code, done.out) == (0, "done\n")
+    assert [event.programs for event in done.all(RunResumed)] == [start.programs]
+    assert programs.difference(done.run, {}) != "", "here is neither that program nor that key"

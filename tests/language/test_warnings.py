@@ -1,0 +1,147 @@
+"""What is doubtful in a prompt: found where it is a mistake, and nowhere else."""
+
+from collections.abc import Collection
+
+import pytest
+
+from raymond.errors import Diagnostic
+from raymond.language import lint, workflow
+from raymond.store import loader
+
+POLICY = "---\nallowed_transitions: [{tag: goto, target: NEXT}]\n---\n"
+TWO = "---\nallowed_transitions: [{tag: goto, target: NEXT}, {tag: result}]\n---\n"
+END = "<result>x</result>"
+OTHERS = {"NEXT.md": END, "B.sh": f"echo '{END}'", "lib/rules.md": END}
+
+
+def check(body: str, given: Collection[str] = (), **files: str) -> list[Diagnostic]:
+    others = {name.replace("_", "."): text for name, text in files.items()}
+    return lint.check(workflow.build("flow", {"START.md": body, **OTHERS, **others}), given)
+
+
+def one(body: str, **files: str) -> tuple[str, int, int, str]:
+    """The only finding of a prompt that has a tag as well."""
+    [found] = check(f"{body}\n{END}", **files)
+    return found.id, found.line, found.column, found.hint
+
+
+@pytest.mark.parametrize(
+    ("body", "id", "column", "hint"),
+    [
+        ("<gotoo>NEXT</gotoo>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
+        ("Say `<gto>NEXT.md</gto>`.", "misspelt-tag", 6, "did you mean <goto>NEXT.md</goto>?"),
+        ("<Goto>NEXT</Goto>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
+        ("<GOTO>ANYWHERE</GOTO>", "misspelt-tag", 1, "did you mean <goto>NEXT.md</goto>?"),
+        ("<go-to>NEXT</go-to>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
+        ("<reslut>fine</reslut>", "misspelt-tag", 1, "did you mean <result>text</result>?"),
+        ('<aks next="NEXT">Why?</aks>', "misspelt-tag", 1, 'did you mean <ask next="NEXT.md">question</ask>?'),
+        ("<fuction return='B'>NEXT</fuction>", "misspelt-tag", 1, 'did you mean <function return="NEXT.md">NEXT</function>?'),
+        ("Or <goto>NEXT", "unclosed-tag", 4, "write <goto>NEXT</goto>"),
+        ("<goto>NEXT</got>", "unclosed-tag", 1, "write <goto>NEXT</goto>"),
+        ("<goto/>", "unclosed-tag", 1, "write <goto>NEXT.md</goto>"),
+        ('<ask next="NEXT">Why?', "unclosed-tag", 1, 'write <ask next="NEXT.md">question</ask>'),
+        ("<goto input=foo>NEXT</goto>", "unquoted-attribute", 7, 'input="..."'),
+        ("<await>a person</await>", "foreign-tag", 1, '<ask next="NEXT.md">question</ask> asks a person'),
+        ("<call-workflow return='B'>x</call-workflow>", "foreign-tag", 1, "a script starts another workflow: raymond run PATH"),
+        ("<promise>COMPLETE</promise>", "foreign-tag", 1, "<result>text</result> ends the run"),
+        ("Use {{inptu}}", "unbound-variable", 5, "did you mean {{input}}?"),
+        ("{{transitons}}", "unbound-variable", 1, "did you mean {{transitions}}?"),
+        ("{{transitions}}", "unbound-variable", 1, "allowed_transitions: [{tag: goto, target: NEXT.md}]"),
+        ("{{include:rule.md}}", "missing-include", 1, "did you mean `rules.md`?"),
+        ("{{include:nothing}}", "missing-include", 1, "add lib/nothing, or remove this"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_found_at_its_place_with_a_way_out(body: str, id: str, column: int, hint: str) -> None:
+    assert one(f"text\n{body}") == (id, 2, column, hint)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<task>do it</task> <results>{{results}}</results> <context>x</context> <tasks>a</tasks>",
+        "<form>NEXT step</form> <answer>NEXT</answer> <file>NEXT.md</file> <work>hard</work>",
+        "Vec<Result> and Result<Option> and <Result of it>",
+        "Use the <goto> tag, `<result>`, or a <reset>: all of them are tags.",
+        "```\n<gotoo>NEXT</gotoo> <goto>NEXT\n```",
+        "~~~\n<await>x</await>\n~~~",
+        "<!-- <Goto>NEXT</Goto> <goto input=x>NEXT</goto> -->",
+        "if a <b> and <c>: x<y",
+        "<ask a friend> <wait for it> <call me maybe>",
+        "<print>a <gotoo>NEXT</gotoo></print>",
+        "{{ inptu }} ${{ inputs.x }} {{#each}} {{file}} {{topic}} {{inp}}",
+        "{{input}} {{run_input}} {{task_folder}} {{include:rules.md}}",
+        "await the result, then promise nothing",
+        "Never write `<goto>NOWHERE_AT_ALL</goto>`.",
+    ],
+)
+def test_text_that_is_not_meant_as_a_tag_is_no_mistake(body: str) -> None:
+    assert check(f"{body}\n{END}") == []
+
+
+def test_a_tag_that_the_policy_rules_out_anyway_is_only_talked_about_unless_it_is_nearly_right() -> None:
+    assert check(f"{POLICY}People write <goto>ELSEWHERE</goto> or `<call>SOMEWHERE</call>`.") == []
+    assert [found.id for found in check(f"{POLICY}<goto>NXET</goto>")] == ["missing-target"]
+    assert [found.id for found in check("`<goto>ELSEWHERE</goto>`")] == ["missing-target"]
+
+
+def test_a_variable_has_a_value_when_a_fork_or_a_flag_gives_it_one() -> None:
+    assert [found.id for found in check(f"{{{{inputs}}}} {END}")] == ["unbound-variable"]
+    assert check(f"{{{{inputs}}}} {END}", ["inputs"]) == []
+    assert check("<fork next='B' inputs='x'>NEXT</fork> {{inputs}}") == []
+    assert check("{{inputs}} <goto>B</goto>", B_sh='printf \'<fork next="NEXT" inputs="%s">NEXT</fork>\' x') == []
+
+
+# Prompts that tell the agent nothing
+
+
+@pytest.mark.parametrize(
+    ("body", "ids"),
+    [
+        ("Do it.", ["dead-end"]),
+        (f"{TWO}Do it.", ["dead-end"]),
+        ("<!-- <goto>NEXT</goto> --> Do it.", ["dead-end"]),
+        ("", ["empty-state"]),
+        ("---\nmodel: opus\n---\n \n", ["empty-state"]),
+        ("Then <gotoo>NEXT</gotoo>", ["misspelt-tag", "no-transition"]),
+        (f"{TWO}Then <gotoo>NEXT</gotoo>", ["misspelt-tag", "no-transition"]),
+        (f"{POLICY}Then <gotoo>NEXT</gotoo>", ["misspelt-tag"]),
+        ("Say <promise>DONE</promise>", ["foreign-tag", "no-transition"]),
+        (f"{POLICY}Do it.", []),
+        (f"{TWO}Do it. {{{{transitions}}}}", []),
+        ("```\n<goto>NEXT</goto>\n```", []),
+        ("{{include:rules.md}}", []),
+        ("{{input}}", []),
+        ("Answer with a goto tag to NEXT.", []),
+        ("Answer &lt;goto&gt;NEXT&lt;/goto&gt;", []),
+    ],
+)
+def test_a_prompt_without_a_tag_is_found_unless_it_needs_none(body: str, ids: list[str]) -> None:
+    assert [found.id for found in check(body)] == ids
+
+
+def test_a_lone_prompt_without_a_tag_is_an_error_that_shows_the_loop_that_works() -> None:
+    [found] = lint.errors(workflow.build("flow", {"PROMPT.md": "---\nmodel: opus\n---\nFix the next thing."}))
+    assert (found.id, found.message, found.line) == ("no-transition", "PROMPT.md has no tag", 4)
+    assert "allowed_transitions: [{tag: goto, target: CHECK}]" in found.hint
+    assert "echo '<reset>PROMPT</reset>'; else echo '<result>done</result>'; fi" in found.hint
+    silent = "Do it. <!-- raymond: ignore no-transition CLAUDE.md explains the tags -->"
+    assert lint.check(workflow.build("flow", {"PROMPT.md": silent})) == []
+
+
+def test_an_empty_script_is_found() -> None:
+    assert [(found.file, found.id) for found in check("<goto>B</goto>", B_sh="\n")] == [("B.sh", "empty-state")]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["workflow.yml"], "`workflow.yml` is not read: the file is called `workflow.yaml`"),
+        (["Workflow.yaml"], "`Workflow.yaml` is not read: the file is called `workflow.yaml`"),
+        (["replies.yml"], "`replies.yml` is not read: the file is called `replies.yaml`"),
+        (["workflow.yml", "workflow.yaml"], ""),
+    ],
+)
+def test_a_file_that_is_almost_named_right_is_found(files: list[str], message: str) -> None:
+    contents = {"START.md": END.encode(), **dict.fromkeys(files, b"")}
+    found = lint.check(loader.from_files(contents, name="flow", entry=None))
+    assert [one.message for one in found] == ([message] if message else [])
