@@ -163,6 +163,7 @@ def test_an_agent_is_reminded_of_a_file_that_it_has_not_written(room: Room) -> N
 # What follows
 
 
+@pytest.mark.slow
 def test_an_answer_continues_the_run_in_the_background(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("answer", "r", "yes")
