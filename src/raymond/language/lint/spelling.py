@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter
@@ -41,31 +42,36 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
 
 
 def _look(workflow: Workflow, state: State, text: str, found: "re.Match[str]") -> Iterator[Diagnostic]:
-    name, said = found[1], _inside(text, found)
-    mark = places.place(state, *found.span())
-    closed = f"</{name}>" in text[found.end() :]
+    name = found[1]
     if name in TAGS:
         yield from _incomplete(workflow, state, text, found)
     elif name.lower() in FOREIGN:
-        if closed or found[2].strip():
+        if found[2].strip() or _is_closed(text, found):
             message = f"`<{name}>` is not a tag of this language"
+            mark = places.place(state, *found.span())
             yield frontmatter.diagnose(mark, "foreign-tag", message, FOREIGN[name.lower()])
     elif near := _near(name):
-        form = TAGS[near]
-        if form.body.kind == "state":
-            meant = _is_state(workflow, said) or (closed and name.lower() == near)
-        else:
-            meant = closed and ("next" in found[2] or name.lower() == near or near != "ask")
-        if meant:
-            body = said if form.body.kind == "state" and _is_state(workflow, said) else ""
-            hint = f"did you mean {form.write(body)}?"
+        body = _inside(text, found) if TAGS[near].body.kind == "state" else ""
+        body = body if _is_state(workflow, body) else ""
+        if body or _is_meant(near, text, found):
+            mark, hint = places.place(state, *found.span()), f"did you mean {TAGS[near].write(body)}?"
             yield frontmatter.diagnose(mark, "misspelt-tag", f"`<{name}>` is not a tag", hint)
+
+
+def _is_meant(near: str, text: str, found: "re.Match[str]") -> bool:
+    """Whether a tag that holds no state is probably meant to be `near`."""
+    if found[1].lower() != near and (TAGS[near].body.kind == "state" or (near == "ask" and "next" not in found[2])):
+        return False
+    return _is_closed(text, found)
+
+
+def _is_closed(text: str, found: "re.Match[str]") -> bool:
+    return text.find(f"</{found[1]}>", found.end()) >= 0
 
 
 def _incomplete(workflow: Workflow, state: State, text: str, found: "re.Match[str]") -> Iterator[Diagnostic]:
     """A tag by its name, which is not one as it is written; the name alone only talks about it."""
     name, form, said = found[1], TAGS[found[1]], _said(text, found)
-    mark = places.place(state, *found.span())
     if read_opening(text, found.start() + 1 + len(name), len(text)) is None:
         if unquoted := re.search(_UNQUOTED, found[2]):
             at = found.start(2) + unquoted.start(1)
@@ -75,10 +81,10 @@ def _incomplete(workflow: Workflow, state: State, text: str, found: "re.Match[st
                 places.place(state, at, at + len(unquoted[1])), "unquoted-attribute", message, hint
             )
         elif found[3]:
-            yield _unclosed(mark, form, f"`{found[0]}` is not a tag", "")
+            yield _unclosed(places.place(state, *found.span()), form, f"`{found[0]}` is not a tag", "")
     elif _is_state(workflow, said) if form.body.kind == "state" else _is_begun(text, found):
         body = said if form.body.kind == "state" else ""
-        yield _unclosed(mark, form, f"`<{name}>` is never closed", body)
+        yield _unclosed(places.place(state, *found.span()), form, f"`<{name}>` is never closed", body)
 
 
 def _unclosed(mark: Mark, form: TagForm, message: str, body: str) -> Diagnostic:
@@ -115,11 +121,16 @@ def _unread(body: str) -> str:
     scanner.close()
     spans = [(tag.start, tag.stop) for tag in taken]
     spans += [(start, stop) for start, stop, kind in quoted if kind != "code"]
-    for start, stop in spans:
-        body = body[:start] + re.sub(r"[^\n]", " ", body[start:stop]) + body[stop:]
-    return body
+    pieces, at = [], 0
+    for start, stop in sorted(spans):
+        if stop > at:
+            start = max(start, at)
+            pieces += [body[at:start], re.sub(r"[^\n]", " ", body[start:stop])]
+            at = stop
+    return "".join([*pieces, body[at:]])
 
 
+@lru_cache(maxsize=1024)
 def _near(name: str) -> str:
     """The tag that `name` was probably meant to be."""
     word = name.lower()
