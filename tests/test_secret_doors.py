@@ -81,8 +81,10 @@ def test_what_an_agent_says_is_cleaned(room: Room, backend: str) -> None:
         "tools": [{"name": "Bash", "input": {"command": f"curl -H {TOKEN}"}}],
     }
     files = {"START.md": "Go.", "replies.yaml": json.dumps({"START": said})}
-    ran = room.command(files, "--backend", backend)
+    ran = room.command(files, "--backend", backend, "--debug")
     assert (ran.code, ran.result) == (0, "[secret MY_API_TOKEN]")
+    [raw] = (room.path / ".raymond" / "debug").rglob("main_step_001.raw")
+    assert "the token is [secret MY_API_TOKEN]" in raw.read_text(), "what the program printed, line by line"
     assert TOKEN not in ran.err + ran.out
     assert leaks(room, TOKEN) == []
     assert ran.transcript()[0]["said"] == "the token is [secret MY_API_TOKEN] <result>[secret MY_API_TOKEN]</result>"

@@ -236,7 +236,9 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
     ("flags", "error"),
     [
         (("--var", "colour"), "`colour` is not a variable\nhint: --var name=value"),
-        (("--var", "a-b=1"), "`a-b=1` is not a variable\nhint: --var name=value"),
+        (("--var", "a-b=1"), "`a-b` cannot be the name of a variable\nhint: use letters, digits and _"),
+        (("--var", "input=1"), "--var cannot set `input`, a built-in variable\nhint: --input TEXT"),
+        (("--var", "state=1"), "--var cannot set `state`, a built-in variable\nhint: choose another name"),
         (("--set", "START"), "`START` sets nothing\nhint: --set REVIEW.md.max_visits=5"),
         (
             ("--set", "START.retries=[1"),
@@ -469,7 +471,7 @@ def test_status_of_a_failed_run_shows_why(room: Room) -> None:
         "      last:  out of paper",
         "      error: ended with exit code 1: out of paper",
         "      next:  raymond resume r --agent main --retry (or --goto STATE, --result TEXT)",
-        "next: raymond resume r",
+        "next: raymond resume r --agent main --retry",
     ]
 
 
@@ -597,7 +599,7 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     more = ("yes",) if command == "answer" else ()
     done = room.raymond(command, *more, cwd=nowhere)
     hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
-    which = f"or say which:\n  r  waiting  {room.path}\n" if command != "answer" else ""
+    which = f"or say which:\n  r  waiting  {room.path}\n"
     assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}")
     assert os.listdir(nowhere) == []
 

@@ -138,7 +138,7 @@ def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> 
         "why:    max_time (300ms) was reached",
         "cost:   $0.00 in 1 step",
         "result: none yet",
-        "next:   raymond resume r --max-time MORE",
+        "next:   raymond resume r --max-time 1s",
     ]
     again = room.raymond("resume", "r", "--max-time", "1d", "--agent", "main", "--goto", "END")
     assert (again.returncode, again.stdout) == (0, "done\n")
@@ -344,7 +344,7 @@ def test_a_run_stops_after_its_turns_and_goes_on_with_more(room: Room) -> None:
     files = {"START.md": "", "SCRIPT.sh": "echo '<goto>END</goto>'", "END.md": ""}
     replies = {"replies.yaml": "START: <goto>SCRIPT</goto>\nEND: <result>ok</result>"}
     ran = room.command(files | replies, "--max-turns", "1")
-    assert (ran.code, ran.lines[-1]) == (4, "next:   raymond resume r --max-turns MORE")
+    assert (ran.code, ran.lines[-1]) == (4, "next:   raymond resume r --max-turns 2")
     assert "why:    max_turns (1) was reached" in ran.lines
     # Scripts are none.
     again = room.resume("--max-turns", "2")
@@ -457,13 +457,46 @@ def test_debug_keeps_every_step_and_transition_as_files(room: Room) -> None:
     assert log == (
         "[main] -> START.sh (start)\n\n"
         "[main_p1] -> P.md (fork by main)\n\n"
-        "[main] START.sh -> (wait, then END.sh)\n  step: 1\n  cost: $0.0000\n  total_cost: $0.0000\n\n"
+        "[main] START.sh -> (wait, then END.sh)\n  requested: fork P, wait END\n  stack_depth: 0\n  step: 1\n  cost: $0.0000\n  total_cost: $0.0000\n\n"
         f"[main_p1] P.md -> (result, ended)\n  session_id: {ran.sessions('main_p1', 'P.md')[0]}\n"
-        '  step: 2\n  cost: $0.2500\n  total_cost: $0.2500\n  result: "ok"\n\n'
+        '  requested: result\n  stack_depth: 0\n  step: 2\n  cost: $0.2500\n  total_cost: $0.2500\n  result: "ok"\n\n'
         "[main] START.sh -> END.sh (wait)\n\n"
         "[main] END.sh -> (result, ended)\n"
+        "  requested: result\n  stack_depth: 0\n"
         '  step: 3\n  cost: $0.0000\n  total_cost: $0.2500\n  result: "done"\n\n'
+        "[run] completed\n\n"
     )
+
+
+def test_transitions_tell_what_was_asked_for_reminders_depth_stops_and_resumes(room: Room) -> None:
+    loops = {
+        "START.md": 'Call: <call return="END">SUB</call>',
+        "SUB.sh": "echo '<goto>SUB</goto>'",
+        "END.sh": "echo '<result>done</result>'",
+        "replies.yaml": "START: [[no tag, '<call return=\"END\">SUB</call>']]",
+    }
+    room.command(loops, "--debug", "--max-iterations", "2")
+    room.resume("--max-iterations", "3", "--debug")
+    before, after = (
+        re.sub(r"(?m)^[\d-]+ [\d:]+ ", "", (one / "transitions.log").read_text()) for one in debug_folders(room)
+    )
+    told = [line for line in before.splitlines() if line.startswith(("[", "  requested", "  stack"))]
+    assert told == [
+        "[main] -> START.md (start)",
+        "[main] START.md asked again (reminder 1): the output has no transition",
+        "  requested: refused, the output has no transition",
+        "  stack_depth: 0",
+        "[main] START.md -> SUB.sh (call, then END.sh)",
+        "  requested: call SUB END",
+        "  stack_depth: 1",
+        "[main] SUB.sh -> SUB.sh (goto)",
+        "  requested: goto SUB",
+        "  stack_depth: 1",
+        "[run] stopped (iterations): max_iterations (2) was reached",
+    ]
+    assert after.startswith("[run] resumed\n")
+    assert "  stack_depth: 1\n" in after
+    assert after.endswith("[run] stopped (iterations): max_iterations (3) was reached\n\n")
 
 
 def test_the_same_files_can_be_made_afterwards_and_none_is_overwritten(room: Room) -> None:

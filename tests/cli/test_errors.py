@@ -1034,8 +1034,8 @@ TYPED = {
     "a variable whose name is none": Row(
         "run flow --var a-b=red",
         """
-        error: `a-b=red` is not a variable
-        hint: --var name=value
+        error: `a-b` cannot be the name of a variable
+        hint: use letters, digits and _
         """,
         code=2,
         flow=DONE,
@@ -1120,7 +1120,8 @@ def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(roo
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         f"failed: main in START.sh: {why}",
-        "next:   raymond resume r",
+        "next:   raymond resume r --agent main --retry",
+        "or:     change the workflow, then raymond resume r --latest",
     ]
     assert room.project.ids() == ["r"]
 

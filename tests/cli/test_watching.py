@@ -284,8 +284,8 @@ def test_attach_shows_lines_until_the_run_ends_and_ends_with_its_exit_code(room:
         "main -> END.sh (goto)",
         "main step 2 failed (script): ended with exit code 1",
     ]
-    assert watched.lines[-5].startswith("failed: r after ")
-    assert watched.lines[-1] == "next:   raymond resume r"
+    assert watched.lines[-6].startswith("failed: r after ")
+    assert watched.lines[-2] == "next:   raymond resume r --agent main --retry"
 
 
 def test_ctrl_c_leaves_a_watched_run_running(room: Room) -> None:

@@ -571,7 +571,7 @@ def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room: Room) -> 
         "why:    max_iterations (3) was reached",
         "cost:   $0.00 in 3 steps",
         "result: none yet",
-        "next:   raymond resume r --max-iterations MORE",
+        "next:   raymond resume r --max-iterations 6",
     ]
     again = room.resume("--max-iterations", "10")
     assert (again.code, again.out) == (0, "five\n")
@@ -588,7 +588,7 @@ def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
         "why:    the budget of $1.00 is spent",
         "cost:   $1.20 in 2 steps",
         "result: none yet",
-        "next:   raymond resume r --budget MORE",
+        "next:   raymond resume r --budget 2",
     ]
     assert room.resume("--budget", "2").out == "end\n"
 
@@ -601,7 +601,7 @@ def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(roo
         "why:    max_time (200ms) was reached",
         "cost:   $0.00 in 1 step",
         "result: none yet",
-        "next:   raymond resume r --max-time MORE",
+        "next:   raymond resume r --max-time 1s",
     ]
     assert room.resume().code == 4
     ran = room.resume("--max-time", "300ms")
@@ -639,11 +639,12 @@ def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
     script = 'if [ -e mended ]; then echo "<result>mended</result>"; else exit 1; fi'
     ran = room.command({"START.sh": script})
     assert ran.code == 1
-    assert ran.lines[-4:] == [
+    assert ran.lines[-5:] == [
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         "failed: main in START.sh: ended with exit code 1",
-        "next:   raymond resume r",
+        "next:   raymond resume r --agent main --retry",
+        "or:     change the workflow, then raymond resume r --latest",
     ]
     (room.path / "mended").touch()
     again = room.resume()

@@ -47,7 +47,7 @@ def test_a_turn_that_reaches_its_share_goes_on_in_its_conversation_and_a_higher_
     assert stopped.code == 4
     assert stopped.all(RunStopped) == [RunStopped(kind="limit", limit="budget", amount=1.0)]
     assert "main_dear2 reached its share of the budget $0.60 total $0.60" in stopped.lines
-    assert stopped.lines[-1] == "next:   raymond resume r --budget MORE"
+    assert stopped.lines[-1] == "next:   raymond resume r --budget 2"
     ran = room.resume("--budget", "20")
     assert ran.code == 0
     assert [event.budget for event in ran.all(LimitsChanged)] == [20.0]

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from raymond.control import history, steer
+from raymond.drivers.face import Quiet
 from raymond.errors import UsageError
+from raymond.faces import debug_folder
 from raymond.faces.conversation import Conversation
+from raymond.faces.fanout import Faces
 from raymond.faces.tail import Tail
-from raymond.machine.events import AskEnded
+from raymond.machine.events import AskEnded, Decision, StepStarted
+from raymond.machine.run import Run
 from raymond.steps.talk import Talk
 from raymond.store import journal, records
 from raymond.store.transcripts import Transcripts
@@ -142,3 +146,18 @@ def test_what_an_agent_says_on_the_way_is_kept_among_its_tools_without_the_reply
     assert said == "* Read x.py\n  I see.\n  Now\n* Read x.py\n* Read x.py\n"
     assert talk(tmp_path, tool, ("text", "I see."), reply=None) == "* Read x.py\n  I see.\n", "it was cut off"
     assert talk(tmp_path, ("text", "I see."), ("text", " "), reply=reply) == "  I see.\n"
+
+
+def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) -> None:
+    folder = debug_folder.Folder(str(tmp_path / "debug"), str(tmp_path))
+    faces = Faces([Quiet(), folder])
+    assert faces.wants_raw
+    faces.on_decisions(Run(), [Decision(seq=1, time=0.0, events=[StepStarted(agent="main", step=7)])])
+    faces.on_output("main", "raw", '{"type":"stream_event","event":{"delta":{"text":"half a sec"}}}')
+    faces.on_output("main", "raw", '{"type":"assistant"}')
+    faces.on_output("main", "raw", "not json")
+    faces.on_output("main", "text", "hello")
+    faces.close()
+    assert [path.name for path in (tmp_path / "debug").iterdir()] == ["main_step_007.raw"]
+    assert (tmp_path / "debug" / "main_step_007.raw").read_text() == '{"type":"assistant"}\nnot json\n'
+    assert not Faces([Quiet()]).wants_raw

@@ -8,8 +8,9 @@ import pytest
 
 from builders import Play
 from raymond.faces import documents, words
+from raymond.faces.next_commands import next_command
 from raymond.faces.overview import overview
-from raymond.faces.summary import ending, next_command
+from raymond.faces.summary import ending
 from raymond.views.status import exit_code
 from running import Room
 

@@ -11,17 +11,18 @@ from raymond.control import runs
 from raymond.faces import summary
 from raymond.faces.foreign_text import in_margin
 from raymond.faces.lines import Lines
+from raymond.faces.next_commands import next_command
 from raymond.faces.overview import overview
 from raymond.machine.events import Decision, RunStopped
 from raymond.machine.limits import LimitName
 
-FILES = {"START.md": "", "A.md": "", "ASKS.md": head("on_denied: pause"), "N.md": ""}
+FILES = {"START.md": "", "A.md": "", "S.sh": "", "ASKS.md": head("on_denied: pause"), "N.md": ""}
 NEXT = {
-    "budget": "raymond resume test-1 --budget MORE",
-    "iterations": "raymond resume test-1 --max-iterations MORE",
-    "turns": "raymond resume test-1 --max-turns MORE",
-    "unpriced": "raymond resume test-1 --max-turns MORE",
-    "time": "raymond resume test-1 --max-time MORE",
+    "budget": "raymond resume test-1 --budget 2",
+    "iterations": "raymond resume test-1 --max-iterations 2",
+    "turns": "raymond resume test-1 --max-turns 2",
+    "unpriced": "raymond resume test-1 --max-turns 2",
+    "time": "raymond resume test-1 --max-time 2s",
     "wait": "raymond resume test-1 --now",
 }
 
@@ -30,7 +31,7 @@ NEXT = {
 def test_a_run_that_stopped_at_a_limit_is_resumed_with_more_of_it(limit: Any) -> None:
     play = Play(FILES)
     play.stop(RunStopped(kind="limit", limit=limit, amount=1.0))
-    assert summary.next_command(play.run) == NEXT[limit]
+    assert next_command(play.run) == NEXT[limit]
 
 
 @pytest.mark.parametrize(
@@ -39,14 +40,14 @@ def test_a_run_that_stopped_at_a_limit_is_resumed_with_more_of_it(limit: Any) ->
 def test_a_run_that_a_person_or_a_signal_stopped_is_just_resumed(how: RunStopped) -> None:
     play = Play(FILES)
     play.stop(how)
-    assert summary.next_command(play.run) == "raymond resume test-1"
+    assert next_command(play.run) == "raymond resume test-1"
 
 
 def test_an_agent_that_was_denied_tools_is_resumed_with_those_that_are_not_allowed_yet() -> None:
     play = Play(FILES, entry="ASKS.md", allowed_tools=["Read"])
     play.say("<goto>A</goto>", denied=("Bash(npm test:*)", "Read", "Edit"))
     command = "raymond resume test-1 --allow-tool 'Bash(npm test:*)' --allow-tool Edit"
-    assert summary.next_command(play.run) == command
+    assert next_command(play.run) == command
     assert summary.ending(play.run, runs.left(play.run)).splitlines()[-1] == f"next:   {command}"
 
 
@@ -66,7 +67,36 @@ def test_an_agent_that_failed_in_another_way_keeps_its_conversation() -> None:
     play = Play(FILES)
     play.fail("setup")
     play.pass_time()
-    assert summary.next_command(play.run) == "raymond resume test-1"
+    assert next_command(play.run) == "raymond resume test-1"
+
+
+def test_a_script_that_failed_is_tried_again_alone_or_with_changed_files() -> None:
+    play = Play(FILES)
+    play.say("<goto>S</goto>")
+    play.fail("script")
+    play.pass_time()
+    assert summary.ending(play.run, "failed").splitlines()[-2:] == [
+        "next:   raymond resume test-1 --agent main --retry",
+        "or:     change the workflow, then raymond resume test-1 --latest",
+    ]
+
+
+def test_what_would_fail_again_for_money_is_not_just_tried_again() -> None:
+    play = Play(FILES)
+    for _ in range(4):
+        play.say("no tag")
+    play.pass_time()
+    assert next_command(play.run) == "change START.md, then raymond resume test-1 --latest"
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "more"), [(10.0, 10.2, "20"), (0.5, 0.5, "1"), (0.25, 0.26, "0.5"), (1.0, 7.333, "15")]
+)
+def test_a_higher_budget_is_twice_the_last_and_more_than_is_spent(budget: float, spent: float, more: str) -> None:
+    play = Play(FILES)
+    play.say("<goto>A</goto>", cost=spent)
+    play.stop(RunStopped(kind="limit", limit="budget", amount=budget))
+    assert next_command(play.run) == f"raymond resume test-1 --budget {more}"
 
 
 LONG = "\n".join(f"{number}: " + "word " * 30 for number in range(300))

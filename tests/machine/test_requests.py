@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, head
-from raymond.faces import summary
+from raymond.faces.next_commands import next_command
 from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
 from raymond.machine.agent import Conversation, Stuck
@@ -711,7 +711,7 @@ def test_a_question_fails_its_agent_where_nobody_is_to_be_asked() -> None:
     [failed] = [event for event in play.events if isinstance(event, AgentFailed)]
     assert (failed.kind, failed.error) == ("asked", "question 1 was not answered: the run has --on-ask fail")
     assert play.run.final_status == "failed"
-    assert summary.next_command(play.run) == "raymond resume test-1 --on-ask wait"
+    assert next_command(play.run) == "raymond resume test-1 --on-ask wait"
 
 
 def test_open_questions_fail_and_end_the_wait_for_them_when_a_person_says_so_later() -> None:

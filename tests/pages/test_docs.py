@@ -2,10 +2,7 @@
 
 import contextlib
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -402,32 +399,6 @@ START: {text: "<goto>END</goto>", tools: [{name: Read, input: {file_path: a.py}}
 
 
 # --- README and links ------------------------------------------------------------------------------------------------
-
-
-def readme_blocks() -> list[str]:
-    return re.findall(r"^```(?:bash)?\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
-
-
-def test_the_twenty_lines_of_the_readme_work(room: Room) -> None:
-    [block] = [block for block in readme_blocks() if "<<'END'" in block]
-    assert len(block.splitlines()) <= 20
-    command = room.path.parent / "bin" / "raymond"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m raymond "$@"\n', "utf-8")
-    command.chmod(0o755)
-    done = subprocess.run(
-        ["bash", "-ec", block],
-        cwd=room.path,
-        env=room.environment | {"PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    shown = re.search(r"It prints `(.*?)`", (ROOT / "README.md").read_text("utf-8"))
-    assert shown
-    assert done.stdout == f"{shown[1]}\n"
 
 
 def test_the_readme_leads_to_every_page() -> None:

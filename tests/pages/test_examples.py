@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from raymond.backends import replies, scripted
+from builders import place, start
+from raymond.backends import registry, replies, scripted
+from raymond.control import doubts
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.faces import errors as lines_module
 from raymond.language import lint, reading, tags, workflow
@@ -142,11 +144,20 @@ def test_a_readme_is_short_and_has_both_commands(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_has_no_errors_and_the_readme_is_no_state(name: str) -> None:
+def test_the_readme_of_an_example_is_no_state(name: str) -> None:
     loaded = loader.load(str(EXAMPLES / name))
-    assert lint.errors(loaded.workflow) == []
     assert "README.md" not in loaded.workflow.states
     assert loaded.workflow.name == name
+
+
+@pytest.mark.parametrize("folder", [*(EXAMPLES / name for name in NAMES), ROOT / "src" / "raymond" / "demo"], ids=str)
+def test_nothing_of_ours_is_warned_of(folder: Path) -> None:
+    loaded = loader.load(str(folder))
+    said = registry.replies_of(start(place({"START.md": ""}), backend="scripted"), loaded.files)
+    assert said
+    given = {"publish", "test", "every"}  # what the READMEs give with --var
+    found = [*lint.check(loaded.workflow, given), *doubts.of_scripts(loaded.workflow)]
+    assert [*found, *said.unknown(loaded.workflow.states)] == []
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.sh")), ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -278,7 +289,8 @@ def test_a_prompt_in_the_page_for_authors_is_right(body: str) -> None:
     assert said or "{{transitions}}" in body
     assert [one for one in said if isinstance(one, Refusal)] == []
     # The states around a snippet are not on the page.
-    assert [found for found in built(body) if found.id != "missing-target"] == []
+    found = lint.check(workflow.build("flow", {"START.md": body, **OTHERS}))
+    assert {one.id for one in found} <= {"missing-target", "missing-include"}
 
 
 @pytest.mark.parametrize("body", snippets("bash"))

@@ -5,6 +5,7 @@ import stat
 
 from raymond.control import exposure
 from raymond.errors import UsageError
+from raymond.language.tags import BUILT_IN
 from raymond.text import visible
 
 MOST = 16 << 20
@@ -63,8 +64,13 @@ def _trimmed(text: str) -> str:
 def variable(given: str) -> tuple[str, str]:
     """The name and the value of `--var K=V`."""
     key, equals, value = given.partition("=")
-    if not equals or not key.isidentifier():
+    if not equals or not key:
         raise UsageError(f"`{given}` is not a variable", hint="--var name=value")
+    if not key.isidentifier():
+        raise UsageError(f"`{key}` cannot be the name of a variable", hint="use letters, digits and _")
+    if key in BUILT_IN:
+        hint = "--input TEXT" if key in ("input", "run_input") else "choose another name"
+        raise UsageError(f"--var cannot set `{key}`, a built-in variable", hint=hint)
     return key, exposure.check(value, f"--var {key}")
 
 

@@ -4,6 +4,7 @@ import select
 
 from raymond.control import steer
 from raymond.control.follow import EVERY, Follower
+from raymond.control.questions import files_of
 from raymond.drivers.face import Face
 from raymond.errors import UsageError
 from raymond.faces.history import told as said
@@ -11,6 +12,7 @@ from raymond.language.refusal import Refusal
 from raymond.machine.events import Decision, StepEnded
 from raymond.store.project import Project
 from raymond.store.records import Records
+from raymond.views.questions import questions
 
 
 def attach(project: Project, id: str, follower: Follower, face: Face, greeting: str) -> None:
@@ -44,9 +46,11 @@ def _listen(project: Project, id: str, follower: Follower, face: Face) -> None:
     """Wait a moment; what is typed meanwhile is an answer to the question that was shown."""
     ready, _, _ = select.select([face.stdin] if face.stdin >= 0 else [], [], [], EVERY)
     for agent, answer in face.answers() if ready else ():
-        asking = follower.run.agents.get(agent)
+        asked = next((one for one in questions(follower.run) if one.agent == agent), None)
+        # The face compares the files with what it has shown, before it gives an answer.
+        seen = {one.path: one.sha256 for one in files_of(asked)} if asked else {}
         try:
-            told = steer.answer(project, id, agent, answer, question=asking.asks if asking else 0)
+            told = steer.answer(project, id, agent, answer, question=asked.number if asked else 0, seen=seen)
         except UsageError as error:
             face.on_note(f"{error}, so it was not taken")
             continue

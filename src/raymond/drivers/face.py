@@ -44,6 +44,8 @@ class Quiet:
 
     refresh_every = float("inf")
     stdin = -1
+    wants_raw = False
+    """It is told every line that a program prints, as output of the kind `raw`."""
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Ignore them."""

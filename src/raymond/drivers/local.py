@@ -114,7 +114,7 @@ class Driver:
         )
 
     def _make_host(self, project: Project, folder: RunFolder, unpacked: Unpacked) -> Host:
-        return Host(
+        host = Host(
             marks=Marks(self.run.start.key, folder.pids),
             transcripts=Transcripts(folder.transcripts, folder.id),
             unpacked=unpacked,
@@ -126,6 +126,8 @@ class Driver:
             named=self._name,
             show=self._show,
         )
+        host.wants_raw = bool(getattr(self._face, "wants_raw", False))
+        return host
 
     @property
     def signal(self) -> int:

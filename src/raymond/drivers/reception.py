@@ -21,7 +21,7 @@ from raymond.machine.events import Decision, RequestTaken
 from raymond.machine.requests import Request
 from raymond.machine.sender import FOR_STEPS, Sender
 from raymond.redaction import Secrets
-from raymond.store import asked_files, inbox
+from raymond.store import inbox
 from raymond.store.run_folder import RunFolder
 from raymond.system import faults
 from raymond.system.polling import Poll
@@ -166,22 +166,12 @@ class Reception:
         """Take what was typed at the face."""
         for agent, answer in self._face.answers():
             secret = self._secrets.find(answer)
-            refused = f"the answer to {agent} contains {secret}" if secret else self._changed(agent)
-            if refused:
-                self._face.on_note(f"{refused}, so it was not taken")
+            if secret:
+                self._face.on_note(f"the answer to {agent} contains {secret}, so it was not taken")
             else:
                 id = f"typed-{os.urandom(16).hex()}"
                 self._conductor.answer(id, agent, answer, self._clock(), self._typist())
         self.woken = True
-
-    def _changed(self, agent: str) -> str:
-        """Which files of the question of `agent` are no longer what was asked about; empty when none is."""
-        asked = self._conductor.run.agents.get(agent)
-        rest = asked.visit.rest if asked else None
-        if not asked or not rest or not rest.files:
-            return ""
-        paths = asked_files.changed(asked.cwd or self._conductor.run.start.cwd, rest.files, {})
-        return f"{', '.join(paths)} changed since {agent} asked" if paths else ""
 
     def _typist(self) -> Sender:
         from raymond.drivers import origin

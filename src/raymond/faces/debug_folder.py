@@ -2,16 +2,20 @@
 
 .raymond/debug/ID_20260115_143022/
     main_START_001.json     what step 1 of main was sent and what it said
-    transitions.log         who went where, how, and what it cost
+    main_step_001.raw       every line that its program printed, without secrets
+    transitions.log         who asked for what and went where, and every stop
 """
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from raymond.drivers.face import Quiet
+from raymond.faces import words
+from raymond.language import reading
+from raymond.language.tags import Transition, targets
 from raymond.machine.agent import file_name
 from raymond.machine.events import (
     AgentCalled,
@@ -24,7 +28,13 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
+    RunEnded,
+    RunResumed,
+    RunStopped,
     StepEnded,
+    StepFailed,
+    StepInterrupted,
+    StepRefused,
     StepStarted,
     WaitEnded,
     WaitStarted,
@@ -35,6 +45,10 @@ from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.system.files import make_private, private
 from raymond.views import times
+
+_PIECE = '{"type":"stream_event"'
+_HELD = 1 << 16
+"""Characters of programs' lines that are held back, to be written together."""
 
 
 class Folder(Quiet):
@@ -49,6 +63,41 @@ class Folder(Quiet):
         self._sessions: dict[str, str] = {}
         self._total = 0.0
         self._begun = False
+        self._depths: dict[str, int] = {}
+        """How many subtasks each agent is in."""
+        self._numbers: dict[str, int] = {}
+        """The running or last step of each agent."""
+        self._asked: dict[str, str] = {}
+        """What the last step of each agent asked for."""
+        self._reminders: dict[str, int] = {}
+        self._raw: dict[str, list[str]] = {}
+        """Lines of programs that are not written yet, by file."""
+        self._held = 0
+
+    wants_raw = True
+
+    def on_output(self, agent: str, kind: str, text: str) -> None:
+        """Keep what a program prints; a piece of a text is left out, as half of a secret is in no list of secrets."""
+        if kind != "raw" or text.startswith(_PIECE):
+            return
+        name = f"{file_name(agent)}_step_{self._numbers.get(agent, 0):03d}.raw"
+        self._raw.setdefault(name, []).append(text)
+        self._held += len(text)
+        if self._held > _HELD:
+            self._write_raw()
+
+    def refresh(self, run: Run) -> None:
+        """Write what is held."""
+        self._write_raw()
+
+    def close(self) -> None:
+        """Write what is held."""
+        self._write_raw()
+
+    def _write_raw(self) -> None:
+        raw, self._raw, self._held = self._raw, {}, 0
+        for name, lines in raw.items():
+            self._write(name, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
 
     @staticmethod
     def beside(project: Project, id: str) -> "Folder":
@@ -70,6 +119,8 @@ class Folder(Quiet):
         """Note where the agents of a resumed run are, and what it has cost."""
         self._begun = True
         self._states = {agent.id: agent.state for agent in run.agents.values()}
+        self._depths = {agent.id: len(agent.stack) for agent in run.agents.values() if agent.stack}
+        self._numbers = {agent.id: agent.step for agent in run.agents.values()}
         new = [event for decision in decisions for event in decision.events]
         self._total = run.cost - sum(event.cost for event in new if isinstance(event, StepEnded))
 
@@ -86,14 +137,25 @@ class Folder(Quiet):
                 self._states[event.agent] = event.state
                 by = f" (fork by {event.parent})" if event.parent else " (start)"
                 self._log(at, event.agent, f"-> {event.state}{by}", None)
+            case RunResumed():
+                self._put(at, "run", "resumed")
+            case RunStopped():
+                self._put(at, "run", f"stopped ({event.limit or event.kind}): {words.stop(event)}")
+            case RunEnded():
+                self._put(at, "run", event.status)
             case StepStarted():
                 self._sessions[event.agent] = event.session
+                self._numbers[event.agent] = event.step
             case StepEnded():
                 self._total += event.cost
                 self._keep(event)
+                self._end(event, at)
             case AgentMoved() | AgentCalled() | AgentReturned() | WaitEnded() | AskEnded():
                 was = self._states.get(event.agent, "?")
                 self._states[event.agent] = event.state
+                deeper = isinstance(event, AgentCalled) - isinstance(event, AgentReturned)
+                self._depths[event.agent] = self._depths.get(event.agent, 0) + deeper
+                self._reminders.pop(event.agent, None)
                 self._log(at, event.agent, f"{was} -> {event.state} ({_how(event)})", spent.get(event.agent))
             case WaitStarted() | AskStarted():
                 word = "wait" if isinstance(event, WaitStarted) else "ask"
@@ -108,23 +170,45 @@ class Folder(Quiet):
             case _:
                 pass
 
+    def _end(self, event: StepEnded, at: float) -> None:
+        """A step that led nowhere: why it is repeated."""
+        state = self._states.get(event.agent, "?")
+        match event:
+            case StepRefused():
+                count = self._reminders[event.agent] = self._reminders.get(event.agent, 0) + 1
+                why = "its share of the budget" if event.capped else "denied tools" if event.blocked else event.reason
+                self._log(at, event.agent, f"{state} asked again (reminder {count}): {why}", event)
+            case StepInterrupted():
+                self._log(at, event.agent, f"{state} interrupted", event)
+            case StepFailed() if event.again:
+                self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {event.error}", event)
+            case _:
+                pass
+
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = self._records.of(event.agent, event.offset)
+        self._asked[event.agent] = requested(lines)
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
         state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 
     def _log(self, at: float, agent: str, text: str, spent: StepEnded | None, result: str | None = None) -> None:
-        lines = [f"{times.second(int(at)).replace('T', ' ')} [{agent}] {text}"]
+        lines = [f"{_second(at)} [{agent}] {text}"]
         if self._sessions.get(agent):
             lines.append(f"  session_id: {self._sessions[agent]}")
         if spent:
+            asked, depth = self._asked.get(agent), self._depths.get(agent, 0)
+            lines += [f"  requested: {asked or 'nothing'}", f"  stack_depth: {depth}"]
             lines += [f"  step: {spent.step}", f"  cost: ${spent.cost:.4f}", f"  total_cost: ${self._total:.4f}"]
         if result is not None:
             lines.append(f"  result: {msgspec.json.encode(result).decode()}")
         self._write("transitions.log", ("\n".join(lines) + "\n\n").encode())
+
+    def _put(self, at: float, who: str, text: str) -> None:
+        """An entry about the run as a whole."""
+        self._write("transitions.log", f"{_second(at)} [{who}] {text}\n\n".encode())
 
     def _write(self, name: str, data: bytes, *, new: bool = False) -> None:
         if self._tree:
@@ -132,6 +216,26 @@ class Folder(Quiet):
         make_private(os.path.realpath(self.name))
         with open(os.path.join(self.name, name), "xb" if new else "ab", opener=private) as file:
             file.write(data)
+
+
+def _second(at: float) -> str:
+    return times.second(int(at)).replace("T", " ")
+
+
+def requested(lines: Sequence[Mapping[str, object]]) -> str:
+    """What a step asked for by its tags, before anything was made of it; empty when it asked for nothing."""
+    texts = {name: "".join(str(line.get(name, "")) for line in lines) for name in ("decided", "out", "said")}
+    text = texts["decided"] or texts["out"] or texts["said"]
+    found = reading.read(text, script=not texts["said"])
+    if found.refused:
+        return f"refused, {' '.join(found.refused.reason.split())}"
+    asked = [" ".join((tag_of(one), *targets(one))) for one in found.transitions]
+    return ", ".join(asked)
+
+
+def tag_of(transition: Transition) -> str:
+    """Its tag."""
+    return type(transition).__name__.lower()
 
 
 def _how(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded) -> str:

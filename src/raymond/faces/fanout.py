@@ -18,6 +18,7 @@ class Faces:
         self._faces = faces
         self.refresh_every = min(face.refresh_every for face in faces)
         self.stdin = faces[0].stdin
+        self.wants_raw = any(map(_wants_raw, faces))
         self._notifier: Notifier | None = None
 
     def notify(self, targets: list[str]) -> None:
@@ -40,8 +41,10 @@ class Faces:
         self._each(lambda face: face.on_decisions(run, decisions))
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
-        """Tell all of them."""
-        self._each(lambda face: face.on_output(agent, kind, text))
+        """Tell all of them; what a program printed, only those who want it."""
+        self._each(
+            lambda face: face.on_output(agent, kind, text) if kind != "raw" or _wants_raw(face) else None,
+        )
 
     def on_note(self, text: str) -> None:
         """Tell all of them."""
@@ -84,6 +87,10 @@ class Faces:
             except OSError as error:
                 self._faces.remove(face)
                 first.on_note(_lost(face, error))
+
+
+def _wants_raw(face: Face) -> bool:
+    return bool(getattr(face, "wants_raw", False))
 
 
 def _lost(face: Face, error: OSError) -> str:

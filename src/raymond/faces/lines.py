@@ -6,7 +6,7 @@ from typing import TextIO
 
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, question, words
-from raymond.faces.foreign_text import width_of
+from raymond.faces.foreign_text import in_margin, width_of
 from raymond.machine import budget, prices
 from raymond.machine.events import (
     AgentCalled,
@@ -18,6 +18,7 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
+    StepFailed,
     StepFinished,
     StepStarted,
     WaitEnded,
@@ -30,6 +31,11 @@ _UNTOLD = (StepStarted, StepFinished)
 _SHOWN = ("print", "tool", "note")
 """What steps do that has a line; the rest is for those who watch."""
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
+
+
+def output(text: str, width: int) -> str:
+    """What a failed script printed last, below the line that tells the failure."""
+    return "".join(f"\n{line}" for line in in_margin(text, "    | ", width)) if text else ""
 
 
 class Lines(Quiet):
@@ -93,10 +99,12 @@ class Lines(Quiet):
         rest = ""
         if isinstance(event, AskStarted):
             asks = f"{named(agent, self._labels.get(agent, ''))} asks:"
-            text, *more = question.beside(asks, event.question, "    | ", width_of(self._stream))
+            text, *more = question.beside(asks, event.question, "    | ", self._width())
             rest = "".join(f"\n{line}" for line in more)
         else:
             text = visible(" ".join(text.splitlines()))
+        if isinstance(event, StepFailed):
+            rest = output(event.output, self._width())
         if isinstance(event, _MOVES):
             self._states[agent] = event.state
         elif isinstance(event, AgentEnded):
@@ -104,6 +112,10 @@ class Lines(Quiet):
             self._labels.pop(agent, None)
         cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
         return f"{text}{cost}{rest}"
+
+    def _width(self) -> int:
+        """Cells in a line; 0 when lines may be of any length."""
+        return width_of(self._stream)
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""

@@ -16,7 +16,7 @@ from raymond.faces import clock, question, rows, terminal, words
 from raymond.faces.doing import Doing
 from raymond.faces.entry import Entry, Typed
 from raymond.faces.foreign_text import in_margin
-from raymond.faces.lines import Lines
+from raymond.faces.lines import Lines, output
 from raymond.faces.look import PACE, look_of
 from raymond.faces.plain_text import plain
 from raymond.language import choices
@@ -82,7 +82,7 @@ class Live(Quiet):
         """Names the secret in an answer; empty when there is none."""
         self._clock = clock
         self._terminal = terminal.Terminal(stream or sys.stderr, stdin, size)
-        self._kept = Kept(self._terminal.paint, self._hides)
+        self._kept = Kept(self._terminal.paint, self._hides, self._terminal.size)
         self._run: Run | None = None
         self._look = look_of(os.environ)
         self._watches = watches
@@ -349,11 +349,17 @@ def _found(asked: Question) -> list[Found]:
 class Kept(Lines):
     """The lines that stay, until they are taken; with the time of day, as a terminal is read on the same day."""
 
-    def __init__(self, paint: Callable[[str, str], str], hides: Callable[[Event], bool]) -> None:
+    def __init__(
+        self, paint: Callable[[str, str], str], hides: Callable[[Event], bool], size: Callable[[], tuple[int, int]]
+    ) -> None:
+        self._size = size
         self._text = io.StringIO()
         super().__init__(self._text)
         self._paint = paint
         self._hides = hides
+
+    def _width(self) -> int:
+        return self._size()[0]
 
     def put(self, text: str) -> None:
         """Add lines that are ready to be shown."""
@@ -380,6 +386,10 @@ class Kept(Lines):
             # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
             with clock.of(None):
                 line = self._line(event, spent, total)
+            if isinstance(event, AgentFailed):
+                mine = (one for one in decision.events if isinstance(one, StepFailed) and one.agent == event.agent)
+                printed = next((one.output for one in mine), "")
+                line += output(printed, self._width())
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
                 lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")

@@ -5,7 +5,9 @@ from time import time as now
 
 from raymond import durations
 from raymond.faces import clock, question, words
-from raymond.faces.summary import next_command, one_line
+from raymond.faces.foreign_text import in_margin
+from raymond.faces.next_commands import next_command
+from raymond.faces.summary import one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
@@ -78,6 +80,7 @@ def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[s
         lines.append(f"      last:  {one_line(last)}")
     if agent.visit.stuck:
         lines.append(f"      error: {one_line(words.stuck(agent))}")
+        lines += in_margin(agent.visit.output, "        | ", width) if agent.visit.output else []
         or_else = "--goto STATE, --result TEXT" if agent.status == "failed" else "--goto STATE, --give-up"
         lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or {or_else})")
     return lines

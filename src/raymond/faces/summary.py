@@ -5,22 +5,14 @@ import sys
 import msgspec
 
 from raymond.faces import clock, documents, question, words
-from raymond.faces.foreign_text import width_of
+from raymond.faces.foreign_text import in_margin, width_of
+from raymond.faces.next_commands import next_command, other_commands
 from raymond.machine.agent import Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
 from raymond.views.questions import question_of
-from raymond.views.status import exit_code, failed_agents, main_result, run_status
-
-_FLAGS = {
-    "budget": "--budget MORE",
-    "iterations": "--max-iterations MORE",
-    "turns": "--max-turns MORE",
-    "unpriced": "--max-turns MORE",
-    "time": "--max-time MORE",
-    "wait": "--now",
-}
+from raymond.views.status import exit_code, failed_agents, main_result
 
 
 def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0) -> int:
@@ -60,6 +52,7 @@ def ending(run: Run, status: str, width: int = 0, *, with_result: bool = True) -
             *_collected(run),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
+            *(f"or:     {other}" for other in other_commands(run)),
         )
     )
 
@@ -77,7 +70,7 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}" for agent in failed[:5]]
+        return [line for agent in failed[:5] for line in _failed(agent, width)]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
         return _questions(asking, run.start.workflow_id, width)
@@ -85,6 +78,12 @@ def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
     return [f"result: {one_line(result)}"] if with_result else []
+
+
+def _failed(agent: Agent, width: int) -> list[str]:
+    told = f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}"
+    printed = in_margin(agent.visit.output, "        | ", width) if agent.visit.output else []
+    return [told, *printed]
 
 
 def _collected(run: Run) -> list[str]:
@@ -111,26 +110,3 @@ def one_line(text: str) -> str:
     """The first line of `text`, not too much of it."""
     first, _, rest = text.strip().partition("\n")
     return f"{first[:160]} ..." if rest or len(first) > 160 else first
-
-
-def next_command(run: Run) -> str:
-    """The command to run next."""
-    id, status = run.start.workflow_id, run_status(run)
-    if run.is_over:
-        return f"raymond logs {id}"
-    asking = [agent.id for agent in run.agents.values() if agent.status == "asking"]
-    if status == "waiting" and asking:
-        return f"raymond answer {id}"
-    paused = any(agent.status == "paused" for agent in run.agents.values())
-    if status == "paused" and paused and run.denied:
-        import shlex
-
-        flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.rights.allowed)
-        return f"raymond resume {id} {flags}".rstrip()
-    if run.stop and run.stop.kind == "limit":
-        return f"raymond resume {id} {_FLAGS.get(run.stop.limit, '')}".rstrip()
-    if any(agent.visit.stuck and agent.visit.stuck.kind in ("asked", "approval") for agent in failed_agents(run)):
-        return f"raymond resume {id} --on-ask wait"
-    if any(agent.visit.stuck and agent.visit.stuck.kind == "session" for agent in failed_agents(run)):
-        return f"raymond resume {id} --fresh"
-    return f"raymond resume {id}"

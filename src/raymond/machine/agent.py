@@ -108,6 +108,8 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """By how much the clock had been set then."""
     deaths: int = 0
     """How often in a row its step was cut off by the death of the driver."""
+    output: str = ""
+    """The last lines that its failed script printed."""
 
 
 class Frame(Struct, array_like=True, gc=False):

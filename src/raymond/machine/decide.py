@@ -224,6 +224,7 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
         kind=input.kind,
         error=error,
         exit_code=input.exit_code,
+        output=input.output,
         charged=response.charged,
         fresh=response.fresh,
         again=response.again,

@@ -226,6 +226,8 @@ class StepFailed(StepEnded, frozen=True, kw_only=True):
     """The same visit is tried again."""
     retry_at: float = ZERO
     """Not before this time; journals of earlier releases try at once."""
+    output: str = ""
+    """The last lines that a script printed, if its error does not say them."""
 
 
 class StepInterrupted(StepEnded, frozen=True, kw_only=True):

@@ -77,6 +77,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     only_model: bool = False
     session: str = ""
     denied: tuple[str, ...] = ()
+    output: str = ""
+    """The last lines that a script printed."""
 
 
 class Interruption(Struct, frozen=True, kw_only=True):

@@ -69,7 +69,7 @@ def failed(run: Run, event: StepFailed) -> None:
     row = CLASSES[event.kind]
     run.iterations += row.counted
     run.turns -= not row.counted and agent.pool != SCRIPTS
-    visit.turn = 0
+    visit.turn, visit.output = 0, event.output
     visit.failures += event.charged
     if row.begun:
         visit.interrupted, visit.deaths = True, 0

@@ -6,7 +6,7 @@ import time
 
 from msgspec.structs import replace
 
-from raymond.backends import Backend, Command, Trouble
+from raymond.backends import Backend, Command, Observation, Trouble
 from raymond.backends.guard import Guarded
 from raymond.steps import spool
 from raymond.steps.answer import SLICE
@@ -229,7 +229,7 @@ class ProgramTurn(TurnStep):
         first, *lines = pieces
         self._line.add(first)
         for line in lines:
-            seen = self.reader.feed(self._line.end())
+            seen = self._feed(self._line.end())
             self._line.add(line)
             if seen and self._read_to > self._heard_to:
                 self.hear(self._last_read)
@@ -238,6 +238,12 @@ class ProgramTurn(TurnStep):
             self._is_flooded = True
             self._line.end()
             self.reader.overflow(f"the program wrote a line of more than {MOST_LINE >> 20} MiB")
+
+    def _feed(self, line: bytes) -> list[Observation]:
+        """Give the reader a line, whole and without secrets; who wants to see it as it is sees it."""
+        if self.host.wants_raw:
+            self.host.show(self.agent, "raw", line.decode("utf-8", "replace"))
+        return self.reader.feed(line)
 
     def _is_silent(self, now: float) -> bool:
         # What is not read yet may say that a tool runs, which may be silent for longer.
@@ -257,7 +263,7 @@ class ProgramTurn(TurnStep):
         while self._has_more and time.monotonic() < until:
             self.read()
         if not self._line.is_empty and not self.reader.ending:
-            self.see(self.reader.feed(self._line.end()))
+            self.see(self._feed(self._line.end()))
 
     def _end(self, code: int | None) -> None:
         self._gone, self._code = True, code

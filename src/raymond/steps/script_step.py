@@ -35,6 +35,8 @@ LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
 _LAST = 1 << 20
 """Bytes that a pipe can hold: what is read after `DRAIN`, because a process left running may never stop writing."""
+_TOLD, _TOLD_LINES = 2000, 10
+"""Characters and lines of its output that are told with a failure."""
 _BUILT_IN = {
     name: f"RAYMOND_{name.upper()}".encode()
     for name in (
@@ -67,6 +69,8 @@ class ScriptStep(Step):
             job.agent, step=job.step, state=job.state, attempt=job.attempt, time=host.clock()
         )
         self._errors = ""
+        self._printed = ""
+        """The end of what it wrote to stdout."""
         self._open: dict[int, str] = {}
         self._listening = False
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
@@ -241,6 +245,7 @@ class ScriptStep(Step):
         if name == "err":
             self._errors = (self._errors + text)[-4096:]
             return
+        self._printed = (self._printed + text[-_TOLD:])[-_TOLD:]
         for shown in self._reader.feed(text):
             self.host.show(self.agent, "print", shown)
 
@@ -319,11 +324,12 @@ class ScriptStep(Step):
         kind, error = self._verdict or (None, "")
         if self._verdict and not (self.is_cut and self._exit == 0):  # a person came too late to stop it
             self.host.marks.end(step=self.number)
-            self.fail(kind or "crash", error, spent, self._exit)
+            self.fail(kind or "crash", error, spent, self._exit, output=self._output(error))
         elif self._exit is None:
             self.fail("crash", UNKNOWN_EXIT, spent)
         elif self._exit:
-            self.fail(*_what_failed(self._exit, self._errors), spent, self._exit)
+            kind, error = _what_failed(self._exit, self._errors)
+            self.fail(kind, error, spent, self._exit, output=self._output(error))
         elif wrong:
             self.fail("script", wrong, spent, self._exit)
         else:
@@ -337,6 +343,12 @@ class ScriptStep(Step):
                 files=shown_files(job, asked),
             )
             self.host.report(self, output)
+
+    def _output(self, error: str) -> str:
+        """Its last lines, for people; none when the error says them."""
+        lines = (self._errors if self._errors.strip() else self._printed).strip("\n").splitlines()[-_TOLD_LINES:]
+        output = "\n".join(lines)[-_TOLD:]
+        return output if len(lines) > 1 or output.strip() not in error else ""
 
     def close(self) -> None:
         """Close the pipes, remove the files."""

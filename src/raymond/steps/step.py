@@ -65,6 +65,8 @@ class Host:
         self._pipes: list[tuple[int, int]] = []
         self.soonest = FAR
         """When, by the monotonic clock, a step has to be checked."""
+        self.wants_raw = False
+        """Somebody wants to see every line that a program prints, as the kind `raw`."""
         self.show = show
         """Called with agent, kind (print, tool, text, note, words, context, life) and text while a step runs."""
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
@@ -225,7 +227,13 @@ class Step:
         """The ending is in the journal: release everything held for the step."""
 
     def fail(
-        self, kind: Kind, error: str, spent: Spending, exit_code: int | None = None, retry_at: float = 0.0
+        self,
+        kind: Kind,
+        error: str,
+        spent: Spending,
+        exit_code: int | None = None,
+        retry_at: float = 0.0,
+        output: str = "",
     ) -> None:
         """Report a failure."""
         failure = Failure(
@@ -236,6 +244,7 @@ class Step:
             spent=spent,
             exit_code=exit_code,
             retry_at=retry_at,
+            output=output,
         )
         self.host.report(self, failure)
 

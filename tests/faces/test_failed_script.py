@@ -1,0 +1,56 @@
+"""The last lines of a failed script are shown wherever its failure is."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from builders import Play
+from raymond.faces.live import Live
+from raymond.faces.overview import overview
+from raymond.faces.summary import ending
+from raymond.machine.events import StepFailed
+from running import Room
+
+TESTS = "printf 'two tests\\033[2J failed\\n\\n  test_a\\n  test_b\\n' >&2; exit 1"
+TOLD = ["| two tests\\x1b[2J failed", "|", "|   test_a", "|   test_b"]
+
+
+def margin(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines if line.strip().startswith("|")]
+
+
+def test_lines_the_ending_and_status_show_what_it_said(tmp_path: Path) -> None:
+    ran = Room(tmp_path).drive({"START.sh": TESTS})
+    [failed] = ran.all(StepFailed)
+    assert failed.output == "two tests\x1b[2J failed\n\n  test_a\n  test_b"
+    assert margin(ran.lines) == TOLD
+    first = ran.lines.index("main step 1 failed (script): ended with exit code 1: test_b")
+    assert ran.lines[first + 1].startswith("    | two tests")
+    assert margin(ending(ran.run, "failed").splitlines()) == TOLD
+    assert margin(overview(ran.run, "failed", 0, str(tmp_path))) == TOLD
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("echo broken >&2; exit 3", ""),
+        ("echo shown; exit 3", "shown"),
+        ("seq 1 50 >&2; exit 3", "\n".join(map(str, range(41, 51)))),
+    ],
+)
+def test_what_the_error_says_is_not_said_twice(tmp_path: Path, script: str, output: str) -> None:
+    [failed] = Room(tmp_path).drive({"START.sh": script}).all(StepFailed)
+    assert failed.output == output
+
+
+def test_the_live_view_shows_it_with_the_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    play = Play({"START.md": "", "S.sh": ""})
+    play.say("<goto>S</goto>")
+    play.fail("script", error="ended with exit code 1: test_b", output="two\n" + "x" * 30)
+    face = Live(sys.stderr, clock=lambda: play.now, size=lambda: (30, 24))
+    face.on_decisions(play.run, play.decisions)
+    face.refresh(play.run)
+    face.close()
+    shown = [line.removesuffix("\x1b[0m") for line in capsys.readouterr().err.splitlines()]
+    assert [line for line in shown if "    | " in line] == ["    | two", f"    | {'x' * 24}", f"    | {'x' * 6}"]
