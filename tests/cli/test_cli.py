@@ -811,7 +811,7 @@ def test_a_run_that_another_host_may_drive_is_shown_as_such_and_cancelled_by_for
     refused = room.raymond("cancel", "r")
     assert refused.returncode == 2
     assert refused.stderr.endswith("\nhint: do it on elsewhere; if elsewhere is gone: raymond cancel r --force\n")
-    hint = "hint: unfinished runs are never removed: raymond cancel r --force ends it for good\n"
+    hint = "hint: raymond cancel r --force ends it for good; raymond clean --force r ends and removes it\n"
     assert hint in room.raymond("clean", "r").stderr
     retried = room.raymond("resume", "r", "--agent", "main", "--goto", "END")
     assert retried.stderr.endswith("\nhint: do it on elsewhere; if elsewhere is gone: the same command with --force\n")

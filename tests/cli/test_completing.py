@@ -93,7 +93,8 @@ def test_what_cannot_be_completed_is_met_with_silence(
     try:
         assert cli.main(words) == 0
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0)
     assert capfd.readouterr().err == ""
 
 

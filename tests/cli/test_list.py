@@ -59,7 +59,7 @@ def test_what_needs_you_comes_first_and_says_why(projects: Projects, capsys: pyt
         asks=asks,
         done="completed",
         gone="running",
-        bad={"status": "failed", "agents": [{"status": "failed"}]},
+        bad={"status": "failed", "agents_failed": 1},
         spent={"status": "stopped", "stop_kind": "limit", "reason": "the budget of $10.00 is spent"},
         mine={"status": "stopped", "stop_kind": "stop", "reason": "stopped on request"},
     )

@@ -33,7 +33,8 @@ DIFFERS = (
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "SESSION"),
     (r"\b(after|for) \d[\w.]*(?: \d\w*)*$", r"\1 DURATION"),
     (r"^(  \d+ steps, \S+ of \S+), .*$", r"\1, DURATION"),
-    (r"^(\S+ +completed) +\d\S*(?: \d+\w)? +(\d+ +\S+)$", r"\1  AGE  \2"),
+    (r" {2,}(?=(STATUS|AGE|AGENTS|COST)\b)", " "),
+    (r"^ *(\S+ +completed) +\d\S*(?: \d+\w)? +(\d+ +\S+)$", r"\1  AGE  \2"),
     (r"\b\d+ scripts$", "N scripts"),
     (r"^raymond \d+\.\d+\.\d+$", "raymond VERSION"),
 )

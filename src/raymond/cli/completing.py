@@ -11,16 +11,20 @@ from click.shell_completion import CompletionItem, ShellComplete
 from raymond.cli import COMMANDS, COMPLETE, go_to, group, is_path
 from raymond.text import visible
 
-_PATIENCE = 2.0
-"""Seconds after which a person who pressed Tab gets nothing."""
+_WORK, _PATIENCE = 2.0, 10.0
+"""Seconds of work, and of waiting for a disk or a busy machine, after which a person who pressed Tab gets nothing."""
 _SAFE = re.compile(r"[\w@%+=,./-]+")
 """Words that mean the same in every shell, quoted or not; others are not offered."""
 
 
 def answer(shell: str, words: list[str]) -> None:
     """Print what can take the place of the last of `words`."""
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
-    signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+    for number, timer, seconds in (
+        (signal.SIGALRM, signal.ITIMER_REAL, _PATIENCE),
+        (signal.SIGPROF, signal.ITIMER_PROF, _WORK),
+    ):
+        signal.signal(number, lambda *_: os._exit(0))
+        signal.setitimer(timer, seconds)
     *typed, current = [_unquoted(word) for word in words] or [""]
     before = ""
     if shell == "bash":
