@@ -1081,6 +1081,10 @@ NO_SENSE = {
         "run flow --max-iterations 1.5",
         "--max-iterations: `1.5` is not a whole number, 1 or more\nhint: raymond run --help",
     ),
+    "a count below the first": (
+        "logs r --tail 0",
+        "--tail: `0` is not a whole number, 1 or more\nhint: raymond logs --help",
+    ),
     "an input that is not there": ("run flow --input @nowhere.txt", f"`nowhere.txt` {NOWHERE}"),
     "replies that are not there": ("run flow --replies nowhere.yaml", f"`nowhere.yaml` {NOWHERE}"),
     "an input that is not UTF-8": ("run flow --input -", "stdin is not UTF-8 (byte 3)\nhint: save it as UTF-8"),

@@ -6,7 +6,7 @@ import msgspec
 
 from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan
-from raymond.faces import errors, trusting
+from raymond.faces import errors, trusting, words
 from raymond.text import visible
 
 _WARNING = ("id", "message", "file", "line", "column", "hint")
@@ -17,7 +17,7 @@ def show(plan: Plan) -> str:
     start = plan.start
     lines = [
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
-        f"workflow: {plan.scope_dir} ({plan.files} files, {plan.digest[:16]})",
+        f"workflow: {plan.scope_dir} ({words.many(plan.files, 'file')}, {plan.digest[:16]})",
         *_step(plan.step),
         f"rights:   {_rights(plan)}",
         *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),

@@ -7,6 +7,7 @@ import click
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 _COMMAND = re.compile(r"No such command ['`\"](.*?)['`\"]")
+_RANGE = re.compile(r"^(-?\d+) is not in the range x>=(\d+)$")
 _EXAMPLES = {"--budget": "--budget 5", "--max-time": "--max-time 8h", "--timeout": "--timeout 10m"}
 
 
@@ -24,6 +25,7 @@ def explain(error: click.UsageError, command: str) -> tuple[str, str]:
     if isinstance(error, click.BadParameter) and error.param:
         flag = _name(error.param)
         reason = error.message.rstrip(".").replace("'", "`").replace("a valid integer range", "a whole number")
+        reason = _RANGE.sub(r"`\1` is not a whole number, \2 or more", reason)
         return f"{flag}: {reason[:1].lower()}{reason[1:]}", _EXAMPLES.get(flag, help_)
     if error.message.startswith("No such command"):
         return _no_command(error, help_)

@@ -13,7 +13,8 @@ from raymond.store.repair import Repair
 def lines(done: Repair) -> Iterator[str]:
     """Where the journal was cut, what was lost with that, and what still holds."""
     yield f"cut at line {done.line}; the whole journal is kept in {done.copy}"
-    yield f"{done.decisions} good decision(s) after it are lost"
+    if done.decisions:
+        yield f"lost after it: {words.many(done.decisions, 'good decision')}"
     if done.cost:
         yield f"what they cost stays spent: ${done.cost:.2f}"
     for step in done.steps if not done.is_over else ():
