@@ -62,7 +62,7 @@ def test_a_refused_request_writes_nothing(asking: tuple[Project, str]) -> None:
     before = Path(project.run(id).journal).read_bytes()
     face = Watching(project, id)
     assert steer.answer(project, id, "nobody", "blue", face=face) == Refusal(
-        "not_asking", "nobody is not waiting for an answer"
+        "not_asking", "nobody is not waiting for an answer", "these are: main"
     )
     assert (Path(project.run(id).journal).read_bytes(), face.seen) == (before, [])
 

@@ -47,7 +47,7 @@ def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monke
         said.add(told.err.replace(str(path), "JOURNAL"))
         assert path.read_bytes() == data
     assert cli.main(["list"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["rich", "unreadable"]
+    assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["rich", "unreadable"]
     assert cli.main(["run", str(runs.RICH), "--id", "rich"]) == 2
     assert capsys.readouterr().err.startswith("error: run `rich` already exists\n")
     assert path.read_bytes() == data
