@@ -259,6 +259,7 @@ KEYS = [
     "questions",
     "labels",
     "cost_usd",
+    "scripted_cost_usd",
     "cost_is_estimated",
     "denied",
     "iterations",
@@ -269,7 +270,12 @@ KEYS = [
 ]
 TIMED = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 OUTCOMES: dict[str, tuple[dict[str, str], tuple[str, ...], int, dict[str, Any]]] = {
-    "completed": (PROMPT, (), 0, {"result": "ok", "results": {"main": "ok"}, "cost_usd": 0.25, "iterations": 1}),
+    "completed": (
+        PROMPT,
+        (),
+        0,
+        {"result": "ok", "results": {"main": "ok"}, "scripted_cost_usd": 0.25, "iterations": 1},
+    ),
     "failed": (FAILS, (), 1, {"failed": {"main": "ended with exit code 3: broken"}, "iterations": 1}),
     "waiting": (ASKS, (), 3, {"reason": "1 agent waits for an answer", "asks": {"main": "Which?"}, "iterations": 1}),
     "stopped": (

@@ -69,9 +69,9 @@ def ran(room: Room) -> Ran:
 
 def test_logs_are_the_lines_the_run_told(room: Room) -> None:
     run = room.command(MIXED)
-    shown = run.err.splitlines()[:-4]
+    shown = run.err.splitlines()[:-5]
     assert [line.partition("] ")[2] if line[0] == "[" else line for line in shown] == [
-        "run r started: flow at START.sh, budget $10.00 (default)",
+        "run r started: flow at START.sh, answered by scripted replies (flow/replies.yaml), budget $10.00 (default)",
         "main starts at START.sh",
         "main | one",
         "main | two",
@@ -324,7 +324,7 @@ def test_wait_ends_with_the_run_its_exit_code_and_its_result(room: Room, end: st
     with room.start("wait", "r") as live, room.start("wait", "r", "--json") as other:
         room.go()
         waited, as_json = live.wait(), other.wait()
-    assert (waited.code, waited.out, len(waited.lines)) == (code, out, 4 + code)
+    assert (waited.code, waited.out, len(waited.lines)) == (code, out, 4 + 2 * code)
     assert (as_json.code, as_json.out.count("\n")) == (code, 1)
     document = json.loads(as_json.out)
     assert (document["workflow_id"], document["result"]) == ("r", out.strip() or None)

@@ -147,7 +147,7 @@ def check_views(place: "Place") -> None:
     shown = _json(place, "status", place.id, "--json")
     assert (shown["status"], shown["journal_seq"], shown["agents"]) == ("completed", told.run.seq, [])
     assert shown["results"] == {one.agent: one.result for one in told.run.outcomes.values() if one.status == "done"}
-    assert shown["total_cost_usd"] == round(told.run.cost, 6)
+    assert shown["total_cost_usd"] == round(told.run.billed, 6)
     (row,) = [one for one in _json(place, "list", "--json") if one["workflow_id"] == place.id]
     assert (row["status"], row["driven"], row["cost_usd"]) == ("completed", False, shown["total_cost_usd"])
 

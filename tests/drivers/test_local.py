@@ -584,10 +584,11 @@ def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
     }
     ran = room.command(files, "--budget", "1")
     assert ran.code == 4
-    assert ran.lines[-4:] == [
+    assert ran.lines[-5:] == [
         "why:    the budget of $1.00 is spent",
-        "cost:   $1.20 in 2 steps",
+        "cost:   $1.20* in 2 steps",
         "result: none yet",
+        "note:   answered by scripted replies (flow/replies.yaml); * is not billed",
         "next:   raymond resume r --budget 2",
     ]
     assert room.resume("--budget", "2").out == "end\n"

@@ -94,6 +94,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     room.clear()
 
 
+@pytest.mark.slow
 def test_the_commands_say_how_many_failed(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork>BAD</fork><fork>BAD</fork><wait>END</wait>'",

@@ -361,6 +361,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "iteration_count": 3,
         "max_iterations": None,
         "total_cost_usd": 0.31,
+        "scripted_cost_usd": 0.0,
         "cost_is_estimated": False,
         "budget_usd": 10.0,
         "agents": [
@@ -437,6 +438,7 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "questions": {"main_n3": 1},
         "labels": {"main_b2": "b.py"},
         "cost_usd": 0.25,
+        "scripted_cost_usd": 0.0,
         "cost_is_estimated": True,
         "denied": {},
         "iterations": 4,

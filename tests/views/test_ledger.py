@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import Play
+from raymond.faces import words
 from raymond.machine.events import JournalCut
 from raymond.machine.inputs import Spending
 from raymond.views import ledger
@@ -99,10 +100,10 @@ def test_cost_shows_the_ledger_of_a_run_with_what_failed(room: Room) -> None:
     done = room.raymond("cost", "r")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "STATE     TURNS   COST   FAILED  TOKENS IN  OUT\n"
-        "START.md      1  $0.31        -      1,200   30\n"
-        "NEXT.md       2  $0.07  1 $0.02          0    0\n"
-        "total         3  $0.38  1 $0.02      1,200   30\n"
+        "STATE     TURNS   COST   FAILED  TOKENS IN  OUT  SCRIPTED*\n"
+        "START.md      1  $0.00        -      1,200   30     $0.31*\n"
+        "NEXT.md       2  $0.00  1 $0.00          0    0     $0.07*\n"
+        "total         3  $0.00  1 $0.00      1,200   30     $0.38*\n"
     )
 
 
@@ -135,3 +136,16 @@ def test_of_several_runs_a_state_is_told_with_its_workflow_and_an_agent_with_its
         f"{run}/{name}" for run in "rs" for name in ("main", "main_a1")
     }
     assert {*ledger.sums(entries, "model", several=True)} == {"large", "small"}
+
+
+def test_dollars_of_scripted_replies_are_never_added_to_real_ones() -> None:
+    play = Play({**FILES, "REAL.md": "---\nbackend: claude\n---\n"}, backend="scripted", budget=1.0)
+    play.say("<goto>REAL</goto>", cost=0.1)
+    play.say("<goto>A</goto>", cost=0.25)
+    play.say("<goto>A</goto>", cost=0.2)
+    found = ledger.total(ledger.entries("r", play.decisions))
+    assert (found.cost_usd, found.scripted_cost_usd, found.turns, found.scripted_turns) == (0.25, 0.3, 3, 2)
+    assert (round(play.run.billed, 9), round(play.run.scripted, 9)) == (0.25, 0.3)
+    assert words.money(play.run) == "$0.25 and $0.30*"
+    play.say("<goto>A</goto>", cost=0.5)
+    assert play.run.stop is not None, "a budget counts both"

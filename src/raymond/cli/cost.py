@@ -45,8 +45,14 @@ def command(id_: str | None, every: bool, here: bool, by: str | None, as_json: b
 
 def _table(found: Costs) -> list[str]:
     rows: list[tuple[str, ...]] = [(found.by.upper(), "TURNS", "COST", "FAILED", "TOKENS IN", "OUT")]
+    scripted = found.total.scripted_turns > 0
+    rows = [(*row, "SCRIPTED*") for row in rows] if scripted else rows
     rows += [
-        (visible(words.named(name, one.label or "")), *_cells(one))
+        (
+            visible(words.named(name, one.label or "")),
+            *_cells(one),
+            *([words.scripted(one.scripted_cost_usd)] if scripted else []),
+        )
         for name, one in (*found.sums.items(), ("total", found.total))
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -143,6 +143,7 @@ def row(project: Project, id: str) -> RunRow:
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
         cost_is_estimated=found.cost_is_estimated,
+        scripted_cost_usd=found.scripted_cost_usd,
         started_at=found.started_at,
         updated_at=found.updated_at,
     )
@@ -164,6 +165,7 @@ class _State(Struct):
     started_at: str | None
     updated_at: str | None
     agents_failed: int = 0
+    scripted_cost_usd: float = 0.0
     due_at: str | None = None
     journal_bytes: int = 0
     reason: str | None = None

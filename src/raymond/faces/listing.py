@@ -42,10 +42,16 @@ def _cells(row: RunRow, now: float, projects: bool) -> tuple[str, ...]:
         row.status,
         durations.brief(max(0.0, now - started)) if started else "",
         str(row.agents),
-        f"{'~' if row.cost_is_estimated else ''}${row.cost_usd:.2f}",
+        _cost(row),
         why(row),
         row.project if projects else "",
     )
+
+
+def _cost(row: RunRow) -> str:
+    if row.scripted_cost_usd and not row.cost_usd:
+        return f"${row.scripted_cost_usd:.2f}*"
+    return f"{'~' if row.cost_is_estimated else ''}${row.cost_usd:.2f}"
 
 
 def _failed(row: RunRow) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from raymond.faces import clock, documents, question, words
 from raymond.faces.foreign_text import in_margin, width_of
 from raymond.faces.next_commands import next_command, other_commands
-from raymond.machine.agent import Agent
+from raymond.machine.agent import SCRIPTED, Agent
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
@@ -50,6 +50,7 @@ def ending(run: Run, status: str, width: int = 0, *, with_result: bool = True) -
             f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
             *_outcome(run, width, with_result=with_result),
             *_collected(run),
+            *_scripted(run),
             *(f"denied: {one}" for one in words.denied(run)),
             f"next:   {next_command(run)}",
             *(f"or:     {other}" for other in other_commands(run)),
@@ -84,6 +85,13 @@ def _failed(agent: Agent, width: int) -> list[str]:
     told = f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}"
     printed = in_margin(agent.visit.output, "        | ", width) if agent.visit.output else []
     return [told, *printed]
+
+
+def _scripted(run: Run) -> list[str]:
+    """That no real program answered: a person who forgot the replies beside a workflow must not take it for one."""
+    told = [words.program(one) for one in run.programs if one.name in SCRIPTED]
+    mark = "; * is not billed" if run.scripted else ""
+    return [f"note:   answered by {', '.join(told)}{mark}"] if told and run.turns else []
 
 
 def _collected(run: Run) -> list[str]:

@@ -180,8 +180,17 @@ def denied(run: Run) -> list[str]:
     return [f"{tool} {many(count, 'time')} (--allow-tool '{tool}' would allow it)" for tool, count in most[:5]]
 
 
+def scripted(amount: float) -> str:
+    """Dollars that nobody paid."""
+    return f"{prices.show(amount)}*" if amount else "-"
+
+
 def money(run: Run) -> str:
-    """The run's cost as people read it."""
+    """The run's cost as people read it; `*` marks what scripted replies are said to have cost."""
+    if run.scripted:
+        invented = f"{prices.show(run.scripted)}*"
+        real = f"{'~' if run.estimated else ''}{prices.show(run.billed)}"
+        return f"{real} and {invented}" if run.billed >= 1e-9 else invented
     return f"{'~' if run.estimated else ''}{prices.show(run.cost)}"
 
 

@@ -68,6 +68,8 @@ class Run(Struct):
     """Its journal has lost its end, and no driver has resumed it since."""
     iterations: int = 0
     cost: float = 0.0
+    scripted: float = 0.0
+    """What of it scripted replies are said to have cost: nobody has paid that, though a budget counts it."""
     paid: dict[int, float] = field(default_factory=dict)
     """Steps whose end was lost, and what of their cost is counted already."""
     estimated: bool = False
@@ -97,6 +99,11 @@ class Run(Struct):
     def is_over(self) -> bool:
         """Whether it cannot be resumed: it ended well, was cancelled, or nobody who failed is left to try again."""
         return self.final_status in OVER or (bool(self.final_status) and not self.agents)
+
+    @property
+    def billed(self) -> float:
+        """What it has really cost."""
+        return max(0.0, self.cost - self.scripted)
 
     @property
     def start(self) -> RunStarted:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTS, Agent, Conversation, backend_of
+from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
     SessionNamed,
     StepEnded,
@@ -118,6 +118,8 @@ def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
     agent.cost += cost
     agent.estimated = agent.estimated or event.estimated
     run.cost += cost
+    if backend_of(agent.pool) in SCRIPTED:
+        run.scripted += cost
     run.paid.pop(event.step, None)
     run.unpriced += event.unknown
     run.estimated = run.estimated or event.estimated

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import (
     AgentCalled,
     AgentMoved,
@@ -49,6 +50,8 @@ class Entry(Struct, frozen=True):
     label: str = ""
     """Of the agent."""
     workflow: str = ""
+    scripted: bool = False
+    """Answered by scripted replies: what it is said to have cost nobody paid."""
 
 
 class Sum(Struct):
@@ -63,14 +66,21 @@ class Sum(Struct):
     tokens_out: int = 0
     label: str | None = None
     """Of the agent, in sums by agent."""
+    scripted_turns: int = 0
+    scripted_cost_usd: float = 0.0
+    """What scripted replies are said to have cost; it is in none of the other costs."""
 
     def add(self, entry: Entry) -> None:
         """Add `entry` to the total."""
         self.turns += entry.turns
-        self.cost_usd += entry.cost
+        cost = 0.0 if entry.scripted else entry.cost
+        if entry.scripted:
+            self.scripted_turns += entry.turns
+            self.scripted_cost_usd = round(self.scripted_cost_usd + entry.cost, 9)
+        self.cost_usd = round(self.cost_usd + cost, 9)
         self.cost_is_estimated = self.cost_is_estimated or entry.estimated
         self.failed_turns += entry.failed
-        self.failed_cost_usd += entry.cost if entry.failed else 0.0
+        self.failed_cost_usd = round(self.failed_cost_usd + (cost if entry.failed else 0.0), 9)
         self.tokens_in += entry.tokens_in
         self.tokens_out += entry.tokens_out
 
@@ -129,6 +139,7 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
         tokens_in=event.tokens_in,
         tokens_out=event.tokens_out,
         failed=not isinstance(event, StepFinished),
+        scripted=turn.backend in SCRIPTED,
     )
 
 
@@ -146,7 +157,7 @@ def sums(found: Iterable[Entry], by: str, *, several: bool = False) -> dict[str,
         one.add(entry)
         if by == "agent":
             one.label = entry.label or None
-    return dict(sorted(made.items(), key=lambda pair: (-pair[1].cost_usd, pair[0])))
+    return dict(sorted(made.items(), key=lambda pair: (-pair[1].cost_usd, -pair[1].scripted_cost_usd, pair[0])))
 
 
 def total(found: Iterable[Entry]) -> Sum:

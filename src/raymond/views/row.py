@@ -15,6 +15,8 @@ class RunRow(Struct, frozen=True, kw_only=True):
     agents: int = 0
     cost_usd: float = 0.0
     cost_is_estimated: bool = False
+    scripted_cost_usd: float = 0.0
+    """What scripted replies are said to have cost, which nobody paid."""
     started_at: str | None = None
     updated_at: str | None = None
     error: str | None = None
