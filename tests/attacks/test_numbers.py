@@ -221,7 +221,7 @@ def test_settings_that_no_rule_can_name_are_said_before_anything_starts(room: Pl
     home = os.fsdecode(os.fsencode(room.path) + b"/u\xff")
     os.mkdir(home)
     environment = {"HOME": home, "RAYMOND_HOME": str(room.home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
-    flow = room.flow({"START.md": "Begin."})
+    flow = room.flow({"START.md": "Begin. <result>x</result>"})
     done = room.raymond("run", flow, "--backend", "claude", *flags, environment=environment)
     assert "error: the path of your settings is not UTF-8: " in no_traceback(done)
     assert done.returncode == 2
