@@ -129,7 +129,7 @@ def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> 
         "backend": None,
         "needed": True,
     }
-    ran = room.command({"START.md": ""})
+    ran = room.command({"START.md": "<result>x</result>"})
     assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
 
 
@@ -365,7 +365,7 @@ FLAG = "--allow-tool 'Bash(npm test:*)'"
 
 def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_status(room: Room) -> None:
     claude(room, REFUSES)
-    ran = room.command({"START.md": "Test it."})
+    ran = room.command({"START.md": "Test it. <result>x</result>"})
     assert (ran.code, ran.out) == (0, "done\n")
     assert f"main * was denied: Bash npm test 2>&1 | tail ({FLAG} would allow it)" in ran.lines
     counted = f"denied: Bash(npm test:*) 1 time ({FLAG} would allow it)"
@@ -376,7 +376,7 @@ def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_sta
 
 def test_a_run_that_pauses_for_a_refused_tool_goes_on_when_it_is_allowed(room: Room) -> None:
     claude(room, REFUSES)
-    ran = room.command({"START.md": "---\non_denied: pause\n---\nTest it."})
+    ran = room.command({"START.md": "---\non_denied: pause\n---\nTest it. <result>x</result>"})
     [paused] = ran.all(AgentPaused)
     assert ran.code == 3
     assert paused == AgentPaused(agent="main", kind="denied", tools=["Bash(npm test:*)"])

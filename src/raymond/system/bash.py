@@ -1,5 +1,6 @@
 """What bash thinks of scripts, without running them."""
 
+import contextlib
 import os
 import re
 import select
@@ -16,7 +17,10 @@ _MOST = 4096
 
 
 def complaints(texts: Mapping[str, str]) -> dict[str, str]:
-    """What `bash -n` says about each script it does not like; each is read by a process of its own."""
+    """What `bash -n` says about each script it does not like; each is read by a process of its own.
+
+    Nothing, when the machine has no room for that: a start must not fail for want of an opinion.
+    """
     program = processes.program("bash")
     if not texts or not os.path.isabs(program):
         return {}
@@ -25,14 +29,19 @@ def complaints(texts: Mapping[str, str]) -> dict[str, str]:
     for at in range(0, len(names), _AT_ONCE):
         if time.monotonic() >= until:
             break
-        found |= _ask(program, {name: texts[name] for name in names[at : at + _AT_ONCE]}, until)
+        try:
+            found |= _ask(program, {name: texts[name] for name in names[at : at + _AT_ONCE]}, until)
+        except OSError:
+            break
     return found
 
 
 def _ask(program: str, texts: Mapping[str, str], until: float) -> dict[str, str]:
-    asked = {name: _start(program, text) for name, text in texts.items()}
+    asked: dict[str, tuple[int, int]] = {}
     heard: dict[str, str] = {}
     try:
+        for name, text in texts.items():
+            asked[name] = _start(program, text)
         for name, (_, reader) in asked.items():
             said = _hear(reader, until)
             if said:
@@ -41,14 +50,19 @@ def _ask(program: str, texts: Mapping[str, str], until: float) -> dict[str, str]
         for pid, reader in asked.values():
             os.close(reader)
             processes.signal_group(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
     return heard
 
 
 def _start(program: str, text: str) -> tuple[int, int]:
     """A bash that reads `text`, in an empty environment; its pid and where its complaints come."""
     script = _file(text)
-    reader, writer = os.pipe()
+    try:
+        reader, writer = os.pipe()
+    except OSError:
+        os.close(script)
+        raise
     try:
         actions = [
             (os.POSIX_SPAWN_DUP2, script, 0),
@@ -74,10 +88,14 @@ def _file(text: str) -> int:
 
         fd, path = tempfile.mkstemp()
         os.unlink(path)
-    data = text.encode("utf-8", "surrogateescape")
-    while data:
-        data = data[os.write(fd, data) :]
-    os.lseek(fd, 0, os.SEEK_SET)
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+        while data:
+            data = data[os.write(fd, data) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 
