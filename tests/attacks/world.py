@@ -54,7 +54,7 @@ class Said(Struct):
     def sends_controls(self) -> bool:
         """It prints something for a person that a terminal would obey, or that turns text round."""
         words = self.command.strip("'\"").split()
-        for_programs = "--json" in words or words[0] not in TELLING
+        for_programs = "--json" in words or not {*words[:1]} & {*TELLING}
         return bool(CONTROLS.search(self.err if for_programs else self.out + self.err))
 
 
