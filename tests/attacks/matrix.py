@@ -1,5 +1,6 @@
 """Every command in every situation: `python -m attacks.matrix KIND NAME FOLDER` tells what came of them, as JSON."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -30,9 +31,15 @@ trust --yes; trust --forget; adopt --all --yes; adopt x
 
 
 def situation(folder: Path, name: str) -> list[Said]:
-    """Every command in one situation."""
+    """Every command that reads, and a third of those that change something: another third in the next situation.
+
+    `MATRIX=whole make test-slow` has all of them everywhere.
+    """
     found = SITUATIONS[name](folder)
-    return found.all(commands(READING), put_back=False) + found.all([*commands(CHANGING), *found.more], put_back=True)
+    changing = commands(CHANGING)
+    if os.environ.get("MATRIX") != "whole":
+        changing = changing[[*SITUATIONS].index(name) % 3 :: 3]
+    return found.all(commands(READING), put_back=False) + found.all([*changing, *found.more], put_back=True)
 
 
 KINDS = {"situation": situation, "runs": spoiled.runs, "homes": spoiled.homes}

@@ -72,7 +72,7 @@ def test_what_memory_does_not_suffice_for_is_said_in_words_and_keeps_no_other_ru
     lacking = f"there is not enough memory to read {large}"
     code, out, err = said("list")
     assert (code, err) == (0, "")
-    assert sorted(line.split()[:2] for line in out.splitlines()) == [
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith((" ", "ID"))] == [
         ["ID", "STATUS"],
         ["large", "unreadable"],
         ["other", "completed"],

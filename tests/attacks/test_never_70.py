@@ -1,5 +1,6 @@
 """Whatever a command finds, it works or says in words what is wrong: it never says that there is a bug, nor hangs."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,8 @@ def bugs(room: Place, kind: str, name: str) -> list[Said]:
     folder.mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "attacks.matrix", kind, name, str(folder)],
-        env=room.environment | {"PYTHONPATH": str(Path(__file__).parent.parent)},
+        env=room.environment
+        | {"PYTHONPATH": str(Path(__file__).parent.parent), "MATRIX": os.environ.get("MATRIX", "")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

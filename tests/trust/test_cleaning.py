@@ -231,8 +231,8 @@ def test_a_few_starts_survive_being_cleaned_beside(room: Place) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_fifty_runs_survive_being_cleaned_beside(room: Place) -> None:
-    beside_starts(room, 50)
+def test_a_dozen_runs_survive_being_cleaned_beside(room: Place) -> None:
+    beside_starts(room, 12)
 
 
 SLOWLY = ("strace", "-qq", "-o", "/dev/null", "-e", "inject=unlink,unlinkat,rmdir:delay_exit=250000")
@@ -285,7 +285,7 @@ def test_two_starts_at_once_both_run(room: Place) -> None:
 
 @pytest.mark.slow
 def test_two_starts_at_once_both_run_every_time(room: Place) -> None:
-    pairs(room, 30)
+    pairs(room, 8)
 
 
 def test_an_unpacked_workflow_that_is_gone_is_unpacked_again_while_a_run_uses_it(room: Place) -> None:
