@@ -50,7 +50,7 @@ def fail(error, words, **more):
 """
 DOES = "reply('<goto>NEXT</goto>' if 'Begin' in prompt else '<result>done</result>')\n"
 FLOW = {"START.md": "Begin.", "NEXT.md": "---\nretries: 0\n---\nGo on."}
-ONCE = {"START.md": "---\nretries: 0\n---\nGo on."}
+ONCE = {"START.md": "---\nretries: 0\n---\nGo on, and end with <result>done</result>"}
 INSTALL = "hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account\n"
 
 
@@ -222,7 +222,7 @@ def test_what_is_no_result_is_a_crash_and_the_run_goes_on_when_it_is_mended(room
 @pytest.mark.slow
 def test_a_program_that_crashes_is_tried_as_often_as_the_state_says_and_says_why(room: Room) -> None:
     claude(room, "sys.exit('TypeError: undefined is not a function')")
-    ran = room.command({"START.md": "---\nretries: 1\n---\nGo on."})
+    ran = room.command({"START.md": "---\nretries: 1\n---\nGo on. <result>done</result>"})
     why = "the program ended with exit code 1 without a result: TypeError: undefined is not a function"
     assert (failure(ran), len(ran.all(StepFailed))) == ((1, "crash", why), 2)
     mended(room)
@@ -287,7 +287,7 @@ def test_a_login_that_is_missing_pauses_the_run_until_somebody_has_logged_in(roo
 def test_a_model_that_nobody_knows_fails_at_once(room: Room) -> None:
     words = "There's an issue with the selected model (nobody-1)."
     claude(room, f"fail('model_not_found', {words!r}, api_error_status=404)")
-    ran = room.command({"START.md": "Go on."}, "--model", "nobody-1")
+    ran = room.command({"START.md": "Go on. <result>done</result>"}, "--model", "nobody-1")
     assert (failure(ran), len(ran.all(StepFailed))) == ((1, "setup", words), 1)
     mended(room)
 
@@ -448,7 +448,9 @@ def test_a_model_that_no_program_could_be_told_is_refused(room: Room) -> None:
 def test_files_that_changed_since_widen_no_rights(room: Room) -> None:
     claude(room, "fail('authentication_failed', 'log in')")
     room.command(ONCE)
-    (room.path.parent / "flow" / "START.md").write_text("---\npermission_mode: bypassPermissions\n---\nBegin.\n")
+    (room.path.parent / "flow" / "START.md").write_text(
+        "---\npermission_mode: bypassPermissions\n---\n<result>done</result>\n"
+    )
     done = room.raymond("resume", "r", "--latest")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         6,

@@ -76,6 +76,22 @@ def test_what_names_a_run_or_an_agent_is_no_answer_but_shows_the_question(
     assert answers(room, "review-1") == []
 
 
+SPOOFS = {
+    "START.sh": 'echo \'<fork next="W" label="main">ASK</fork>\'',
+    "W.sh": "echo '<wait>END</wait>'",
+    "ASK.sh": ASK,
+    "END.sh": END,
+}
+
+
+def test_a_label_that_reads_like_the_name_of_another_agent_gets_no_answer(room: Room, raymond: Command) -> None:
+    room.drive(SPOOFS)
+    code, _, err = raymond("answer", "r", "main", "yes", "--no-resume")
+    assert (code, answers(room)) == (2, []), err
+    assert raymond("answer", "r", "main_ask1", "yes", "--no-resume")[0] == 0
+    assert answers(room) == ["yes"]
+
+
 @pytest.mark.parametrize("words", [("",), ("r", " "), ("r", "main", "")])
 def test_an_empty_word_is_no_answer(room: Room, raymond: Command, words: tuple[str, ...]) -> None:
     room.drive(ASKS)
@@ -331,6 +347,9 @@ def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Roo
     assert "  | and again\n" in person.sees(r"choices: 1 Yes, 2 no\n> "), "what nobody has seen is not approved"
     person.type("perhaps\r")
     assert "and again" not in person.sees(r"is not one of(.|\n)*\n> "), "it has not changed once more"
+    (room.path / "report.md").unlink()
+    person.type("2\r")
+    person.sees(r"cannot be read: no such file(.|\n)*\n> ")
     person.type("2\r")
     assert person.end() == 0, person.said
     assert answers(room) == ["no"]

@@ -84,7 +84,7 @@ def test_a_run_that_was_answered_by_somebody_else_is_not_continued(room: Room, t
     ran = room.command({**ASKS, "START.sh": f"{ASKS['START.sh']} # $0"})
     [start] = ran.all(RunStarted)
     assert start.programs == [Program(name="claude", version="2.1.197", payer=PAYER)]
-    assert f", claude 2.1.197 (paid by {PAYER}), budget $10.00 (default)" in ran.lines[0]
+    assert f", claude 2.1.197 (paid by {PAYER}), budget $10.00 (default)" in ran.err
     assert KEY not in ran.err + "".join(path.read_text("utf-8", "replace") for path in room.folder().rglob("*.jsonl"))
     environment = {"ANTHROPIC_API_KEY": "another"}
     told = room.raymond("answer", "r", "main", "this", environment=environment)

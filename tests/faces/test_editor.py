@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from raymond.faces.draft import Draft, draft
 from raymond.faces.editor import Editor, clusters
-from raymond.faces.entry import Entry, Typed
+from raymond.faces.entry import MOST, Entry, Typed
 from raymond.faces.keys import SOON, Key, Keys
 
 LEFT, RIGHT, UP, DOWN, HOME, END = "\x1b[D", "\x1b[C", "\x1b[A", "\x1b[B", "\x1b[H", "\x1b[F"
@@ -132,3 +132,27 @@ def test_ctrl_d_leaves_a_question_open_only_where_nothing_is_typed() -> None:
     assert entry.take(b"ab\x1b[D\x04", is_asked=True) is Typed.NOTHING
     assert entry.draft(20, 2).lines == ["> a"]
     assert entry.take(b"\x7f\x04", is_asked=True) is Typed.LEAVE
+
+
+def test_an_answer_has_a_largest_size_however_it_comes() -> None:
+    entry = Entry(Clock())
+    entry.begin(b"")
+    half = MOST // 2
+    assert entry.take(b"x" * half, is_asked=True) is Typed.NOTHING
+    for piece in (b"\x1b[200~", b"y" * half, b"z\x1b[20", b"1~"):
+        said = entry.take(piece, is_asked=True)
+    assert said is Typed.TOO_LONG
+    assert entry.take(b"\n", is_asked=True) == "x" * half, "what was typed before is still there"
+    entry.begin(b"")
+    assert entry.take(b"x" * (MOST + 1), is_asked=True) is Typed.TOO_LONG
+    assert entry.take(b"yes\n", is_asked=True) is Typed.NOTHING, "the rest of what came is dropped"
+    assert entry.take(b"no\n", is_asked=True) == "no"
+
+
+def test_a_paste_of_any_size_is_held_in_bounded_memory() -> None:
+    keys = Keys()
+    keys.feed(b"\x1b[200~", 0.0)
+    for _ in range(40):
+        assert keys.feed(b"x" * 65536, 0.0) == []
+    [key] = keys.feed(b"\x1b[201~", 0.0)
+    assert MOST < len(key.text) < 40 * 65536

@@ -808,7 +808,37 @@ def test_choices_and_files_are_shown_with_a_question_and_checked(tmp_path: Path)
     (tmp_path / "report.md").write_text("all red\n")
     assert made.type("\x15yes\n") == []
     assert "file report.md (8 bytes, CHANGED SINCE IT ASKED):" in made.paper.lines
-    assert made.type("\n") == [("main", "yes")], "what it has become was seen"
+    assert made.type("\n") == [], "what was typed for another file is dropped"
+    os.truncate(tmp_path / "report.md", 2 << 20)
+    assert made.type("yes\n") == [], "a file that cannot be shown any more was not seen either"
+    assert "larger than 1 MiB, CHANGED SINCE IT ASKED" in "\n".join(made.paper.lines)
+    assert made.type("no\n") == [("main", "no")], "what it has become was seen"
+
+
+def test_a_question_that_is_left_open_makes_room_for_the_next_one() -> None:
+    made = Watched(FORK_TWO, asks=True)
+    made.play.say('<ask next="N">First?</ask>', "main_a1")
+    made.play.say('<ask next="N">Second?</ask>', "main_b2")
+    made.tell()
+    assert made.type("\x04") == []
+    assert "no answer; to answer later: raymond answer r main_a1" in made.paper.lines
+    assert "main_b2 asks: Second?" in made.paper.lines
+    assert made.live.can_answer
+    assert made.type("\x04") == []
+    assert not made.live.can_answer, "nobody waits for a person who left all of them open"
+    made.play.ask("answer", agent="main_a1", text="yes")
+    made.play.say('<ask next="N">Third?</ask>', "main_a1")
+    assert "main_a1 asks: Third?" in made.tell()
+    assert made.type("ja\n") == [("main_a1", "ja")]
+
+
+def test_an_answer_that_is_too_long_to_be_typed_is_not_cut_but_refused() -> None:
+    made = Watched(ASK, asks=True)
+    made.tell()
+    assert made.type("a\x1b[200~" + "x" * 40_000) == []
+    assert made.type("x" * 40_000 + "\x1b[201~") == []
+    assert made.type("\n") == [("main", "a")]
+    assert "raymond answer r main --file FILE takes them" in " ".join(made.paper.lines)
 
 
 def test_what_was_typed_for_a_question_that_is_over_is_no_answer_to_the_next() -> None:
@@ -821,7 +851,7 @@ def test_what_was_typed_for_a_question_that_is_over_is_no_answer_to_the_next() -
     made.play.now -= 300
     shown = made.tell()
     assert "main_b2 asks: Second?" in shown
-    assert shown[-3].startswith("answer main_b2 (the question before is over: press Enter, then answer")
+    assert shown[-3].startswith("answer main_b2 (what was typed before is dropped: press Enter, then answer")
     assert made.type("s\n") == []
     assert made.type("no\n") == [("main_b2", "no")]
 

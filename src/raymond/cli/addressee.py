@@ -59,11 +59,9 @@ def _named(names: list[str], text: str | None) -> Addressee:
 
 
 def _agent(run: RunHandle, word: str) -> str:
-    """The name of the agent that is called so, or the only one that asks and has this label; else the word itself."""
+    """The name of the agent that asks and is called so; else the word itself."""
     found = questions.of_run(run.project, run.id).asked if word else []
-    names = [one.question.agent for one in found]
-    labelled = [one.question.agent for one in found if one.question.label == word]
-    return labelled[0] if word not in names and len(labelled) == 1 else word
+    return next((one.question.agent for one in found if one.question.is_called(word)), word)
 
 
 def asked(whom: Addressee) -> Open:

@@ -123,7 +123,7 @@ def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
 
 
 def _show(chosen: Asked) -> dict[str, str]:
-    """Print the question with its files; what each of them was: path -> sha256."""
+    """Print the question with its files; what each of them was: path -> mark."""
     found = questions.files_of(chosen.question)
     where, width = chosen.project.tree, width_of(sys.stdout)
     with clock.of(sys.stdout):
@@ -133,7 +133,7 @@ def _show(chosen: Asked) -> dict[str, str]:
 
 
 def _digests(found: list[Found]) -> dict[str, str]:
-    return {one.path: one.sha256 for one in found if not one.problem}
+    return {one.path: one.mark for one in found}
 
 
 def _is_open(run: RunHandle, asked: Question) -> bool:

@@ -48,7 +48,7 @@ def _listen(project: Project, id: str, follower: Follower, face: Face) -> None:
     for agent, answer in face.answers() if ready else ():
         asked = next((one for one in questions(follower.run) if one.agent == agent), None)
         # The face compares the files with what it has shown, before it gives an answer.
-        seen = {one.path: one.sha256 for one in files_of(asked)} if asked else {}
+        seen = {one.path: one.mark for one in files_of(asked)} if asked else {}
         try:
             told = steer.answer(project, id, agent, answer, question=asked.number if asked else 0, seen=seen)
         except UsageError as error:

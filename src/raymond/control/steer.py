@@ -29,7 +29,7 @@ def answer(
     """Answer `agent`, or the only one asking (""), if it still asks `question`; 0 stands for what it asks now.
 
     Refused when a file of the question is another one than it was when the agent asked, unless whoever answers has
-    `seen` what it is now (path -> sha256).
+    `seen` what it is now (path -> its mark).
     """
     exposure.check(text, "the answer")
     exposure.check(agent, "the name of the agent")

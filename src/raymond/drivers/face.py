@@ -14,6 +14,10 @@ class Face(Protocol):
     stdin: int
     """The file descriptor where a person types answers; -1 when nobody does."""
 
+    @property
+    def can_answer(self) -> bool:
+        """Whether a question that is open now may still be answered there."""
+
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """These decisions are in the journal; the next `refresh` shows them."""
 
@@ -46,6 +50,11 @@ class Quiet:
     stdin = -1
     wants_raw = False
     """It is told every line that a program prints, as output of the kind `raw`."""
+
+    @property
+    def can_answer(self) -> bool:
+        """Nobody types here."""
+        return False
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Ignore them."""

@@ -151,7 +151,7 @@ class Driver:
                     self._tell()
                 while True:
                     self._round()
-                    if self._conductor.is_done(can_answer=self._face.stdin >= 0):
+                    if self._conductor.is_done(can_answer=self._face.can_answer):
                         break
                     while not self._wait():
                         pass

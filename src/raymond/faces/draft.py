@@ -26,8 +26,11 @@ def draft(editor: Editor, width: int, most: int) -> Draft:
         if number == len(editor.before):
             row, at = len(lines) - 1, column
             continue
-        shown = "" if one == "\n" else visible(one)
-        size = cell_len(shown)
+        if len(one) == 1 and " " <= one <= "~":
+            shown, size = one, 1
+        else:
+            shown = "" if one == "\n" else visible(one)
+            size = cell_len(shown)
         if one == "\n" or (column and column + size > room):
             lines.append("")
             column = 0

@@ -36,6 +36,10 @@ class Editor:
         self._after: list[str] = []
         """What is behind the cursor, the last character first."""
 
+    def __len__(self) -> int:
+        """How many characters, as a person counts them."""
+        return len(self._before) + len(self._after)
+
     @property
     def text(self) -> str:
         """All of it."""

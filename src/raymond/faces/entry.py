@@ -7,6 +7,8 @@ from raymond.faces.draft import Draft, draft
 from raymond.faces.editor import Editor
 from raymond.faces.keys import ENTER, Key, Keys
 
+MOST = 1 << 16
+"""Characters of an answer that is typed or pasted: it is laid out again for every key."""
 JUST_NOW = 3.0
 """Seconds after a key for which a person is taken to be in the middle of a line."""
 
@@ -19,6 +21,8 @@ class Typed(Enum):
     """The question is to be shown again."""
     LEAVE = 2
     """The question is to be left open."""
+    TOO_LONG = 3
+    """More than fits into an answer that is typed: it was dropped."""
 
 
 class Entry:
@@ -61,6 +65,11 @@ class Entry:
                 return Typed.AGAIN
             elif key.name == "delete or leave" and not self._editor.text:
                 return Typed.LEAVE
+            elif len(self._editor) + len(key.text) > MOST:
+                if key.name != "paste":
+                    # Pasted as if typed: what follows belongs to it.
+                    self._editor, self.is_locked = Editor(), True
+                return Typed.TOO_LONG
             else:
                 self._editor.press(Key("delete") if key.name == "delete or leave" else key)
         return Typed.NOTHING

@@ -21,6 +21,11 @@ class Faces:
         self.wants_raw = any(map(_wants_raw, faces))
         self._notifier: Notifier | None = None
 
+    @property
+    def can_answer(self) -> bool:
+        """Whether a person answers the first one."""
+        return self._faces[0].can_answer
+
     def notify(self, targets: list[str]) -> None:
         """Tell `targets` too."""
         if targets:

@@ -11,7 +11,7 @@ _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
 _LONGEST = 32
 """Characters of an escape sequence; what is longer is not one."""
 _MOST = 1 << 20
-"""Characters of a paste that are kept."""
+"""Characters of a paste that are kept: enough to see that it is too long."""
 SOON = 0.1
 """Seconds within which the rest of an escape sequence comes; else the key Escape was pressed."""
 _KEYS = {
@@ -51,7 +51,7 @@ class Keys:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
         self._came = 0.0
-        self._pasted: list[str] | None = None
+        self._pasted: str | None = None
         self._is_dropped = False
         """The paste that arrives began before anybody asked for it."""
 
@@ -73,7 +73,7 @@ class Keys:
 
     def _next(self, text: str, keys: list[Key]) -> str:
         if text.startswith(_PASTE):
-            self._pasted = []
+            self._pasted = ""
             return text[len(_PASTE) :]
         if text[0] == "\x1b":
             found = _SEQUENCE.match(text)
@@ -94,13 +94,12 @@ class Keys:
         return text[1:]
 
     def _rest_of_paste(self, text: str, keys: list[Key]) -> str:
-        assert self._pasted is not None
-        text = "".join(self._pasted[-1:]) + text  # its end may have come in two pieces
-        del self._pasted[-1:]
-        pasted, end, rest = text.partition(_PASTED)
-        self._pasted.append(pasted)
+        # Its end may come in two pieces.
+        self._pasted, end, rest = ((self._pasted or "") + text).partition(_PASTED)
+        if len(self._pasted) > _MOST:
+            self._pasted = self._pasted[:_MOST] + self._pasted[-len(_PASTED) :]
         if end:
-            whole, self._pasted = "".join(self._pasted)[:_MOST], None
+            whole, self._pasted = self._pasted, None
             if not self._is_dropped:
                 keys.append(Key("paste", re.sub(r"[^\n\t -~\xa0-\U0010ffff]", "", re.sub(r"\r\n?", "\n", whole))))
             self._is_dropped = False

@@ -14,7 +14,7 @@ from typing import TextIO
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, question, rows, terminal, words
 from raymond.faces.doing import Doing
-from raymond.faces.entry import Entry, Typed
+from raymond.faces.entry import MOST, Entry, Typed
 from raymond.faces.foreign_text import in_margin
 from raymond.faces.lines import Lines, output
 from raymond.faces.look import PACE, look_of
@@ -92,11 +92,13 @@ class Live(Quiet):
         """Questions nobody has answered yet, oldest first."""
         self._asked = ""
         """The agent whose question is answered below the block."""
+        self._left: set[str] = set()
+        """Agents whose question a person leaves open."""
         self._answered: set[str] = set()
         """Agents answered here, until the journal has it."""
         self._entry = Entry(clock)
         self._shown: list[str] = []
-        """The digests of the files that were shown with the question."""
+        """What was shown of the question's files."""
         self._drawn_at = 0.0
         self._over = False
         self._leaves = False
@@ -104,6 +106,11 @@ class Live(Quiet):
         # A shell without job control ignores it, and so do we.
         self._stops = self._terminal.real and signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL
         self._hear_stops()
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether a question is open that nobody has left open here, or there is none."""
+        return self.stdin >= 0 and (not self._asks or not self._asks.keys() <= self._left)
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Note what is now in the journal."""
@@ -162,7 +169,9 @@ class Live(Quiet):
         answer = self._entry.take(data, is_asked=bool(self._asked))
         answers: list[tuple[str, str]] = []
         if answer is Typed.LEAVE:
-            self._hang_up()
+            self._leave_open()
+        elif answer is Typed.TOO_LONG:
+            self._kept.on_note(self._too_long())
         elif answer is Typed.AGAIN:
             self._print_question()
         elif isinstance(answer, str):
@@ -183,9 +192,10 @@ class Live(Quiet):
         asked = self._question()
         if asked and asked.choices and choices.pick(asked.choices, answer) is None:
             return f"it is not one of: {choices.offer(asked.choices)}"
-        if asked and [one.sha256 for one in _found(asked)] != self._shown:
+        if asked and [one.mark for one in _found(asked)] != self._shown:
+            self._entry.end()  # it was typed for what was shown before
             self._print_question()
-            return "a file has changed since it was shown; it is shown again above"
+            return "a file has changed since it was shown: see above, and answer again"
         return ""
 
     def close(self) -> None:
@@ -205,10 +215,12 @@ class Live(Quiet):
             self._doings.setdefault(event.agent, Doing()).begin(0.0 if self._watches else self._clock())
         elif isinstance(event, AskStarted):
             self._asks[event.agent] = event.question
+            self._left.discard(event.agent)
         elif isinstance(event, _LEAVES):
             if event.agent in self._doings:
                 self._doings[event.agent].end()
             self._asks.pop(event.agent, None)
+            self._left.discard(event.agent)
             self._answered.discard(event.agent)
             if event.agent == self._asked:
                 self._take_back()
@@ -244,7 +256,7 @@ class Live(Quiet):
         if run is None or self._over or not self._terminal.ours():
             self._terminal.draw(self._kept.take(), [])
             return
-        if self._asks and not self._asked and self._asks_here(run):
+        if not self._asked and self._open() and self._asks_here(run):
             self._ask()
         width, height = self._terminal.size()
         label: list[rows.Row] = []
@@ -283,8 +295,12 @@ class Live(Quiet):
     def _asks_here(self, run: Run | None) -> bool:
         return self.stdin >= 0 and not (run and (run.stop or run.final_status)) and self._terminal.ours()
 
+    def _open(self) -> list[str]:
+        """Agents whose questions are still to be answered here, the oldest first."""
+        return [agent for agent in self._asks if agent not in self._left]
+
     def _ask(self) -> None:
-        self._asked = next(iter(self._asks))
+        self._asked = self._open()[0]
         self._entry.begin(self._terminal.drain())
         self._print_question()
 
@@ -299,7 +315,7 @@ class Live(Quiet):
             return
         width, _ = self._terminal.size()
         found = _found(asked)
-        self._shown = [one.sha256 for one in found]
+        self._shown = [one.mark for one in found]
         asks = f"{words.named(asked.agent, asked.label)} asks:"
         first, *rest = question.beside(asks, self._asks[self._asked], question.MARGIN, width)
         head, tail = first[: len(visible(asks))], first[len(visible(asks)) :]
@@ -307,9 +323,9 @@ class Live(Quiet):
         self._kept.put("".join(f"{line}\n" for line in lines))
 
     def _label(self) -> str:
-        more = len(self._asks) - 1
+        more = len(self._open()) - 1
         waits = f"; {words.many(more, 'more question')} {'waits' if more == 1 else 'wait'}" if more else ""
-        how = "the question before is over: press Enter, then answer this one" if self._entry.is_locked else _HOW
+        how = "what was typed before is dropped: press Enter, then answer" if self._entry.is_locked else _HOW
         return f"answer {self._who()}{waits} ({how})"
 
     def _who(self) -> str:
@@ -329,13 +345,21 @@ class Live(Quiet):
             self._asked = ""
             self._entry.end()
 
+    def _way(self) -> str:
+        return plain(f"raymond answer {self._run.start.workflow_id if self._run else 'ID'} {self._asked}")
+
+    def _too_long(self) -> str:
+        return f"not taken: more than {MOST:,} characters were typed; {self._way()} --file FILE takes them"
+
     def _leave_open(self) -> None:
-        agent, id = self._asked, self._run.start.workflow_id if self._run else "ID"
+        """Leave the question to somebody else; the next one is asked."""
+        note = f"no answer; to answer later: {self._way()}"
+        self._left.add(self._asked)
         self._take_back()
-        self.on_note(f"no answer; to answer later: raymond answer {id} {agent}")
+        self.on_note(note)
 
     def _hang_up(self) -> None:
-        """Nobody types any more; a Ctrl-D below the block does nothing."""
+        """Nobody types any more."""
         if self._asked or not self._terminal.there():
             self.stdin = -1
         if self._asked:

@@ -26,6 +26,11 @@ class Found(Struct, frozen=True):
     problem: str = ""
     """Why it cannot be shown."""
 
+    @property
+    def mark(self) -> str:
+        """What a person has seen of it: what is in it, or that it cannot be shown, and why."""
+        return self.sha256 or self.problem
+
 
 def look(cwd: str, path: str) -> Found:
     """The file at `path`, which must stay inside of `cwd`."""
@@ -62,5 +67,5 @@ def take(cwd: str, given: str) -> tuple[AskedFile, ...] | Refusal:
 
 
 def changed(cwd: str, asked: Iterable[AskedFile], seen: Mapping[str, str]) -> list[str]:
-    """The files that are no longer what was asked about, nor what somebody has `seen` since (path -> sha256)."""
-    return [one.path for one in asked if look(cwd, one.path).sha256 != seen.get(one.path, one.sha256)]
+    """The files that are no longer what was asked about, nor what somebody has `seen` since (path -> mark)."""
+    return [one.path for one in asked if look(cwd, one.path).mark != seen.get(one.path, one.sha256)]

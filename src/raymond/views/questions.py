@@ -1,6 +1,8 @@
 """The open questions of a run, as values."""
 
-from msgspec import Struct
+from collections import Counter
+
+from msgspec import Struct, structs
 
 from raymond.machine.agent import ASKING, Agent
 from raymond.machine.asked_file import AskedFile
@@ -13,6 +15,8 @@ class Question(Struct, frozen=True, kw_only=True):
     workflow_id: str
     agent: str
     label: str = ""
+    is_labelled: bool = False
+    """The label tells this agent from all others of the run, whether they ask or not."""
     number: int
     text: str
     state: str
@@ -29,8 +33,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """The directory that the files are in."""
 
     def is_called(self, word: str) -> bool:
-        """Whether that is the name or the label of the agent."""
-        return bool(word) and word in (self.agent, self.label)
+        """Whether that is the name of the agent, or a label that can mean no other."""
+        return bool(word) and (word == self.agent or (self.is_labelled and word == self.label))
 
 
 def questions(run: Run) -> list[Question]:
@@ -39,6 +43,9 @@ def questions(run: Run) -> list[Question]:
         return []
     id, cwd = run.start.workflow_id, run.start.cwd
     found = [question_of(id, agent, cwd) for agent in run.agents.values() if agent.status == ASKING]
+    called = Counter([*run.agents, *run.outcomes, *(agent.label for agent in run.agents.values())])
+    # A label comes from the workflow: one that reads like the name of another agent must not get its answer.
+    found = [structs.replace(one, is_labelled=bool(one.label) and called[one.label] == 1) for one in found]
     return sorted(found, key=lambda one: one.number)
 
 
