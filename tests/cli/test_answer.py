@@ -203,16 +203,20 @@ def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymo
 def test_a_text_that_comes_from_elsewhere_loses_one_line_break(room: Room, raymond: Command, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("yes\n\n", "utf-8")
     (tmp_path / "blank").write_text("\n", "utf-8")
-    (tmp_path / "large").write_bytes(b"x" * ((16 << 20) + 1))
+    (tmp_path / "large").write_bytes(b"x" * ((1 << 20) + 1))
     refused = {
         "/dev/zero": "error: `/dev/zero` is not a regular file",
         str(tmp_path / "blank"): "error: the answer is empty",
-        str(tmp_path / "large"): f"error: `{tmp_path / 'large'}` is larger than 16 MiB",
+        str(tmp_path / "large"): f"error: `{tmp_path / 'large'}` is larger than 1 MiB",
     }
     room.drive(ASKS)
     for path, why in refused.items():
         code, _, err = raymond("answer", "r", "--file", path)
         assert (code, err.splitlines()[0]) == (2, why)
+    (tmp_path / "quoted").write_text('"' * (1 << 20), "utf-8")
+    code, _, err = raymond("answer", "r", "--file", str(tmp_path / "quoted"))
+    hint = "put it into a file, and give the path of the file instead of its text"
+    assert (code, err) == (2, f"error: the answer is longer than 1 MiB\nhint: {hint}\n")
     assert raymond("answer", "r", "--file", str(tmp_path / "text"), "--no-resume")[0] == 0
     room.drive(ASKS, id="two")
     assert raymond("answer", "two", f"@{tmp_path / 'text'}", "--no-resume")[0] == 0
@@ -263,6 +267,16 @@ def test_an_answer_continues_the_run_in_the_background(room: Room) -> None:
     done = room.raymond("answer", "r", "yes")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "answered; r continues in the background: raymond attach r"
+    assert room.raymond("wait", "r").stdout == "told yes\n"
+    room.nothing_runs()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+def test_an_answer_continues_the_run_although_nobody_can_be_told(room: Room) -> None:
+    room.drive(ASKS)
+    with open("/dev/full", "wb") as full:
+        assert room.raymond("answer", "r", "yes", stderr=full).returncode == 0
     assert room.raymond("wait", "r").stdout == "told yes\n"
     room.nothing_runs()
 
