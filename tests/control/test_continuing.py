@@ -1,5 +1,6 @@
 """What continues by itself: decided under the lock that it is driven with, and never against its owner."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,12 +8,14 @@ import pytest
 
 from raymond import cli
 from raymond.cli import background
+from raymond.cli import continuing as answered
 from raymond.cli.flags import ShowFlags
-from raymond.control import steer
+from raymond.control import continuing, steer
 from raymond.control.drive import Resumption, hold, wait_for
 from raymond.control.handle import RunHandle
 from raymond.errors import NotContinued, RunBusy
-from raymond.machine.events import RunResumed
+from raymond.machine.events import RunResumed, RunStopped
+from raymond.machine.evolve import evolve
 from raymond.store import lock
 from running import GO, Room, until
 
@@ -43,6 +46,26 @@ def test_a_stop_between_the_answer_and_the_driver_is_obeyed(room: Room) -> None:
     assert failed == background.NotStarted(5, "r is stopped, so it was not continued")
     assert [event for event in room.events("r") if isinstance(event, RunResumed)] == []
     hold(room.project, "r").close()
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (RunStopped(kind="paused"), "paused"),
+        (RunStopped(kind="parked"), "paused"),
+        (RunStopped(kind="signal", signal=signal.SIGINT), "paused"),
+        (RunStopped(kind="signal", reason="of a release that did not name the signal"), "paused"),
+        (RunStopped(kind="stop"), "stopped"),
+        (RunStopped(kind="limit", limit="iterations", amount=1), "stopped"),
+        (RunStopped(kind="signal", signal=signal.SIGTERM), ""),
+    ],
+)
+def test_what_a_person_paused_is_theirs_and_what_the_machine_shut_down_is_not(
+    room: Room, stop: RunStopped, status: str
+) -> None:
+    run = RunHandle(room.project, "r").read()
+    evolve(run, stop)
+    assert continuing.why_not(room.project, run) == (f"r is {status}" if status else "")
 
 
 def test_a_command_that_holds_the_run_is_waited_for(room: Room) -> None:
@@ -93,11 +116,9 @@ def test_a_run_that_has_ended_meanwhile_is_not_resumed_again(room: Room, capsys:
 def test_an_answer_to_a_run_that_ends_before_it_continues_is_no_failure(
     room: Room, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from raymond.cli import continuing
-
     steer.answer(room.project, "r", "main", "yes")
     room.again()
     for attach in (False, True):
-        assert continuing.go_on(RunHandle(room.project, "r"), attach=attach) == 0
+        assert answered.go_on(RunHandle(room.project, "r"), attach=attach) == 0
         assert capsys.readouterr().err.splitlines()[-1] == "answered; r has ended: raymond logs r"
     assert cli.main(["answer", "r", "main", "again"]) == 2

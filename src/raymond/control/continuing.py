@@ -1,6 +1,6 @@
 """Whether a run continues by itself, or is left to its owner."""
 
-from raymond.control import config, inside, programs
+from raymond.control import config, inside, programs, runs
 from raymond.errors import NotContinued
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -21,7 +21,7 @@ def why_not(project: Project, run: Run) -> str:
     """
     if run.is_over:
         return f"{run.start.workflow_id} has ended"
-    if run.stop and run.stop.kind in ("stop", "limit"):
+    if run.stop and not runs.was_shut_down(run):
         return f"{run.start.workflow_id} is {run_status(run)}"
     return programs.difference(run, config.load(project.tree)["backends"]) if run.programs else ""
 
