@@ -31,7 +31,9 @@ NAMES = {
 class Conversation:
     """Every step in full on stdout, as it ended; an entry is a step or an answer."""
 
-    def __init__(self, transcript_folder: str, tail: Tail, *, agent: str = "", step: int = 0, since: float = 0) -> None:
+    def __init__(
+        self, transcript_folder: str, tail: Tail, *, agent: str = "", step: int = 0, since: float = float("-inf")
+    ) -> None:
         self._records = Records(transcript_folder)
         self._tail = tail
         self._agent = agent

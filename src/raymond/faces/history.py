@@ -85,7 +85,7 @@ class _Lines(Lines):
 class Text:
     """Decisions as lines on stdout, each after what the step that led to it had printed."""
 
-    def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = 0.0) -> None:
+    def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = float("-inf")) -> None:
         self._tail = tail
         self._lines = _Lines(tail)
         self._agent = agent
@@ -132,7 +132,7 @@ class Text:
 class Json:
     """Decisions as JSON on stdout, an event a line."""
 
-    def __init__(self, agent: str, tail: Tail, since: float = 0.0) -> None:
+    def __init__(self, agent: str, tail: Tail, since: float = float("-inf")) -> None:
         self._agent = agent
         self._tail = tail
         self._since = since
