@@ -422,7 +422,8 @@ class Kept(Lines):
                 line += output(printed, self._width())
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
-                lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")
+                line = self._fitted(f"{at} {_plain(line)}").removeprefix(f"{at} ")
+                lines.append(f"{self._paint(at, 'dim')} {self._paint(line, _STYLES.get(type(event), ''))}\n")
         return "".join(lines)
 
 

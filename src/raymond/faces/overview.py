@@ -5,9 +5,9 @@ from time import time as now
 
 from raymond import durations
 from raymond.faces import clock, question, words
-from raymond.faces.foreign_text import in_margin
+from raymond.faces.foreign_text import hung, in_margin
 from raymond.faces.next_commands import next_command
-from raymond.faces.summary import one_line
+from raymond.faces.summary import INDENT, MARGIN, one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
@@ -31,18 +31,19 @@ def overview(
     id, why = run.start.workflow_id, words.reason(run, now())
     driven = f"running in process {pid}" if pid else f"{host} may be running it" if host else "not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
+    stands = f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else "")
     lines = [
-        f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
+        *hung(visible(stands), INDENT, width),
         f"  {run.start.name} from {run.start.scope_dir}",
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
         *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
         *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width, bool(pid or host)),
-        *(f"denied: {one}" for one in words.denied(run)),
+        *(part for one in words.denied(run) for part in hung(visible(f"denied: {one}"), INDENT, width)),
     ]
     result = main_result(run)
     if result is not None:
-        lines.append(f"result: {one_line(result)}")
+        lines += hung(f"result: {one_line(result)}", MARGIN, width)
     then = next_command(run)
     if pid and not run.final_status:
         then = f"raymond {'answer' if run.statuses.get(ASKING) else 'attach'} {id}"
@@ -72,15 +73,15 @@ def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[s
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"
-        lines += question.beside("      asks: ", agent.question, "        | ", width, note=note)
+        lines += question.beside("      asks: ", agent.question, MARGIN, width, note=note)
         lines += [f"      {one}" for one in question.more(question_of(id, agent))]
         lines.append(f"      next:  raymond answer {id} {agent.id}")
         return lines
     if last and not last.rstrip().endswith("</ask>"):
-        lines.append(f"      last:  {one_line(last)}")
+        lines += hung(f"      last:  {one_line(last)}", MARGIN, width)
     if agent.visit.stuck:
-        lines.append(f"      error: {one_line(words.stuck(agent))}")
-        lines += in_margin(agent.visit.output, "        | ", width) if agent.visit.output else []
+        lines += hung(f"      error: {one_line(words.stuck(agent))}", MARGIN, width)
+        lines += in_margin(agent.visit.output, MARGIN, width) if agent.visit.output else []
         or_else = "--goto STATE, --result TEXT" if agent.status == "failed" else "--goto STATE, --give-up"
         lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or {or_else})")
     return lines
