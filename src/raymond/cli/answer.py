@@ -28,8 +28,8 @@ from raymond.views.questions import Question
 def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that is not running
-    continues in the background.
+    Leave AGENT out when only one is asking. Without ID, those that ask in this project are meant; an answer in words
+    needs the ID. A run that is not running continues in the background.
     """
     if attach and no_resume:
         raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")

@@ -48,7 +48,7 @@ def command(
     follower = Follower(run.project, run.id) if follow else None
     decisions = follower.look() if follower else run.decisions()
     if agent is not None:
-        history.check_agent(run.id, decisions, agent)
+        agent = history.agent_of(run.id, decisions, agent)
     if step and in_full:
         history.check_step(run.id, decisions, step, agent or "")
     elif step:

@@ -2,7 +2,7 @@
 
 from raymond.cli import delivery, texts
 from raymond.cli.flags import ResumeFlags
-from raymond.control import steer
+from raymond.control import agents, steer
 from raymond.control.deliver import Delivery
 from raymond.control.handle import RunHandle
 from raymond.faces.lines import Lines
@@ -12,7 +12,8 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
     """Move an agent and change limits as asked; says who received that when another process drives the run."""
     left, limits = "", given.limits
     if given.agent:
-        left = delivery.words(_move(run, given, given.agent), run.id, given.agent)
+        agent = agents.meant(run.project, run.id, given.agent)
+        left = delivery.words(_move(run, given, agent), run.id, agent)
     if limits.given or given.roots:
         changed = steer.change_limits(
             run.project,

@@ -15,7 +15,6 @@ from raymond.machine.agent import (
     FAILED,
     PAUSED,
     READY,
-    SCRIPTED,
     SLEEPING,
     WAITING,
     Agent,
@@ -160,8 +159,7 @@ def _run_ended(run: Run, event: RunEnded) -> None:
 def _journal_cut(run: Run, event: JournalCut) -> None:
     skip_numbers(run, event.steps, event.questions)
     run.cost += event.cost
-    if run.start.backend in SCRIPTED and not run.start.backends:
-        run.scripted += event.cost
+    run.scripted += step_changes.scripted_of(run.start, event)
     run.paid.update(event.paid)
 
 

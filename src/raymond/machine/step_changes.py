@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
+    JournalCut,
+    RunStarted,
     SessionNamed,
     StepEnded,
     StepFailed,
@@ -96,6 +98,11 @@ def interrupted(run: Run, event: StepInterrupted) -> None:
 def unpaid(paid: Mapping[int, float], event: StepEnded) -> float:
     """What a step has cost beyond what was `paid` for it when its end was lost."""
     return max(0.0, event.cost - paid[event.step]) if event.step in paid else event.cost
+
+
+def scripted_of(start: RunStarted, event: JournalCut) -> float:
+    """What of the cost that a repair has lost nobody paid; earlier releases did not note it."""
+    return event.cost if start.backend in SCRIPTED and not start.backends else event.scripted
 
 
 def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:

@@ -21,7 +21,7 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.label import label_of
-from raymond.machine.step_changes import unpaid
+from raymond.machine.step_changes import scripted_of, unpaid
 from raymond.views.times import second
 
 WAYS = ("state", "agent", "model", "day")
@@ -89,7 +89,7 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
     """Every turn of a backend, in the order in which they ended; scripts cost nothing."""
     states: dict[str, str] = {}
     labels: dict[str, str] = {}
-    workflow = ""
+    start: RunStarted | None = None
     paid: dict[int, float] = {}
     started: dict[str, StepStarted] = {}
     found: list[Entry] = []
@@ -100,7 +100,7 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 if isinstance(event, AgentStarted) and event.variables:
                     labels[event.agent] = event.label or label_of(event.variables)
             elif isinstance(event, RunStarted):
-                workflow = event.name
+                start = event
             elif isinstance(event, StepStarted):
                 started[event.agent] = event
             elif isinstance(event, StepEnded) and event.agent in started:
@@ -108,19 +108,23 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 if turn.backend:
                     cost = unpaid(paid, event)
                     entry = _entry(run, decision.time, states.get(event.agent, ""), turn, event, cost)
-                    found.append(replace(entry, label=labels.get(event.agent, ""), workflow=workflow))
+                    found.append(
+                        replace(entry, label=labels.get(event.agent, ""), workflow=start.name if start else "")
+                    )
                 paid.pop(event.step, None)
             elif isinstance(event, JournalCut):
                 paid |= event.paid
-                if event.cost:
-                    found.append(_lost(run, decision.time, event.cost))
+                found += _lost(run, decision.time, event.cost, scripted_of(start, event) if start else 0.0)
     return found
 
 
-def _lost(run: str, time: float, cost: float) -> Entry:
-    return Entry(
+def _lost(run: str, time: float, cost: float, scripted: float) -> list[Entry]:
+    lost = Entry(
         run, LOST, LOST, LOST, _day(time), cost, estimated=False, tokens_in=0, tokens_out=0, failed=False, turns=0
     )
+    real = round(cost - scripted, 9)
+    parts = (replace(lost, cost=real), replace(lost, cost=scripted, scripted=True))
+    return [part for part in parts if part.cost > 0]
 
 
 def _day(time: float) -> str:
