@@ -420,7 +420,7 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     shown = room.raymond("status").stdout.splitlines()
     agents = [line for line in shown if re.match(r"  main", line)]
     assert len(agents) == 50
-    assert all("  asking for " in line for line in agents)
+    assert all("  asking  " in line for line in agents)
     assert shown[-2:] == [
         "  ... and 11 more agents: raymond status r --agents",
         "next: raymond answer r",

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from time import time as now
 
-from raymond import durations
-from raymond.faces import clock, question, words
+from raymond.faces import question, standing, words
 from raymond.faces.foreign_text import hung, in_margin
 from raymond.faces.next_commands import next_command
 from raymond.faces.summary import INDENT, MARGIN, one_line
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, RUNNING, Agent
+from raymond.machine.agent import ASKING, SCRIPTED, Agent
 from raymond.machine.run import Run
 from raymond.store import transcripts
 from raymond.text import visible
@@ -18,7 +17,6 @@ from raymond.views.status import main_result
 
 SHOWN = 50
 """Agents that are shown unless every one is asked for."""
-_ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting")
 
 
 def overview(
@@ -36,6 +34,7 @@ def overview(
         *hung(visible(stands), INDENT, width),
         f"  {run.start.name} from {run.start.scope_dir}",
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
+        *_scripted(run),
         *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
         *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width, bool(pid or host)),
@@ -53,23 +52,26 @@ def overview(
     return [visible(line) for line in lines]
 
 
+def _scripted(run: Run) -> list[str]:
+    """That no real program answered, also where that cost nothing."""
+    told = [words.program(one) for one in run.programs if one.name in SCRIPTED]
+    return [f"  answered by {', '.join(told)}"] if told and run.turns else []
+
+
 def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, driven: bool) -> list[str]:
-    agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
-    shown = agents if every else agents[:SHOWN]
-    id = run.start.workflow_id
-    lines = [line for agent in shown for line in _agent(id, agent, last_line(agent.id), width, driven)]
-    if len(agents) > len(shown):
-        rest = len(agents) - len(shown)
-        lines.append(f"  ... and {rest} more agents: raymond status {run.start.workflow_id} --agents")
+    shown = standing.chosen(run, len(run.agents) if every else SHOWN)
+    told = standing.lines(run, shown, driven=driven, now=now(), width=width)
+    id, lines = run.start.workflow_id, list[str]()
+    for agent, line in zip(shown, told, strict=True):
+        lines += [line, *_beside(id, agent, last_line(agent.id), width)]
+    if len(run.agents) > len(shown):
+        lines.append(f"  ... and {len(run.agents) - len(shown)} more agents: raymond status {id} --agents")
     return lines
 
 
-def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[str]:
-    since = durations.brief(max(0.0, now() - agent.visit.since))
-    until = f" until {clock.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
-    again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
-    doing = f"{agent.status} for {since}" if driven or agent.status != RUNNING else "interrupted"
-    lines = [f"  {words.who(agent)}  {agent.state}  {doing}{until}{again}"]
+def _beside(id: str, agent: Agent, last: str, width: int) -> list[str]:
+    """What an agent asks, said last or failed with."""
+    lines: list[str] = []
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"

@@ -9,25 +9,12 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from raymond import durations
-from raymond.faces import cells
+from raymond.faces import awaited, cells
 from raymond.faces.doing import Doing
 from raymond.faces.look import UNICODE, Look
 from raymond.faces.plain_text import plain
 from raymond.faces.words import crowd, money, stop, stuck
-from raymond.machine.agent import (
-    ASKING,
-    FAILED,
-    PAUSED,
-    READY,
-    RUNNING,
-    SCRIPTS,
-    SLEEPING,
-    WAITING,
-    Agent,
-    Closed,
-    backend_of,
-)
-from raymond.machine.budget import affordable
+from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.schedule import wake_at
@@ -207,7 +194,7 @@ class Agents:
             (_column([self._part(label_of(agent)) for agent in shown]), "cyan"),
             (_column([self._part(_state(agent)) for agent in shown]), ""),
             (_column([agent.status for agent in shown]), ""),
-            (_column([since(self._now - _since(agent)) for agent in shown], right=True), "dim"),
+            (_column([since(self._now - awaited.since(agent)) for agent in shown], right=True), "dim"),
             (_column([_cost(agent) for agent in shown], right=True), ""),
             (_column([self._doing(agent).context for agent in shown], right=True), "dim"),
         ]
@@ -244,7 +231,7 @@ class Agents:
             case "sleeping" if visit.failures:
                 return f"attempt {visit.attempt + 1} at {moment(visit.wake_at, self._now)}", "dim"
             case "ready":
-                return until or self._awaits(agent), "dim"
+                return until or awaited.place(self._run, agent, lambda at: moment(at, self._now)), "dim"
             case _:
                 return until, "dim"
 
@@ -259,29 +246,10 @@ class Agents:
         last = end(words, room, self._look.cut) if words else _line(doing.last)
         return ": ".join(part for part in (before, last) if part)
 
-    def _awaits(self, agent: Agent) -> str:
-        """What keeps an agent that could start from starting."""
-        run, pool = self._run, agent.pool
-        closed = run.closed.get(pool) or run.closed.get(backend_of(pool))
-        if run.stop or run.final_status:
-            return ""
-        if closed and closed.kind != "machine":
-            return f"for {plain(pool)}" + (f" until {moment(closed.until, self._now)}" if closed.until else "")
-        most = run.start.max_scripts_at_once if pool == SCRIPTS else run.start.max_turns_at_once
-        busy = sum(count for name, count in run.running.items() if backend_of(name) == backend_of(pool))
-        if busy >= most:
-            return f"for a place ({busy} of {most} running)"
-        return "for money that running turns may need" if pool != SCRIPTS and affordable(run) <= 0 else ""
-
 
 def label_of(agent: Agent) -> str:
     """What the workflow calls the agent; empty when it has no name for it."""
     return plain(agent.label)
-
-
-def _since(agent: Agent) -> float:
-    """Since when it does what it does: a step may have had to wait after the agent entered its state."""
-    return agent.began if agent.status == RUNNING and agent.began else agent.visit.since
 
 
 def _cost(agent: Agent) -> str:
