@@ -948,3 +948,15 @@ def test_who_pays_is_said(
     found = codex(program=installed("codex-cli 0.166.0")).look()
     assert found.payer == payer.format(folder)
     assert bool(found.hint) is not bool(payer)
+
+
+def test_another_address_and_another_login_are_another_payer(
+    installed: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    program = codex(program=installed("codex-cli 0.166.0"))
+    (folder / "auth.json").write_text('{"tokens": {"account_id": "one"}}', "utf-8")
+    before = program.look()
+    (folder / "auth.json").write_text('{"tokens": {"account_id": "two"}}', "utf-8")
+    assert (program.look().payer, program.look().account == before.account) == (before.payer, False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gate.example.org/v1")
+    assert (before.host, program.look().host) == ("", "gate.example.org")

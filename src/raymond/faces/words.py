@@ -253,7 +253,8 @@ def program(one: Program) -> str:
     if one.name in SCRIPTED:
         return f"scripted replies ({one.payer})"
     version = f"{one.name} {one.version}" if one.version else one.name
-    return f"{version} ({f'paid by {one.payer}' if one.payer else 'nobody is logged in'})"
+    paid = f"paid by {one.payer}" if one.payer else "nobody is logged in"
+    return f"{version} ({paid}{f', at {one.host}' if one.host else ''})"
 
 
 def _programs(found: Iterable[Program]) -> str:
