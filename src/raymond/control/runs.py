@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from time import time
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -18,12 +19,14 @@ from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.system.files import contents
+from raymond.views import times
 from raymond.views.groups import group
 from raymond.views.row import RunRow as RunRow
 from raymond.views.status import run_status
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
+_OVER = ("completed", "failed", "cancelled")
 STOPPING = "stopping"
 """The status of a run that was stopped, until its running steps have ended."""
 
@@ -127,9 +130,9 @@ def row(project: Project, id: str) -> RunRow:
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
     stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
-    is_stopped = stop_kind is not None and found.status not in ("completed", "failed", "cancelled")
+    is_stopped = stop_kind is not None and found.status not in _OVER
     status = status_of(found.status, driven=driven, is_due=found.due_at is not None, is_stopped=is_stopped)
-    questions = found.count(ASKING)
+    questions = 0 if status in _OVER else found.questions(time())
     return RunRow(
         workflow_id=id,
         project=project.tree,
@@ -153,6 +156,7 @@ class _AgentState(Struct):
     """What a row needs of an agent in a state file."""
 
     status: str
+    wake_at: str | None = None
 
 
 class _State(Struct):
@@ -173,13 +177,14 @@ class _State(Struct):
     budget_usd: float | None = None
     agents: list[_AgentState] = []
 
-    def count(self, status: str) -> int:
-        """How many of the agents that have not ended are in this status."""
-        return sum(one.status == status for one in self.agents)
+    def questions(self, now: float) -> int:
+        """How many agents ask something that can still be answered."""
+        asking = [one.wake_at for one in self.agents if one.status == ASKING]
+        return sum(not at or times.moment(at) > now for at in asking)
 
 
 def _told(run: Run) -> _State:
-    agents = [_AgentState(status=agent.status) for agent in run.agents.values()]
+    agents = [_AgentState(agent.status, times.instant(agent.visit.wake_at)) for agent in run.agents.values()]
     return replace(msgspec.convert(documents.about(run), _State), agents=agents)
 
 

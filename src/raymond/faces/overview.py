@@ -10,7 +10,7 @@ from raymond.faces.next_commands import next_command
 from raymond.faces.summary import one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, RUNNING, Agent
-from raymond.machine.run import Run
+from raymond.machine.run import CANCELLED, Run
 from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views.questions import question_of
@@ -43,7 +43,7 @@ def overview(
     result = main_result(run)
     if result is not None:
         lines.append(f"result: {one_line(result)}")
-    then = next_command(run)
+    then = next_command(run, now())
     if pid and not run.final_status:
         then = f"raymond {'answer' if run.statuses.get(ASKING) else 'attach'} {id}"
     if host and not run.final_status:
@@ -56,7 +56,10 @@ def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, 
     agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
     shown = agents if every else agents[:SHOWN]
     id = run.start.workflow_id
-    lines = [line for agent in shown for line in _agent(id, agent, last_line(agent.id), width, driven)]
+    if run.final_status == CANCELLED:
+        lines = [f"  {words.who(agent)}  {agent.state}  was {agent.status}" for agent in shown]
+    else:
+        lines = [line for agent in shown for line in _agent(id, agent, last_line(agent.id), width, driven)]
     if len(agents) > len(shown):
         rest = len(agents) - len(shown)
         lines.append(f"  ... and {rest} more agents: raymond status {run.start.workflow_id} --agents")
@@ -74,7 +77,8 @@ def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[s
         note = f"(question {agent.asks}{person})"
         lines += question.beside("      asks: ", agent.question, "        | ", width, note=note)
         lines += [f"      {one}" for one in question.more(question_of(id, agent))]
-        lines.append(f"      next:  raymond answer {id} {agent.id}")
+        is_late = agent.visit.is_overdue(now())
+        lines.append(f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}")
         return lines
     if last and not last.rstrip().endswith("</ask>"):
         lines.append(f"      last:  {one_line(last)}")
