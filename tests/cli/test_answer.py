@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +16,13 @@ from pathlib import Path
 import pytest
 
 from raymond import cli
-from raymond.control import questions
+from raymond.control import candidates, questions
 from raymond.machine.events import AskEnded, StepRefused
+from raymond.store import journal
 from raymond.store.home import Home
 from raymond.store.project import Project
-from running import PATIENCE, Room
+from raymond.views.times import instant
+from running import PATIENCE, Room, until
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
 END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
@@ -305,6 +308,39 @@ def test_nobody_is_asked_with_on_ask_fail(room: Room, raymond: Command) -> None:
     assert (code, err.splitlines()[-1]) == (3, "next:   raymond answer r")
     code, _, err = raymond("resume", "r", "--on-ask", "fail")
     assert (code, err.splitlines()[-1]) == (1, "next:   raymond resume r --on-ask wait")
+
+
+EXPIRES = {
+    "START.sh": 'echo \'<ask next="END" timeout="1s" timeout_next="END">Release?</ask>\'',
+    "END.sh": END,
+}
+
+
+@pytest.mark.slow
+def test_nobody_is_offered_a_question_whose_time_is_over(room: Room, raymond: Command) -> None:
+    with room.start("run", room.flow(EXPIRES), "--id", "r") as live:
+        live.sees("main asks")
+        live.signal(signal.SIGKILL)
+    deadline = journal.read(room.project.run("r")).run.agents["main"].visit.wake_at
+    until(lambda: time.time() > deadline or None, "its time is over")
+    assert raymond("inbox") == (0, "", "no agent is waiting for an answer\n")
+    assert json.loads(raymond("list", "--json")[1])[0]["questions"] == 0
+    assert raymond("status")[1].splitlines()[-1] == "next: raymond resume r"
+    late = f"error: the question of main could be answered until {instant(deadline)}\n"
+    hint = "hint: raymond resume r continues without an answer\n"
+    for words in (("r",), ("r", "main"), ("r", "yes"), ("r", "main", "yes")):
+        assert raymond("answer", *words, "--no-resume") == (2, "", late + hint)
+    assert room.raymond("resume", "r").stdout == "told \n"
+
+
+def test_a_run_that_was_cancelled_asks_nothing(room: Room, raymond: Command) -> None:
+    room.drive(ASKS)
+    assert raymond("cancel", "r")[0] == 0
+    status = raymond("status", "r")[1]
+    assert ("  main  START.sh  was asking\n" in status, "raymond answer" in status) == (True, False), status
+    assert "asks" not in raymond("list")[1]
+    assert json.loads(raymond("list", "--json")[1])[0]["questions"] == 0
+    assert (candidates.agents("r", asking=True), candidates.ids("answer")) == ([], [])
 
 
 # All questions

@@ -100,7 +100,7 @@ def deliver(
     request = origin.signed(request, origin.this(), Secrets.of(os.environ))
     ended = 0
     if lock.holder(folder) is not None:
-        problem = requests.problem(folded.run, workspace, request)
+        problem = requests.problem(folded.run, workspace, request, time())
         if request.ends_steps and (problem is None or problem.kind == "run_ended"):
             ended = squatters.end(folder, folded.run.start)
         if problem and problem.kind not in _BY_SENDER and not ended:
@@ -237,7 +237,7 @@ def _journal(
             apply(run, decisions[-1])
 
     commit(journal.torn(folded))
-    refused = requests.problem(run, workspace, request)
+    refused = requests.problem(run, workspace, request, time())
     if refused and refused.kind in _BY_SENDER and not run.final_status:
         commit(requests.take(run, workspace, request))
         _append(project.run(id), held, folded.size, decisions)
@@ -252,7 +252,7 @@ def _journal(
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
     for events in _cut(project, run, workspace, request):
         commit(events)
-    problem = requests.problem(run, workspace, request)
+    problem = requests.problem(run, workspace, request, time())
     if problem:
         return problem
     commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])

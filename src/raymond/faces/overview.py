@@ -9,7 +9,7 @@ from raymond.faces.next_commands import next_command
 from raymond.faces.summary import INDENT, MARGIN, one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, SCRIPTED, Agent
-from raymond.machine.run import Run
+from raymond.machine.run import CANCELLED, Run
 from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views.questions import question_of
@@ -43,7 +43,7 @@ def overview(
     result = main_result(run)
     if result is not None:
         lines += hung(f"result: {one_line(result)}", MARGIN, width)
-    then = next_command(run)
+    then = next_command(run, now())
     if pid and not run.final_status:
         then = f"raymond {'answer' if run.statuses.get(ASKING) else 'attach'} {id}"
     if host and not run.final_status:
@@ -60,10 +60,14 @@ def _scripted(run: Run) -> list[str]:
 
 def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, driven: bool) -> list[str]:
     shown = standing.chosen(run, len(run.agents) if every else SHOWN)
-    told = standing.lines(run, shown, driven=driven, now=now(), width=width)
-    id, lines = run.start.workflow_id, list[str]()
-    for agent, line in zip(shown, told, strict=True):
-        lines += [line, *_beside(id, agent, last_line(agent.id), width)]
+    id = run.start.workflow_id
+    if run.final_status == CANCELLED:
+        lines = [f"  {words.who(agent)}  {agent.state}  was {agent.status}" for agent in shown]
+    else:
+        lines = []
+        told = standing.lines(run, shown, driven=driven, now=now(), width=width)
+        for agent, line in zip(shown, told, strict=True):
+            lines += [line, *_beside(id, agent, last_line(agent.id), width)]
     if len(run.agents) > len(shown):
         lines.append(f"  ... and {len(run.agents) - len(shown)} more agents: raymond status {id} --agents")
     return lines
@@ -77,7 +81,8 @@ def _beside(id: str, agent: Agent, last: str, width: int) -> list[str]:
         note = f"(question {agent.asks}{person})"
         lines += question.beside("      asks: ", agent.question, MARGIN, width, note=note)
         lines += [f"      {one}" for one in question.more(question_of(id, agent))]
-        lines.append(f"      next:  raymond answer {id} {agent.id}")
+        is_late = agent.visit.is_overdue(now())
+        lines.append(f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}")
         return lines
     if last and not last.rstrip().endswith("</ask>"):
         lines += hung(f"      last:  {one_line(last)}", MARGIN, width)

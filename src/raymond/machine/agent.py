@@ -111,6 +111,10 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     output: str = ""
     """The last lines that its failed script printed."""
 
+    def is_overdue(self, now: float) -> bool:
+        """Whether the time until which it rests is over."""
+        return 0.0 < self.wake_at <= now
+
 
 class Frame(Struct, array_like=True, gc=False):
     """Where a call returns to, and with what."""
