@@ -592,13 +592,12 @@ def test_an_id_that_leads_elsewhere_is_refused(room: Room, command: str) -> None
     )
 
 
-@pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
+@pytest.mark.parametrize("command", ["status", "resume", "stop"])
 def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: str) -> None:
     room.drive(ASKS)
     nowhere = room.path.parent / "nowhere"
     nowhere.mkdir()
-    more = ("yes",) if command == "answer" else ()
-    done = room.raymond(command, *more, cwd=nowhere)
+    done = room.raymond(command, cwd=nowhere)
     hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
     which = f"or say which:\n  r  waiting  {room.path}\n"
     assert told(done) == (2, "", f"error: no run has been started here yet\nhint: {hint}\n{which}")
@@ -617,7 +616,7 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> 
 def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
     room.drive(ASKS, id="live")
     room.drive(DONE, id="later")
-    assert room.raymond("answer", "yes", "--no-resume").returncode == 0
+    assert room.raymond("answer", "main", "yes", "--no-resume").returncode == 0
     assert room.raymond("resume").stdout == "yes\n"
 
 

@@ -3,13 +3,14 @@
 import os
 import sys
 
+import msgspec
 from msgspec import Struct
 
 from raymond.cli import foreground
 from raymond.cli.flags import ShowFlags
-from raymond.control.drive import AS_IT_IS, Resumption, hold
+from raymond.control.drive import AS_IT_IS, HeldRun, Resumption
 from raymond.control.handle import RunHandle
-from raymond.errors import Error
+from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import errors, lines
 
 
@@ -19,6 +20,8 @@ class NotStarted(Struct, frozen=True):
     code: int
     trouble: str
     """The error, as it is shown."""
+    is_driven: bool = False
+    """Another process drives it."""
 
 
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
@@ -42,11 +45,11 @@ def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> No
     if os.fork():
         os.close(writer)
         with os.fdopen(reader, encoding="utf-8") as pipe:
-            code, _, trouble = pipe.read().partition("\n")
-        if code == "0":
-            return None
+            told = pipe.read()
+        if told:
+            return msgspec.json.decode(told, type=NotStarted | None)
         lost = "error: the background process was ended before it could drive the run"
-        return NotStarted(int(code or 1), trouble or f"{lost}\nhint: raymond resume {handle.id}")
+        return NotStarted(1, f"{lost}\nhint: raymond resume {handle.id}")
     os.close(reader)
     os._exit(_child(handle, show, how, log, writer))
 
@@ -55,23 +58,14 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     try:
         os.setsid()
         faces = foreground.faces_of(handle, show, lines.Lines())
-        held = hold(
-            handle.project,
-            handle.id,
-            faces,
-            loaded=handle.loaded,
-            force=how.force,
-            trusts_now=handle.trusts_now,
-            alone=True,
-        )
+        held = foreground.take(handle, faces, how)
+        if held.run.is_over:
+            return _tell(writer, _ended(held))
         faces.notify(foreground.targets(held.run, show))
         _redirect(log)
-        os.write(writer, b"0\n")
-        os.close(writer)
+        _tell(writer, None)
     except (Error, OSError) as error:
-        known = error if isinstance(error, Error) else _refused(error, handle.id)
-        os.write(writer, f"{known.exit_code}\n{errors.error(known)}".encode())
-        return 1
+        return _tell(writer, _failed(error, handle.id))
     try:
         code = foreground.finish(held, faces, show, how)
     except Error as error:
@@ -80,6 +74,24 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     sys.stdout.flush()
     sys.stderr.flush()
     return code
+
+
+def _tell(writer: int, failed: NotStarted | None) -> int:
+    """Tell the process that waits whether the run is driven."""
+    os.write(writer, msgspec.json.encode(failed))
+    os.close(writer)
+    return failed.code if failed else 0
+
+
+def _ended(held: HeldRun) -> NotStarted:
+    held.close()
+    return NotStarted(0, f"{held.run.start.workflow_id} has ended: nothing to resume")
+
+
+def _failed(error: Error | OSError, id: str) -> NotStarted:
+    known = error if isinstance(error, Error) else _refused(error, id)
+    trouble = str(known) if isinstance(known, NotContinued) else errors.error(known)
+    return NotStarted(known.exit_code, trouble, is_driven=isinstance(known, RunBusy) and known.drives)
 
 
 def _refused(error: OSError, id: str) -> Error:

@@ -43,12 +43,12 @@ def command(
     """Print every line of run ID, with the numbers of its steps; or, with --text, what was said in it."""
     if in_full and as_json:
         raise UsageError("--text is for people, --json for programs", hint="--step N --json has the texts of a step")
-    begin = 0.0 if since is None else history.moment(since, time.time())
+    begin = float("-inf") if since is None else history.moment(since, time.time())
     run = choice.find(id_)
     follower = Follower(run.project, run.id) if follow else None
     decisions = follower.look() if follower else run.decisions()
     if agent is not None:
-        history.check_agent(run.id, decisions, agent)
+        agent = history.agent_of(run.id, decisions, agent)
     if step and in_full:
         history.check_step(run.id, decisions, step, agent or "")
     elif step:

@@ -46,6 +46,8 @@ ANSWERED_WITHIN = 30.0
 """Seconds to wait for its reply to what only counts while the sender is there."""
 _SPARE = 4096
 """Bytes of a request that say who sent it."""
+_WHAT = {"answer": "the answer", "move": "the input", "result": "the result"}
+_TOO_LONG = "put it into a file, and give the path of the file instead of its text"
 _BY_SENDER = ("from_step", "needs_person")
 """Refusals that are journaled, because it matters who tried: by the driver of the run when it has one."""
 
@@ -92,7 +94,7 @@ def deliver(
     folded = journal.read(folder)
     workspace = _workspace(project, folded.run, request)
     if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
-        return Refusal("too_long", "what is asked is longer than 1 MiB", "write it to a file, and name the file")
+        return Refusal("too_long", f"{_WHAT.get(request.kind, 'the request')} is longer than 1 MiB", _TOO_LONG)
     if request.id in folded.run.requests:
         return _problem(folder, request) or Journaled([])  # its driver ended before it could say so
     request = origin.signed(request, origin.this(), Secrets.of(os.environ))

@@ -19,6 +19,7 @@ COLUMNS = (Column(least=8), Column(rank=2), Column(least=10, rank=1))
 _DONE = ("completed", "cancelled")
 _WHOLE = ("cancel", "clean")
 """What cannot be undone: a run of another project has to be named in full for it."""
+_ALL = "`raymond list --all` shows the runs of all projects"
 
 
 class SeveralRuns(UsageError):
@@ -158,7 +159,13 @@ def _check_whole(given: str, found: list[tuple[Project, str]], verb: str) -> Non
         raise SeveralRuns(what, rows, way="in full")
 
 
-def _unknown(home: Project, others: list[Project], given: str) -> RunNotFound:
+def unknown(given: str, *, otherwise: str) -> RunNotFound:
+    """The error for a name that is nowhere; the hint names the nearest id, or what to do `otherwise`."""
+    home = here()
+    return _unknown(home, [one for one in projects.known(home.home) if one.tree != home.tree], given, otherwise)
+
+
+def _unknown(home: Project, others: list[Project], given: str, otherwise: str = _ALL) -> RunNotFound:
     """The error for a name that is nowhere."""
     if given in _waiting(home):
         hint = f"raymond adopt {given} takes it over"
@@ -167,11 +174,8 @@ def _unknown(home: Project, others: list[Project], given: str) -> RunNotFound:
 
     ids = [id for project in (home, *others) for id in project.ids()]
     close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, 0.5)
-    hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else _ALL
+    hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else otherwise
     return RunNotFound(f"there is no run `{given}` here or in any other project", hint=hint)
-
-
-_ALL = "`raymond list --all` shows the runs of all projects"
 
 
 # --- why there is none

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from raymond.faces import clock, dollars
+from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
@@ -59,8 +60,12 @@ class _Lines(Lines):
     def answered(self, event: AskEnded) -> None:
         """Tell what a person answered."""
         self.refresh()
-        lines = event.answer.splitlines() or [""]
-        self._put("".join(f"{visible(event.agent)} < {visible(line)}\n" for line in lines))
+        told = in_margin("\n".join(event.answer.splitlines()), f"{visible(event.agent)} < ", self._width())
+        self._put("".join(f"{line}\n" for line in told))
+
+    def _width(self) -> int:
+        width = super()._width()
+        return max(1, width - len(f"#{self.step} ")) if width and self.step else width
 
     def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
@@ -81,7 +86,7 @@ class _Lines(Lines):
 class Text:
     """Decisions as lines on stdout, each after what the step that led to it had printed."""
 
-    def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = 0.0) -> None:
+    def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = float("-inf")) -> None:
         self._tail = tail
         self._lines = _Lines(tail)
         self._agent = agent
@@ -122,7 +127,7 @@ class Text:
 class Json:
     """Decisions as JSON on stdout, an event a line."""
 
-    def __init__(self, agent: str, tail: Tail, since: float = 0.0) -> None:
+    def __init__(self, agent: str, tail: Tail, since: float = float("-inf")) -> None:
         self._agent = agent
         self._tail = tail
         self._since = since
@@ -153,7 +158,11 @@ def turn(ended: StepEnded, backend: str, transcript: Sequence[Mapping[str, objec
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
     with clock.of(sys.stdout):
-        return safe("\n".join(_turn(about, dollars.of_step(ended, backend), transcript)))
+        text = safe("\n".join(_turn(about, dollars.of_step(ended, backend), transcript)))
+    width = width_of(sys.stdout)
+    return (
+        "\n".join(one for line in text.split("\n") for one in hung(line.expandtabs(4), "  ", width)) if width else text
+    )
 
 
 def _turn(about: dict[str, Any], cost: str, lines: Sequence[Mapping[str, object]]) -> list[str]:

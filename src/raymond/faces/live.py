@@ -207,6 +207,7 @@ class Live(Quiet):
             self._terminal.close()
             if self._stops:
                 signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+                signal.signal(signal.SIGCONT, signal.SIG_DFL)
 
     # --- what happened
 
@@ -276,9 +277,14 @@ class Live(Quiet):
     def _hear_stops(self) -> None:
         if self._stops:
             signal.signal(signal.SIGTSTP, self._note_stop)
+            signal.signal(signal.SIGCONT, self._note_return)
 
     def _note_stop(self, _number: int, _frame: object) -> None:
         self._leaves = True
+
+    def _note_return(self, _number: int, _frame: object) -> None:
+        # The shell may say `bg` before we have stopped: nobody would continue us then.
+        self._leaves = False
 
     def _suspend(self) -> None:
         """Give the shell its terminal; the block, or the question, returns when the shell gives it back."""
@@ -415,7 +421,8 @@ class Kept(Lines):
                 line += output(printed, self._width())
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
-                lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")
+                line = self._fitted(f"{at} {_plain(line)}").removeprefix(f"{at} ")
+                lines.append(f"{self._paint(at, 'dim')} {self._paint(line, _STYLES.get(type(event), ''))}\n")
         return "".join(lines)
 
 

@@ -241,6 +241,7 @@ def _driven(folder: RunFolder, holder: Holder) -> RunBusy:
         path=folder.journal,
         pid=holder.pid,
         host=holder.host,
+        drives=bool(holder.socket),
         hint=f"`raymond stop {folder.id}` stops it; `raymond status {folder.id}` shows what it does",
     )
 
