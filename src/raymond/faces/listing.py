@@ -55,9 +55,9 @@ def cost(row: RunRow) -> str:
 
 
 def _failed(row: RunRow) -> str:
-    if not row.failed:
+    if not row.agents_failed:
         return ""
-    return f"{row.failed} of {words.many(row.agents, 'agent')} failed" if row.agents > 1 else "1 agent failed"
+    return f"{row.agents_failed} of {words.many(row.agents, 'agent')} failed" if row.agents > 1 else "1 agent failed"
 
 
 def why(row: RunRow) -> str:

@@ -301,7 +301,9 @@ def failures(run: Run) -> str:
     if not count:
         return ""
     of = f"{count} of {many(run.started, 'agent')}" if run.started > 1 else many(count, "agent")
-    return f"{of} failed{'' if run.unhandled or run.failed_count else ', which the workflow handled'}"
+    handled = run.lost - run.unhandled
+    told = "the workflow handled that" if handled == count else f"the workflow handled {handled} of them"
+    return f"{of} failed; {told}" if handled else f"{of} failed"
 
 
 def lasted(run: Run, now: float = 0.0) -> str:
