@@ -65,7 +65,7 @@ def test_a_conversation_has_prompts_replies_tools_answers_and_the_output_of_scri
         "step 1: main in START.md, TIME, rejected (the output has no transition) after 0s\n"
         "prompt:\n  Look    at it.\n\n  Then ask.\nsaid:\n  no tag\n\n"
     )
-    assert second.startswith("step 1: main in START.md, TIME, finished after 0s, $0.25\nprompt:\n  I could not act on")
+    assert second.startswith("step 1: main in START.md, TIME, finished after 0s, $0.25*\nprompt:\n  I could not act on")
     assert second.endswith('tools:\n  Read x.py\nsaid:\n  Fine. <ask next="CHECK">Ship it?</ask>\n\n')
     assert answer == "answer to main, TIME:\n  yes\n  but\\x1b[2J slowly\n\n"
     assert third == CHECKED

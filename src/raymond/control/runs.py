@@ -1,7 +1,6 @@
 """Which runs there are, and how each looks from outside."""
 
 import os
-from collections.abc import Iterator
 from time import time
 
 import msgspec
@@ -151,7 +150,7 @@ def row(project: Project, id: str) -> RunRow:
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
         reason=found.reason,
         questions=questions,
-        failed=found.agents_failed,
+        agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,

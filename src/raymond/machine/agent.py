@@ -164,6 +164,8 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
 
     cost: float = 0.0
     """Dollars that its steps have cost."""
+    scripted: float = 0.0
+    """What of it scripted replies are said to have cost."""
     estimated: bool = False
     """Part of that is an estimate."""
     began: float = 0.0

@@ -325,7 +325,9 @@ def _wait_ended(run: Run, event: WaitEnded) -> None:
     agent = run.agents[event.agent]
     results, rest = _collect(run, agent), agent.visit.rest
     if not (rest and (rest.failed_state or rest.failures)):
-        run.unhandled += sum(one.status == "failed" for one in results)
+        unexpected = [one.agent for one in results if one.status == "failed"]
+        run.unhandled += len(unexpected)
+        run.faults.update(dict.fromkeys(unexpected))
     given = rest.input if rest else None
     visit = _enter(run, agent, event.state, given or "")
     visit.results, visit.results_are_input = results, given is None
