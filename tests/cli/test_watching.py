@@ -420,7 +420,7 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     shown = room.raymond("status").stdout.splitlines()
     agents = [line for line in shown if re.match(r"  main", line)]
     assert len(agents) == 50
-    assert all("  asking for " in line for line in agents)
+    assert all("  asking  " in line for line in agents)
     assert shown[-2:] == [
         "  ... and 11 more agents: raymond status r --agents",
         "next: raymond answer r",
@@ -477,7 +477,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
         room.go()
         lines = pane.sees("code 0")
     assert {f"{first} < red", f"{second} < blue", "main_held1 | going on"} <= set(lines)
-    assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
+    assert lines[-3:] == ["next:   raymond logs r", "result: all", "code 0"]
     assert [line for line in lines if " · " in line] == []
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1
 
@@ -503,7 +503,7 @@ def test_a_run_elsewhere_is_watched_and_answered_on_the_terminal(room: Room) -> 
         lines = pane.sees("code 0")
     assert {f"{agent} | told {answer}" for agent, answer in answers(room).items()} <= set(lines)
     assert sorted(answers(room).values()) == ["blue", "red"]
-    assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
+    assert lines[-3:] == ["next:   raymond logs r", "result: all", "code 0"]
     assert [line for line in lines if " · " in line] == []
 
 

@@ -3,9 +3,12 @@
 import os
 import sys
 
+from msgspec.structs import replace
+
 from raymond.cli import background, many
 from raymond.cli.flags import ResumeFlags
-from raymond.control import handle, naming, runs
+from raymond.control import continuing, handle, naming, runs
+from raymond.control.continuing import LeftOut
 from raymond.control.drive import Resumption
 from raymond.control.runs import RunRow
 from raymond.errors import Error
@@ -18,6 +21,7 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
 
     Where nobody is, as under cron, they are resumed: what a person stopped is not among them.
     """
+    how = replace(how, by_itself=True)
     rows, worst = _interrupted(here=given.here)
     if rows and not given.show.quiet:
         many.show(rows)
@@ -45,9 +49,12 @@ def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
     if here and not runs.here().ids():
         print(errors.error(naming.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
     for project in runs.projects_of(every=not here):
-        for found in runs.resumable(project):
+        for found in continuing.resumable(project):
             if isinstance(found, Error):
                 worst = max(worst, _tell(found))
+            elif isinstance(found, LeftOut):
+                then = f"raymond resume {found.id} continues it"
+                print(visible(f"{found.id} is left out: {found.why}; {then}"), file=sys.stderr)
             elif not here and not os.path.isdir(project.tree):
                 print(visible(f"{found} is left out: {project.tree} is gone"), file=sys.stderr)
             else:

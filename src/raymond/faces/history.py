@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from raymond.faces import clock
+from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines
 from raymond.faces.tail import Tail
 from raymond.language import reading
@@ -58,8 +59,12 @@ class _Lines(Lines):
     def answered(self, event: AskEnded) -> None:
         """Tell what a person answered."""
         self.refresh()
-        lines = event.answer.splitlines() or [""]
-        self._put("".join(f"{visible(event.agent)} < {visible(line)}\n" for line in lines))
+        told = in_margin("\n".join(event.answer.splitlines()), f"{visible(event.agent)} < ", self._width())
+        self._put("".join(f"{line}\n" for line in told))
+
+    def _width(self) -> int:
+        width = super()._width()
+        return max(1, width - len(f"#{self.step} ")) if width and self.step else width
 
     def _lines(self, decision: Decision, total: str) -> str:
         self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
@@ -158,7 +163,11 @@ def turn(ended: StepEnded, transcript: Sequence[Mapping[str, object]], *, as_jso
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
     with clock.of(sys.stdout):
-        return safe("\n".join(_turn(about, transcript)))
+        text = safe("\n".join(_turn(about, transcript)))
+    width = width_of(sys.stdout)
+    return (
+        "\n".join(one for line in text.split("\n") for one in hung(line.expandtabs(4), "  ", width)) if width else text
+    )
 
 
 def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[str]:

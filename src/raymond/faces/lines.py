@@ -6,7 +6,7 @@ from typing import TextIO
 
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, question, words
-from raymond.faces.foreign_text import in_margin, width_of
+from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, width_of
 from raymond.machine import budget, prices
 from raymond.machine.events import (
     AgentCalled,
@@ -30,12 +30,14 @@ from raymond.text import safe, visible
 _UNTOLD = (StepStarted, StepFinished)
 _SHOWN = ("print", "tool", "note")
 """What steps do that has a line; the rest is for those who watch."""
+MARGIN = "    | "
+"""Before lines of others, and before what a line of ours has no room for."""
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
 
 
 def output(text: str, width: int) -> str:
     """What a failed script printed last, below the line that tells the failure."""
-    return "".join(f"\n{line}" for line in in_margin(text, "    | ", width)) if text else ""
+    return "".join(f"\n{line}" for line in in_margin(text, MARGIN, width)) if text else ""
 
 
 class Lines(Quiet):
@@ -87,7 +89,12 @@ class Lines(Quiet):
         with clock.of(self._stream):
             at = clock.instant(decision.time)
             lines = [self._line(event, spent, total) for event in told]
-        return "".join(f"[{at}] {line}\n" for line in lines if line)
+        return "".join(f"{self._fitted(f'[{at}] {line}')}\n" for line in lines if line)
+
+    def _fitted(self, line: str) -> str:
+        """A line that may quote others, so that none of it is at the beginning of a line of the terminal."""
+        first, *rest = line.split("\n")
+        return "\n".join((*hung(first, MARGIN, self._width()), *rest))
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         agent = getattr(event, "agent", "")
@@ -99,10 +106,11 @@ class Lines(Quiet):
         rest = ""
         if isinstance(event, AskStarted):
             asks = f"{named(agent, self._labels.get(agent, ''))} asks:"
-            text, *more = question.beside(asks, event.question, "    | ", self._width())
+            text, *more = question.beside(asks, event.question, MARGIN, self._width())
             rest = "".join(f"\n{line}" for line in more)
         else:
-            text = visible(" ".join(text.splitlines()))
+            text = " ".join(text.splitlines())
+            text = spaced(text) if self._width() else visible(text)
         if isinstance(event, StepFailed):
             rest = output(event.output, self._width())
         if isinstance(event, _MOVES):
@@ -123,8 +131,10 @@ class Lines(Quiet):
             return
         self.refresh()
         mark = "|" if kind == "print" else "*"
-        who = named(agent, self._labels.get(agent, ""))
-        self._put("".join(f"{who} {mark} {line}\n" for line in safe(text).removesuffix("\n").split("\n")))
+        who, width = named(agent, self._labels.get(agent, "")), self._width()
+        text = text.removesuffix("\n")
+        told = spoken(who, mark, text, width) if width else [f"{who} {mark} {one}" for one in safe(text).split("\n")]
+        self._put("".join(f"{line}\n" for line in told))
 
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""

@@ -43,7 +43,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
-from raymond.views.status import run_status
+from raymond.views.status import is_answered, run_status
 
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
 _RECEIVED = {"answer": "answer received", "limits": "new limits received"}
@@ -64,6 +64,8 @@ def reason(run: Run, now: float = 0.0) -> str | None:
         return f"{backend} is unavailable{until}: {closed.error}"
     if run.final_status == "failed" and run.started > 1:
         return failures(run)
+    if is_answered(run):
+        return "not continued yet"
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
     if run_status(run) == "paused" and run.statuses.get(PAUSED):

@@ -102,7 +102,9 @@ def apply(run: Run, decision: Decision) -> None:
     for event in decision.events:
         _CHANGES[type(event)](run, event)
     if _is_by_driver(decision):
-        run.driven_until = decision.time
+        run.driven_until, run.answered = decision.time, False
+    elif any(isinstance(event, AskEnded) for event in decision.events):
+        run.answered = True
 
 
 def _is_by_driver(decision: Decision) -> bool:

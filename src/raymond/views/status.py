@@ -2,6 +2,7 @@
 
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.machine.run import CANCELLED, Run, shut
+from raymond.machine.schedule import wake_at
 
 
 def run_status(run: Run) -> str:
@@ -17,6 +18,12 @@ def run_status(run: Run) -> str:
     if counts.get(PAUSED) or counts.get(READY):
         return "paused"
     return "waiting" if counts.get(ASKING) or counts.get(WAITING) else "running"
+
+
+def is_answered(run: Run) -> bool:
+    """Whether a person answered it after its driver had left, and nobody has continued it: no process was lost."""
+    is_idle = not run.statuses.get(RUNNING) and wake_at(run) is None
+    return run.answered and is_idle and run_status(run) == "running"
 
 
 def main_result(run: Run) -> str | None:
