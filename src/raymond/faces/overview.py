@@ -70,14 +70,12 @@ def _failed(run: Run, most: int, width: int) -> list[str]:
 
 def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, driven: bool) -> list[str]:
     shown = standing.chosen(run, len(run.agents) if every else SHOWN)
-    id = run.start.workflow_id
-    if run.final_status == CANCELLED:
-        lines = [f"  {words.who(agent)}  {agent.state}  was {agent.status}" for agent in shown]
-    else:
-        lines = []
-        told = standing.lines(run, shown, driven=driven, now=now(), width=width)
-        for agent, line in zip(shown, told, strict=True):
-            lines += [line, *_beside(id, agent, last_line(agent.id), width)]
+    told = standing.lines(run, shown, driven=driven, now=now(), width=width)
+    id, lines = run.start.workflow_id, list[str]()
+    for agent, line in zip(shown, told, strict=True):
+        # Nothing can be asked of a run that was cancelled.
+        beside = _beside(id, agent, last_line(agent.id), width) if run.final_status != CANCELLED else []
+        lines += [line, *beside]
     if len(run.agents) > len(shown):
         lines.append(f"  ... and {len(run.agents) - len(shown)} more agents: raymond status {id} --agents")
     return lines
