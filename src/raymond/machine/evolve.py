@@ -231,7 +231,10 @@ def _agent_moved(run: Run, event: AgentMoved) -> None:
     if event.fresh:
         agent.conversation = None
     agent.cwd = event.cwd or agent.cwd
-    _enter(run, agent, event.state, event.input).cause = event.error
+    came_from = agent.state
+    visit = _enter(run, agent, event.state, event.input)
+    visit.cause = event.error
+    visit.detour = (came_from, event.instead_of) if event.instead_of else None
     sleep_or_go(run, agent, event.wake_at)
     drop_timers(run)
 
