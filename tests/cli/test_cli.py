@@ -442,7 +442,7 @@ def test_status_shows_every_agent_and_the_command_that_leads_on(room: Room) -> N
         "r: waiting (1 agent waits for an answer), not running",
         f"  flow from {room.path.parent}/flow",
         "  1 step, $0.00 of $10.00, T",
-        "  main  START.sh  asking for T",
+        "  main  START.sh  asking  T",
         "      asks:  Which one? (question 1)",
         "      next:  raymond answer r main",
         "next: raymond answer r",
@@ -466,12 +466,13 @@ def test_status_of_a_failed_run_shows_why(room: Room) -> None:
     room.drive({"START.sh": "echo 'out of paper' >&2; exit 1"})
     lines = room.raymond("status").stdout.splitlines()
     assert lines[0] == "r: failed"
-    assert re.fullmatch(r"  main  START\.sh  failed for \S+", lines[3])
+    assert lines[3] == "  main  START.sh  failed"
     assert lines[4:] == [
         "      last:  out of paper",
         "      error: ended with exit code 1: out of paper",
-        "      next:  raymond resume r --agent main --retry (or --goto STATE, --result TEXT)",
-        "next: raymond resume r --agent main --retry",
+        "      next:  change START.sh, then: raymond resume r --latest",
+        "      or:    raymond resume r --agent main with --retry, --goto STATE or --result TEXT",
+        "next: change START.sh, then: raymond resume r --latest",
     ]
 
 
