@@ -470,8 +470,9 @@ def test_status_of_a_failed_run_shows_why(room: Room) -> None:
     assert lines[4:] == [
         "      last:  out of paper",
         "      error: ended with exit code 1: out of paper",
-        "      next:  raymond resume r --agent main --retry (or --goto STATE, --result TEXT)",
-        "next: raymond resume r --agent main --retry",
+        "      next:  change START.sh, then: raymond resume r --latest",
+        "      or:    raymond resume r --agent main with --retry, --goto STATE or --result TEXT",
+        "next: change START.sh, then: raymond resume r --latest",
     ]
 
 
