@@ -84,9 +84,14 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
     ids = home.ids()
     if not ids:
         raise _elsewhere(home, verb, changes)
-    found = _actable([runs.row(home, id) for id in ids], verb, changes) if len(ids) > 1 else []
+    rows = [runs.row(home, id) for id in ids] if len(ids) > 1 else []
+    found = _actable(rows, verb, changes)
     if len(found) > 1:
         raise SeveralRuns(f"{len(found)} runs can be meant", found)
+    unreadable = [row for row in rows if row.status == "unreadable"]
+    if found and unreadable:
+        what = f"{found[0].workflow_id} may not be the only one: {_list(row.workflow_id for row in unreadable)}"
+        raise SeveralRuns(f"{what} cannot be read", [*found, *unreadable])
     return home, found[0].workflow_id if found else ids[0]
 
 
