@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -342,6 +343,29 @@ def test_a_run_that_was_cancelled_asks_nothing(room: Room, raymond: Command) -> 
     assert "asks" not in raymond("list")[1]
     assert json.loads(raymond("list", "--json")[1])[0]["questions"] == 0
     assert (candidates.agents("r", asking=True), candidates.ids("answer")) == ([], [])
+
+
+@pytest.mark.parametrize("words", [("answer", "r", "yes"), ("stop", "r"), ("cancel", "r")])
+@pytest.mark.parametrize("file", ["driver.json", "journal.jsonl"])
+def test_what_a_full_disk_did_not_take_is_to_be_asked_again(
+    room: Room, raymond: Command, words: tuple[str, ...], file: str
+) -> None:
+    room.drive(ASKS)
+    book = Path(room.project.run("r").journal)
+    before = book.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0 if file == "driver.json" else len(before) + 5, hard))
+    try:
+        code, out, err = raymond(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    told = f"error: {book.parent / file}: file too large"
+    assert (code, out, err.splitlines()) == (
+        1,
+        "",
+        [told, "hint: nothing was recorded: fix this, then run the same command again"],
+    )
+    assert book.read_bytes() == before
 
 
 # All questions
