@@ -292,6 +292,9 @@ def test_an_answer_is_kept_although_the_run_cannot_continue(room: Room, raymond:
     assert raymond("stop", "stopped")[0] == 0
     code, _, err = raymond("answer", "stopped", "yes")
     assert (code, err.splitlines()[-2:]) == (5, ["stopped is stopped, so it was not continued", f"{kept} stopped"])
+    room.drive(ASKS, id="limit", max_iterations=1)
+    code, _, err = raymond("answer", "limit", "yes")
+    assert (code, err.splitlines()[-1]) == (5, f"{kept} limit --max-iterations 2")
     room.drive(ASKS, id="broken")
     (room.path / ".raymond").mkdir(exist_ok=True)
     (room.path / ".raymond" / "config.toml").write_text("durability = 7\n", "utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 import builders
 from raymond import cli
-from raymond.cli import background
+from raymond.cli import background, resume_all
 from raymond.cli import continuing as answered
 from raymond.cli.flags import ShowFlags
 from raymond.control import continuing, runs, steer
@@ -55,7 +55,7 @@ def test_a_stop_between_the_answer_and_the_driver_is_obeyed(room: Room) -> None:
     with pytest.raises(NotContinued, match=r"^r is stopped, so it was not continued$"):
         hold(room.project, "r", by_itself=True)
     failed = background.launch(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF)
-    assert failed == background.NotStarted(5, "r is stopped, so it was not continued")
+    assert failed == background.NotStarted(5, "r is stopped, so it was not continued", is_left=True)
     assert [event for event in room.events("r") if isinstance(event, RunResumed)] == []
     hold(room.project, "r").close()
 
@@ -143,15 +143,28 @@ def test_a_driver_is_not_waited_for_and_continues_the_run_itself(room: Room) -> 
 
 
 @pytest.mark.slow
-def test_that_another_process_drives_the_run_is_told_apart_from_a_failure(room: Room) -> None:
+def test_that_another_process_drives_the_run_is_told_apart_from_a_failure(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
     flow = room.flow({"START.sh": f"{GO}; echo '<result>done</result>'"}, "long")
     with room.start("run", flow, "--id", "long") as live:
         until(lambda: lock.signed(room.project.run("long")).socket, "a driver")
         failed = background.launch(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF)
+        assert resume_all._resume(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF) == 0
+        assert capsys.readouterr().err == "long is running already\n"
         (room.path / "go").touch()
         assert live.wait("long").result == "done"
     assert failed
-    assert (failed.code, failed.is_driven) == (1, True)
+    assert (failed.is_driven, failed.trouble.splitlines()[0]) == (True, f"error: process {live.pid} drives long")
+
+
+def test_an_error_of_resume_all_names_the_run(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = RunHandle(room.project, "gone")
+    assert resume_all._resume(gone, ShowFlags(), BY_ITSELF) != 0
+    assert capsys.readouterr().err.startswith("gone was not resumed\nerror: ")
+    steer.stop(room.project, "r")
+    assert resume_all._resume(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF) == 0
+    assert capsys.readouterr().err == "r is stopped, so it was not continued\n"
 
 
 def test_a_run_that_has_ended_meanwhile_is_not_resumed_again(room: Room, capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,7 +156,7 @@ def row(project: Project, id: str) -> RunRow:
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
         reason=found.reason,
         questions=questions,
-        failed=found.agents_failed,
+        agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,

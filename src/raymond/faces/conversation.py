@@ -4,10 +4,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from raymond import durations
-from raymond.faces import clock
+from raymond.faces import clock, dollars
 from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
 from raymond.faces.tail import Tail
-from raymond.machine import prices
 from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepFailed, StepRefused, StepStarted
 from raymond.store.records import Records
 from raymond.text import visible
@@ -68,9 +67,9 @@ class Conversation:
         if isinstance(event, StepStarted):
             self._began[event.agent] = event, at
         elif isinstance(event, StepEnded):
-            _, began = self._began.pop(event.agent, (event, at))
+            turn, began = self._began.pop(event.agent, (None, at))
             if at >= self._since and self._wants(event.agent, event.step):
-                yield self._ended(event, began, at)
+                yield self._ended(event, dollars.of_step(event, turn.backend if turn else ""), began, at)
         elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
             yield _answer(event, at)
         if isinstance(event, ENTERS):
@@ -79,12 +78,11 @@ class Conversation:
     def _head(self, step: int, agent: str) -> str:
         return visible(f"step {step}: {agent} in {self._states.get(agent, '?')}")
 
-    def _ended(self, event: StepEnded, began: float, at: float) -> str:
-        mark = "~" if event.estimated else ""
-        cost = f", {mark}{prices.show(event.cost)}" if event.cost else ""
+    def _ended(self, event: StepEnded, cost: str, began: float, at: float) -> str:
         took = durations.brief(max(0.0, at - began))
         head = (
-            f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {spaced(_how(event))} after {took}{cost}"
+            f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {spaced(_how(event))} after {took}"
+            f"{', ' if cost else ''}{cost}"
         )
         parts, width = said(self._records.of(event.agent, event.offset)), width_of(sys.stdout)
         told = [*hung(head, "  ", width), *(line for name, text in parts for line in section(name, text, width))]

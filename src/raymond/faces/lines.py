@@ -5,9 +5,9 @@ import sys
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import clock, question, words
+from raymond.faces import clock, dollars, question, words
 from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, width_of
-from raymond.machine import budget, prices
+from raymond.machine import budget
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -18,6 +18,7 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
+    StepEnded,
     StepFailed,
     StepFinished,
     StepStarted,
@@ -26,6 +27,8 @@ from raymond.machine.events import (
 from raymond.machine.label import label_of, named
 from raymond.machine.run import Run
 from raymond.text import safe, visible
+from raymond.views import tally
+from raymond.views.tally import Tally
 
 _UNTOLD = (StepStarted, StepFinished)
 _SHOWN = ("print", "tool", "note")
@@ -40,6 +43,16 @@ def output(text: str, width: int) -> str:
     return "".join(f"\n{line}" for line in in_margin(text, MARGIN, width)) if text else ""
 
 
+def spending(told: Tally, decision: Decision) -> tuple[dict[str, str], str]:
+    """What each agent's step that ended here cost, free ones left out, and the run with it; `told` counts it."""
+    spent = {}
+    for event in decision.events:
+        if isinstance(event, StepEnded) and event.cost:
+            spent[event.agent] = dollars.of_step(event, told.backends.get(event.agent, ""))
+        told.add(event)
+    return spent, dollars.dollars(told.real, told.scripted, estimated=told.estimated) if spent else ""
+
+
 class Lines(Quiet):
     """One line per event on stderr; what steps print, as they print it."""
 
@@ -48,44 +61,42 @@ class Lines(Quiet):
         self._quiet = quiet
         self._states: dict[str, str] = {}
         self._labels: dict[str, str] = {}
-        self._untold: list[tuple[Decision, str]] = []
-        """Decisions, and what the run had cost with them; writing many at once is cheap."""
+        self._tally = Tally()
+        self._untold: list[tuple[Decision, dict[str, str], str]] = []
+        """Decisions, what each agent's step cost, and the run with it; writing many at once is cheap."""
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
-        """Tell what is now in the journal; without decisions, note where the agents are."""
+        """Tell what is now in the journal; when nothing is new, note where the agents are and what they cost."""
         if self._quiet:
             return
-        if not decisions:
+        if not any(decision.events for decision in decisions):
             self._states = {agent.id: agent.state for agent in run.agents.values()}
             self._labels = {agent.id: agent.label for agent in run.agents.values() if agent.label}
-        # The total of an earlier decision leaves out what later ones of the same moment cost.
-        total, mark = run.cost, "~" if run.estimated else ""
-        told = []
-        for decision in reversed(decisions):
-            told.append((decision, f"{mark}{prices.show(max(total, 0.0))}"))
-            total -= words.cost_of([decision])
-        self._untold += reversed(told)
-        near = budget.warned(run, total)
+            self._tally = tally.of_run(run)
+        before = self._tally.cost
+        # A total is that of its own decision: the run may be ahead of those that are told.
+        for decision in decisions:
+            self.add(decision, *spending(self._tally, decision))
+        near = budget.warned(run, before, self._tally.cost)
         if near:
             self.on_note(near)
 
-    def add(self, decision: Decision, total: str) -> None:
-        """Tell one decision, with what the run had cost by then."""
-        self._untold.append((decision, total))
+    def add(self, decision: Decision, spent: dict[str, str], total: str) -> None:
+        """Tell one decision, with what each agent's step cost and what the run had cost by then."""
+        self._untold.append((decision, spent, total))
 
     def refresh(self, run: Run | None = None) -> None:
         """Write every line that was not written yet."""
         if self._untold:
-            text = "".join(self._lines(decision, total) for decision, total in self._untold)
+            text = "".join(self._lines(*one) for one in self._untold)
             self._untold.clear()
             if text:
                 self._put(text)
 
-    def _lines(self, decision: Decision, total: str) -> str:
+    def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         told = [event for event in decision.events if type(event) not in _UNTOLD]
         if not told:
             return ""
-        spent = words.spent(decision)
         with clock.of(self._stream):
             at = clock.instant(decision.time)
             lines = [self._line(event, spent, total) for event in told]

@@ -443,8 +443,7 @@ class Kept(Lines):
             self._text.truncate()
         return text
 
-    def _lines(self, decision: Decision, total: str) -> str:
-        spent = words.spent(decision)
+    def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         lines: list[str] = []
         failed = {event.agent for event in decision.events if isinstance(event, AgentFailed)}
         for event in decision.events:

@@ -6,14 +6,14 @@ from time import time as now
 from raymond.faces import question, standing, words
 from raymond.faces.foreign_text import hung, in_margin
 from raymond.faces.next_commands import next_command
-from raymond.faces.summary import INDENT, MARGIN, one_line
+from raymond.faces.summary import INDENT, MARGIN, collected, one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, SCRIPTED, Agent
 from raymond.machine.run import CANCELLED, Run
 from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views.questions import question_of
-from raymond.views.status import main_result
+from raymond.views.status import collected_failures, main_result
 
 SHOWN = 50
 """Agents that are shown unless every one is asked for."""
@@ -38,6 +38,7 @@ def overview(
         *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
         *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width, bool(pid or host)),
+        *_failed(run, len(run.outcomes) if every else SHOWN, width),
         *(part for one in words.denied(run) for part in hung(visible(f"denied: {one}"), INDENT, width)),
     ]
     result = main_result(run)
@@ -56,6 +57,15 @@ def _scripted(run: Run) -> list[str]:
     """That no real program answered, also where that cost nothing."""
     told = [words.program(one) for one in run.programs if one.name in SCRIPTED]
     return [f"  answered by {', '.join(told)}"] if told and run.turns else []
+
+
+def _failed(run: Run, most: int, width: int) -> list[str]:
+    """The agents that failed and that a wait has collected: they are no longer among the agents."""
+    failed = collected_failures(run)
+    told = [f"  failed: {collected(run, one)}" for one in failed[:most]]
+    if len(failed) > most:
+        told.append(f"  ... and {len(failed) - most} more failed: raymond status {run.start.workflow_id} --agents")
+    return [part for one in told for part in hung(visible(one), MARGIN, width)]
 
 
 def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, driven: bool) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from raymond import durations
 from raymond.faces import awaited, cells
 from raymond.faces.doing import Doing
+from raymond.faces.dollars import dollars
 from raymond.faces.look import UNICODE, Look
 from raymond.faces.plain_text import plain
 from raymond.faces.words import crowd, money, stop, stuck
@@ -100,7 +101,7 @@ def _header(run: Run, now: float, look: Look) -> Row:
         row += [(dot, "dim"), (text, "")]
     budget = run.limits.budget
     if budget:
-        return [*row, (dot, "dim"), (f"{money(run)} of ${budget:.2f} ", ""), _bar(run.cost / budget, look)]
+        return [*row, (dot, "dim"), (f"{money(run)} of {dollars(budget)} ", ""), _bar(run.cost / budget, look)]
     return [*row, (dot, "dim"), (money(run), "")]
 
 
@@ -253,7 +254,7 @@ def label_of(agent: Agent) -> str:
 
 
 def _cost(agent: Agent) -> str:
-    return f"{'~' if agent.estimated else ''}${agent.cost:.2f}" if agent.cost else ""
+    return dollars(agent.cost - agent.scripted, agent.scripted, estimated=agent.estimated) if agent.cost else ""
 
 
 def _state(agent: Agent) -> str:

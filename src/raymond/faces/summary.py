@@ -8,14 +8,16 @@ from raymond.faces import cells, clock, documents, question, words
 from raymond.faces.foreign_text import hung, in_margin, laid_open, width_of
 from raymond.faces.next_commands import next_command, other_commands
 from raymond.machine.agent import SCRIPTED, Agent
-from raymond.machine.outcome import Whole
+from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
 from raymond.views.questions import question_of
-from raymond.views.status import exit_code, failed_agents, main_result
+from raymond.views.status import collected_failures, exit_code, failed_agents, main_result
 
 INDENT, MARGIN = "        ", "        | "
 """Before what a line has no room for, and before lines of others."""
+_SHOWN = 5
+"""Agents that failed, or that ask, which the ending tells of."""
 
 
 def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0) -> int:
@@ -81,7 +83,8 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [line for agent in failed[:5] for line in _failed(agent, width)]
+        told = [line for agent in failed[:_SHOWN] for line in _failed(agent, width)]
+        return [*told, *_more(run, len(failed) - _SHOWN)]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
         return _questions(asking, run.start.workflow_id, width)
@@ -108,15 +111,27 @@ def _collected(run: Run, width: int) -> list[str]:
     """The agents that failed and that a wait has collected, if the run has failed because of them."""
     if not run.unhandled:
         return [f"note:   {words.failures(run)}"] if run.lost else []
-    failed = [one for one in run.outcomes.values() if one.status == "failed"][:5]
-    told = [f"failed: {words.named(one.agent, one.label)} in {one.state}: {one_line(one.error)}" for one in failed]
-    return [part for one in told for part in hung(visible(one), MARGIN, width)]
+    failed = collected_failures(run)
+    told = [f"failed: {collected(run, one)}" for one in failed[:_SHOWN]]
+    return [*(part for one in told for part in hung(visible(one), MARGIN, width)), *_more(run, len(failed) - _SHOWN)]
+
+
+def collected(run: Run, failed: Outcome) -> str:
+    """An agent that has failed and that a wait has collected, where and why."""
+    handled = "" if failed.agent in run.faults else " (handled)"
+    return f"{words.named(failed.agent, failed.label)} in {failed.state}{handled}: {one_line(failed.error)}"
+
+
+def _more(run: Run, count: int) -> list[str]:
+    more = f"failed: {words.many(count, 'more agent')}: raymond status {run.start.workflow_id} --agents"
+    return [more] if count > 0 else []
 
 
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
     """The first few, whole: a question that is cut would be answered all the same."""
-    shown = [_question(agent, id, width) for agent in asking[:5]]
-    more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
+    shown = [_question(agent, id, width) for agent in asking[:_SHOWN]]
+    left = len(asking) - _SHOWN
+    more = [f"asks:   {words.many(left, 'more agent')}: raymond status {id}"] if left > 0 else []
     return [*(line for lines in shown for line in lines), *more]
 
 
