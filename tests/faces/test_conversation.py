@@ -15,7 +15,7 @@ from raymond.faces.fanout import Faces
 from raymond.faces.tail import Tail
 from raymond.machine.events import AskEnded, Decision, StepStarted
 from raymond.machine.run import Run
-from raymond.steps.talk import Talk
+from raymond.steps.talk import Talk, one_use
 from raymond.store import journal, records
 from raymond.store.transcripts import Transcripts
 from running import Room
@@ -65,7 +65,7 @@ def test_a_conversation_has_prompts_replies_tools_answers_and_the_output_of_scri
         "step 1: main in START.md, TIME, rejected (the output has no transition) after 0s\n"
         "prompt:\n  Look    at it.\n\n  Then ask.\nsaid:\n  no tag\n\n"
     )
-    assert second.startswith("step 1: main in START.md, TIME, finished after 0s, $0.25\nprompt:\n  I could not act on")
+    assert second.startswith("step 1: main in START.md, TIME, finished after 0s, $0.25*\nprompt:\n  I could not act on")
     assert second.endswith('tools:\n  Read x.py\nsaid:\n  Fine. <ask next="CHECK">Ship it?</ask>\n\n')
     assert answer == "answer to main, TIME:\n  yes\n  but\\x1b[2J slowly\n\n"
     assert third == CHECKED
@@ -146,6 +146,12 @@ def test_what_an_agent_says_on_the_way_is_kept_among_its_tools_without_the_reply
     assert said == "* Read x.py\n  I see.\n  Now\n* Read x.py\n* Read x.py\n"
     assert talk(tmp_path, tool, ("text", "I see."), reply=None) == "* Read x.py\n  I see.\n", "it was cut off"
     assert talk(tmp_path, ("text", "I see."), ("text", " "), reply=reply) == "  I see.\n"
+
+
+def test_a_command_of_several_lines_is_one_tool(tmp_path: Path) -> None:
+    use = one_use("Bash true\nRead docs/README.md\n")
+    said = talk(tmp_path, ("tool", use), ("text", "I see."), reply=None)
+    assert said == "* Bash true\n    Read docs/README.md\n  I see.\n"
 
 
 def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) -> None:

@@ -81,6 +81,21 @@ def test_a_script_that_failed_is_tried_again_alone_or_with_changed_files() -> No
     ]
 
 
+def test_the_way_out_of_a_loop_that_is_stuck_leads_back_into_it_with_more_rounds() -> None:
+    check = "# /// raymond\n# max_visits: 2\n# then: STUCK\n# ///\n"
+    play = Play({"PROMPT.md": "", "CHECK.sh": check, "STUCK.sh": "exit 1"}, entry="PROMPT.md")
+    for _ in range(2):
+        play.say("<goto>CHECK</goto>")
+        play.say("<reset>PROMPT</reset>")
+    play.say("<goto>CHECK</goto>")
+    assert play.main.state == "STUCK.sh"
+    play.fail("script")
+    play.pass_time()
+    assert summary.ending(play.run, "failed").splitlines()[-1] == (
+        "next:   raise max_visits in CHECK.sh, then raymond resume test-1 --latest --agent main --goto PROMPT.md"
+    )
+
+
 def test_what_would_fail_again_for_money_is_not_just_tried_again() -> None:
     play = Play(FILES)
     for _ in range(4):

@@ -28,8 +28,8 @@ from raymond.views.questions import Question
 def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that is not running
-    continues in the background.
+    Leave AGENT out when only one is asking. Without ID, those that ask in this project are meant; an answer in words
+    needs the ID. A run that is not running continues in the background.
     """
     if attach and no_resume:
         raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")
@@ -55,9 +55,9 @@ class Answered(Struct, frozen=True):
 def _answered(words: tuple[str, ...], file: str | None, number: int) -> Answered | None:
     """What was answered; None when the person left the question open."""
     whom = addressee.of(words, has_text=file is not None)
-    given = texts.text(whom.text, "the answer") if whom.text is not None else None
+    given = texts.text(whom.text, "the answer", texts.SENT) if whom.text is not None else None
     if file is not None:
-        given = texts.file(file, "the answer")
+        given = texts.file(file, "the answer", texts.SENT)
     if given is not None and not given.strip():
         raise UsageError("the answer is empty", hint='raymond answer ID AGENT "TEXT"')
     if given is not None and whom.run:

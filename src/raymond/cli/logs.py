@@ -43,19 +43,19 @@ def command(
     """Print every line of run ID, with the numbers of its steps; or, with --text, what was said in it."""
     if in_full and as_json:
         raise UsageError("--text is for people, --json for programs", hint="--step N --json has the texts of a step")
-    begin = 0.0 if since is None else history.moment(since, time.time())
+    begin = float("-inf") if since is None else history.moment(since, time.time())
     run = choice.find(id_)
     follower = Follower(run.project, run.id) if follow else None
     decisions = follower.look() if follower else run.decisions()
     if agent is not None:
-        history.check_agent(run.id, decisions, agent)
+        agent = history.agent_of(run.id, decisions, agent)
     if step and in_full:
         history.check_step(run.id, decisions, step, agent or "")
     elif step:
         from raymond.faces.history import turn
 
         for one in history.step(run.project, run.id, decisions, step, agent or ""):
-            print(turn(one.ended, one.transcript, as_json=as_json))
+            print(turn(one.ended, one.backend, one.transcript, as_json=as_json))
         return 0
     if debug_dir:
         from raymond.faces import debug_folder

@@ -1,6 +1,7 @@
 """Which runs there are, and how each looks from outside."""
 
 import os
+from time import time
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -17,6 +18,7 @@ from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.system.files import contents
+from raymond.views import times
 from raymond.views.groups import group
 from raymond.views.row import RunRow as RunRow
 from raymond.views.status import is_answered, run_status
@@ -25,6 +27,7 @@ INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
 ANSWERED = "answered"
 """The status of a run whose question was answered and that nobody has continued: its last process left in order."""
+_OVER = ("completed", "failed", "cancelled")
 STOPPING = "stopping"
 """The status of a run that was stopped, until its running steps have ended."""
 
@@ -135,10 +138,10 @@ def row(project: Project, id: str) -> RunRow:
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
     stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
-    is_stopped = stop_kind is not None and found.status not in ("completed", "failed", "cancelled")
+    is_stopped = stop_kind is not None and found.status not in _OVER
     is_due = found.due_at is not None
     status = status_of(found.status, driven=driven, is_due=is_due, is_stopped=is_stopped, is_answered=found.is_answered)
-    questions = found.count(ASKING)
+    questions = 0 if status in _OVER else found.questions(time())
     return RunRow(
         workflow_id=id,
         project=project.tree,
@@ -147,7 +150,7 @@ def row(project: Project, id: str) -> RunRow:
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
         reason=found.reason,
         questions=questions,
-        failed=found.agents_failed,
+        agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
@@ -162,6 +165,7 @@ class _AgentState(Struct):
     """What a row needs of an agent in a state file."""
 
     status: str
+    wake_at: str | None = None
 
 
 class _State(Struct):
@@ -184,13 +188,14 @@ class _State(Struct):
     is_answered: bool = False
     """Never in a state file: whoever drives the run writes that, and has read the answer."""
 
-    def count(self, status: str) -> int:
-        """How many of the agents that have not ended are in this status."""
-        return sum(one.status == status for one in self.agents)
+    def questions(self, now: float) -> int:
+        """How many agents ask something that can still be answered."""
+        asking = [one.wake_at for one in self.agents if one.status == ASKING]
+        return sum(not at or times.moment(at) > now for at in asking)
 
 
 def _told(run: Run) -> _State:
-    agents = [_AgentState(status=agent.status) for agent in run.agents.values()]
+    agents = [_AgentState(agent.status, times.instant(agent.visit.wake_at)) for agent in run.agents.values()]
     return replace(msgspec.convert(documents.about(run), _State), agents=agents, is_answered=is_answered(run))
 
 

@@ -12,12 +12,13 @@ _TO_BE_CHANGED = ("unreadable", "visits", "cap", "refusal", "context")
 """Failures that come again, and cost again, unless the workflow changes."""
 
 
-def next_command(run: Run) -> str:
-    """The command to run next."""
+def next_command(run: Run, now: float = 0.0) -> str:
+    """The command to run next; with `now`, a question whose time is over is not to be answered."""
     id, status = run.start.workflow_id, run_status(run)
     if run.is_over:
         return f"raymond logs {id}"
-    if status == "waiting" and any(agent.status == "asking" for agent in run.agents.values()):
+    asking = [agent for agent in run.agents.values() if agent.status == "asking"]
+    if status == "waiting" and not all(agent.visit.is_overdue(now) for agent in asking):
         return f"raymond answer {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
@@ -30,7 +31,8 @@ def next_command(run: Run) -> str:
 
 def other_commands(run: Run) -> list[str]:
     """What else makes progress."""
-    if run.is_over or run.stop or not any(_kind(agent) == "script" for agent in failed_agents(run)):
+    failed = [agent for agent in failed_agents(run) if _kind(agent) == "script"]
+    if run.is_over or run.stop or not failed or (len(failed) == 1 and failed[0].visit.detour):
         return []
     return [f"change the workflow, then raymond resume {run.start.workflow_id} --latest"]
 
@@ -45,8 +47,15 @@ def _after_failure(id: str, failed: list[Agent]) -> str:
         if _kind(agent) in _TO_BE_CHANGED:
             return f"change {agent.state}, then raymond resume {id} --latest"
     if kinds == ["script"]:
+        if failed[0].visit.detour:
+            return _back(id, failed[0].id, *failed[0].visit.detour)
         return f"raymond resume {id} --agent {failed[0].id} --retry"
     return f"raymond resume {id}"
+
+
+def _back(id: str, agent: str, source: str, used_up: str) -> str:
+    """Out of the state that a loop without an end leads to: it fails on purpose, and would fail again."""
+    return f"raise max_visits in {used_up}, then raymond resume {id} --latest --agent {agent} --goto {source}"
 
 
 def _kind(agent: Agent) -> str:

@@ -60,6 +60,8 @@ class Run(Struct):
     """Agents that failed, and whose failure a wait has collected."""
     unhandled: int = 0
     """Those of them that the wait did not expect: they fail the run."""
+    faults: dict[str, None] = field(default_factory=dict)
+    """Their names."""
     requests: dict[str, None] = field(default_factory=dict)
     steps: int = 0
     questions: int = 0

@@ -1,6 +1,7 @@
 """The status of a run, its exit code and its result."""
 
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
+from raymond.machine.outcome import Outcome
 from raymond.machine.run import CANCELLED, Run, shut
 from raymond.machine.schedule import wake_at
 
@@ -45,6 +46,12 @@ def exit_code(run: Run, signal: int = 0) -> int:
     if run.failed_count or run.final_status == "failed":
         return 1
     return 0 if run.final_status == "completed" else 3
+
+
+def collected_failures(run: Run) -> list[Outcome]:
+    """The agents that failed and that a wait has collected: those that the workflow did not expect come first."""
+    failed = [one for one in run.outcomes.values() if one.status == "failed"]
+    return sorted(failed, key=lambda one: one.agent not in run.faults)
 
 
 def failed_agents(run: Run) -> list[Agent]:
