@@ -12,7 +12,7 @@ from raymond.backends import claude_payer
 from raymond.backends.payer import Payer, fingerprint
 from raymond.control import programs
 from raymond.faces import words
-from raymond.machine.events import Program, RunResumed, RunStarted
+from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted
 from raymond.store import versions
 from raymond.store.home import VARIABLE
 from running import Room
@@ -165,3 +165,32 @@ def test_a_run_that_was_answered_by_somebody_else_is_not_continued(room: Room, t
     assert (done.code, done.out) == (0, "done\n")
     assert [event.programs for event in done.all(RunResumed)] == [start.programs]
     assert programs.difference(done.run, {}) != "", "here is neither that program nor that key"
+
+
+MIXED = {
+    "START.md": "Say <result>x</result>",
+    "EVIL.md": "---\nbackend: claude\n---\nSay <result>x</result>",
+    "replies.yaml": "START: {text: '<goto>EVIL</goto>'}",
+}
+
+
+@pytest.mark.slow
+def test_a_program_that_nobody_named_is_told_and_journaled_before_its_first_turn(room: Room, tmp_path: Path) -> None:
+    with open(claude(tmp_path / "bin"), "a", encoding="utf-8") as program:
+        program.write('[ "$1" = --version ] || exit 9\n')
+    ran = room.command(MIXED)
+    [start] = ran.all(RunStarted)
+    [added] = ran.all(ProgramAdded)
+    assert ([one.name for one in start.programs], added.program.name) == (["scripted"], "claude")
+    assert [one.name for one in ran.run.programs] == ["scripted", "claude"]
+    told = f"claude 2.1.197 (paid by {PAYER}) answers from now on, too"
+    assert ran.err.index(told) < ran.err.index("main step 2 failed")
+    assert "note:   answered in part by scripted replies" in ran.err
+    again = room.resume()
+    assert [[one.name for one in event.programs] for event in again.all(RunResumed)] == [["scripted", "claude"]]
+
+
+def test_a_dry_run_says_which_programs_would_answer_and_who_pays(room: Room) -> None:
+    ran = room.command({**MIXED, "START.md": "Say <goto>EVIL</goto>"}, "--dry-run")
+    told = f"answers:  claude 2.1.197 (paid by {PAYER})\n          scripted replies (flow/replies.yaml)\n"
+    assert told in ran.out, ran.out
