@@ -1,6 +1,7 @@
 """A script that nothing can run is refused before the first turn."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,17 @@ import pytest
 from raymond.control import interpreters
 from raymond.errors import BackendError
 from raymond.language import workflow
+from raymond.system import processes
 
 BASH = {"START.md": "Think. <goto>CHECK</goto>", "CHECK.sh": "echo '<result>x</result>'"}
 
 
 @pytest.fixture(autouse=True)
-def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    processes.program.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
+    yield
+    processes.program.cache_clear()
 
 
 def test_a_script_without_its_interpreter_is_refused_like_a_prompt_without_its_program() -> None:
