@@ -1,5 +1,8 @@
 """Who answers and who pays: said at the start, journaled, and compared before a run continues by itself."""
 
+import os
+import re
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -125,12 +128,18 @@ def test_a_version_is_asked_for_once_while_the_program_stays_the_same(
     for _ in range(2):
         assert versions.checked(str(program), "Claude Code", (2,), ()) == ("2.1.197 (Claude Code)", "")
     assert asked.read_text().count("asked") == 1
-    claude(tmp_path / "bin", "1.9.1000")
+    before = program.stat()
+    claude(tmp_path / "bin", "1.9.100")
+    os.utime(program, ns=(before.st_atime_ns, before.st_mtime_ns))
     said, problem = versions.checked(str(program), "Claude Code", (2,), ())
-    assert (said, "needs 2 or later" in problem) == ("1.9.1000 (Claude Code)", True)
+    assert (said, "needs 2 or later" in problem) == ("1.9.100 (Claude Code)", True), "the time alone is not believed"
     versions.forget()
     versions.checked(str(program), "Claude Code", (2,), ())
     assert asked.read_text().count("asked") == 3
+    kept = tmp_path / "home" / versions.NAME
+    kept.write_text(re.sub(r'"asked":"\d+"', f'"asked":"{int(time.time()) - 601}"', kept.read_text()))
+    versions.checked(str(program), "Claude Code", (2,), ())
+    assert asked.read_text().count("asked") == 4, "what a script starts may have changed"
 
 
 def test_the_first_line_says_who_answers_and_who_pays() -> None:
