@@ -307,7 +307,9 @@ def test_the_version_is_told(room: Room) -> None:
 def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> None:
     done = room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     log = Path(room.project.run("r").log)
-    assert told(done) == (0, "r\n", f"running in the background; log: {log}\n")
+    first, *rest = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, rest) == (0, "r\n", [f"running in the background; log: {log}"])
+    assert first.partition("] ")[2] == "run r started: flow at START.sh, budget $10.00 (default)"
     held(room)
     status = json.loads(room.raymond("status", "r", "--json").stdout)
     assert status["status"] == "running"
