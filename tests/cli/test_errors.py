@@ -1083,8 +1083,10 @@ NO_SENSE = {
     ),
     "a word that starts nothing": (
         "init",
-        "there is no command or workflow `init`\n"
-        "hint: a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it",
+        (
+            "there is no command or workflow `init`\n"
+            "hint: a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
+        ),
     ),
     "a count that is no whole number": (
         "run flow --max-iterations 1.5",

@@ -344,8 +344,10 @@ def test_a_probe_asks_the_backend_that_is_set(room: Room) -> None:
         (
             ("--probe", "--backend", "cluade"),
             5,
-            "error: there is no backend `cluade`\n"
-            "hint: did you mean `claude`? there are: scripted, scripted-program, claude, codex\n",
+            (
+                "error: there is no backend `cluade`\n"
+                "hint: did you mean `claude`? there are: scripted, scripted-program, claude, codex\n"
+            ),
         ),
     ],
 )
