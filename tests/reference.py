@@ -14,6 +14,14 @@ ENDINGS = (".md", ".sh", ".py", ".ps1", ".bat")
 KEPT = ("session", "backend", "cwd", "visits", "model", "meter")
 """What a call puts aside and a result brings back."""
 NEEDED = {"goto": ["target"], "reset": ["target"], "result": ["payload"], "fork": ["target", "next"]}
+NEEDED |= {
+    "wait": ["target"],
+    "call": ["target", "return"],
+    "function": ["target", "return"],
+    "ask": ["payload", "next"],
+}
+NAMING = ["target", "next", "return", "timeout_next", "failed_next"]
+DECIDING = ["next", "return", "timeout", "timeout_next", "failed_next", "failures", "approve"]
 
 
 def cents(dollars: float) -> int:
@@ -423,22 +431,40 @@ class Reference:
         on = next(iter(nexts), "") or (others[0].get("target", "") if others else "")
         for tag in said:
             plain = set(tag) == {"tag", "target"} and tag["tag"] == "goto" and bool(forks)
-            if allowed and not plain and not any(self.matches(one, tag, on) for one in allowed):
+            onward = any(
+                one["tag"] == "fork" and "next" in self.said_of(one, allowed) and self.matches(one, fork, on, allowed)
+                for one in allowed
+                for fork in forks
+            )
+            if allowed and not (plain and onward) and not any(self.matches(one, tag, on, allowed) for one in allowed):
                 return None
         return [*forks, *others]
 
-    def matches(self, allowed: dict[str, str], tag: dict[str, Any], on: str) -> bool:
-        for key, wanted in allowed.items():
-            actual = tag.get(key, "") or (on if key == "next" and tag["tag"] == "fork" else "")
-            if key in ("target", "next", "return"):
+    def matches(self, allowed: dict[str, str], tag: dict[str, Any], on: str, among: Said) -> bool:
+        if tag["tag"] != allowed["tag"]:
+            return False
+        known = {self.find(one[key]) for one in among for key in NAMING if key in one}
+        said = self.said_of(allowed, among)
+        for key in {*said, *allowed, *DECIDING}:
+            actual = tag.get(key, "") or (on if key == "next" and tag["tag"] == "fork" and key in said else "")
+            wanted = allowed.get(key, "")
+            if key in NAMING:
                 wanted, actual = self.find(wanted) or wanted, self.find(actual) or actual
-            if wanted != actual:
+            if key in said and key not in allowed:
+                if key in NAMING and known and actual not in known:
+                    return False
+            elif wanted != actual:
                 return False
         return True
 
+    def said_of(self, allowed: dict[str, str], among: Said) -> list[str]:
+        """What has to be said, by the policy or by the agent."""
+        elsewhere = allowed["tag"] == "fork" and any(one["tag"] in ("goto", "wait") for one in among)
+        return [key for key in NEEDED[allowed["tag"]] if key in allowed or key != "next" or not elsewhere]
+
     def possible(self, agent: dict[str, Any], tags: Said, directories: dict[str, Any]) -> bool:
         for tag in tags:
-            names = [tag[key] for key in ("target", "next", "return", "timeout_next", "failed_next") if tag.get(key)]
+            names = [tag[key] for key in NAMING if tag.get(key)]
             if any(self.find(name) is None for name in names):
                 return False
             if tag.get("cd") and not isinstance(directories[tag["cd"]], str):

@@ -53,9 +53,9 @@ def argv(**given: Any) -> list[str]:
     return codex().command(turn(**({"model": ""} | given))).argv
 
 
-def priced(dollars: float, read: int, wrote: int, meter: tuple[int, ...]) -> Spending:
+def priced(dollars: float, read: int, wrote: int, meter: tuple[int, ...], model: str = "") -> Spending:
     cost: Any = pytest.approx(dollars)
-    return Spending(cost=cost, estimated=True, tokens_in=read, tokens_out=wrote, meter=meter)
+    return Spending(cost=cost, estimated=True, tokens_in=read, tokens_out=wrote, meter=meter, model=model)
 
 
 @pytest.fixture(autouse=True)
@@ -277,7 +277,7 @@ def test_a_branch_costs_what_it_took_beyond_the_conversation_it_came_from(
 
 def test_without_a_model_in_the_turn_the_record_says_which_it_was(folder: Path) -> None:
     reader, _ = read("reply", record=folder, model="")
-    assert reader.spent() == priced(0.001115, 130, 20, (130, 30, 20))
+    assert reader.spent() == priced(0.001115, 130, 20, (130, 30, 20), "gpt-5.5")
 
 
 def test_a_model_that_nobody_names_has_no_price() -> None:
@@ -777,7 +777,7 @@ ABORTED = {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "i
 
 def test_a_lost_reply_is_read_from_the_record_with_what_it_cost(written: Callable[..., None]) -> None:
     written(STARTED, CONTEXT, USED, COUNTED, DONE)
-    spent = priced(0.00186, 1000, 100, (5000, 4000, 300))
+    spent = priced(0.00186, 1000, 100, (5000, 4000, 300), "gpt-6.1-sol")
     assert codex().recall(turn(model="")) == Reply(text="said", session=SESSION, spent=spent)
 
 
@@ -948,3 +948,15 @@ def test_who_pays_is_said(
     found = codex(program=installed("codex-cli 0.166.0")).look()
     assert found.payer == payer.format(folder)
     assert bool(found.hint) is not bool(payer)
+
+
+def test_another_address_and_another_login_are_another_payer(
+    installed: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    program = codex(program=installed("codex-cli 0.166.0"))
+    (folder / "auth.json").write_text('{"tokens": {"account_id": "one"}}', "utf-8")
+    before = program.look()
+    (folder / "auth.json").write_text('{"tokens": {"account_id": "two"}}', "utf-8")
+    assert (program.look().payer, program.look().account == before.account) == (before.payer, False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gate.example.org/v1")
+    assert (before.host, program.look().host) == ("", "gate.example.org")

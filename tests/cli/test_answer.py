@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +16,13 @@ from pathlib import Path
 import pytest
 
 from raymond import cli
-from raymond.control import questions
+from raymond.control import candidates, questions
 from raymond.machine.events import AskEnded, StepRefused
+from raymond.store import journal
 from raymond.store.home import Home
 from raymond.store.project import Project
-from running import PATIENCE, Room
+from raymond.views.times import instant
+from running import PATIENCE, Room, until
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
 END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
@@ -203,16 +206,20 @@ def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymo
 def test_a_text_that_comes_from_elsewhere_loses_one_line_break(room: Room, raymond: Command, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("yes\n\n", "utf-8")
     (tmp_path / "blank").write_text("\n", "utf-8")
-    (tmp_path / "large").write_bytes(b"x" * ((16 << 20) + 1))
+    (tmp_path / "large").write_bytes(b"x" * ((1 << 20) + 1))
     refused = {
         "/dev/zero": "error: `/dev/zero` is not a regular file",
         str(tmp_path / "blank"): "error: the answer is empty",
-        str(tmp_path / "large"): f"error: `{tmp_path / 'large'}` is larger than 16 MiB",
+        str(tmp_path / "large"): f"error: `{tmp_path / 'large'}` is larger than 1 MiB",
     }
     room.drive(ASKS)
     for path, why in refused.items():
         code, _, err = raymond("answer", "r", "--file", path)
         assert (code, err.splitlines()[0]) == (2, why)
+    (tmp_path / "quoted").write_text('"' * (1 << 20), "utf-8")
+    code, _, err = raymond("answer", "r", "--file", str(tmp_path / "quoted"))
+    hint = "put it into a file, and give the path of the file instead of its text"
+    assert (code, err) == (2, f"error: the answer is longer than 1 MiB\nhint: {hint}\n")
     assert raymond("answer", "r", "--file", str(tmp_path / "text"), "--no-resume")[0] == 0
     room.drive(ASKS, id="two")
     assert raymond("answer", "two", f"@{tmp_path / 'text'}", "--no-resume")[0] == 0
@@ -267,12 +274,25 @@ def test_an_answer_continues_the_run_in_the_background(room: Room) -> None:
     room.nothing_runs()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+def test_an_answer_continues_the_run_although_nobody_can_be_told(room: Room) -> None:
+    room.drive(ASKS)
+    with open("/dev/full", "wb") as full:
+        assert room.raymond("answer", "r", "yes", stderr=full).returncode == 0
+    assert room.raymond("wait", "r").stdout == "told yes\n"
+    room.nothing_runs()
+
+
 def test_an_answer_is_kept_although_the_run_cannot_continue(room: Room, raymond: Command) -> None:
     kept = "the answer is kept, nothing was started; to continue: raymond resume"
     room.drive(ASKS, id="stopped")
     assert raymond("stop", "stopped")[0] == 0
     code, _, err = raymond("answer", "stopped", "yes")
     assert (code, err.splitlines()[-2:]) == (5, ["stopped is stopped, so it was not continued", f"{kept} stopped"])
+    room.drive(ASKS, id="limit", max_iterations=1)
+    code, _, err = raymond("answer", "limit", "yes")
+    assert (code, err.splitlines()[-1]) == (5, f"{kept} limit --max-iterations 2")
     room.drive(ASKS, id="broken")
     (room.path / ".raymond").mkdir(exist_ok=True)
     (room.path / ".raymond" / "config.toml").write_text("durability = 7\n", "utf-8")
@@ -291,6 +311,39 @@ def test_nobody_is_asked_with_on_ask_fail(room: Room, raymond: Command) -> None:
     assert (code, err.splitlines()[-1]) == (3, "next:   raymond answer r")
     code, _, err = raymond("resume", "r", "--on-ask", "fail")
     assert (code, err.splitlines()[-1]) == (1, "next:   raymond resume r --on-ask wait")
+
+
+EXPIRES = {
+    "START.sh": 'echo \'<ask next="END" timeout="1s" timeout_next="END">Release?</ask>\'',
+    "END.sh": END,
+}
+
+
+@pytest.mark.slow
+def test_nobody_is_offered_a_question_whose_time_is_over(room: Room, raymond: Command) -> None:
+    with room.start("run", room.flow(EXPIRES), "--id", "r") as live:
+        live.sees("main asks")
+        live.signal(signal.SIGKILL)
+    deadline = journal.read(room.project.run("r")).run.agents["main"].visit.wake_at
+    until(lambda: time.time() > deadline or None, "its time is over")
+    assert raymond("inbox") == (0, "", "no agent is waiting for an answer\n")
+    assert json.loads(raymond("list", "--json")[1])[0]["questions"] == 0
+    assert raymond("status")[1].splitlines()[-1] == "next: raymond resume r"
+    late = f"error: the question of main could be answered until {instant(deadline)}\n"
+    hint = "hint: raymond resume r continues without an answer\n"
+    for words in (("r",), ("r", "main"), ("r", "yes"), ("r", "main", "yes")):
+        assert raymond("answer", *words, "--no-resume") == (2, "", late + hint)
+    assert room.raymond("resume", "r").stdout == "told \n"
+
+
+def test_a_run_that_was_cancelled_asks_nothing(room: Room, raymond: Command) -> None:
+    room.drive(ASKS)
+    assert raymond("cancel", "r")[0] == 0
+    status = raymond("status", "r")[1]
+    assert ("  main  START.sh  was asking\n" in status, "raymond answer" in status) == (True, False), status
+    assert "asks" not in raymond("list")[1]
+    assert json.loads(raymond("list", "--json")[1])[0]["questions"] == 0
+    assert (candidates.agents("r", asking=True), candidates.ids("answer")) == ([], [])
 
 
 # All questions

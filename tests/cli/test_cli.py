@@ -370,7 +370,7 @@ def test_a_second_process_in_the_background_is_refused_at_the_terminal(room: Roo
     held(room)
     pid = json.loads(Path(room.project.run("r").driver).read_text())["pid"]
     hint = "`raymond stop r` stops it; `raymond status r` shows what it does"
-    assert told(room.raymond("resume", "r", "-d")) == (1, "", f"error: process {pid} drives this run\nhint: {hint}\n")
+    assert told(room.raymond("resume", "r", "-d")) == (1, "", f"error: process {pid} drives r\nhint: {hint}\n")
     room.go()
     room.nothing_runs()
 
@@ -506,7 +506,7 @@ def test_list_as_json_is_one_document(room: Room) -> None:
         "group": "done",
         "reason": None,
         "questions": 0,
-        "failed": 0,
+        "agents_failed": 0,
         "budget_usd": 10.0,
         "scripted_cost_usd": 0.0,
     }

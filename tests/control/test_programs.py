@@ -5,8 +5,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from raymond.backends.payer import fingerprint
+import raymond
+from builders import Play
+from raymond import cli
+from raymond.backends import claude_payer
+from raymond.backends.payer import Payer, fingerprint
 from raymond.control import programs
 from raymond.faces import words
 from raymond.machine.events import Program, RunResumed, RunStarted
@@ -47,6 +52,72 @@ def test_a_fingerprint_tells_keys_apart_and_is_not_the_key() -> None:
     assert fingerprint({"A": ""}, ("A", "")) == ""
 
 
+CREDENTIALS = ".credentials.json"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9/"}),
+        ({"ANTHROPIC_BASE_URL": "http://a/one"}, {"ANTHROPIC_BASE_URL": "http://a/two"}),
+        ({}, {"ANTHROPIC_AUTH_TOKEN": "gateway"}),
+        ({"ANTHROPIC_AUTH_TOKEN": "one"}, {"ANTHROPIC_AUTH_TOKEN": "two"}),
+        ({"ANTHROPIC_API_KEY": KEY}, {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_AUTH_TOKEN": "two"}),
+        ({"CLAUDE_CODE_USE_BEDROCK": "1"}, {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_PROFILE": "work"}),
+        ({"CLAUDE_CODE_USE_VERTEX": "1"}, {"CLAUDE_CODE_USE_VERTEX": "1", "ANTHROPIC_VERTEX_PROJECT_ID": "p"}),
+    ],
+)
+def test_another_key_address_or_cloud_account_is_another_payer(
+    tmp_path: Path, before: dict[str, str], after: dict[str, str]
+) -> None:
+    one, other = (claude_payer.of(environment, str(tmp_path), {}) for environment in (before, after))
+    assert one != other
+    assert claude_payer.of({}, str(tmp_path), {"env": after}) == other, "the user's settings set variables too"
+
+
+def test_another_account_that_is_logged_in_is_another_payer_but_fresh_credentials_are_not(tmp_path: Path) -> None:
+    def logged_in(account: str, token: str) -> Payer:
+        (tmp_path / CREDENTIALS).write_text(token)
+        (tmp_path / ".claude.json").write_text(f'{{"oauthAccount": {{"accountUuid": "{account}"}}}}')
+        return claude_payer.of({"CLAUDE_CONFIG_DIR": str(tmp_path)}, str(tmp_path), {})
+
+    assert logged_in("a", "1") == logged_in("a", "2") != logged_in("b", "2")
+    assert logged_in("a", "1").name == f"the subscription logged in at {tmp_path / CREDENTIALS}"
+
+
+def test_a_payer_is_shown_without_what_is_secret(tmp_path: Path) -> None:
+    environment = {"ANTHROPIC_AUTH_TOKEN": KEY, "ANTHROPIC_BASE_URL": f"https://me:{KEY}@gate.example.org/v1?k={KEY}"}
+    found = claude_payer.of(environment, str(tmp_path), {})
+    assert (found.name, found.key, found.host) == ("the token in ANTHROPIC_AUTH_TOKEN", MARK, "gate.example.org")
+    told = words.program(Program(name="claude", payer=found.name, host=found.host))
+    assert told == "claude (paid by the token in ANTHROPIC_AUTH_TOKEN, at gate.example.org)"
+
+
+def test_what_differs_is_said_and_an_older_journal_is_compared_by_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("PATH", f"{claude(tmp_path / 'bin').parent}:/usr/bin:/bin")
+    run = Play({"START.md": "x"}).run
+    [now] = programs.now(run.start, ["claude"], {})
+
+    def changed(**fields: str) -> str:
+        run.programs = [replace(now, **fields)]
+        return programs.difference(run, {})
+
+    assert changed() == changed(path="") == ""
+    assert changed(path="/a/claude") == (
+        f"the run's last driver used /a/claude, and here it would be {tmp_path}/bin/claude"
+    )
+    assert changed(account="0a1b2c") == (
+        "claude would be paid by another account, or elsewhere, than under the run's last driver"
+    )
+    assert changed(host="a.example.org").startswith(
+        f"the run's last driver used claude 2.1.197 (paid by {PAYER}, at a.example.org), and here it would be claude"
+    )
+
+
 def test_a_version_is_asked_for_once_while_the_program_stays_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +146,26 @@ def test_the_first_line_says_who_answers_and_who_pays() -> None:
     )
 
 
+def test_resume_all_leaves_out_what_somebody_else_would_pay_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "flow").mkdir()
+    (tmp_path / "flow" / "START.md").write_text("Do it. <result>done</result>")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{claude(tmp_path / 'bin').parent}:/usr/bin:/bin")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    raymond.start("flow", raymond.Options(id="r", backend="claude"))
+    assert cli.main(["resume", "--all", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "r\n"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
+    assert cli.main(["resume", "--all", "--yes"]) == 0
+    said = capsys.readouterr()
+    left = f"r is left out: the run's last driver used claude 2.1.197 (paid by {PAYER}), and here it would be claude "
+    assert (said.out, said.err[: len(left)]) == ("", left)
+    assert said.err.endswith("; raymond resume r continues it\n")
+
+
 @pytest.mark.slow
 def test_a_run_that_was_answered_by_somebody_else_is_not_continued(room: Room, tmp_path: Path) -> None:
     asked = tmp_path / "bin" / "asked"
@@ -83,7 +174,8 @@ def test_a_run_that_was_answered_by_somebody_else_is_not_continued(room: Room, t
     assert not asked.exists(), "a run of scripts asks no program"
     ran = room.command({**ASKS, "START.sh": f"{ASKS['START.sh']} # $0"})
     [start] = ran.all(RunStarted)
-    assert start.programs == [Program(name="claude", version="2.1.197", payer=PAYER)]
+    path = str(tmp_path / "bin" / "claude")
+    assert start.programs == [Program(name="claude", version="2.1.197", payer=PAYER, path=path)]
     assert f", claude 2.1.197 (paid by {PAYER}), budget $10.00 (default)" in ran.err
     assert KEY not in ran.err + "".join(path.read_text("utf-8", "replace") for path in room.folder().rglob("*.jsonl"))
     environment = {"ANTHROPIC_API_KEY": "another"}

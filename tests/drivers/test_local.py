@@ -551,7 +551,7 @@ def test_only_one_process_drives_a_run(room: Room) -> None:
         second = room.resume()
         assert second.code == 1
         assert second.err == (
-            f"error: process {live.pid} drives this run\n"
+            f"error: process {live.pid} drives r\n"
             "hint: `raymond stop r` stops it; `raymond status r` shows what it does\n"
         )
         room.go()

@@ -476,7 +476,11 @@ FORK = "{tag: fork, target: W.md, next: N}"
         (["{tag: goto, input: x}"], [Goto(target="Z", input="x")]),
         (["{tag: reset, cd: ../w}"], [Reset(target="Z", cd="../w")]),
         ([CALL], [Call(target="A.md", then="B.md")]),
-        (["{tag: call, target: A}"], [Call(target="A", then="Z")]),
+        (["{tag: call}"], [Call(target="A", then="Z")]),
+        (["{tag: call, target: A}", "{tag: goto, target: B}"], [Call(target="A", then="B.md")]),
+        (["{tag: goto}", "{tag: goto, target: A, after: 1h}"], [Goto(target="A")]),
+        (["{tag: wait, target: A, timeout_next: B}"], [Wait(target="A", timeout=5.0, timeout_next="B")]),
+        (["{tag: ask, next: A}"], [Ask(question="any", next="A", choices="yes,no", files="a.md")]),
         (["{tag: function, model: haiku, effort: low}"], [Function(target="A", then="B", model="haiku", effort="low")]),
         (
             ["{tag: wait, target: A, timeout: 1h, timeout_next: B}"],
@@ -555,6 +559,56 @@ def test_what_matches_is_permitted(allowed: list[str], asked: list[Transition]) 
             ["{tag: fork, part: one}"],
             [Fork(target="W", next="N", variables={"part": "two"})],
             '`<fork next="N" part="two">W</fork>` is not allowed here; allowed: `<fork next="..." part="one">...</fork>`',
+        ),
+        (
+            ["{tag: ask, next: A, approve: person}"],
+            [Ask(question="Go on?", next="A", approve="person", timeout=1.0, timeout_next="A")],
+            (
+                '`<ask next="A" timeout="1s" timeout_next="A" approve="person">Go on?</ask>` is not allowed here: '
+                'leave out `timeout`, `timeout_next`; allowed: `<ask next="A" approve="person">...</ask>`'
+            ),
+        ),
+        (
+            ["{tag: wait, target: A}"],
+            [Wait(target="A", failed_next="B", failures="ok")],
+            (
+                '`<wait failed_next="B" failures="ok">A</wait>` is not allowed here: '
+                "leave out `failed_next`, `failures`; allowed: `<wait>A</wait>`"
+            ),
+        ),
+        (
+            ["{tag: call, target: A}", "{tag: goto, target: B}"],
+            [Call(target="A", then="C")],
+            (
+                '`<call return="C">A</call>` is not allowed here: `return` must be A or B; '
+                'allowed: `<call return="...">A</call>`, `<goto>B</goto>`'
+            ),
+        ),
+        (
+            ["{tag: goto}", "{tag: ask, next: B}"],
+            [Goto(target="C")],
+            (
+                "`<goto>C</goto>` is not allowed here: the state must be B; "
+                'allowed: `<goto>...</goto>`, `<ask next="B">...</ask>`'
+            ),
+        ),
+        (
+            ["{tag: fork, target: A}"],
+            [Fork(target="A"), Goto(target="C")],
+            '`<fork>A</fork>` is not allowed here: `next` must be A; allowed: `<fork next="...">A</fork>`',
+        ),
+        (
+            ["{tag: fork, target: A}", "{tag: wait, target: B}"],
+            [Fork(target="A", next="C")],
+            (
+                '`<fork next="C">A</fork>` is not allowed here: leave out `next`; '
+                "allowed: `<fork>A</fork>`, `<wait>B</wait>`"
+            ),
+        ),
+        (
+            ["{tag: fork, target: A}", "{tag: wait, target: B}"],
+            [Fork(target="A"), Goto(target="C")],
+            "`<goto>C</goto>` is not allowed here; allowed: `<fork>A</fork>`, `<wait>B</wait>`",
         ),
         (
             ["{tag: ask, payload: 'Go on?'}"],

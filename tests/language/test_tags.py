@@ -186,13 +186,25 @@ def test_a_policy_takes_the_attributes_of_a_tag_and_no_others(form: TagForm) -> 
 
 @each_transition
 def test_a_policy_compares_every_attribute(form: TagForm) -> None:
-    for name, one in form.attributes.items():
-        parsed = allowed(form, name)
-        same = transition(written(form, **{name: any_of(one)}))
-        assert not isinstance(same, Refusal)
-        assert policy.permit(parsed.policy, [same]) is None
+    parsed = allowed(form, form.body_key, *form.attributes)
+    read = transition(written(form, **{name: any_of(one) for name, one in form.attributes.items()}))
+    assert not isinstance(read, Refusal)
+    same = msgspec.structs.replace(read, **{form.body.field: "90s"})
+    assert policy.permit(parsed.policy, [same]) is None
+    for one in form.attributes.values():
         other = msgspec.structs.replace(same, **{one.field: 7.0 if one.kind == "duration" else "other"})
         assert policy.permit(parsed.policy, [other]) is not None
+
+
+@each_transition
+def test_a_policy_leaves_open_what_is_needed_or_decides_nothing(form: TagForm) -> None:
+    nothing = allowed(form).policy
+    for name, one in form.attributes.items():
+        made = transition(form.write())
+        assert not isinstance(made, Refusal)
+        made = msgspec.structs.replace(made, **{one.field: 90.0 if one.kind == "duration" else value(one)})
+        free = one.required or not (one.kind == "state" or one.decides)
+        assert (policy.permit(nothing, [made]) is None) is free, name
 
 
 # Lint

@@ -56,6 +56,7 @@ STATES: dict[str, dict[str, Any]] = {
     "FORCED.md": {"allowed": [{"tag": "result", "payload": "forced"}], "force_implicit": True},
     "SPLIT.md": {"allowed": [{"tag": "fork", "target": "WORK", "next": "OTHER", "cd": "sub"}]},
     "EITHER.md": {"allowed": [{"tag": "goto", "target": "TWICE"}, {"tag": "result"}, {"tag": "fork"}, {"tag": "wait"}]},
+    "ANY.md": {"allowed": [{"tag": "goto"}, {"tag": "fork"}, {"tag": "wait", "failures": "ok"}, {"tag": "call"}]},
     "WORK.sh": {},
     "TRY.py": {"on_error": "START", "retries": 1, "max_visits": 2},
     "LOOP.sh": {"max_visits": 2, "then": "START.md"},

@@ -15,8 +15,9 @@ from running import Room
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text("utf-8")
 QUESTION = "@/etc/hostname <!channel> & $(touch pwned) `touch pwned` \"; touch pwned; '\x1b[2J\u202etxt\n-- two"
-ABOUT = "choices: yes, no\nfile: plan.md (4 bytes)\nanswer it with: raymond answer r main"
-SHOWN = QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e") + "\n\n" + ABOUT
+ABOUT = "answer it with: raymond answer r main\nchoices: yes, no\nfile: plan.md (4 bytes)"
+QUOTED = "> " + QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\n> ")
+SHOWN = ABOUT + "\n\n" + QUOTED
 ASKED = f'<ask next="END" choices="yes,no" files="plan.md">{QUESTION}</ask>'
 ASKS = {"START.py": f"open('plan.md', 'w').write('plan'); print({ASKED!r})", "END.sh": "echo '<result></result>'"}
 RECORDS = """#!/usr/bin/env python3

@@ -18,6 +18,7 @@ from raymond.backends import (
     Setup,
     Trouble,
     Turn,
+    claude_payer,
     claude_rules,
     instructions,
     program_options,
@@ -25,7 +26,6 @@ from raymond.backends import (
 from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.json_lines import as_table, decode
-from raymond.backends.payer import fingerprint
 from raymond.store import versions
 from raymond.system import programs
 from raymond.system.files import foreign, make_private, private
@@ -86,19 +86,21 @@ class Claude:
             return Found(program=path, problem=problem, hint=_INSTALL)
         version, problem = versions.checked(path, "Claude Code", OLDEST, OUTER)
         folder = os.path.dirname(sessions())
-        payer = _payer(os.environ, folder)
-        hint = "claude update" if problem else "" if payer else _LOG_IN
         named = self._options.setting_sources
-        acts = _acts(_own_settings(folder)) if named is None or "user" in named else ()
-        days = _keeps(_own_settings(folder))
+        settings = _own_settings(folder)
+        own = settings if named is None or "user" in named else {}
+        payer = claude_payer.of(os.environ, folder, own)
+        hint = "claude update" if problem else "" if payer.name else _LOG_IN
         return Found(
             program=path,
             problem=problem,
             version=version,
-            payer=payer,
-            key=fingerprint(os.environ, ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")),
-            keeps_days=days,
-            acts=acts,
+            payer=payer.name,
+            key=payer.key,
+            host=payer.host,
+            account=payer.account,
+            keeps_days=_keeps(settings),
+            acts=_acts(own),
             hint=hint,
         )
 
@@ -212,18 +214,6 @@ def _each(flag: str, rules: Iterable[str]) -> list[str]:
 
 def _touches(tool: ToolUse, place: str) -> bool:
     return f"{place}/" in f"{tool.subject}/" or (tool.name == "Bash" and place in tool.subject)
-
-
-def _payer(environment: Mapping[str, str], folder: str) -> str:
-    if environment.get("ANTHROPIC_API_KEY"):
-        return "the key in ANTHROPIC_API_KEY"
-    for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"):
-        if environment.get(name):
-            return f"the cloud account of {name}"
-    if environment.get("CLAUDE_CODE_OAUTH_TOKEN"):
-        return "the subscription of CLAUDE_CODE_OAUTH_TOKEN"
-    credentials = os.path.join(folder, ".credentials.json")
-    return f"the subscription logged in at {credentials}" if os.path.exists(credentials) else ""
 
 
 def _own_settings(folder: str) -> dict[str, Any]:

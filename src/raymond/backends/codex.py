@@ -9,11 +9,13 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox, codex_trust, program_options
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, home, priced, read
 from raymond.backends.json_lines import as_table, decode
-from raymond.backends.payer import fingerprint
+from raymond.backends.payer import Payer, digest, fingerprint, host
 from raymond.store import versions
 from raymond.system import programs
 
@@ -34,6 +36,7 @@ OUTER = (
 OLDEST = (0, 166)
 """The oldest version Raymond is tested with."""
 _INSTALL = "install Codex, then start it once to log in; `--backend scripted` needs no account"
+_ADDRESS = "OPENAI_BASE_URL"
 _FIXED = ("exec", "--json", "--skip-git-repo-check")
 
 
@@ -72,9 +75,9 @@ class Codex:
             return Found(program=path, problem=problem, hint=_INSTALL)
         version, problem = versions.checked(path, "Codex", OLDEST, OUTER)
         payer = _payer(os.environ)
-        hint = "codex update" if problem else "" if payer else LOG_IN
-        key = fingerprint(os.environ, (_key_of_provider(home()), "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"))
-        return Found(program=path, problem=problem, version=version, payer=payer, key=key, hint=hint)
+        hint = "codex update" if problem else "" if payer.name else LOG_IN
+        found = Found(program=path, problem=problem, version=version, hint=hint)
+        return replace(found, payer=payer.name, key=payer.key, host=payer.host, account=payer.account)
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before; the program chooses its id."""
@@ -109,24 +112,34 @@ class Codex:
         return Reply(text=record.text, session=turn.session, spent=priced(turn, record) or turn.unpriced())
 
 
-def _payer(environment: Mapping[str, str]) -> str:
-    for name in (_key_of_provider(home(environment)), "CODEX_API_KEY"):
+def _payer(environment: Mapping[str, str]) -> Payer:
+    folder = home(environment)
+    provider = _provider(folder)
+    address = str(provider.get("base_url") or environment.get(_ADDRESS, ""))
+    path = os.path.join(folder, "auth.json")
+    name, key, account = _login(environment, str(provider.get("env_key") or ""), path)
+    return Payer(name=name, key=key, host=host(address), account=digest([address, *account]))
+
+
+def _login(environment: Mapping[str, str], own_key: str, path: str) -> tuple[str, str, list[str]]:
+    """Who pays, a fingerprint of the key, and what tells the account."""
+    for name in (own_key, "CODEX_API_KEY"):
         if name and environment.get(name):
-            return f"the key in {name}"
+            return f"the key in {name}", fingerprint(environment, [name]), []
     if environment.get("CODEX_ACCESS_TOKEN"):
-        return "the subscription of CODEX_ACCESS_TOKEN"
-    path = os.path.join(home(environment), "auth.json")
+        return "the subscription of CODEX_ACCESS_TOKEN", fingerprint(environment, ["CODEX_ACCESS_TOKEN"]), []
     login = decode(read(path))
-    if login.get("tokens"):
-        return f"the subscription logged in at {path}"
-    return f"the key in {path}" if login.get("OPENAI_API_KEY") else ""
+    if tokens := login.get("tokens"):
+        return f"the subscription logged in at {path}", "", [str(as_table(tokens).get("account_id") or "")]
+    key = str(login.get("OPENAI_API_KEY") or "")
+    return (f"the key in {path}", "", [key]) if key else ("", "", [])
 
 
-def _key_of_provider(folder: str) -> str:
-    """The variable that holds the key of the model provider that the user's settings name."""
+def _provider(folder: str) -> dict[str, Any]:
+    """The model provider that the user's settings name: its address, and the variable that holds its key."""
     settings = _settings(folder)
     providers = as_table(settings.get("model_providers"))
-    return str(as_table(providers.get(str(settings.get("model_provider")))).get("env_key") or "")
+    return as_table(providers.get(str(settings.get("model_provider"))))
 
 
 def _settings(folder: str) -> dict[str, Any]:

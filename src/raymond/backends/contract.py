@@ -68,6 +68,10 @@ class Found(Struct, frozen=True, kw_only=True):
     """Who pays for its turns; empty when nobody seems to be logged in."""
     key: str = ""
     """A fingerprint of the key that pays, which tells keys apart and does not give them away; empty without one."""
+    host: str = ""
+    """Where its turns are sent, if somebody has set that."""
+    account: str = ""
+    """A fingerprint of the account, and of everything else that chooses who pays; empty when it is not known."""
     keeps_days: int = 0
     """Days after which it deletes conversations: a run that rests longer loses its memory. 0 when it does not."""
     acts: tuple[str, ...] = ()
@@ -118,6 +122,7 @@ class Turn(Struct, frozen=True, kw_only=True):
             tokens_in=tokens.input,
             tokens_out=tokens.output,
             meter=meter,
+            model=model if model != self.model else "",
         )
 
     def unpriced(self) -> Spending:

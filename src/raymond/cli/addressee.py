@@ -10,6 +10,7 @@ from raymond.control import agents, naming, questions
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
 from raymond.errors import RunNotFound, UsageError
+from raymond.faces import clock
 from raymond.language.refusal import cut
 
 
@@ -82,7 +83,7 @@ def _selected(first: Addressee, word: str) -> Addressee:
     run, id = first.run, first.run.id
     agent = agents.named(agents.of_run(run.project, id), word)
     asked = questions.of_run(run.project, id).asked
-    if any(one.question.agent == agent for one in asked):
+    if any(one.question.agent == agent for one in asked) or questions.overdue(run.project, id, agent or "-"):
         return Addressee(run, agent=agent)
     if agent:
         who = agent if agent == word else f"`{word}` is the label of {agent}, which"
@@ -116,7 +117,12 @@ def asked(whom: Addressee) -> Open:
 
 
 def none(whom: Addressee) -> UsageError:
-    """The error when nobody asks."""
+    """The error when nobody asks, or no longer."""
+    late = questions.overdue(whom.run.project, whom.run.id, whom.agent) if whom.run else []
+    if whom.run and late:
+        until = clock.instant(late[0].deadline)
+        hint = f"raymond resume {whom.run.id} continues without an answer"
+        return UsageError(f"the question of {late[0].agent} could be answered until {until}", hint=hint)
     what = f"{whom.agent} is not waiting for an answer" if whom.agent else "no agent is waiting for an answer"
     hint = (
         f"raymond status {whom.run.id} shows what its agents are doing" if whom.run else "raymond list shows the runs"

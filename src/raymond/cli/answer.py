@@ -56,9 +56,9 @@ class Answered(Struct, frozen=True):
 def _answered(words: tuple[str, ...], file: str | None, number: int) -> Answered | None:
     """What was answered; None when the person left the question open."""
     whom = addressee.of(words, has_text=file is not None)
-    given = texts.text(whom.text, "the answer") if whom.text is not None else None
+    given = texts.text(whom.text, "the answer", texts.SENT) if whom.text is not None else None
     if file is not None:
-        given = texts.file(file, "the answer")
+        given = texts.file(file, "the answer", texts.SENT)
     if given is not None and not given.strip():
         raise UsageError("the answer is empty", hint='raymond answer ID AGENT "TEXT"')
     if given is not None and whom.run:

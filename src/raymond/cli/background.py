@@ -22,6 +22,8 @@ class NotStarted(Struct, frozen=True):
     """The error, as it is shown."""
     is_driven: bool = False
     """Another process drives it."""
+    is_left: bool = False
+    """It was left to its owner."""
 
 
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
@@ -30,10 +32,15 @@ def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     if failed:
         print(failed.trouble, file=sys.stderr)
         return failed.code
+    announce(handle, show)
+    return 0
+
+
+def announce(handle: RunHandle, show: ShowFlags) -> None:
+    """Say that the run is driven in the background, and print its id."""
     if not show.quiet:
         print(f"running in the background; log: {handle.project.run(handle.id).log}", file=sys.stderr)
     print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
-    return 0
 
 
 def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> NotStarted | None:
@@ -90,8 +97,8 @@ def _ended(held: HeldRun) -> NotStarted:
 
 def _failed(error: Error | OSError, id: str) -> NotStarted:
     known = error if isinstance(error, Error) else _refused(error, id)
-    trouble = str(known) if isinstance(known, NotContinued) else errors.error(known)
-    return NotStarted(known.exit_code, trouble, is_driven=isinstance(known, RunBusy) and known.drives)
+    is_driven, is_left = isinstance(known, RunBusy) and known.drives, isinstance(known, NotContinued)
+    return NotStarted(known.exit_code, str(known) if is_left else errors.error(known), is_driven, is_left)
 
 
 def _refused(error: OSError, id: str) -> Error:

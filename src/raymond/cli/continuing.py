@@ -9,6 +9,7 @@ from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import errors
+from raymond.faces.next_commands import next_command
 
 _HOW = Resumption(retries=False, by_itself=True)
 """Somebody has said what they want of one agent: those that failed or are paused stay so."""
@@ -56,8 +57,9 @@ def follow(run: RunHandle) -> int:
 
 def _kept(run: RunHandle, why: str) -> int:
     """Say why the run does not continue, unless another process has driven it to its end meanwhile."""
-    if run.read().is_over:
+    now = run.read()
+    if now.is_over:
         print(f"answered; {run.id} has ended: raymond logs {run.id}", file=sys.stderr)
         return 0
-    print(f"{why}\nthe answer is kept, nothing was started; to continue: raymond resume {run.id}", file=sys.stderr)
+    print(f"{why}\nthe answer is kept, nothing was started; to continue: {next_command(now)}", file=sys.stderr)
     return KEPT

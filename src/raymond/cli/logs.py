@@ -56,7 +56,7 @@ def command(
         from raymond.faces.history import turn
 
         for one in history.step(run.project, run.id, decisions, step, agent or ""):
-            print(turn(one.ended, one.transcript, as_json=as_json))
+            print(turn(one.ended, one.backend, one.transcript, as_json=as_json))
         return 0
     if debug_dir:
         from raymond.faces import debug_folder

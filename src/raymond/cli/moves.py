@@ -35,10 +35,11 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
 def _move(run: RunHandle, given: ResumeFlags, agent: str) -> Delivery:
     where = (run.project, run.id, agent)
     if given.goto is not None:
-        text = texts.text(given.input_ or "", "--input")
+        text = texts.text(given.input_ or "", "--input", texts.SENT)
         return steer.move(*where, given.goto, text, force=given.force, face=Lines())
     if given.result is not None:
-        return steer.finish(*where, texts.text(given.result, "--result"), force=given.force, face=Lines())
+        text = texts.text(given.result, "--result", texts.SENT)
+        return steer.finish(*where, text, force=given.force, face=Lines())
     if given.retry:
         return steer.retry(*where, fresh=given.fresh, force=given.force, face=Lines())
     return steer.give_up(*where, force=given.force, face=Lines())

@@ -15,6 +15,7 @@ from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES, closed
 from raymond.language.tags import NAME
 from raymond.machine.prices import UNKNOWN_TURN, Price
+from raymond.machine.prices import show as dollars
 from raymond.store import settings_file
 from raymond.system import faults, files, git
 
@@ -369,7 +370,7 @@ def _obey(config: Config, given: SiteRules, path: str) -> Config:
     asked = config.settings["budget"]
     if given.max_budget and not 0 < asked.value <= given.max_budget:
         if asked.origin.startswith("--"):
-            raise _against(path, f"a budget of at most ${given.max_budget:.2f}", f"--budget {given.max_budget:g}")
+            raise _against(path, f"a budget of at most {dollars(given.max_budget)}", f"--budget {given.max_budget:g}")
         config.settings["budget"] = Setting(given.max_budget, path)
     for key, allowed in (("backend", given.backends), ("model", given.models)):
         setting = config.settings[key]

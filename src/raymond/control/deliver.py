@@ -46,6 +46,8 @@ ANSWERED_WITHIN = 30.0
 """Seconds to wait for its reply to what only counts while the sender is there."""
 _SPARE = 4096
 """Bytes of a request that say who sent it."""
+_WHAT = {"answer": "the answer", "move": "the input", "result": "the result"}
+_TOO_LONG = "put it into a file, and give the path of the file instead of its text"
 _BY_SENDER = ("from_step", "needs_person")
 """Refusals that are journaled, because it matters who tried: by the driver of the run when it has one."""
 
@@ -92,13 +94,13 @@ def deliver(
     folded = journal.read(folder)
     workspace = _workspace(project, folded.run, request)
     if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
-        return Refusal("too_long", "what is asked is longer than 1 MiB", "write it to a file, and name the file")
+        return Refusal("too_long", f"{_WHAT.get(request.kind, 'the request')} is longer than 1 MiB", _TOO_LONG)
     if request.id in folded.run.requests:
         return _problem(folder, request) or Journaled([])  # its driver ended before it could say so
     request = origin.signed(request, origin.this(), Secrets.of(os.environ))
     ended = 0
     if lock.holder(folder) is not None:
-        problem = requests.problem(folded.run, workspace, request)
+        problem = requests.problem(folded.run, workspace, request, time())
         if request.ends_steps and (problem is None or problem.kind == "run_ended"):
             ended = squatters.end(folder, folded.run.start)
         if problem and problem.kind not in _BY_SENDER and not ended:
@@ -235,7 +237,7 @@ def _journal(
             apply(run, decisions[-1])
 
     commit(journal.torn(folded))
-    refused = requests.problem(run, workspace, request)
+    refused = requests.problem(run, workspace, request, time())
     if refused and refused.kind in _BY_SENDER and not run.final_status:
         commit(requests.take(run, workspace, request))
         _append(project.run(id), held, folded.size, decisions)
@@ -250,7 +252,7 @@ def _journal(
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
     for events in _cut(project, run, workspace, request):
         commit(events)
-    problem = requests.problem(run, workspace, request)
+    problem = requests.problem(run, workspace, request, time())
     if problem:
         return problem
     commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])

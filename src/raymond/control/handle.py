@@ -87,7 +87,7 @@ class RunHandle:
         return runs.look(self.project, self.id).run
 
     def status(self) -> str:
-        """running, stopping, waiting, paused, stopped, interrupted, completed, failed or cancelled."""
+        """running, stopping, waiting, paused, stopped, interrupted, answered, completed, failed or cancelled."""
         return runs.look(self.project, self.id).status
 
     @property

@@ -23,6 +23,8 @@ class StepRecord(Struct, frozen=True):
     """One turn of a step: how it ended, and its lines in the transcript."""
 
     ended: StepEnded
+    backend: str
+    """What answered; empty for a script."""
     transcript: list[dict[str, object]]
 
 
@@ -64,8 +66,9 @@ def step(project: Project, id: str, decisions: Sequence[Decision], number: int, 
     check_step(id, decisions, number, agent)
     events = [event for decision in decisions for event in decision.events]
     ends = [event for event in events if isinstance(event, StepEnded) and event.step == number]
+    backend = next((one.backend for one in events if isinstance(one, StepStarted) and one.step == number), "")
     records = Records(project.run(id).transcripts)
-    return [StepRecord(end, records.of(end.agent, end.offset)) for end in ends]
+    return [StepRecord(end, backend, records.of(end.agent, end.offset)) for end in ends]
 
 
 def moment(text: str, now: float) -> float:

@@ -41,14 +41,27 @@ def _looked(name: str, tables: Tables) -> Program:
         return Program(name=name)
     version = ".".join(map(str, numbers(found.version))) or found.version
     payer = f"{found.payer}, fingerprint {found.key}" if found.key and found.payer else found.payer
-    return Program(name=name, version=version, payer=payer)
+    path = os.path.realpath(found.program) if found.program else ""
+    return Program(name=name, version=version, payer=payer, path=path, host=found.host, account=found.account)
 
 
 def difference(run: Run, tables: Tables) -> str:
     """What has changed since the last driver of the run; empty when nothing has, or when it did not say."""
     found = now(run.start, [one.name for one in run.programs], tables)
-    changed = [(before, after) for before, after in zip(run.programs, found, strict=True) if before != after]
-    if not changed:
+    for before, after in zip(run.programs, found, strict=True):
+        if told := _changed(before, after):
+            return told
+    return ""
+
+
+def _changed(before: Program, after: Program) -> str:
+    if not before.path:  # older journals know no more
+        after = Program(name=after.name, version=after.version, payer=after.payer)
+    if before == after:
         return ""
-    before, after = changed[0]
-    return f"the run's last driver used {words.program(before)}, and here it would be {words.program(after)}"
+    one, other = words.program(before), words.program(after)
+    if one == other and before.path != after.path:
+        one, other = before.path, after.path
+    if one == other:
+        return f"{after.name} would be paid by another account, or elsewhere, than under the run's last driver"
+    return f"the run's last driver used {one}, and here it would be {other}"

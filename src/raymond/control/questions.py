@@ -1,6 +1,7 @@
 """Which questions wait for an answer, in one run or in all of them."""
 
 from collections.abc import Iterable
+from time import time
 
 from msgspec import Struct
 
@@ -23,7 +24,7 @@ class Asked(Struct, frozen=True):
 
 
 class Open(Struct, frozen=True):
-    """The open questions of some runs, the oldest first."""
+    """The open questions of some runs, the oldest first; not those whose time is over."""
 
     asked: list[Asked]
     unreadable: dict[str, str]
@@ -35,7 +36,15 @@ class Open(Struct, frozen=True):
 def of_run(project: Project, id: str) -> Open:
     """Those of one run."""
     run = journal.read(project.run(id)).run
-    return Open([Asked(project, one) for one in questions(run)], {}, (agent_names.of_run(run),))
+    now = time()
+    asked = [Asked(project, one) for one in questions(run) if not one.is_overdue(now)]
+    return Open(asked, {}, (agent_names.of_run(run),))
+
+
+def overdue(project: Project, id: str, agent: str = "") -> list[Question]:
+    """The questions of a run, or of an agent of it, whose time is over and that no driver has seen to."""
+    now, found = time(), questions(journal.read(project.run(id)).run)
+    return [one for one in found if agent in ("", one.agent) and one.is_overdue(now)]
 
 
 def of_runs(*, every: bool) -> Open:

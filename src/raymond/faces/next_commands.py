@@ -12,12 +12,13 @@ _TO_BE_CHANGED = ("unreadable", "visits", "cap", "refusal", "context")
 """Failures that come again, and cost again, unless the workflow changes."""
 
 
-def next_command(run: Run) -> str:
-    """The command to run next."""
+def next_command(run: Run, now: float = 0.0) -> str:
+    """The command to run next; with `now`, a question whose time is over is not to be answered."""
     id, status = run.start.workflow_id, run_status(run)
     if run.is_over:
         return f"raymond logs {id}"
-    if status == "waiting" and any(agent.status == "asking" for agent in run.agents.values()):
+    asking = [agent for agent in run.agents.values() if agent.status == "asking"]
+    if status == "waiting" and not all(agent.visit.is_overdue(now) for agent in asking):
         return f"raymond answer {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:

@@ -8,11 +8,10 @@ import time
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from rich.cells import cell_len, set_cell_size
-
 from raymond import durations
-from raymond.faces import awaited
+from raymond.faces import awaited, cells
 from raymond.faces.doing import Doing
+from raymond.faces.dollars import dollars
 from raymond.faces.look import UNICODE, Look
 from raymond.faces.plain_text import plain
 from raymond.faces.words import crowd, money, stop, stuck
@@ -76,7 +75,7 @@ def fit(row: Row, width: int, cut: str = UNICODE.cut) -> Row:
     fitted: Row = []
     left = width
     for number, (text, style) in enumerate(row):
-        size = cell_len(text)
+        size = cells.size(text)
         if size > left or (size == left and any(rest.strip() for rest, _ in row[number + 1 :])):
             fitted.append((_shortened(text, left, cut), style))
             break
@@ -102,7 +101,7 @@ def _header(run: Run, now: float, look: Look) -> Row:
         row += [(dot, "dim"), (text, "")]
     budget = run.limits.budget
     if budget:
-        return [*row, (dot, "dim"), (f"{money(run)} of ${budget:.2f} ", ""), _bar(run.cost / budget, look)]
+        return [*row, (dot, "dim"), (f"{money(run)} of {dollars(budget)} ", ""), _bar(run.cost / budget, look)]
     return [*row, (dot, "dim"), (money(run), "")]
 
 
@@ -205,7 +204,7 @@ class Agents:
     def _row(self, agent: Agent, row: Row) -> Row:
         of_status = STYLES.get(agent.status, "")
         row[0], row[4] = (row[0][0], of_status), (row[4][0], of_status)
-        return [*row, self._detail(agent, self._width - sum(cell_len(text) for text, _ in row))]
+        return [*row, self._detail(agent, self._width - sum(cells.size(text) for text, _ in row))]
 
     def _doing(self, agent: Agent) -> Doing:
         return self._doings.get(agent.id) or _NOTHING
@@ -243,7 +242,7 @@ class Agents:
         silent = doing.silent(self._now)
         parts = [f"attempt {attempt}" if attempt > 1 else "", f"silent for {since(silent)}" if silent else ""]
         before = ", ".join(filter(None, parts))
-        room -= cell_len(before) + 2 if before else 0
+        room -= cells.size(before) + 2 if before else 0
         words = _line(doing.words[-WIDEST:])
         last = end(words, room, self._look.cut) if words else _line(doing.last)
         return ": ".join(part for part in (before, last) if part)
@@ -255,7 +254,7 @@ def label_of(agent: Agent) -> str:
 
 
 def _cost(agent: Agent) -> str:
-    return f"{'~' if agent.estimated else ''}${agent.cost:.2f}" if agent.cost else ""
+    return dollars(agent.cost - agent.scripted, agent.scripted, estimated=agent.estimated) if agent.cost else ""
 
 
 def _state(agent: Agent) -> str:
@@ -268,7 +267,7 @@ def _asks(agent: Agent, until: str, room: int) -> str:
     late = f" ({until})" if until else ""
     question = visible(agent.question.strip())
     lines = agent.question.strip().count("\n") + 1
-    if lines == 1 and cell_len(question) + cell_len(late) <= room:
+    if lines == 1 and cells.size(question) + cells.size(late) <= room:
         return f"{question}{late}"
     return f"a question of {_many(lines, 'line')}{late}"
 
@@ -287,32 +286,30 @@ def _fold(run: Run, shown: list[Agent]) -> Row:
 
 def _column(texts: list[str], *, right: bool = False, gap: int = 2) -> list[str]:
     """Texts of one width and `gap` spaces after them; nothing when there is nothing to show."""
-    size = max(map(cell_len, texts), default=0)
+    size = max(map(cells.size, texts), default=0)
     if not size:
         return texts
-    pads = [" " * (size - cell_len(text)) for text in texts]
+    pads = [" " * (size - cells.size(text)) for text in texts]
     space = " " * gap
     return [f"{pad}{text}{space}" if right else f"{text}{pad}{space}" for text, pad in zip(texts, pads, strict=True)]
 
 
 def head(text: str, width: int, cut: str) -> str:
     """The beginning of a text that is too long, and `cut`."""
-    return text if cell_len(text) <= width else _shortened(text, width, cut)
+    return text if cells.size(text) <= width else _shortened(text, width, cut)
 
 
 def _shortened(text: str, width: int, cut: str) -> str:
     left = width - len(cut)
-    return f"{set_cell_size(text, left).rstrip()}{cut}" if left >= 0 else cut[: max(0, width)]
+    return f"{cells.first(text, left).rstrip()}{cut}" if left >= 0 else cut[: max(0, width)]
 
 
 def end(text: str, width: int, cut: str) -> str:
     """The end of a text that is too long, after `cut`."""
-    if cell_len(text) <= width:
+    if cells.size(text) <= width:
         return text
-    left, kept = width - len(cut), 0
-    while kept < len(text) and cell_len(text[-kept - 1 :]) <= left:
-        kept += 1
-    return f"{cut}{text[len(text) - kept :]}" if left >= 0 else cut[: max(0, width)]
+    left = width - len(cut)
+    return f"{cut}{cells.first(text[::-1], left)[::-1]}" if left >= 0 else cut[: max(0, width)]
 
 
 def _tail(text: str, width: int, cut: str) -> str:

@@ -6,7 +6,7 @@ from raymond import durations
 from raymond.faces import awaited, clock, table, words
 from raymond.faces.table import Column
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
-from raymond.machine.run import Run
+from raymond.machine.run import CANCELLED, Run
 
 _INDENT = "  "
 _COLUMNS = (
@@ -37,6 +37,8 @@ def lines(run: Run, agents: Sequence[Agent], *, driven: bool, now: float, width:
 
 def _cells(run: Run, agent: Agent, driven: bool, now: float) -> tuple[str, ...]:
     status = agent.status if driven or agent.status != RUNNING else "interrupted"
+    if run.final_status == CANCELLED:
+        return words.who(agent), agent.state, f"was {status}", "", ""
     # What stands still is not counted: only a question waits, whoever drives the run.
     counts = agent.status == ASKING or (driven and agent.status not in (FAILED, PAUSED))
     since = durations.brief(max(0.0, now - awaited.since(agent))) if counts else ""

@@ -1,6 +1,6 @@
 """Allowed: one transition that a policy permits, and what matches it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -23,7 +23,10 @@ _LONGEST_SHOWN = 60
 
 
 class Allowed(Struct, frozen=True):
-    """One transition that a state may make; everything in `fields` must match."""
+    """One transition that a state may make; everything in `fields` must match.
+
+    What it leaves out is free, unless it names a state or decides something: that must be absent.
+    """
 
     tag: str
     fields: dict[str, str]
@@ -54,10 +57,76 @@ def make(allowed: Allowed) -> Transition | None:
     return transition
 
 
-def matches(allowed: Allowed, transition: Transition, after: str) -> bool:
-    """Whether `allowed` permits `transition`; `after` is where an agent that forks continues."""
-    if allowed.tag != _tag(transition):
-        return False
+class Entries:
+    """The transitions that a state may make, together."""
+
+    def __init__(self, entries: Sequence[Allowed]) -> None:
+        self._entries = entries
+        self._tags = {allowed.tag for allowed in entries}
+        self.named = list(dict.fromkeys(name for allowed in entries for name in _states(allowed)))
+        """The states that they name: an agent chooses among these what an entry leaves to it."""
+        self._bare = set(map(bare, self.named))
+
+    def needed(self, allowed: Allowed) -> list[str]:
+        """What must be said to make the transition of one of them."""
+        known = FIELDS[allowed.tag]
+        always = [name for name in NEEDED[allowed.tag] if not self._tags & set(known[name].unless)]
+        return [*always, *(one.needs for name, one in known.items() if one.needs and name in allowed.fields)]
+
+    def chosen(self, allowed: Allowed) -> list[str]:
+        """What the agent chooses: needed, and not given."""
+        return [name for name in self.needed(allowed) if name not in allowed.fields]
+
+    def refusal(self, transition: Transition, after: str) -> str | None:
+        """Why none of them permits `transition`: empty when none is like it, None when one does.
+
+        `after` is where an agent that forks continues.
+        """
+        why = ""
+        for allowed in self._entries:
+            if allowed.tag == _tag(transition) and _agrees(allowed, transition, after):
+                found = self._excess(allowed, transition, after)
+                if not found:
+                    return None
+                why = why or found
+        return why
+
+    def continues(self, forks: Sequence[Transition], after: str) -> bool:
+        """Whether one of them says of a fork where its agent continues, and permits it."""
+        entries = [one for one in self._entries if "next" in one.fields or "next" in self.chosen(one)]
+        return any(
+            _agrees(allowed, fork, after) and not self._excess(allowed, fork, after)
+            for allowed in entries
+            if allowed.tag == "fork"
+            for fork in forks
+        )
+
+    def _excess(self, allowed: Allowed, transition: Transition, after: str) -> str:
+        """What `transition` has that `allowed` does not permit, although all that it gives is the same."""
+        chosen = self.chosen(allowed)
+        more = [
+            f"`{name}`"
+            for name, known in FIELDS[allowed.tag].items()
+            if (known.kind == "state" or known.decides) and name not in (*allowed.fields, *chosen)
+            if _actual(transition, name)
+        ]
+        if more:
+            return f"leave out {', '.join(more)}"
+        for name in chosen if self.named else ():
+            known = FIELDS[allowed.tag][name]
+            actual = _actual(transition, name) or (after if known.unless else "")
+            if known.kind == "state" and bare(actual) not in self._bare:
+                what = f"`{name}`" if name in TAGS[allowed.tag].attributes else "the state"
+                return f"{what} must be {' or '.join(self.named)}"
+        return ""
+
+
+def _states(allowed: Allowed) -> list[str]:
+    known = FIELDS[allowed.tag]
+    return [value for name, value in allowed.fields.items() if name in known and known[name].kind == "state"]
+
+
+def _agrees(allowed: Allowed, transition: Transition, after: str) -> bool:
     return all(_same(allowed.tag, field, wanted, transition, after) for field, wanted in allowed.fields.items())
 
 

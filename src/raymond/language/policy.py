@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, tags
-from raymond.language.allowed_transitions import FIELDS, NEEDED, Allowed, bare, make, matches, show, write
+from raymond.language.allowed_transitions import Allowed, Entries, bare, make, show, write
 from raymond.language.frontmatter import Document, Mark, Path
 from raymond.language.policy_keys import KEYS, Evaluator
 from raymond.language.refusal import Refusal
@@ -98,16 +98,20 @@ def permit(policy: Policy, transitions: Sequence[Transition]) -> Refusal | None:
     """None when the policy allows these; else what was asked and what is allowed."""
     if not policy.allowed_transitions:
         return None
+    entries = Entries(policy.allowed_transitions)
     forks = [one for one in transitions if isinstance(one, tags.Fork)]
     after = next((one.target for one in transitions if isinstance(one, tags.Goto | tags.Wait)), "")
     after = next((one.next for one in forks if one.next), after)
     for one in transitions:
         # Forks followed by a plain goto say the same as forks with `next`.
-        if forks and isinstance(one, tags.Goto) and one == tags.Goto(target=one.target):
+        plain = bool(forks) and isinstance(one, tags.Goto) and one == tags.Goto(target=one.target)
+        if plain and entries.continues(forks, after):
             continue
-        if not any(matches(allowed, one, after) for allowed in policy.allowed_transitions):
+        why = entries.refusal(one, after)
+        if why is not None:
             allowed = ", ".join(f"`{line}`" for line in instructions(policy).splitlines())
-            return Refusal("not_allowed", f"`{show(one)}` is not allowed here; allowed: {allowed}")
+            because = f": {why}" if why else ""
+            return Refusal("not_allowed", f"`{show(one)}` is not allowed here{because}; allowed: {allowed}")
     return None
 
 
@@ -118,11 +122,9 @@ def implicit(policy: Policy) -> Transition | None:
 
 def instructions(policy: Policy) -> str:
     """The allowed transitions as tags, one per line; `...` stands for what the agent chooses."""
-    others = {allowed.tag for allowed in policy.allowed_transitions}
-    lines = []
+    entries, lines = Entries(policy.allowed_transitions), list[str]()
     for allowed in policy.allowed_transitions:
-        needed = [name for name in NEEDED[allowed.tag] if not others & set(FIELDS[allowed.tag][name].unless)]
-        lines.append(write(allowed.tag, dict.fromkeys(needed, "...") | allowed.fields))
+        lines.append(write(allowed.tag, dict.fromkeys(entries.needed(allowed), "...") | allowed.fields))
     return "\n".join(dict.fromkeys(lines))
 
 

@@ -1,12 +1,12 @@
 """Which states a state can lead to: by its tags, by its policy, or because whoever runs there may name them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from raymond.language import reading, template
-from raymond.language.allowed_transitions import FIELDS, NEEDED, Allowed, bare
+from raymond.language.allowed_transitions import FIELDS, Allowed, Entries, bare
 from raymond.language.frontmatter import Path
 from raymond.language.policy import Policy
 from raymond.language.scanner import Tag
@@ -97,7 +97,7 @@ def of_state(state: State, lib: Mapping[str, str], names: Names) -> Leads:
         return leads
     text = template.render(state.body, {}, lib) if "{{include:" in state.body else state.body
     if state.policy.allowed_transitions:
-        leads.every |= any(map(_is_open, state.policy.allowed_transitions))
+        leads.every |= _chooses(state.policy.allowed_transitions)
         return leads
     tags = [tag for tag in reading.scan(text) if tag.name != "print" and tag.quoted != "comment"]
     for tag in tags:
@@ -140,10 +140,11 @@ def _add(leads: Leads, names: Names, name: str) -> None:
         leads.every = True
 
 
-def _is_open(allowed: Allowed) -> bool:
-    """Whether the agent chooses the state."""
-    return any(
-        FIELDS[allowed.tag][field].kind == "state" and field not in allowed.fields for field in NEEDED[allowed.tag]
+def _chooses(allowed: Sequence[Allowed]) -> bool:
+    """Whether the agent may name any state: one is left to it, and none is named for it to choose from."""
+    entries = Entries(allowed)
+    return not entries.named and any(
+        FIELDS[one.tag][field].kind == "state" for one in allowed for field in entries.chosen(one)
     )
 
 

@@ -125,6 +125,8 @@ class Attribute(Struct, frozen=True, kw_only=True):
     """Whether a duration may be zero."""
     choices: tuple[str, ...] = ()
     """The values a name may have; any when there are none."""
+    decides: bool = False
+    """Whether it decides something without a person; so does every attribute that names a state."""
 
 
 class TagForm(Struct, frozen=True, kw_only=True):
@@ -158,7 +160,7 @@ _AFTER = Attribute(kind="duration", field="after", zero=True)
 _CD = Attribute(kind="path", field="cd")
 _RETURN = Attribute(kind="state", field="then", required=True)
 # Zero is how a transition says "no timeout", so a written zero would sleep for ever.
-_TIMEOUT = Attribute(kind="duration", field="timeout")
+_TIMEOUT = Attribute(kind="duration", field="timeout", decides=True)
 _TIMEOUT_NEXT = Attribute(kind="state", field="timeout_next", needs="timeout")
 
 _FORMS = (
@@ -206,7 +208,7 @@ _FORMS = (
             "timeout": _TIMEOUT,
             "timeout_next": _TIMEOUT_NEXT,
             "failed_next": Attribute(kind="state", field="failed_next"),
-            "failures": Attribute(kind="name", field="failures", choices=("ok",)),
+            "failures": Attribute(kind="name", field="failures", choices=("ok",), decides=True),
         },
     ),
     TagForm(
@@ -218,7 +220,7 @@ _FORMS = (
             "next": Attribute(kind="state", field="next", required=True),
             "timeout": _TIMEOUT,
             "timeout_next": _TIMEOUT_NEXT,
-            "approve": Attribute(kind="name", field="approve", choices=("person",)),
+            "approve": Attribute(kind="name", field="approve", choices=("person",), decides=True),
             "choices": Attribute(kind="choices", field="choices"),
             "files": Attribute(kind="text", field="files"),
         },

@@ -113,6 +113,10 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     detour: tuple[str, str] | None = None
     """The state it came from, and the one it was to go to, whose `max_visits` were used up."""
 
+    def is_overdue(self, now: float) -> bool:
+        """Whether the time until which it rests is over."""
+        return 0.0 < self.wake_at <= now
+
 
 class Frame(Struct, array_like=True, gc=False):
     """Where a call returns to, and with what."""
@@ -162,6 +166,8 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
 
     cost: float = 0.0
     """Dollars that its steps have cost."""
+    scripted: float = 0.0
+    """What of it scripted replies are said to have cost."""
     estimated: bool = False
     """Part of that is an estimate."""
     began: float = 0.0

@@ -194,6 +194,8 @@ class StepEnded(Fact, frozen=True, kw_only=True):
     """Where this step begins in the agent's transcript; -1 when it is not there."""
     denied: list[str] = []
     """What would allow the tools that the agent was denied."""
+    model: str = ""
+    """What answered, as the program reported it; of several, the one that did most. Empty when it reported none."""
 
 
 class StepFinished(StepEnded, frozen=True, kw_only=True):

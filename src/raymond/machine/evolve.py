@@ -102,7 +102,9 @@ def apply(run: Run, decision: Decision) -> None:
     for event in decision.events:
         _CHANGES[type(event)](run, event)
     if _is_by_driver(decision):
-        run.driven_until = decision.time
+        run.driven_until, run.answered = decision.time, False
+    elif any(isinstance(event, AskEnded) for event in decision.events):
+        run.answered = True
 
 
 def _is_by_driver(decision: Decision) -> bool:
@@ -326,7 +328,9 @@ def _wait_ended(run: Run, event: WaitEnded) -> None:
     agent = run.agents[event.agent]
     results, rest = _collect(run, agent), agent.visit.rest
     if not (rest and (rest.failed_state or rest.failures)):
-        run.unhandled += sum(one.status == "failed" for one in results)
+        unexpected = [one.agent for one in results if one.status == "failed"]
+        run.unhandled += len(unexpected)
+        run.faults.update(dict.fromkeys(unexpected))
     given = rest.input if rest else None
     visit = _enter(run, agent, event.state, given or "")
     visit.results, visit.results_are_input = results, given is None

@@ -22,6 +22,12 @@ class Program(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     version: str = ""
     payer: str = ""
     """Who pays, with a fingerprint of the key if there is one; of scripted replies, where they are."""
+    path: str = ""
+    """Of the program, with links followed; empty in older journals, which have none of what follows either."""
+    host: str = ""
+    """Where turns are sent, if somebody has set that."""
+    account: str = ""
+    """A fingerprint of the account and of what else chooses who pays."""
 
 
 class RunStarted(Fact, frozen=True, kw_only=True):

@@ -126,6 +126,7 @@ def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
     agent.estimated = agent.estimated or event.estimated
     run.cost += cost
     if backend_of(agent.pool) in SCRIPTED:
+        agent.scripted += cost
         run.scripted += cost
     run.paid.pop(event.step, None)
     run.unpriced += event.unknown

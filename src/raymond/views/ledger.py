@@ -50,6 +50,10 @@ class Entry(Struct, frozen=True):
     label: str = ""
     """Of the agent."""
     workflow: str = ""
+    folder: str = ""
+    """Where the workflow was found: others may have its name."""
+    asked: str = ""
+    """BACKEND/MODEL that the turn was to have; turns that asked for the same had the same."""
     scripted: bool = False
     """Answered by scripted replies: what it is said to have cost nobody paid."""
 
@@ -108,14 +112,20 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 if turn.backend:
                     cost = unpaid(paid, event)
                     entry = _entry(run, decision.time, states.get(event.agent, ""), turn, event, cost)
-                    found.append(
-                        replace(entry, label=labels.get(event.agent, ""), workflow=start.name if start else "")
-                    )
+                    found.append(replace(entry, label=labels.get(event.agent, "")))
                 paid.pop(event.step, None)
             elif isinstance(event, JournalCut):
                 paid |= event.paid
                 found += _lost(run, decision.time, event.cost, scripted_of(start, event) if start else 0.0)
-    return found
+    reported = {entry.asked: entry.model for entry in found if entry.model}
+    named = [replace(one, model=one.model or reported.get(one.asked) or _own(one.asked)) for one in found]
+    return [replace(one, workflow=start.name, folder=start.scope_dir) for one in named] if start else named
+
+
+def _own(asked: str) -> str:
+    """The model that was asked for, when the program never reported which one answered."""
+    backend, _, model = asked.partition("/")
+    return model or f"{backend}'s own"
 
 
 def _lost(run: str, time: float, cost: float, scripted: float) -> list[Entry]:
@@ -136,7 +146,8 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
         run=run,
         state=state,
         agent=event.agent,
-        model=turn.model or f"{turn.backend}'s own",
+        model=event.model,
+        asked=f"{turn.backend}/{turn.model}",
         day=_day(time),
         cost=cost,
         estimated=event.estimated,
@@ -150,13 +161,19 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
 def sums(found: Iterable[Entry], by: str, *, several: bool = False) -> dict[str, Sum]:
     """The totals by one of WAYS, or by run; the most expensive first.
 
-    Of `several` runs, a state is named with its workflow and an agent with its run: each has a START and a main.
+    Of `several` runs, a state is named with its workflow and an agent with its run: each has a START and a main. Where
+    workflows of several folders have one name, the folder is named too.
     """
     made: dict[str, Sum] = {}
+    found = list(found)
+    folders: dict[str, set[str]] = {}
+    for entry in found:
+        folders.setdefault(entry.workflow, set()).add(entry.folder)
     for entry in found:
         name = getattr(entry, by)
         if several and name != LOST:
-            name = {"state": f"{entry.workflow}/{name}", "agent": f"{entry.run}/{name}"}.get(by, name)
+            where = f" ({entry.folder})" if len(folders[entry.workflow]) > 1 else ""
+            name = {"state": f"{entry.workflow}/{name}{where}", "agent": f"{entry.run}/{name}"}.get(by, name)
         one = made.setdefault(name, Sum())
         one.add(entry)
         if by == "agent":

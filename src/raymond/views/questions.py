@@ -31,6 +31,10 @@ class Question(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     """The directory that the files are in."""
 
+    def is_overdue(self, now: float) -> bool:
+        """Whether the time in which it can be answered is over."""
+        return 0.0 < self.deadline <= now
+
     def is_called(self, word: str) -> bool:
         """Whether that is the name of the agent, or a label that can mean no other."""
         return bool(word) and (word == self.agent or (self.is_labelled and word == self.label))
