@@ -1077,6 +1077,17 @@ NO_SENSE = {
         "run flow --max-time long",
         "--max-time: `long` is not a duration, like 90s, 10m or 2h\nhint: --max-time 8h",
     ),
+    "a time without its unit": (
+        "clean --keep 30",
+        "--keep: `30` is not a duration, like 90s, 10m or 2h\nhint: --keep 30d",
+    ),
+    "a word that starts nothing": (
+        "init",
+        (
+            "there is no command or workflow `init`\n"
+            "hint: a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
+        ),
+    ),
     "a count that is no whole number": (
         "run flow --max-iterations 1.5",
         "--max-iterations: `1.5` is not a whole number, 1 or more\nhint: raymond run --help",
