@@ -522,7 +522,8 @@ def test_a_person_is_asked_until_there_is_an_answer(room: Room) -> None:
     person.sees(r"several lines came at once(.|\n)*> ")
     person.type("\x1b[200~yes,\nbut not today\x1b[201~\r")
     assert person.end() == 0, person.said
-    assert person.said.endswith("told yes,\nbut not today\n"), "it continued here"
+    told = "result:\n        | told yes,\n        | but not today\n"
+    assert person.said.endswith(told), "it continued here"
     assert answers(room) == ["yes,\nbut not today"]
 
 
