@@ -200,7 +200,8 @@ def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymo
             f"error: several agents are waiting for an answer: {first[1]} of r, {other} of r\n"
             f"hint: say which one: raymond answer r {first[1]} TEXT\n"
         )
-    assert raymond("answer", "main_ask2", "two", "--no-resume")[0] == 0
+    code, _, err = raymond("answer", "main_ask2", "two", "--no-resume")
+    assert (code, err.splitlines()[-1]) == (0, "1 question is still open: raymond answer r")
     assert raymond("answer", "r", "one", "--no-resume")[0] == 0, "it is the only question that is left"
     assert answers(room) == ["two", "one"]
 
@@ -521,8 +522,24 @@ def test_a_person_is_asked_until_there_is_an_answer(room: Room) -> None:
     person.sees(r"several lines came at once(.|\n)*> ")
     person.type("\x1b[200~yes,\nbut not today\x1b[201~\r")
     assert person.end() == 0, person.said
-    assert person.said.endswith("told yes,\nbut not today\n"), "it continued here"
+    told = "result:\n        | told yes,\n        | but not today\n"
+    assert person.said.endswith(told), "it continued here"
     assert answers(room) == ["yes,\nbut not today"]
+
+
+@pytest.mark.slow
+def test_who_attaches_to_a_run_that_waits_for_an_answer_is_asked(room: Room) -> None:
+    room.drive(ASKS)
+    person = Typist(room, "attach", "r")
+    assert "\n".join(QUESTION) in person.sees(r"Ctrl-D:\n> ")
+    person.type("\x04")
+    assert person.end() == 3, person.said
+    person = Typist(room, "attach", "r")
+    person.sees(r"Ctrl-D:\n> ")
+    person.type("yes\r")
+    assert person.end() == 0, person.said
+    assert person.said.endswith("told yes\n"), "it continued here"
+    assert answers(room) == ["yes"]
 
 
 @pytest.mark.slow

@@ -50,9 +50,9 @@ def _in_background(run: RunHandle) -> int:
 
 def follow(run: RunHandle) -> int:
     """Watch a run that another process drives."""
-    from raymond.cli import attach
+    from raymond.cli import watch
 
-    return attach.follow(run)
+    return watch.follow(run)
 
 
 def _kept(run: RunHandle, why: str) -> int:
