@@ -1,5 +1,6 @@
 """What continues by itself: decided under the lock that it is driven with, and never against its owner."""
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 import builders
 from raymond import cli
-from raymond.cli import background, resume_all
+from raymond.cli import background, foreground, resume_all
 from raymond.cli import continuing as answered
 from raymond.cli.flags import ShowFlags
 from raymond.control import continuing, runs, steer
@@ -156,6 +157,36 @@ def test_that_another_process_drives_the_run_is_told_apart_from_a_failure(
         assert live.wait("long").result == "done"
     assert failed
     assert (failed.is_driven, failed.trouble.splitlines()[0]) == (True, f"error: process {live.pid} drives long")
+
+
+def test_what_continues_by_itself_writes_where_its_last_driver_wrote(
+    room: Room, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    flags = ["--log-file", "../log", "--log-format", "json", "--debug"]
+    assert cli.main(["run", room.flow(ASKS), "--id", "logged", *flags]) == 3
+    run = RunHandle(room.project, "logged")
+    expected = ShowFlags(log_file=str(log), log_format="json", debug=True)
+    assert foreground.as_before(run, ShowFlags()) == expected
+    assert cli.main(["answer", "logged", "yes", "--attach"]) == 0
+    assert [line["type"] for line in map(json.loads, log.read_text().splitlines())][-2:] == ["AgentEnded", "RunEnded"]
+    assert len(list((room.path / ".raymond" / "debug").iterdir())) == 2
+    assert run.read().recording.log_file == str(log)
+
+
+def test_a_log_that_cannot_be_written_any_more_keeps_no_run_from_continuing(
+    room: Room, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "log"
+    assert cli.main(["run", room.flow(ASKS), "--id", "logged", "--log-file", str(log)]) == 3
+    log.unlink()
+    log.parent.rmdir()
+    capsys.readouterr()
+    run = RunHandle(room.project, "logged")
+    assert foreground.as_before(run, ShowFlags()) == ShowFlags()
+    told = f"--log-file {log}: no such file or directory; nothing more is written there\n"
+    assert capsys.readouterr().err == told
 
 
 def test_an_error_of_resume_all_names_the_run(room: Room, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,7 +75,7 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     try:
         os.setsid()
         faces = foreground.faces_of(handle, show, lines.Lines())
-        held = foreground.take(handle, faces, how)
+        held = foreground.take(handle, faces, show, how)
         if held.run.is_over:
             return _tell(writer, _ended(held))
         faces.notify(foreground.targets(held.run, show))

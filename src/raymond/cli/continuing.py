@@ -33,7 +33,7 @@ def go_on(run: RunHandle, *, attach: bool) -> int:
 
 def _here(run: RunHandle) -> int:
     try:
-        return foreground.drive(run, ShowFlags(), _HOW)
+        return foreground.drive(run, foreground.as_before(run, ShowFlags()), _HOW)
     except RunBusy as busy:
         if not busy.drives:
             raise
@@ -41,7 +41,7 @@ def _here(run: RunHandle) -> int:
 
 
 def _in_background(run: RunHandle) -> int:
-    failed = background.launch(run, ShowFlags(), _HOW)
+    failed = background.launch(run, foreground.as_before(run, ShowFlags()), _HOW)
     if failed and not failed.is_driven:
         return _kept(run, failed.trouble)
     print(f"answered; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)

@@ -1,16 +1,21 @@
 """Drive a run in the foreground: its faces, its ending, its exit code."""
 
+import os
 import sys
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from raymond.cli import terminals
 from raymond.cli.flags import ShowFlags
 from raymond.control import runs
-from raymond.control.drive import AS_IT_IS, HeldRun, Resumption, hold
+from raymond.control.drive import AS_IT_IS, UNRECORDED, HeldRun, Recording, Resumption, hold
 from raymond.control.handle import RunHandle
+from raymond.errors import UsageError
 from raymond.faces import summary, words
 from raymond.faces.fanout import Faces
 from raymond.faces.log_file import LogFile
+from raymond.text import is_text, visible
 from raymond.views.status import exit_code
 
 if TYPE_CHECKING:
@@ -28,7 +33,7 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     """Drive a run until nothing is left to do; the exit code."""
     faces = faces_of(handle, show, terminals.face(quiet=show.quiet, plain=show.as_json))
     try:
-        held = take(handle, faces, how)
+        held = take(handle, faces, show, how)
         faces.notify(targets(held.run, show))
     except BaseException:
         faces.close()
@@ -41,7 +46,7 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     return finish(held, faces, show, how)
 
 
-def take(handle: RunHandle, faces: Faces, how: Resumption) -> HeldRun:
+def take(handle: RunHandle, faces: Faces, show: ShowFlags, how: Resumption) -> HeldRun:
     """Hold the run, to drive it in this process."""
     return hold(
         handle.project,
@@ -52,7 +57,31 @@ def take(handle: RunHandle, faces: Faces, how: Resumption) -> HeldRun:
         trusts_now=handle.trusts_now,
         alone=True,
         by_itself=how.by_itself,
+        recording=recording(show),
     )
+
+
+def recording(show: ShowFlags) -> Recording:
+    """What the journal says of the log file and the debug folder."""
+    path = os.path.abspath(show.log_file) if show.log_file else ""
+    if not is_text(path) or not (path or show.debug):
+        return UNRECORDED
+    return Recording(log_file=path, log_format=show.log_format, debug=show.debug)
+
+
+def as_before(handle: RunHandle, show: ShowFlags) -> ShowFlags:
+    """Add the log file and the debug folder of the run's last driver, which nobody can name while it continues."""
+    kept = handle.read().recording
+    show = replace(show, debug=show.debug or kept.debug)
+    if show.log_file or not kept.log_file:
+        return show
+    before = replace(show, log_file=kept.log_file, log_format=kept.log_format)
+    try:
+        check(before)
+    except UsageError as error:
+        print(visible(f"{error}; nothing more is written there"), file=sys.stderr)
+        return show
+    return before
 
 
 def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:

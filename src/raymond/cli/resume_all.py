@@ -5,7 +5,7 @@ import sys
 
 from msgspec.structs import replace
 
-from raymond.cli import background, many
+from raymond.cli import background, foreground, many
 from raymond.cli.background import NotStarted
 from raymond.cli.flags import ResumeFlags, ShowFlags
 from raymond.control import continuing, handle, naming, runs
@@ -44,7 +44,7 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
 def _resume(run: RunHandle, show: ShowFlags, how: Resumption) -> int:
     """Resume one of them; what somebody else has resumed, stopped or ended since it was listed is no failure."""
     try:
-        failed = background.launch(run, show, how)
+        failed = background.launch(run, foreground.as_before(run, show), how)
     except Error as error:
         failed = NotStarted(error.exit_code, errors.error(error))
     if failed is None:

@@ -31,7 +31,7 @@ def command(path: str, given: StartFlags) -> int:
     if settings.unused and not given.show.quiet:
         _mention_unused(settings)
     options = start.configured(flags.options(given), settings, config.site_rules())
-    options.apart = given.show.detach
+    options.apart, options.recording = given.show.detach, foreground.recording(given.show)
     if given.dry_run:
         from raymond.cli import dry_run
         from raymond.control.plan import plan

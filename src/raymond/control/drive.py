@@ -13,7 +13,9 @@ from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.errors import RunBusy
 from raymond.faces import documents
+from raymond.machine.events import UNRECORDED as UNRECORDED
 from raymond.machine.events import Program
+from raymond.machine.events import Recording as Recording
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
@@ -60,6 +62,7 @@ def hold(
     trusts_now: bool = False,
     alone: bool = False,
     by_itself: bool = False,
+    recording: Recording = UNRECORDED,
     clock: Callable[[], float] = time,
 ) -> "HeldRun":
     """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has.
@@ -67,7 +70,7 @@ def hold(
     `trusts_now` lets agents' programs use the project's own settings this time, trusted or not.
 
     `alone`: this process does nothing else, so that what steps let go of may become its child. `by_itself`: see
-    Resumption.
+    Resumption. `recording`: what the faces write, for the journal.
     """
     told = face or Quiet()
     folder = project.run(id)
@@ -102,6 +105,7 @@ def hold(
             alone=alone,
             programs=_programs(run, workspace, settings["backends"]),
             look=lambda name: programs.now(run.start, [name], settings["backends"])[0],
+            recording=recording,
             clock=clock,
         )
     except BaseException:

@@ -18,7 +18,7 @@ from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, RunExists, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
-from raymond.machine.events import Decision, RunStarted
+from raymond.machine.events import UNRECORDED, Decision, Recording, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.store import exports, journal, loader, settings_file, sources
 from raymond.store import project as projects
@@ -73,6 +73,8 @@ class Choices(Options, kw_only=True):
 
     apart: bool = False
     """It goes on in the background, whatever becomes of the step that starts it."""
+    recording: Recording = UNRECORDED
+    """Where else its first driver writes what happens."""
     tables: dict[str, dict[str, Any]] = {}
     """The backends of the configuration."""
     prices: dict[str, Price] = {}
@@ -285,6 +287,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         allow_start=options.allow_start,
         on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
+        recording=options.recording,
         notify=[paths.check(notifying.settled(target), "--notify") for target in options.notify or []],
         version=__version__,
     )

@@ -16,7 +16,7 @@ from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
-from raymond.machine.events import Decision, Program, RunStopped
+from raymond.machine.events import UNRECORDED, Decision, Program, Recording, RunStopped
 from raymond.machine.inputs import Ending
 from raymond.machine.requests import driver_died
 from raymond.machine.run import CANCELLED, Run
@@ -74,11 +74,13 @@ class Driver:
         alone: bool = False,
         programs: Sequence[Program] = (),
         look: Callable[[str], Program] | None = None,
+        recording: Recording = UNRECORDED,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
         self._programs = programs
         self._look = look
+        self._recording = recording
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
@@ -177,8 +179,16 @@ class Driver:
         restart = restart or self.run.final_status == CANCELLED
         now = self._clock()
         driven = self._beat.after(self.run.driven_until, now)
-        how = {"at_once": at_once, "fresh": fresh, "retries": retries}
-        self._conductor.resume(__version__, now, driven=driven, programs=self._programs, **how)
+        self._conductor.resume(
+            __version__,
+            now,
+            at_once=at_once,
+            fresh=fresh,
+            retries=retries,
+            driven=driven,
+            programs=self._programs,
+            recording=self._recording,
+        )
         self._upkeep.must_sync = True
         self._carry_out([])
         for note in recovery.notes(self.run, now):

@@ -20,7 +20,17 @@ from msgspec import Struct
 from raymond.machine import budget, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, backend_of
 from raymond.machine.decide import decide
-from raymond.machine.events import ClockSet, Decision, Event, LeftoversEnded, Program, ProgramAdded, RunStopped
+from raymond.machine.events import (
+    UNRECORDED,
+    ClockSet,
+    Decision,
+    Event,
+    LeftoversEnded,
+    Program,
+    ProgramAdded,
+    Recording,
+    RunStopped,
+)
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Started, Stop, Tick
 from raymond.machine.requests import Request
@@ -152,10 +162,21 @@ class Conductor:
         retries: bool = True,
         driven: float = 0.0,
         programs: Iterable[Program] = (),
+        recording: Recording = UNRECORDED,
     ) -> None:
         """A driver resumes the run; `requests.resume` says what that means."""
-        how = {"at_once": at_once, "fresh": fresh, "retries": retries}
-        self._commit(now, requests.resume(self.run, version, now=now, driven=driven, programs=programs, **how))
+        events = requests.resume(
+            self.run,
+            version,
+            now=now,
+            at_once=at_once,
+            fresh=fresh,
+            retries=retries,
+            driven=driven,
+            programs=programs,
+            recording=recording,
+        )
+        self._commit(now, events)
 
     def leave(self, leftovers: int, now: float) -> None:
         """The driver leaves, and has ended processes that finished steps had left running."""

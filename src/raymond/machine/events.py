@@ -12,9 +12,11 @@ from msgspec import Struct
 
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.failures import Kind
+from raymond.machine.run_started import UNRECORDED as UNRECORDED
 from raymond.machine.run_started import ZERO as ZERO
 from raymond.machine.run_started import Fact as Fact
 from raymond.machine.run_started import Program as Program
+from raymond.machine.run_started import Recording as Recording
 from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
 
@@ -27,6 +29,7 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     """Seconds for which the driver before had driven it after its last decision; it was killed."""
     programs: list[Program] = []
     """What answers its prompts from now on; journals of earlier releases do not say it."""
+    recording: Recording = UNRECORDED
 
 
 class JournalCut(Fact, frozen=True, kw_only=True):

@@ -135,14 +135,14 @@ def evolve(run: Run, event: Event) -> None:
 def _run_started(run: Run, event: RunStarted) -> None:
     run.begun, run.started_at, run.resumed_at = event, run.now, run.now
     run.limits, run.rights = limits_of(event), rights_of(event)
-    run.programs = event.programs
+    run.programs, run.recording = event.programs, event.recording
 
 
 def _run_resumed(run: Run, event: RunResumed) -> None:
     run.stop, run.final_status, run.leftovers, run.is_cut = None, "", 0, False
     run.driven += max(0.0, run.driven_until - run.resumed_at) + event.driven
     run.resumed_at = run.now
-    run.programs = event.programs or run.programs
+    run.programs, run.recording = event.programs or run.programs, event.recording
 
 
 def _run_stopped(run: Run, event: RunStopped) -> None:

@@ -15,6 +15,7 @@ from raymond.language.refusal import cut as cut_short
 from raymond.machine import transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
+    UNRECORDED,
     AgentMoved,
     AgentPaused,
     AgentRetried,
@@ -23,6 +24,7 @@ from raymond.machine.events import (
     Event,
     LimitsChanged,
     Program,
+    Recording,
     RequestTaken,
     RunResumed,
     RunStopped,
@@ -113,6 +115,7 @@ def resume(
     retries: bool = True,
     driven: float = 0.0,
     programs: Iterable[Program] = (),
+    recording: Recording = UNRECORDED,
 ) -> list[Event]:
     """A driver resumes the run: failed and paused agents try again, a backend that a person had to open is open.
 
@@ -125,7 +128,8 @@ def resume(
     """
     if run.final_status == CANCELLED:
         return []  # somebody left that for this driver to find
-    events: list[Event] = [RunResumed(version=version, driven=driven, programs=list(programs))]
+    resumed = RunResumed(version=version, driven=driven, programs=list(programs), recording=recording)
+    events: list[Event] = [resumed]
     if now and now < run.driven_until - _LAG:
         # A command may have been given since, by a clock that was put right.
         events.insert(0, ClockSet(seconds=round(now - run.driven_until, 3)))

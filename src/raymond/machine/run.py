@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed, Visit
-from raymond.machine.events import Program, RunStarted, RunStopped
+from raymond.machine.events import UNRECORDED, Program, Recording, RunStarted, RunStopped
 from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
@@ -98,6 +98,8 @@ class Run(Struct):
     final_status: str = ""
     programs: list[Program] = field(default_factory=list)
     """What answered its prompts under the last driver that said so."""
+    recording: Recording = UNRECORDED
+    """Where else its last driver wrote what happened."""
     leftovers: int = 0
     """Processes that finished steps had left running, and that the last driver ended when it left."""
 

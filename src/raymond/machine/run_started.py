@@ -30,6 +30,18 @@ class Program(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A fingerprint of the account and of what else chooses who pays."""
 
 
+class Recording(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Where else what happens is written while one driver drives a run, as whoever started it asked."""
+
+    log_file: str = ""
+    log_format: str = "text"
+    debug: bool = False
+
+
+UNRECORDED = Recording()
+"""A single object, like ZERO."""
+
+
 class RunStarted(Fact, frozen=True, kw_only=True):
     """A run was created; everything needed to resume it is here or in its source."""
 
@@ -97,3 +109,4 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """It outlives the run in whose step it was started."""
     programs: list[Program] = []
     """What answers its prompts; empty in a run of scripts, and in journals of earlier releases."""
+    recording: Recording = UNRECORDED
