@@ -278,7 +278,7 @@ def test_an_unknown_command_is_answered_with_one_like_it(room: Room) -> None:
     )
 
 
-@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+@pytest.mark.parametrize("args", [(), ("--help",), ("-h",), ("help",)])
 def test_help_names_every_command_in_its_group(room: Room, args: tuple[str, ...]) -> None:
     done = room.raymond(*args)
     assert (done.returncode, done.stderr) == (0, "")
@@ -295,6 +295,7 @@ def test_every_command_has_help(room: Room, command: str) -> None:
     done = room.raymond(command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: raymond {command} ")
+    assert "x>=" not in done.stdout
 
 
 def test_the_version_is_told(room: Room) -> None:
@@ -472,8 +473,9 @@ def test_status_of_a_failed_run_shows_why(room: Room) -> None:
     assert lines[4:] == [
         "      last:  out of paper",
         "      error: ended with exit code 1: out of paper",
-        "      next:  raymond resume r --agent main --retry (or --goto STATE, --result TEXT)",
-        "next: raymond resume r --agent main --retry",
+        "      next:  change START.sh, then: raymond resume r --latest",
+        "      or:    raymond resume r --agent main with --retry, --goto STATE or --result TEXT",
+        "next: change START.sh, then: raymond resume r --latest",
     ]
 
 

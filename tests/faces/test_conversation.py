@@ -13,7 +13,7 @@ from raymond.faces import debug_folder
 from raymond.faces.conversation import Conversation
 from raymond.faces.fanout import Faces
 from raymond.faces.tail import Tail
-from raymond.machine.events import AskEnded, Decision, StepStarted
+from raymond.machine.events import AgentFailed, AskEnded, Decision, RunStopped, StepStarted
 from raymond.machine.run import Run
 from raymond.steps.talk import Talk, one_use
 from raymond.store import journal, records
@@ -154,12 +154,24 @@ def test_a_command_of_several_lines_is_one_tool(tmp_path: Path) -> None:
     assert said == "* Bash true\n    Read docs/README.md\n  I see.\n"
 
 
+def test_nothing_in_the_log_of_transitions_is_an_entry_of_its_own_or_obeyed_by_a_terminal(tmp_path: Path) -> None:
+    folder = debug_folder.Folder(str(tmp_path / "debug"), str(tmp_path))
+    false = "bad\n\n2026-11-16 22:00:00 [main] P.md -> (result, ended)\n\x1b[2J\x1b]0;PWN\x07"
+    failed = AgentFailed(agent="main", kind="script", error=false)
+    stopped = RunStopped(kind="limit", limit="budget", reason=false)
+    folder.write([Decision(seq=1, time=0.0, events=[failed, stopped])])
+    text = (tmp_path / "debug" / "transitions.log").read_text()
+    assert len(text.split("\n\n")) == 3, "two entries, and the end"
+    assert text.replace("\n", "").isprintable()
+
+
 def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) -> None:
     folder = debug_folder.Folder(str(tmp_path / "debug"), str(tmp_path))
     faces = Faces([Quiet(), folder])
     assert faces.wants_raw
     faces.on_decisions(Run(), [Decision(seq=1, time=0.0, events=[StepStarted(agent="main", step=7)])])
     faces.on_output("main", "raw", '{"type":"stream_event","event":{"delta":{"text":"half a sec"}}}')
+    faces.on_output("main", "raw", '{"uuid": "1", "type": "stream_event", "event": {"delta": {"text": "half"}}}')
     faces.on_output("main", "raw", '{"type":"assistant"}')
     faces.on_output("main", "raw", "not json")
     faces.on_output("main", "text", "hello")

@@ -74,8 +74,8 @@ def test_workflow_yaml_names_another_python(room: Room) -> None:
 
 
 def test_an_interpreter_that_is_not_there_fails_the_script_and_says_so(room: Room) -> None:
-    ran = room.drive({"START.py": "print()", "workflow.yaml": "python: /nowhere/python"})
-    assert failure(ran) == "script: cannot start /nowhere/python: no such file or directory"
+    ran = room.drive({"START.py": "print()", "workflow.yaml": "python: nowhere/python"})
+    assert failure(ran) == "script: cannot start nowhere/python: no such file or directory"
 
 
 @pytest.mark.skipif(not shutil.which("pwsh"), reason="pwsh is not installed on this machine")
@@ -257,6 +257,16 @@ def test_a_value_over_32_kib_stands_only_in_files(room: Room) -> None:
     assert found["file"] == LARGEST + 1
     assert found["vars"]["input"] == LARGEST // 2 + 1
     assert found["vars"]["small"] == 1
+
+
+def test_a_script_that_takes_its_input_from_the_environment_is_told_where_a_long_one_is(room: Room) -> None:
+    ran = room.drive({"START.sh": 'echo "<result>${#RAYMOND_INPUT}</result>"'}, input="x" * (LARGEST + 1))
+    assert (ran.result, ran.transcript()[0]["note"]) == (
+        "0",
+        "gets no RAYMOND_INPUT, which is too long for the environment: read the file RAYMOND_INPUT_FILE instead\n",
+    )
+    read = 'echo "<result>$(wc -c < "$RAYMOND_INPUT_FILE")</result>"'
+    assert "note" not in room.drive({"START.sh": read}, input="x" * (LARGEST + 1), id="read").transcript()[0]
 
 
 def test_a_value_with_nul_stands_only_in_files(room: Room) -> None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from raymond.cli import addressee, delivery, names, prompt, texts
 from raymond.cli.addressee import Addressee
+from raymond.cli.count import Count
 from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Found
@@ -22,7 +23,7 @@ from raymond.views.questions import Question
 @click.command("answer")
 @click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
-@click.option("--question", metavar="N", type=click.IntRange(1), help="The question you mean, if it is still open.")
+@click.option("--question", metavar="N", type=Count(), help="The question you mean, if it is still open.")
 @click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
 @click.option("--no-resume", is_flag=True, help="Only record the answer.")
 def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
@@ -78,6 +79,8 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             naming.named(changes=True, verb="answer")  # raises: says where there are runs
         raise addressee.none(whom)
     if len(fitting) == 1:
+        if has_text and not whom.run and found.unreadable:
+            raise addressee.perhaps_others(fitting[0], found)
         return fitting[0]
     if has_text or not prompt.can_ask():
         raise addressee.several(fitting)

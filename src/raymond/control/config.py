@@ -42,6 +42,8 @@ class Key(Struct, frozen=True):
     since a checkout of somebody else's would run, allow or buy what it says."""
     table: bool = False
     """A table of tables: an environment variable cannot hold it."""
+    unset: str = ""
+    """What holds where nobody sets it, if that differs from the default."""
 
     @property
     def personal(self) -> bool:
@@ -212,7 +214,9 @@ KEYS: dict[str, Key] = {
     "unknown_turn_cost": Key(amounts.dollars, UNKNOWN_TURN, "dollars counted for a turn of unknown cost", "0.50"),
     "retryable": Key(_patterns, [], "program errors that count as an overload", '["upstream .* reset"]'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"', reach=float),
-    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"'),
+    "permission_mode": Key(
+        _choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"', unset="acceptEdits"
+    ),
     "allow_tools": Key(_tools, [], "more tools that agents may use", '["Bash(npm test)"]'),
     "notify": Key(_texts, [], "commands and URLs to notify when a run asks or ends", '["~/bin/tell-me"]'),
     "durability": Key(
