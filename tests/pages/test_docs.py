@@ -19,7 +19,7 @@ from raymond.control import config
 from raymond.machine import events, failures
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.prices import Price
-from raymond.machine.run_started import Program
+from raymond.machine.run_started import Program, Recording
 from raymond.machine.sender import Sender
 from running import Room, until
 
@@ -279,6 +279,7 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
         list[AskedFile]: "list of [shown](#shown)",
         list[Program]: "list of map",
         Program: "map",
+        Recording: "map",
     }
     words |= {Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}

@@ -104,8 +104,8 @@ def hold(
             strict=settings["durability"] == "strict",
             alone=alone,
             programs=_programs(run, workspace, settings["backends"]),
-            look=lambda name: programs.now(run.start, [name], settings["backends"])[0],
             recording=recording,
+            look=lambda name: programs.now(run.start, [name], settings["backends"])[0],
             clock=clock,
         )
     except BaseException:

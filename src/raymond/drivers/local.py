@@ -73,14 +73,14 @@ class Driver:
         strict: bool = False,
         alone: bool = False,
         programs: Sequence[Program] = (),
-        look: Callable[[str], Program] | None = None,
         recording: Recording = UNRECORDED,
+        look: Callable[[str], Program] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
         self._programs = programs
-        self._look = look
         self._recording = recording
+        self._look = look
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
