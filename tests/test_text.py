@@ -16,6 +16,38 @@ def test_ordinary_text_of_any_script_stays_as_it_is() -> None:
         assert visible(text) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a 👩\u200d👩\u200d👧\u200d👦 b",
+        "🏳\ufe0f\u200d🌈",
+        "👩🏽\u200d⚕",
+        "می\u200cخواهم",
+        "क्\u200dष",
+        "श्री\u094d\u200cय",
+    ],
+)
+def test_what_joins_characters_stays_between_them(text: str) -> None:
+    assert visible(text) == visible(visible(text)) == text
+
+
+@pytest.mark.parametrize("joiner", ["\u200c", "\u200d"])
+def test_what_joins_nothing_is_written_as_an_escape(joiner: str) -> None:
+    """There it would show nothing, and two names that look the same would differ."""
+    for before, after in (
+        ("a", "b"),
+        ("", "👩"),
+        ("👩", ""),
+        ("👩", "b"),
+        ("د", "ر"),
+        ("世", "界"),
+        ("1", "2"),
+        ("-", "-"),
+    ):
+        assert visible(before + joiner + after) == before + ascii(joiner)[1:-1] + after
+    assert visible(f"👩{joiner * 2}👩") == f"👩{ascii(joiner)[1:-1] * 2}👩"
+
+
 def test_every_blank_but_the_space_is_written_as_an_escape() -> None:
     """A blank that a terminal shows like any other can push text out of sight, or make two names look the same."""
     blanks = [one for one in map(chr, range(sys.maxunicode + 1)) if is_blank(one)]

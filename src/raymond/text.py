@@ -9,6 +9,12 @@ _BLANKS = frozenset(
     "\u115f\u1160\u2800\u303f\u3164\ua8f9\uffa0\U00010af6\U0001144e\U00011945\U00013441\U00013442\U00016fe4\U0001d159"
 )
 """Fillers and other characters that count as printable and show nothing."""
+JOINERS = "\u200c\u200d"
+_APART = "\u200c"
+_VIRAMA = 9
+"""The combining class of the mark that takes the vowel from a consonant of Indic scripts."""
+_JOINING = frozenset("بتثجحخسشصضطظعغفقكلمنهيئپچکگی")
+"""Arabic letters that change their shape when the next one does not join them."""
 _LAYOUT = {ord("\n"): None, ord("\t"): None}
 _UNSAFE = (
     "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"
@@ -19,10 +25,42 @@ _unsafe: "re.Pattern[str] | None" = None
 
 
 def visible(text: str) -> str:
-    """`text` with control and other unprintable characters, and blanks that are not spaces, written as escapes."""
+    """`text` with control and other unprintable characters, and blanks that are not spaces, written as escapes.
+
+    What joins characters stays where it does.
+    """
     if text.isprintable() and (text.isascii() or _BLANKS.isdisjoint(text)):
         return text
-    return "".join(one if one.isprintable() and one not in _BLANKS else ascii(one)[1:-1] for one in text)
+    return "".join(letters(text))
+
+
+def letters(text: str) -> list[str]:
+    """Each character as it is shown: as it is, or as an escape."""
+    return [
+        one if (one.isprintable() and one not in _BLANKS) or _joins(text, at) else ascii(one)[1:-1]
+        for at, one in enumerate(text)
+    ]
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether the character at `at` shapes its neighbours, as in a family of emoji or in a Persian word.
+
+    Anywhere else it shows nothing, and two names that look the same would differ.
+    """
+    if text[at] not in JOINERS or not 0 < at < len(text) - 1:
+        return False
+    from unicodedata import combining
+
+    before, after = text[at - 1], text[at + 1]
+    if combining(before) == _VIRAMA:
+        return after.isalpha()
+    if text[at] == _APART:
+        return before in _JOINING and "\u0620" <= after <= "\u06d3"
+    return _is_emoji(after) and (_is_emoji(before) or (before == "\ufe0f" and at > 1 and _is_emoji(text[at - 2])))
+
+
+def _is_emoji(letter: str) -> bool:
+    return "\U0001f000" <= letter <= "\U0001faff" or "\u2190" <= letter <= "\u2bff"
 
 
 def safe(text: str) -> str:

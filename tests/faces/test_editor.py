@@ -86,6 +86,8 @@ def test_a_draft_shows_the_lines_around_the_cursor_and_nothing_hidden() -> None:
     assert draft(edited("a\nb\nc\nd\n\x7fe"), 10, 2) == Draft(["  c", "  de"], 1, 4)
     assert draft(edited(f"a\nb\nc{UP}{UP}"), 10, 2) == Draft(["> a", "  b"], 0, 3)
     assert draft(edited("a\u202eb"), 20, 2).lines == ["> a\\u202eb"]
+    assert draft(edited(f"a{FAMILY}b\nمی\u200cخواهم"), 20, 2).lines == [f"> a{FAMILY}b", "  می\u200cخواهم"]
+    assert draft(edited(f"a{FAMILY}b"), 8, 3) == Draft(["> a👨\u200d👩\u200d", "  👧b"], 1, 5), "wider than a line"
 
 
 @pytest.mark.parametrize("width", range(1, 12))

@@ -1,6 +1,7 @@
 """A question as whoever answers it reads it: nothing of it is hidden."""
 
 import pytest
+from msgspec.structs import replace
 
 from raymond.faces import question
 from raymond.store.asked_files import Found
@@ -28,3 +29,11 @@ def test_empty_lines_do_not_push_a_question_off_the_screen() -> None:
 )
 def test_a_file_says_that_its_lines_end_as_on_windows(data: bytes, title: str) -> None:
     assert question.rest(asked("?"), [Found("x", data, "")])[0] == title
+
+
+def test_choices_and_names_of_files_stay_in_a_margin_too() -> None:
+    made = replace(asked("?"), choices=("yes".ljust(70) + "| main asks: something else?", "no"))
+    told = question.rest(made, [Found("x" * 90 + " main asks:", b"", "", f"`{'x' * 90}` is gone")], 80)
+    assert told[0].startswith("file ")
+    assert [line[:9] for line in told[1:] if not line.startswith("  | ")] == ["choices: "]
+    assert all(len(line) <= 80 for line in told)

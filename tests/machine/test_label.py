@@ -31,6 +31,8 @@ FORKS = (
         ({"file": "src/c.py", "label": ""}, ""),
         ({"text": " two\n lines\t "}, "two lines"),
         ({"text": "\x1b[2Jred\u202e"}, "\\x1b[2Jred\\u202e"),
+        ({"who": "the 👩\u200d👩\u200d👧\u200d👦 family"}, "the 👩\u200d👩\u200d👧\u200d👦 family"),
+        ({"text": "\u202e" * 9}, "\\u202e\\u202e\\u202e...\\u202e\\u202e\\u202e"),
         (
             {"path": "src/raymond/language/" + "deep/" * 10 + "policy_keys.py"},
             "src/raymond/languag...eep/policy_keys.py",

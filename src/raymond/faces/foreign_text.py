@@ -10,8 +10,11 @@ from raymond.faces.table import fit
 from raymond.text import safe, visible
 
 _LONGEST = 300
-_UNSEEN = re.compile(r"[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Marks on the character before them that show nothing, and that other texts may have."""
+_UNSEEN = re.compile(
+    r"[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0e\U000e0100-\U000e01ef]"
+    r"|(?<![\u2190-\u2bff\U0001f000-\U0001faff])\ufe0f"
+)
+"""Marks on the character before them that show nothing, and that other texts may have; one makes an emoji a picture."""
 _TAB = 4
 _CUT = ".."
 

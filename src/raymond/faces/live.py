@@ -15,7 +15,7 @@ from raymond.drivers.face import Quiet
 from raymond.faces import clock, question, rows, terminal, words
 from raymond.faces.doing import Doing
 from raymond.faces.entry import MOST, Entry, Typed
-from raymond.faces.foreign_text import in_margin
+from raymond.faces.foreign_text import hung, in_margin
 from raymond.faces.lines import Lines, output
 from raymond.faces.look import PACE, look_of
 from raymond.faces.plain_text import plain
@@ -183,7 +183,8 @@ class Live(Quiet):
         elif isinstance(answer, str):
             wrong = self._wrong(answer)
             if wrong:
-                self._kept.on_note(f"not sent: {wrong}")
+                width, _ = self._terminal.size()
+                self._kept.put("".join(f"{one}\n" for one in hung(plain(f"not sent: {wrong}"), question.MARGIN, width)))
             else:
                 answers.append((self._asked, answer))
                 self._answer(answer)

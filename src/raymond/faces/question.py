@@ -5,7 +5,7 @@ from itertools import groupby
 
 from raymond import durations
 from raymond.faces import clock
-from raymond.faces.foreign_text import in_margin
+from raymond.faces.foreign_text import hung, in_margin, spaced
 from raymond.language import choices
 from raymond.machine.label import named
 from raymond.store.asked_files import Found
@@ -29,19 +29,19 @@ def rest(question: Question, found: Iterable[Found], width: int = 0) -> list[str
     """What is shown below the text: the files, whole, and the choices."""
     digests = {one.path: one.sha256 for one in question.files}
     shown = [line for one in found for line in _file(one, digests.get(one.path, ""), width)]
-    offered = [f"choices: {visible(choices.offer(question.choices))}"] if question.choices else []
-    return [*shown, *offered]
+    offered = [f"choices: {spaced(choices.offer(question.choices))}"] if question.choices else []
+    return [*shown, *(part for one in offered for part in hung(one, MARGIN, width))]
 
 
 def _file(found: Found, digest: str, width: int) -> list[str]:
     """A file, whole: bytes that are not text are shown by their numbers."""
     changed = "" if found.sha256 == digest else ", CHANGED SINCE IT ASKED"
     if found.problem:
-        return [visible(f"file {found.problem}{changed}")]
+        return hung(spaced(f"file {found.problem}{changed}"), MARGIN, width)
     text = found.data.decode("utf-8", "backslashreplace")
     end = "" if text.endswith("\n") or not text else ", no line break at the end"
-    title = visible(f"file {found.path} ({size(len(found.data))}{_crlf(text)}{end}{changed}):")
-    return [title, *(in_margin(text.removesuffix("\n"), MARGIN, width) if text else [])]
+    title = spaced(f"file {found.path} ({size(len(found.data))}{_crlf(text)}{end}{changed}):")
+    return [*hung(title, MARGIN, width), *(in_margin(text.removesuffix("\n"), MARGIN, width) if text else [])]
 
 
 def _crlf(text: str) -> str:

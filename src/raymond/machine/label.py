@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from raymond.text import visible
+from raymond.text import JOINERS, letters
 
 LABEL = "label"
 """The variable that gives it."""
@@ -16,11 +16,23 @@ def label_of(variables: Mapping[str, str]) -> str:
     It is one short line that is safe to print. A long one keeps its beginning and its end: paths differ in either.
     """
     text = variables[LABEL] if LABEL in variables else next(iter(variables.values()), "")
-    text = visible(" ".join(text[: 100 * LONGEST].split()))
-    if len(text) <= LONGEST:
-        return text
+    # An escape is left out as a whole.
+    shown = letters(" ".join(text[: 100 * LONGEST].split()))
+    if sum(map(len, shown)) <= LONGEST:
+        return "".join(shown)
     end = (LONGEST - len(_CUT)) // 2
-    return f"{text[: LONGEST - len(_CUT) - end]}{_CUT}{text[-end:]}"
+    head = _within(shown, LONGEST - len(_CUT) - end)
+    tail = _within(shown[::-1], end)[::-1]
+    return f"{''.join(head).rstrip(JOINERS)}{_CUT}{''.join(tail).lstrip(JOINERS)}"
+
+
+def _within(shown: list[str], room: int) -> list[str]:
+    """The first of them that have no more than `room` characters together."""
+    for number, one in enumerate(shown):
+        room -= len(one)
+        if room < 0:
+            return shown[:number]
+    return shown
 
 
 def named(agent: str, label: str) -> str:
