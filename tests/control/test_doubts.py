@@ -147,6 +147,7 @@ def test_warnings_are_told_once_before_the_first_turn_and_a_strict_resume_is_ref
         "-q",
         id="q",
     )
-    assert "warning" not in quiet.err
+    assert quiet.err.startswith("warning: `{{inptu}}` has no value [unbound-variable]\n")
+    assert "run q started" not in quiet.err
     refused = room.resume("--strict", id="q")
     assert (refused.code, refused.err.partition("\n")[0]) == (6, "error: `{{inptu}}` has no value")

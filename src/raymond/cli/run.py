@@ -28,7 +28,7 @@ def command(path: str, given: StartFlags) -> int:
     loaded = start.load(path, texts.overrides(given.settings))
     given = flags.go_to(given)
     settings = flags.configuration(config.tree_of(os.getcwd()), given)
-    if settings.unused and not given.show.quiet:
+    if settings.unused:
         _mention_unused(settings)
     options = start.configured(flags.options(given), settings, config.site_rules())
     options.apart = given.show.detach
@@ -42,7 +42,7 @@ def command(path: str, given: StartFlags) -> int:
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
     with _begun(run.id):
-        if run.warnings and not given.show.quiet:
+        if run.warnings:
             _warn(run, path)
         choice.warn_of_reach(run)
         choice.warn_of_company(run)
