@@ -11,7 +11,7 @@ from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError, UsageError
+from raymond.errors import JournalError, UsageError, WorkflowError
 from raymond.text import visible
 
 _MOST_WARNINGS = 10
@@ -36,8 +36,11 @@ def command(path: str, given: StartFlags) -> int:
         from raymond.cli import dry_run
         from raymond.control.plan import plan
 
-        sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(plan(loaded, options, settings)))
-        return 0
+        # With --json every finding is in the document, and the exit code says that it would be refused.
+        refuses, options.strict = options.strict, options.strict and not given.show.as_json
+        made = plan(loaded, options, settings)
+        sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(made))
+        return WorkflowError.exit_code if refuses and made.warnings else 0
     foreground.check(given.show)
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
