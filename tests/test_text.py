@@ -1,8 +1,11 @@
 """What is printed on a terminal hides nothing."""
 
 import io
+import os
 import sys
 import unicodedata
+
+import pytest
 
 from raymond.cli import streams
 from raymond.text import safe, visible
@@ -49,3 +52,13 @@ def test_a_guarded_stream_sends_no_control_sequence_and_a_drawing_face_may() -> 
     streams.unguarded(stream).write("\x1b[A")
     streams.unguarded(stream).flush()
     assert file.getvalue() == b"a\\x1b[2Jb\n\x1b[A"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+@pytest.mark.parametrize("buffered", [True, False])
+def test_nothing_fails_because_stderr_cannot_be_written(buffered: bool) -> None:
+    file = open("/dev/full", "wb", buffering=-1 if buffered else 0)
+    stream = streams.Said(io.TextIOWrapper(file, encoding="utf-8", line_buffering=True, write_through=not buffered))
+    print("answered", file=stream)
+    print("and continued", file=stream, flush=True)
+    stream.flush()

@@ -7,7 +7,8 @@ Error                     str() is one sentence; .hint is what to do
 │   ├── NewerJournal      a newer Raymond wrote it                            exit 1
 │   ├── RunNotFound       no such run                                         exit 2
 │   ├── RunExists         a run has this id already                           exit 2
-│   └── RunBusy           another process drives it             pid, host     exit 1
+│   └── RunBusy           another process holds it              pid, host     exit 1
+├── NotContinued          a run is left to its owner                          exit 5
 └── UsageError            the command makes no sense                          exit 2
 """
 
@@ -92,12 +93,22 @@ class RunExists(JournalError):
 
 
 class RunBusy(JournalError):
-    """Another process drives the run."""
+    """Another process drives the run, or holds its lock for a moment to write something down."""
 
-    def __init__(self, message: str, *, path: str, pid: int = 0, host: str = "", hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, path: str, pid: int = 0, host: str = "", drives: bool = False, hint: str = ""
+    ) -> None:
         super().__init__(message, path=path, hint=hint)
         self.pid = pid
         self.host = host
+        self.drives = drives
+        """It takes requests, as only a driver does."""
+
+
+class NotContinued(Error):
+    """A run is left to its owner, because nobody asked for it to be resumed as it is now."""
+
+    exit_code = 5
 
 
 class UsageError(Error):

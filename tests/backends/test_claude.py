@@ -20,6 +20,7 @@ from raymond.machine.prices import UNKNOWN_TURN
 from raymond.machine.rights import Rights
 
 RECORDINGS = Path(__file__).parents[1] / "e2e" / "recordings"
+OPUS = "claude-opus-5-5"
 SESSION = "11111111-1111-5111-8111-111111111111"
 BASE = "22222222-2222-5222-8222-222222222222"
 FIXED = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
@@ -216,15 +217,15 @@ def read(name: str) -> tuple[StreamReader, list[Observation]]:
 @pytest.mark.parametrize(
     ("name", "text", "spent"),
     [
-        ("reply", "hello", Spending(cost=0.00134, tokens_in=1210, tokens_out=5)),
-        ("partial", "hello", Spending(cost=0.0008, tokens_in=100, tokens_out=20)),
-        ("tool", "it says one", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
-        ("failing_tool", "it failed", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
-        ("denied", "I was not allowed to", Spending(cost=0.0016, tokens_in=200, tokens_out=40)),
+        ("reply", "hello", Spending(model=OPUS, cost=0.00134, tokens_in=1210, tokens_out=5)),
+        ("partial", "hello", Spending(model=OPUS, cost=0.0008, tokens_in=100, tokens_out=20)),
+        ("tool", "it says one", Spending(model=OPUS, cost=0.0016, tokens_in=200, tokens_out=40)),
+        ("failing_tool", "it failed", Spending(model=OPUS, cost=0.0016, tokens_in=200, tokens_out=40)),
+        ("denied", "I was not allowed to", Spending(model=OPUS, cost=0.0016, tokens_in=200, tokens_out=40)),
         # The total of the session is 0.0016: what it was branched from is in it, and was paid before.
-        ("forked", "branch", Spending(cost=0.0008, tokens_in=100, tokens_out=20)),
-        ("retried", "hello", Spending(cost=0.0008, tokens_in=100, tokens_out=20)),
-        ("usage_allowed", "hello", Spending(cost=0.0004, tokens_in=100, tokens_out=20)),
+        ("forked", "branch", Spending(model=OPUS, cost=0.0008, tokens_in=100, tokens_out=20)),
+        ("retried", "hello", Spending(model=OPUS, cost=0.0008, tokens_in=100, tokens_out=20)),
+        ("usage_allowed", "hello", Spending(model="claude-sonnet-5-5", cost=0.0004, tokens_in=100, tokens_out=20)),
     ],
 )
 def test_a_recorded_reply_and_its_cost(name: str, text: str, spent: Spending) -> None:

@@ -53,9 +53,9 @@ def argv(**given: Any) -> list[str]:
     return codex().command(turn(**({"model": ""} | given))).argv
 
 
-def priced(dollars: float, read: int, wrote: int, meter: tuple[int, ...]) -> Spending:
+def priced(dollars: float, read: int, wrote: int, meter: tuple[int, ...], model: str = "") -> Spending:
     cost: Any = pytest.approx(dollars)
-    return Spending(cost=cost, estimated=True, tokens_in=read, tokens_out=wrote, meter=meter)
+    return Spending(cost=cost, estimated=True, tokens_in=read, tokens_out=wrote, meter=meter, model=model)
 
 
 @pytest.fixture(autouse=True)
@@ -277,7 +277,7 @@ def test_a_branch_costs_what_it_took_beyond_the_conversation_it_came_from(
 
 def test_without_a_model_in_the_turn_the_record_says_which_it_was(folder: Path) -> None:
     reader, _ = read("reply", record=folder, model="")
-    assert reader.spent() == priced(0.001115, 130, 20, (130, 30, 20))
+    assert reader.spent() == priced(0.001115, 130, 20, (130, 30, 20), "gpt-5.5")
 
 
 def test_a_model_that_nobody_names_has_no_price() -> None:
@@ -777,7 +777,7 @@ ABORTED = {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "i
 
 def test_a_lost_reply_is_read_from_the_record_with_what_it_cost(written: Callable[..., None]) -> None:
     written(STARTED, CONTEXT, USED, COUNTED, DONE)
-    spent = priced(0.00186, 1000, 100, (5000, 4000, 300))
+    spent = priced(0.00186, 1000, 100, (5000, 4000, 300), "gpt-6.1-sol")
     assert codex().recall(turn(model="")) == Reply(text="said", session=SESSION, spent=spent)
 
 

@@ -5,8 +5,11 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +18,13 @@ from pathlib import Path
 import pytest
 
 from raymond import cli
-from raymond.control import questions
+from raymond.control import candidates, questions
 from raymond.machine.events import AskEnded, StepRefused
+from raymond.store import journal
 from raymond.store.home import Home
 from raymond.store.project import Project
-from running import PATIENCE, Room
+from raymond.views.times import instant
+from running import PATIENCE, Room, as_anyone, until
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
 END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
@@ -58,9 +63,7 @@ def answers(room: Room, id: str = "r") -> list[str]:
 QUESTION = ["  | Release 2.1?", "  | All 14 tests are green."]
 
 
-@pytest.mark.parametrize(
-    "words", [(), ("review-1",), ("rev",), ("main",), ("review-1", "main"), ("review-1", "review-1")]
-)
+@pytest.mark.parametrize("words", [(), ("review-1",), ("rev",), ("main",), ("review-1", "main")])
 def test_what_names_a_run_or_an_agent_is_no_answer_but_shows_the_question(
     room: Room, raymond: Command, words: tuple[str, ...]
 ) -> None:
@@ -74,6 +77,83 @@ def test_what_names_a_run_or_an_agent_is_no_answer_but_shows_the_question(
         "error: there is no answer, and no terminal to type it on\nhint: raymond answer review-1 main TEXT\n"
     )
     assert answers(room, "review-1") == []
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("reveiw-1", "did you mean `review-1`?"),
+        ("Leave it out.", "to answer: raymond answer review-1 main TEXT"),
+    ],
+)
+def test_one_word_is_never_an_answer(room: Room, raymond: Command, word: str, hint: str) -> None:
+    room.drive(ASKS, id="review-1")
+    told = f"error: there is no run `{word}` here or in any other project\nhint: {hint}\n"
+    assert raymond("answer", word) == (2, "", told)
+    assert answers(room, "review-1") == []
+
+
+def test_the_id_of_a_run_is_no_answer_to_another_one(room: Room, raymond: Command) -> None:
+    room.drive(ASKS)
+    room.drive({"START.sh": END}, id="done")
+    told = "error: `done` is the id of a run\nhint: if it is the answer: raymond answer r main done\n"
+    assert raymond("answer", "r", "done", "--no-resume") == (2, "", told)
+    assert raymond("answer", "r", "main", "done", "--no-resume")[0] == 0
+    assert answers(room) == ["done"]
+
+
+LABELS = {
+    "START.sh": """echo '<fork label="yes">E</fork><fork label="a b">ASK</fork><fork label="same">ASK</fork>'
+    echo '<fork label="same">ASK</fork><wait>END</wait>'""",
+    "E.sh": "echo '<result></result>'",
+    "ASK.sh": ASK,
+    "END.sh": END,
+}
+
+
+def test_what_an_agent_is_called_is_no_answer_to_another_one(room: Room, raymond: Command) -> None:
+    room.drive(LABELS)
+    room.drive({"START.sh": ASK, "END.sh": END}, id="other")
+    ways = " or ".join(f"raymond answer r main_ask{number} yes" for number in "234")
+    ended = (
+        f"error: `yes` is the label of main_e1, which is not waiting for an answer\nhint: if it is the answer: {ways}\n"
+    )
+    assert sorted_ways(raymond("answer", "r", "yes")) == (2, "", ended)
+    for words in (("r", "same"), ("r", "same", "yes"), ("same",), ("same", "yes")):
+        code, _, err = raymond("answer", *words)
+        assert (code, err) == (
+            2,
+            "error: 2 agents have the label `same`: main_ask3, main_ask4\nhint: name one of them\n",
+        )
+    assert "main_ask2 (a b) of r asks" in raymond("answer", "r", "a b")[1], "it asks, so its question is shown"
+    assert answers(room) == []
+    assert raymond("answer", "r", "a b", "yes", "--no-resume")[0] == 0
+    assert answers(room) == ["yes"]
+
+
+def sorted_ways(told: tuple[int, str, str]) -> tuple[int, str, str]:
+    """What was told, with its commands in order: forks ask in any order."""
+    ways = re.findall(r"raymond answer r main_ask\d yes", told[2])
+    rest = iter(sorted(ways))
+    return told[0], told[1], re.sub(r"raymond answer r main_ask\d yes", lambda _: next(rest), told[2])
+
+
+def test_a_label_names_an_agent_for_every_command(room: Room, raymond: Command) -> None:
+    room.drive(LABELS)
+    shown = raymond("logs", "r", "--agent", "a b")
+    assert shown == raymond("logs", "r", "--agent", "main_ask2")
+    assert shown[0] == 0
+    code, _, err = raymond("logs", "r", "--agent", "b a")
+    named = "main, main_e1 (yes), main_ask2 (a b), main_ask3 (same), main_ask4 (same)"
+    assert (code, err) == (2, f"error: there is no agent `b a` in r\nhint: its agents: {named}\n")
+    several = "error: 2 agents have the label `same`: main_ask3, main_ask4"
+    for words in (("logs", "r", "--agent", "same"), ("stop", "r", "--agent", "same")):
+        assert raymond(*words)[2].splitlines()[0] == several
+    assert raymond("resume", "r", "--agent", "same", "--give-up")[2].splitlines()[0] == several
+    code, _, err = raymond("stop", "r", "--agent", "a b")
+    assert (code, err) == (2, "error: main_ask2 is asking: there is nothing to pause\n")
+    assert raymond("resume", "r", "--agent", "a b", "--result", "so")[0] == 3
+    assert "main_ask2 (a b) done" in raymond("logs", "r")[1]
 
 
 SPOOFS = {
@@ -110,7 +190,7 @@ def test_the_beginning_of_several_ids_is_no_answer(room: Room, raymond: Command)
 
 def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymond: Command) -> None:
     room.drive(BOTH)
-    for words in ((), ("r",), ("yes",)):
+    for words in ((), ("r",)):
         code, out, err = raymond("answer", *words)
         assert (code, out) == (2, "")
         first = re.search(r"raymond answer r (main_ask[12]) TEXT\n", err)
@@ -121,23 +201,27 @@ def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymo
             f"hint: say which one: raymond answer r {first[1]} TEXT\n"
         )
     assert raymond("answer", "main_ask2", "two", "--no-resume")[0] == 0
-    assert raymond("answer", "one", "--no-resume")[0] == 0, "it is the only question that is left"
+    assert raymond("answer", "r", "one", "--no-resume")[0] == 0, "it is the only question that is left"
     assert answers(room) == ["two", "one"]
 
 
 def test_a_text_that_comes_from_elsewhere_loses_one_line_break(room: Room, raymond: Command, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("yes\n\n", "utf-8")
     (tmp_path / "blank").write_text("\n", "utf-8")
-    (tmp_path / "large").write_bytes(b"x" * ((16 << 20) + 1))
+    (tmp_path / "large").write_bytes(b"x" * ((1 << 20) + 1))
     refused = {
         "/dev/zero": "error: `/dev/zero` is not a regular file",
         str(tmp_path / "blank"): "error: the answer is empty",
-        str(tmp_path / "large"): f"error: `{tmp_path / 'large'}` is larger than 16 MiB",
+        str(tmp_path / "large"): f"error: `{tmp_path / 'large'}` is larger than 1 MiB",
     }
     room.drive(ASKS)
     for path, why in refused.items():
         code, _, err = raymond("answer", "r", "--file", path)
         assert (code, err.splitlines()[0]) == (2, why)
+    (tmp_path / "quoted").write_text('"' * (1 << 20), "utf-8")
+    code, _, err = raymond("answer", "r", "--file", str(tmp_path / "quoted"))
+    hint = "put it into a file, and give the path of the file instead of its text"
+    assert (code, err) == (2, f"error: the answer is longer than 1 MiB\nhint: {hint}\n")
     assert raymond("answer", "r", "--file", str(tmp_path / "text"), "--no-resume")[0] == 0
     room.drive(ASKS, id="two")
     assert raymond("answer", "two", f"@{tmp_path / 'text'}", "--no-resume")[0] == 0
@@ -192,12 +276,25 @@ def test_an_answer_continues_the_run_in_the_background(room: Room) -> None:
     room.nothing_runs()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+def test_an_answer_continues_the_run_although_nobody_can_be_told(room: Room) -> None:
+    room.drive(ASKS)
+    with open("/dev/full", "wb") as full:
+        assert room.raymond("answer", "r", "yes", stderr=full).returncode == 0
+    assert room.raymond("wait", "r").stdout == "told yes\n"
+    room.nothing_runs()
+
+
 def test_an_answer_is_kept_although_the_run_cannot_continue(room: Room, raymond: Command) -> None:
     kept = "the answer is kept, nothing was started; to continue: raymond resume"
     room.drive(ASKS, id="stopped")
     assert raymond("stop", "stopped")[0] == 0
     code, _, err = raymond("answer", "stopped", "yes")
     assert (code, err.splitlines()[-2:]) == (5, ["stopped is stopped, so it was not continued", f"{kept} stopped"])
+    room.drive(ASKS, id="limit", max_iterations=1)
+    code, _, err = raymond("answer", "limit", "yes")
+    assert (code, err.splitlines()[-1]) == (5, f"{kept} limit --max-iterations 2")
     room.drive(ASKS, id="broken")
     (room.path / ".raymond").mkdir(exist_ok=True)
     (room.path / ".raymond" / "config.toml").write_text("durability = 7\n", "utf-8")
@@ -216,6 +313,62 @@ def test_nobody_is_asked_with_on_ask_fail(room: Room, raymond: Command) -> None:
     assert (code, err.splitlines()[-1]) == (3, "next:   raymond answer r")
     code, _, err = raymond("resume", "r", "--on-ask", "fail")
     assert (code, err.splitlines()[-1]) == (1, "next:   raymond resume r --on-ask wait")
+
+
+EXPIRES = {
+    "START.sh": 'echo \'<ask next="END" timeout="1s" timeout_next="END">Release?</ask>\'',
+    "END.sh": END,
+}
+
+
+@pytest.mark.slow
+def test_nobody_is_offered_a_question_whose_time_is_over(room: Room, raymond: Command) -> None:
+    with room.start("run", room.flow(EXPIRES), "--id", "r") as live:
+        live.sees("main asks")
+        live.signal(signal.SIGKILL)
+    deadline = journal.read(room.project.run("r")).run.agents["main"].visit.wake_at
+    until(lambda: time.time() > deadline or None, "its time is over")
+    assert raymond("inbox") == (0, "", "no agent is waiting for an answer\n")
+    assert json.loads(raymond("list", "--json")[1])[0]["questions"] == 0
+    assert raymond("status")[1].splitlines()[-1] == "next: raymond resume r"
+    late = f"error: the question of main could be answered until {instant(deadline)}\n"
+    hint = "hint: raymond resume r continues without an answer\n"
+    for words in (("r",), ("r", "main"), ("r", "yes"), ("r", "main", "yes")):
+        assert raymond("answer", *words, "--no-resume") == (2, "", late + hint)
+    assert room.raymond("resume", "r").stdout == "told \n"
+
+
+def test_a_run_that_was_cancelled_asks_nothing(room: Room, raymond: Command) -> None:
+    room.drive(ASKS)
+    assert raymond("cancel", "r")[0] == 0
+    status = raymond("status", "r")[1]
+    assert ("  main  START.sh  was asking\n" in status, "raymond answer" in status) == (True, False), status
+    assert "asks" not in raymond("list")[1]
+    assert json.loads(raymond("list", "--json")[1])[0]["questions"] == 0
+    assert (candidates.agents("r", asking=True), candidates.ids("answer")) == ([], [])
+
+
+@pytest.mark.parametrize("words", [("answer", "r", "yes"), ("stop", "r"), ("cancel", "r")])
+@pytest.mark.parametrize("file", ["driver.json", "journal.jsonl"])
+def test_what_a_full_disk_did_not_take_is_to_be_asked_again(
+    room: Room, raymond: Command, words: tuple[str, ...], file: str
+) -> None:
+    room.drive(ASKS)
+    book = Path(room.project.run("r").journal)
+    before = book.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0 if file == "driver.json" else len(before) + 5, hard))
+    try:
+        code, out, err = raymond(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    told = f"error: {book.parent / file}: file too large"
+    assert (code, out, err.splitlines()) == (
+        1,
+        "",
+        [told, "hint: nothing was recorded: fix this, then run the same command again"],
+    )
+    assert book.read_bytes() == before
 
 
 # All questions
@@ -264,6 +417,42 @@ def test_a_question_can_be_answered_wherever_its_command_is_typed(room: Room, ra
     shutil.copy(here.run("same").journal, there.run("same").journal)
     there.make()
     assert questions.way(asked) == f"raymond -C {room.path} answer same main"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["runs/u1", "."])
+def test_what_cannot_be_read_is_said_and_nothing_is_the_only_one_beside_it(room: Room, closed: str) -> None:
+    room.drive(ASKS, id="u1")
+    room.drive(ASKS, id="u2")
+    folder = Path(room.project.root, closed)
+
+    def told(*args: str) -> tuple[int, str]:
+        argv = [*as_anyone(), sys.executable, "-m", "raymond", *args]
+        done = subprocess.run(
+            argv, cwd=room.path, env=room.environment, capture_output=True, text=True, input="yes", check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    folder.chmod(0)
+    try:
+        listed = json.loads(told("list", "--json")[1])
+        read = [(row["workflow_id"], row["status"]) for row in sorted(listed, key=lambda row: row["workflow_id"])]
+        assert read == ([("u1", "unreadable"), ("u2", "waiting")] if closed != "." else [("", "unreadable")])
+        assert "permission denied" in told("list")[1]
+        assert "permission denied" in told("inbox")[1]
+        code, said = told("resume", "--all")
+        assert (code, "permission denied" in said) == (1, True), said
+        if closed != ".":
+            code, said = told("answer", "-")
+            first = f"error: u2 may not be the only one that asks: u1 in {room.path} cannot be read"
+            assert (code, said.splitlines()[0]) == (2, first)
+            for verb in ("stop", "resume"):
+                code, said = told(verb)
+                assert (code, said.splitlines()[0]) == (2, "error: u2 may not be the only one: u1 cannot be read")
+            assert told("status", "u1")[0] == 1, "there is such a run"
+    finally:
+        folder.chmod(0o700)
+    assert answers(room, "u1") == answers(room, "u2") == []
 
 
 # At a terminal

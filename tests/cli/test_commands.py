@@ -582,7 +582,7 @@ def test_a_command_is_told_what_an_agent_asks_and_how_the_run_ends(room: Room) -
         "Which?",
         "waiting",
     )
-    assert (asked["title"], asked["text"]) == ("r: main asks", "Which?\n\nanswer it with: raymond answer r main")
+    assert (asked["title"], asked["text"]) == ("r: main asks", "answer it with: raymond answer r main\n\n> Which?")
     # Whoever looks again without a question that is new is told that it still waits.
     assert room.resume().code == 3
     ended = next(one for one in heard(room) if one["event"] == "ended")
@@ -614,7 +614,7 @@ def test_a_text_that_no_pipe_holds_is_told_shortened(room: Room) -> None:
     [asked] = heard(room)
     mentioned = "[a question of 100,000 characters: `raymond answer r main` shows it]"
     assert (asked["question"], asked["shortened"], asked["status"]) == (mentioned, True, "waiting")
-    assert asked["text"] == f"{mentioned}\n\nanswer it with: raymond answer r main"
+    assert asked["text"] == f"answer it with: raymond answer r main\n\n{mentioned}"
 
 
 def test_a_command_that_fails_does_not_cost_the_run(room: Room) -> None:

@@ -1077,6 +1077,17 @@ NO_SENSE = {
         "run flow --max-time long",
         "--max-time: `long` is not a duration, like 90s, 10m or 2h\nhint: --max-time 8h",
     ),
+    "a time without its unit": (
+        "clean --keep 30",
+        "--keep: `30` is not a duration, like 90s, 10m or 2h\nhint: --keep 30d",
+    ),
+    "a word that starts nothing": (
+        "init",
+        (
+            "there is no command or workflow `init`\n"
+            "hint: a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
+        ),
+    ),
     "a count that is no whole number": (
         "run flow --max-iterations 1.5",
         "--max-iterations: `1.5` is not a whole number, 1 or more\nhint: raymond run --help",
@@ -1124,8 +1135,8 @@ def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(roo
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         f"failed: main in START.sh: {why}",
-        "next:   raymond resume r --agent main --retry",
-        "or:     change the workflow, then raymond resume r --latest",
+        "next:   change START.sh, then: raymond resume r --latest",
+        "or:     raymond resume r --agent main --retry",
     ]
     assert room.project.ids() == ["r"]
 

@@ -9,7 +9,7 @@ import pytest
 from kept import Projects
 from raymond import cli
 from raymond.control import runs
-from raymond.faces import listing, table
+from raymond.faces import cells, listing
 from raymond.views import times
 from raymond.views.groups import group
 from raymond.views.row import RunRow
@@ -101,13 +101,33 @@ def test_no_line_of_the_list_is_wider_than_the_terminal(width: int, projects: bo
     ]
     lines = listing.lines(rows, 0.0, projects=projects, width=width)
     assert len(lines) == 5, "nothing is wrapped"
-    assert max(map(table.size, lines)) <= width
+    assert max(map(cells.size, lines)) <= width
     if width >= 10:
         assert lines[2].startswith("  n"), "the id is there"
         assert lines[4].startswith("  b")
 
 
 # --- narrowed down
+
+
+def test_a_limit_leaves_out_none_that_needs_somebody_for_one_that_is_done(
+    projects: Projects, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limit = {"status": "stopped", "stop_kind": "limit", "started_at": times.instant(1.0)}
+    late = {"status": "completed", "started_at": times.instant(time())}
+    projects.keep("here", old=limit, new=late, newer=late)
+    assert listed(capsys, "--limit", "1") == ["old"]
+    assert "old" in listed(capsys, "--limit", "2")
+
+
+def test_a_filter_is_answered_without_a_word_about_this_place(
+    projects: Projects, capsys: pytest.CaptureFixture[str]
+) -> None:
+    projects.keep("shop", c="failed")
+    assert cli.main(["list", "--status", "failed"]) == 0
+    assert capsys.readouterr().err == ""
+    assert cli.main(["list"]) == 0
+    assert capsys.readouterr().err == "no run has been started here yet; these are the runs of all your projects\n"
 
 
 def test_runs_are_chosen_by_status_project_and_time(projects: Projects, capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,3 +176,14 @@ def test_a_run_that_ends_its_steps_is_stopping_and_a_second_one_beside_it_is_war
     assert (forced.returncode, forced.stdout) == (0, "r\n"), forced.stderr
     assert room.project.ids() == ["o"]
     room.nothing_runs()
+
+
+def test_a_limit_that_is_reached_already_is_refused_with_one_that_is_not(room: Room) -> None:
+    before = room.drive({"START.sh": "echo '<goto>START</goto>'"}, max_iterations=3)
+    done = room.raymond("resume", "r", "--max-iterations", "2")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: --max-iterations 2: r has made 3 steps (scripts count, too), so nothing would run\n"
+        "hint: raymond resume r --max-iterations 5 allows 2 more\n"
+    )
+    assert len(room.events()) == len(before.events)

@@ -14,7 +14,10 @@ from raymond.control.naming import SeveralRuns
 from raymond.control.runs import RunRow
 
 ROWS = [
-    RunRow(workflow_id=id, project=f"/home/ada/{id}", status="waiting", driven=False) for id in ("one", "two", "three")
+    RunRow(
+        workflow_id=id, project=f"/home/ada/{id}", status="stopped", driven=False, reason="max_turns (2) was reached"
+    )
+    for id in ("one", "two", "three")
 ]
 
 
@@ -37,7 +40,7 @@ class Terminal:
     def _type(self, answers: tuple[bytes, ...]) -> None:
         shown = b""
         for number, answer in enumerate(answers, 1):
-            while shown.count(b"] ") < number:
+            while shown.count(b"> ") + shown.count(b"] ") < number:
                 shown += os.read(self._master, 4096)
             os.write(self._master, answer)
         self.shown = shown.replace(b"\r", b"").decode("utf-8", "replace")
@@ -59,9 +62,10 @@ def test_a_number_chooses_and_everything_else_asks_again(patch: pytest.MonkeyPat
     terminal = Terminal(patch)
     assert picker.can_ask()
     terminal.types(b"\n", b"4\n", b"two\n", b"0\n", b"\xb2\n", b"2\n")
-    assert picker.pick(SeveralRuns("3 runs can be meant", ROWS)).workflow_id == "two"
+    assert picker.pick(SeveralRuns("3 runs match", ROWS)).workflow_id == "two"
     terminal.close()
-    assert "3 runs can be meant\n1  one    waiting  /home/ada/one\n2  two    waiting  /home/ada/two\n" in terminal.shown
+    assert "3 runs match\n1  one    stopped  max_turns (2) was reached  /home/ada/one\n2  two " in terminal.shown
+    assert "which one? 1-3 > " in terminal.shown
     assert terminal.shown.count("type a number from 1 to 3; Ctrl-C ends this") == 4
 
 
@@ -69,7 +73,7 @@ def test_the_end_of_the_input_chooses_nothing(patch: pytest.MonkeyPatch) -> None
     terminal = Terminal(patch)
     terminal.types(b"\x04")
     with pytest.raises(click.Abort):
-        picker.pick(SeveralRuns("3 runs can be meant", ROWS))
+        picker.pick(SeveralRuns("3 runs match", ROWS))
     terminal.close()
 
 

@@ -190,7 +190,7 @@ def test_a_run_that_is_driven_is_not_moved(room: Room) -> None:
     elsewhere.mkdir()
     pid = background(room, HELD, "started.r")
     done = room.raymond("resume", "r", "--cd", str(elsewhere))
-    assert (done.returncode, done.stderr.splitlines()[0]) == (1, f"error: process {pid} drives this run")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, f"error: process {pid} drives r")
     room.go()
     assert ended(room).result == "done"
     assert room.project.ids() == ["r"]
@@ -321,7 +321,7 @@ def test_latest_of_a_run_that_is_driven_is_refused(room: Room) -> None:
     before = bytes_of(room)
     done = room.raymond("resume", "r", "--latest", "--agent", "main_ask2", "--goto", "TOLD")
     assert (done.returncode, bytes_of(room)) == (1, before)
-    assert done.stderr.startswith(f"error: process {pid} drives this run\n")
+    assert done.stderr.startswith(f"error: process {pid} drives r\n")
     assert list(Path(room.project.run("r").inbox).glob("*")) == []
 
 

@@ -80,7 +80,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
         "main is asked again: the output has no transition",
         "main * Read x.py",
         "main | planned",
-        "main PLAN.md -> AGAIN.sh (goto) $0.25 total $0.25",
+        "main PLAN.md -> AGAIN.sh (goto) $0.25* total $0.25*",
         "main AGAIN.sh -> AGAIN.sh (goto)",
         "main done",
         "run completed",
@@ -171,7 +171,9 @@ def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(
         "said: no tag\n"
         f"turn: 1\nattempt: 1\ntime: TIME\nsession: {first}\nbase:\ncost: 0.0\n"
     )
-    assert finished.startswith("finished $0.25\nsent:\n  I could not act on your reply: the output has no transition\n")
+    assert finished.startswith(
+        "finished $0.25*\nsent:\n  I could not act on your reply: the output has no transition\n"
+    )
     assert finished.endswith(
         "tools: Read x.py\n"
         "said:\n"
@@ -281,11 +283,11 @@ def test_attach_shows_lines_until_the_run_ends_and_ends_with_its_exit_code(room:
     assert watched.lines[:4] == [
         "watching r; Ctrl-C leaves it running",
         "main | hello",
-        "main -> END.sh (goto)",
+        "main START.sh -> END.sh (goto)",
         "main step 2 failed (script): ended with exit code 1",
     ]
-    assert watched.lines[-6].startswith("failed: r after ")
-    assert watched.lines[-2] == "next:   raymond resume r --agent main --retry"
+    assert watched.lines[-7].startswith("failed: r after ")
+    assert watched.lines[-3] == "next:   change END.sh, then: raymond resume r --latest"
 
 
 def test_ctrl_c_leaves_a_watched_run_running(room: Room) -> None:
@@ -420,7 +422,7 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     shown = room.raymond("status").stdout.splitlines()
     agents = [line for line in shown if re.match(r"  main", line)]
     assert len(agents) == 50
-    assert all("  asking for " in line for line in agents)
+    assert all("  asking  " in line for line in agents)
     assert shown[-2:] == [
         "  ... and 11 more agents: raymond status r --agents",
         "next: raymond answer r",
@@ -477,7 +479,7 @@ def test_two_agents_ask_on_the_terminal_one_after_the_other_while_a_third_goes_o
         room.go()
         lines = pane.sees("code 0")
     assert {f"{first} < red", f"{second} < blue", "main_held1 | going on"} <= set(lines)
-    assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
+    assert lines[-3:] == ["next:   raymond logs r", "result: all", "code 0"]
     assert [line for line in lines if " · " in line] == []
     assert len([one for one in ran(room).all(StepStarted) if one.agent == "main_held1"]) == 1
 
@@ -503,7 +505,7 @@ def test_a_run_elsewhere_is_watched_and_answered_on_the_terminal(room: Room) -> 
         lines = pane.sees("code 0")
     assert {f"{agent} | told {answer}" for agent, answer in answers(room).items()} <= set(lines)
     assert sorted(answers(room).values()) == ["blue", "red"]
-    assert lines[-3:] == ["next:   raymond logs r", "all", "code 0"]
+    assert lines[-3:] == ["next:   raymond logs r", "result: all", "code 0"]
     assert [line for line in lines if " · " in line] == []
 
 

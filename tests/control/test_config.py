@@ -83,7 +83,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
             "unknown_turn_cost = 0.5  # default\n"
             "retryable         = not set  # default\n"
             'patience          = "6h"  # default\n'
-            "permission_mode   = not set  # default\n"
+            'permission_mode   = "acceptEdits"  # default\n'
             'allow_tools       = ["Read","Bash(make)"]  # RAYMOND_ALLOW_TOOLS\n'
             f'notify            = ["tell me"]  # {user}\n'
             'durability        = "normal"  # default\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import raymond
-from raymond.control import runs
+from raymond.control import continuing, runs
 from raymond.control.upgrade import upgrade
 from raymond.errors import RunBusy, RunExists, RunNotFound, UsageError, WorkflowError
 from raymond.machine.events import AskEnded, AskStarted, RunEnded, RunStarted, RunStopped
@@ -221,7 +221,7 @@ def test_only_what_nobody_drives_is_resumable() -> None:
     try:
         Path(project.run("bad").path).mkdir()
         Path(project.run("bad").journal).write_text("nonsense\n")
-        found = list(runs.resumable(project))
+        found = list(continuing.resumable(project))
     finally:
         held.release()
     assert [one for one in found if isinstance(one, str)] == ["begun"]

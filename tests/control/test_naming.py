@@ -121,11 +121,18 @@ def test_a_failed_run_is_meant_when_nothing_else_can_be_resumed(projects: Projec
 
 
 def test_when_several_can_be_meant_they_are_named(projects: Projects) -> None:
-    here = projects.keep("here", one="waiting", two="paused", done="completed")
+    """Also a failed one, which a resume continues; where they are is not said when it is here."""
+    limit = {"status": "stopped", "stop_kind": "limit", "reason": "max_turns (2) was reached"}
+    projects.keep("here", one="waiting", two=limit, bad="failed", done="completed")
     with pytest.raises(SeveralRuns) as caught:
         found(None, "resume", changes=True)
-    assert str(caught.value) == "2 runs can be meant"
-    assert caught.value.hint == f"say which:\n  two  paused   {here.tree}\n  one  waiting  {here.tree}"
+    assert str(caught.value) == "3 runs match"
+    assert [line.split() for line in caught.value.hint.splitlines()] == [
+        ["say", "which:"],
+        ["bad", "failed"],
+        ["two", "stopped", "max_turns", "(2)", "was", "reached"],
+        ["one", "waiting"],
+    ]
 
 
 def test_where_no_run_was_started_those_elsewhere_are_named_and_none_is_meant(projects: Projects) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+import raymond
 from builders import Play
+from raymond import cli
 from raymond.backends import claude_payer
 from raymond.backends.payer import Payer, fingerprint
 from raymond.control import programs
@@ -151,6 +153,26 @@ def test_the_first_line_says_who_answers_and_who_pays() -> None:
     assert (
         words.line(RunResumed(programs=[scripted])) == "run resumed, answered by scripted replies (flow/replies.yaml)"
     )
+
+
+def test_resume_all_leaves_out_what_somebody_else_would_pay_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "flow").mkdir()
+    (tmp_path / "flow" / "START.md").write_text("Do it. <result>done</result>")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{claude(tmp_path / 'bin').parent}:/usr/bin:/bin")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    raymond.start("flow", raymond.Options(id="r", backend="claude"))
+    assert cli.main(["resume", "--all", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "r\n"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
+    assert cli.main(["resume", "--all", "--yes"]) == 0
+    said = capsys.readouterr()
+    left = f"r is left out: the run's last driver used claude 2.1.197 (paid by {PAYER}), and here it would be claude "
+    assert (said.out, said.err[: len(left)]) == ("", left)
+    assert said.err.endswith("; raymond resume r continues it\n")
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def test_a_second_driver_is_refused_with_the_pid_of_the_first(tmp_path: Path) ->
     second = place.resume().wait()
     assert (second.code, second.out) == (1, "")
     assert second.err == (
-        f"error: process {first.process.pid} drives this run\n"
+        f"error: process {first.process.pid} drives r\n"
         "hint: `raymond stop r` stops it; `raymond status r` shows what it does\n"
     )
     assert place.journal.read_bytes() == before
@@ -110,7 +110,7 @@ def test_the_lock_of_another_host_is_refused_until_forced(tmp_path: Path) -> Non
     with pytest.raises(RunBusy) as caught:
         runs.drive(project, id)
 
-    assert str(caught.value) == "process 4242 on elsewhere locked this run and did not release it"
+    assert str(caught.value) == "process 4242 on elsewhere locked r and did not release it"
     assert caught.value.hint == "make sure that it is gone from elsewhere, then use --force"
     assert (caught.value.pid, caught.value.host, caught.value.exit_code) == (4242, "elsewhere", 1)
     assert Path(project.run(id).journal).read_bytes() == before

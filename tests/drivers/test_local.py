@@ -551,7 +551,7 @@ def test_only_one_process_drives_a_run(room: Room) -> None:
         second = room.resume()
         assert second.code == 1
         assert second.err == (
-            f"error: process {live.pid} drives this run\n"
+            f"error: process {live.pid} drives r\n"
             "hint: `raymond stop r` stops it; `raymond status r` shows what it does\n"
         )
         room.go()
@@ -644,8 +644,8 @@ def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         "failed: main in START.sh: ended with exit code 1",
-        "next:   raymond resume r --agent main --retry",
-        "or:     change the workflow, then raymond resume r --latest",
+        "next:   change START.sh, then: raymond resume r --latest",
+        "or:     raymond resume r --agent main --retry",
     ]
     (room.path / "mended").touch()
     again = room.resume()

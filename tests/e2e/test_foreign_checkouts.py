@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 needs_claude = pytest.mark.skipif(program("claude") is None, reason=MISSING)
 needs_codex = pytest.mark.skipif(program("codex") is None, reason=NO_CODEX)
 
-FLOW = {"START.md": "prompt START"}
+FLOW = {"START.md": "prompt START <result>fine</result>"}
 FINE = Text("<result>fine</result>")
 TWICE = {"START.md": "prompt START", "NEXT.md": "prompt NEXT"}
 

@@ -104,7 +104,7 @@ def test_the_page_leads_from_a_loop_to_a_run_that_is_budgeted_checked_and_resuma
         room.kill(live)
         room.clear()  # the agent dies with it, as in a reboot
 
-        [resume] = commands("raymond resume")
+        resume, _ = commands("raymond resume")
         ran = room.raymond(*shlex.split(resume)[1:])
     assert (ran.returncode, ran.stdout) == (0, "every box is ticked, and the check passes\n")
     assert (room.path / "fix_plan.md").read_text("utf-8") == blocks("fix_plan.md")[0].replace("[ ]", "[x]")

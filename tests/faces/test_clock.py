@@ -38,7 +38,7 @@ def closed() -> Decision:
 
 def told(stream: io.StringIO) -> str:
     lines = Lines(stream)
-    lines.add(closed(), "$0.00")
+    lines.add(closed(), {}, "$0.00")
     lines.refresh()
     return stream.getvalue()
 

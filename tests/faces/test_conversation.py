@@ -13,9 +13,9 @@ from raymond.faces import debug_folder
 from raymond.faces.conversation import Conversation
 from raymond.faces.fanout import Faces
 from raymond.faces.tail import Tail
-from raymond.machine.events import AskEnded, Decision, StepStarted
+from raymond.machine.events import AgentFailed, AskEnded, Decision, RunStopped, StepStarted
 from raymond.machine.run import Run
-from raymond.steps.talk import Talk
+from raymond.steps.talk import Talk, one_use
 from raymond.store import journal, records
 from raymond.store.transcripts import Transcripts
 from running import Room
@@ -65,7 +65,7 @@ def test_a_conversation_has_prompts_replies_tools_answers_and_the_output_of_scri
         "step 1: main in START.md, TIME, rejected (the output has no transition) after 0s\n"
         "prompt:\n  Look    at it.\n\n  Then ask.\nsaid:\n  no tag\n\n"
     )
-    assert second.startswith("step 1: main in START.md, TIME, finished after 0s, $0.25\nprompt:\n  I could not act on")
+    assert second.startswith("step 1: main in START.md, TIME, finished after 0s, $0.25*\nprompt:\n  I could not act on")
     assert second.endswith('tools:\n  Read x.py\nsaid:\n  Fine. <ask next="CHECK">Ship it?</ask>\n\n')
     assert answer == "answer to main, TIME:\n  yes\n  but\\x1b[2J slowly\n\n"
     assert third == CHECKED
@@ -148,12 +148,30 @@ def test_what_an_agent_says_on_the_way_is_kept_among_its_tools_without_the_reply
     assert talk(tmp_path, ("text", "I see."), ("text", " "), reply=reply) == "  I see.\n"
 
 
+def test_a_command_of_several_lines_is_one_tool(tmp_path: Path) -> None:
+    use = one_use("Bash true\nRead docs/README.md\n")
+    said = talk(tmp_path, ("tool", use), ("text", "I see."), reply=None)
+    assert said == "* Bash true\n    Read docs/README.md\n  I see.\n"
+
+
+def test_nothing_in_the_log_of_transitions_is_an_entry_of_its_own_or_obeyed_by_a_terminal(tmp_path: Path) -> None:
+    folder = debug_folder.Folder(str(tmp_path / "debug"), str(tmp_path))
+    false = "bad\n\n2026-11-16 22:00:00 [main] P.md -> (result, ended)\n\x1b[2J\x1b]0;PWN\x07"
+    failed = AgentFailed(agent="main", kind="script", error=false)
+    stopped = RunStopped(kind="limit", limit="budget", reason=false)
+    folder.write([Decision(seq=1, time=0.0, events=[failed, stopped])])
+    text = (tmp_path / "debug" / "transitions.log").read_text()
+    assert len(text.split("\n\n")) == 3, "two entries, and the end"
+    assert text.replace("\n", "").isprintable()
+
+
 def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) -> None:
     folder = debug_folder.Folder(str(tmp_path / "debug"), str(tmp_path))
     faces = Faces([Quiet(), folder])
     assert faces.wants_raw
     faces.on_decisions(Run(), [Decision(seq=1, time=0.0, events=[StepStarted(agent="main", step=7)])])
     faces.on_output("main", "raw", '{"type":"stream_event","event":{"delta":{"text":"half a sec"}}}')
+    faces.on_output("main", "raw", '{"uuid": "1", "type": "stream_event", "event": {"delta": {"text": "half"}}}')
     faces.on_output("main", "raw", '{"type":"assistant"}')
     faces.on_output("main", "raw", "not json")
     faces.on_output("main", "text", "hello")

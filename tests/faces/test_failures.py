@@ -51,8 +51,8 @@ def test_failures_that_nobody_expected_are_in_every_view() -> None:
 def test_failures_that_are_expected_are_told_and_the_run_is_completed() -> None:
     run = finished("<wait failures='ok'>N</wait>").run
     assert (run.final_status, exit_code(run), words.reason(run)) == ("completed", 0, None)
-    assert "note:   2 of 4 agents failed, which the workflow handled" in ending(run, "completed")
-    assert "  2 of 4 agents failed, which the workflow handled" in overview(run, "completed", 0, "/nowhere")
+    assert "note:   2 of 4 agents failed; the workflow handled that" in ending(run, "completed")
+    assert "  2 of 4 agents failed; the workflow handled that" in overview(run, "completed", 0, "/nowhere")
 
 
 def test_failed_next_is_where_a_wait_leads_when_one_has_failed_and_only_then() -> None:
@@ -108,3 +108,33 @@ def test_the_commands_say_how_many_failed(room: Room) -> None:
     assert (row["status"], row["agents"], row["failed"]) == ("failed", 3, 2)
     again = room.resume()
     assert (again.code, "nothing to resume" in again.err, ran.run.seq) == (1, True, again.run.seq)
+
+
+def test_the_failures_that_nobody_handled_come_first_and_the_rest_is_counted() -> None:
+    play = Play(FILES)
+    play.say("<fork f='ok'>A</fork>" * 5 + "<wait failures='ok'>N</wait>")
+    for number in range(1, 6):
+        play.fail("setup", f"main_a{number}")
+    play.say("<fork f='guilty'>A</fork><wait>N</wait>")
+    play.fail("setup", "main_a6")
+    play.say("<result>x</result>")
+    play.pass_time()
+    lines = ending(play.run, "failed").splitlines()
+    assert "why:    6 of 7 agents failed; the workflow handled 5 of them" in lines
+    failed = [line for line in lines[1:] if line.startswith("failed: ")]
+    assert failed[:2] == ["failed: main_a6 (guilty) in A.md: boom", "failed: main_a1 (ok) in A.md (handled): boom"]
+    assert failed[5:] == ["failed: 1 more agent: raymond status test-1 --agents"]
+    shown = overview(play.run, "failed", 0, "/nowhere", every=True)
+    assert [line.split()[1] for line in shown if line.startswith("  failed: ")] == [
+        f"main_a{number}" for number in (6, 1, 2, 3, 4, 5)
+    ]
+    found = json.loads(documents.state_file(play.run))
+    assert (found["agents_failed"], next(iter(found["collected_failures"]))) == (6, "main_a6")
+
+
+def test_more_failed_agents_than_are_shown_are_counted() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork>" * 7 + "<goto>N</goto>")
+    for number in range(1, 8):
+        play.fail("setup", f"main_a{number}")
+    assert "failed: 2 more agents: raymond status test-1 --agents" in ending(play.run, "running").splitlines()

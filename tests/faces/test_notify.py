@@ -1,8 +1,12 @@
-"""What a notification is given reaches it whole."""
+"""What a notification is given reaches it whole, and nothing in it is taken for something else."""
 
 import os
 import subprocess
 import sys
+
+from builders import Play
+from raymond.faces import message
+from raymond.machine.events import AskStarted
 
 GREEDY = """
 import contextlib, fcntl, os, sys
@@ -23,3 +27,14 @@ def test_a_document_is_whole_although_the_system_gives_only_small_pipes() -> Non
     drop = ["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--"] if os.geteuid() == 0 else []
     done = subprocess.run([*drop, sys.executable, "-c", GREEDY], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_text_of_an_agent_looks_like_the_command_to_answer_with() -> None:
+    play = Play({"START.md": "", "A.md": ""})
+    false = "answer it with: raymond answer prod main yes"
+    events = play.say(f'<ask next="A">Rename a variable?\n{false}</ask>')
+    [ask] = [event for event in events if isinstance(event, AskStarted)]
+    asked, ended = message.asked(play.run, ask).text, message.ended(play.run).text
+    assert asked == f"answer it with: raymond answer test-1 main\n\n> Rename a variable?\n> {false}"
+    assert ended.startswith("next:   raymond answer test-1")
+    assert f"\n> {false}" in ended

@@ -3,7 +3,8 @@
 import pytest
 
 from raymond.faces import table
-from raymond.faces.table import Column, fit, size
+from raymond.faces.cells import size
+from raymond.faces.table import Column, fit
 
 COLUMNS = (
     Column(title="ID", least=6),

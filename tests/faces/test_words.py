@@ -408,6 +408,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         ],
         "agents_started": 2,
         "agents_failed": 0,
+        "collected_failures": {},
         "fork_counters": {"main": 1},
         "results": {},
         "labels": {},

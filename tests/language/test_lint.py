@@ -300,7 +300,8 @@ def test_states_of_another_platform_are_left_alone() -> None:
 
 
 def test_the_text_of_a_script_is_no_error() -> None:
-    assert check("", A_sh="echo '<call>ZZZ</call>'") == []
+    found = check("", A_sh="echo '<call>ZZZ</call>'")
+    assert [(one.id, one.severity) for one in found] == [("script-tag", "warning")]
 
 
 def test_a_python_script_must_be_python() -> None:

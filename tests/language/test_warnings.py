@@ -145,3 +145,41 @@ def test_a_file_that_is_almost_named_right_is_found(files: list[str], message: s
     contents = {"START.md": END.encode(), **dict.fromkeys(files, b"")}
     found = lint.check(loader.from_files(contents, name="flow", entry=None))
     assert [one.message for one in found] == ([message] if message else [])
+
+
+def printed(script: str, name: str = "B.sh") -> list[Diagnostic]:
+    return lint.check(workflow.build("flow", {"START.md": f"<goto>{name}</goto>", "NEXT.md": END, name: script}))
+
+
+@pytest.mark.parametrize(
+    ("script", "id", "column", "message"),
+    [
+        ("echo '<reset>NXET</reset>'", "script-tag", 7, "there is no state `NXET`"),
+        ("echo '<reslut>done</reslut>'", "misspelt-tag", 7, "`<reslut>` is not a tag"),
+        ("echo '<gotoo>NEXT</gotoo>'", "misspelt-tag", 7, "`<gotoo>` is not a tag"),
+        ('echo "<wait failure=\\"ok\\">NEXT</wait>"', "script-tag", 7, "`<wait>` has no attribute `failure`"),
+        ('echo \'<fork next="NXET" colour="red">NEXT</fork>\'', "script-tag", 7, "there is no state `NXET`"),
+    ],
+)
+def test_a_tag_that_a_script_prints_as_it_is_written_is_checked(
+    script: str, id: str, column: int, message: str
+) -> None:
+    [found] = printed(f"set -e\n{script}\n")
+    assert (found.id, found.severity, found.line, found.column, found.message) == (id, "warning", 2, column, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("B.sh", 'echo "<goto>$where</goto>"'),
+        ("B.sh", "echo \"<goto>`cat where`</goto>\""),
+        ("B.sh", "printf '<goto>%s</goto>' NEXT"),
+        ("B.sh", "# prints <goto>ELSEWHERE</goto>\necho '<goto>NEXT</goto>'"),
+        ("B.sh", "echo '<goto>STATE</goto>' | sed s/STATE/NEXT/"),
+        ("B.sh", "echo '<goto>...</goto>'"),
+        ("B.sh", "echo '<results>3</results> <task>x</task>'"),
+        ("B.py", '"""Print <goto>ELSEWHERE</goto>."""\nprint(f"<goto>{name}</goto>" + "<goto>" + name + "</goto>")'),
+    ],
+)  # fmt: skip
+def test_a_tag_that_a_script_computes_or_talks_about_is_left_alone(name: str, script: str) -> None:
+    assert printed(script, name) == []

@@ -518,7 +518,7 @@ def test_visits_with_budgets_take_nothing_that_is_reserved(budget: float, begun:
 def test_people_are_told_once_that_most_of_the_budget_is_spent(
     budget: float, before: float, cost: float, said: str
 ) -> None:
-    assert money.warned(Run(limits=Limits(budget=budget), cost=cost), before) == said
+    assert money.warned(Run(limits=Limits(budget=budget)), before, cost) == said
 
 
 def test_a_turn_that_was_counted_when_its_end_was_lost_does_not_use_up_the_budget_a_second_time() -> None:

@@ -35,6 +35,7 @@ from raymond.machine.outcome import Outcome
 from raymond.machine.requests import Request
 from raymond.machine.sender import Sender
 from raymond.views.status import exit_code, run_status
+from raymond.views.times import instant
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "ONCE.md": head("max_visits: 1")}
 
@@ -50,6 +51,17 @@ def asking() -> Play:
     play.say('<ask next="N">first?</ask>', "main_a1")
     play.say('<ask next="N">second?</ask>', "main_b2")
     return play
+
+
+def test_a_question_cannot_be_answered_when_its_time_is_over() -> None:
+    play = Play(FILES)
+    play.say('<ask next="N" timeout="5m" timeout_next="A">why?</ask>')
+    answer, until = Request(id="r", kind="answer", text="so"), play.run.agents["main"].visit.wake_at
+    assert requests.problem(play.run, play.workspace, answer, until - 1) is None
+    late = requests.problem(play.run, play.workspace, answer, until)
+    assert late == Refusal("overdue", f"the question of main could be answered until {instant(until)}")
+    [refused] = requests.take(play.run, play.workspace, answer, until)
+    assert refused == RequestTaken(request="r", kind="answer", problem=late.reason)
 
 
 # Every request

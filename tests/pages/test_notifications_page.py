@@ -15,8 +15,9 @@ from running import Room
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text("utf-8")
 QUESTION = "@/etc/hostname <!channel> & $(touch pwned) `touch pwned` \"; touch pwned; '\x1b[2J\u202etxt\n-- two"
-ABOUT = "choices: yes, no\nfile: plan.md (4 bytes)\nanswer it with: raymond answer r main"
-SHOWN = QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e") + "\n\n" + ABOUT
+ABOUT = "answer it with: raymond answer r main\nchoices: yes, no\nfile: plan.md (4 bytes)"
+QUOTED = "> " + QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\n> ")
+SHOWN = ABOUT + "\n\n" + QUOTED
 ASKED = f'<ask next="END" choices="yes,no" files="plan.md">{QUESTION}</ask>'
 ASKS = {"START.py": f"open('plan.md', 'w').write('plan'); print({ASKED!r})", "END.sh": "echo '<result></result>'"}
 RECORDS = """#!/usr/bin/env python3
@@ -78,7 +79,7 @@ def test_every_recipe_shows_a_hostile_question_whole_and_runs_nothing_of_it(
         pytest.skip(f"not installed: {', '.join(missing)}")
     address, posted = server
     home = Path(room.environment["HOME"])
-    for name in ("notify-send", "osascript", "mail"):
+    for name in ("notify-send", "osascript", "sendmail"):
         program(tmp_path / "bin" / name, RECORDS.format(tmp_path / name))
     room.environment["PATH"] = f"{tmp_path / 'bin'}:{room.environment['PATH']}"
     [slack] = re.findall(r"^```bash\n(#!/bin/sh\n.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -94,7 +95,8 @@ def test_every_recipe_shows_a_hostile_question_whole_and_runs_nothing_of_it(
     title = "r: main asks"
     assert json.loads((tmp_path / "notify-send").read_text())[:-1] == ["--", title, SHOWN]
     assert json.loads((tmp_path / "osascript").read_text())[-3:-1] == [title, SHOWN]
-    assert json.loads((tmp_path / "mail").read_text()) == ["-s", title, "me@example.org", f"{SHOWN}\n"]
+    head = f"Subject: {title}\nContent-Type: text/plain; charset=utf-8\n\n"
+    assert json.loads((tmp_path / "sendmail").read_text()) == ["-i", "me@example.org", f"{head}{SHOWN}\n"]
     assert posted["/TOPIC"] == (title, SHOWN.encode())
     escaped = SHOWN.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert json.loads(posted["/slack"][1]) == {"text": f"*{title}*\n{escaped}"}

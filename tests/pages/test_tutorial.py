@@ -32,6 +32,7 @@ DIFFERS = (
     (r"^time: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", "time: TIME"),
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "SESSION"),
     (r"\b(after|for) \d[\w.]*(?: \d\w*)*$", r"\1 DURATION"),
+    (r"\brunning {2,}\d[\w.]*(?: \d\w*)*$", "running  DURATION"),
     (r"^(  \d+ steps, \S+ of \S+), .*$", r"\1, DURATION"),
     (r" {2,}(?=(STATUS|AGE|AGENTS|COST)\b)", " "),
     (r"^ *(\S+ +completed) +\d\S*(?: \d+\w)? +(\d+ +\S+)$", r"\1  AGE  \2"),

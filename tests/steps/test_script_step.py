@@ -259,6 +259,16 @@ def test_a_value_over_32_kib_stands_only_in_files(room: Room) -> None:
     assert found["vars"]["small"] == 1
 
 
+def test_a_script_that_takes_its_input_from_the_environment_is_told_where_a_long_one_is(room: Room) -> None:
+    ran = room.drive({"START.sh": 'echo "<result>${#RAYMOND_INPUT}</result>"'}, input="x" * (LARGEST + 1))
+    assert (ran.result, ran.transcript()[0]["note"]) == (
+        "0",
+        "gets no RAYMOND_INPUT, which is too long for the environment: read the file RAYMOND_INPUT_FILE instead\n",
+    )
+    read = 'echo "<result>$(wc -c < "$RAYMOND_INPUT_FILE")</result>"'
+    assert "note" not in room.drive({"START.sh": read}, input="x" * (LARGEST + 1), id="read").transcript()[0]
+
+
 def test_a_value_with_nul_stands_only_in_files(room: Room) -> None:
     nul = """
     import json, os

@@ -71,8 +71,8 @@ def test_what_it_holds_is_the_journal_open_for_reading_and_appending(folder: Run
 
 def test_a_second_holder_is_refused_with_the_pid_of_the_first(folder: RunFolder) -> None:
     held = lock.take(folder)
-    assert refused(folder) == (f"process {os.getpid()} drives this run", STATUS)
-    assert refused(folder, force=True) == (f"process {os.getpid()} drives this run", STATUS)
+    assert refused(folder) == (f"process {os.getpid()} drives r", STATUS)
+    assert refused(folder, force=True) == (f"process {os.getpid()} drives r", STATUS)
     held.release()
     lock.take(folder).release()
 
@@ -85,7 +85,7 @@ def test_who_holds_it_is_not_decided_by_what_driver_json_says(folder: RunFolder,
     if content is not None:
         Path(folder.driver).write_bytes(content)
     assert lock.holder(folder) == Holder()
-    assert refused(folder) == ("process ? drives this run", STATUS)
+    assert refused(folder) == ("process ? drives r", STATUS)
     held.release()
 
 
@@ -111,7 +111,7 @@ def test_one_that_another_host_did_not_release_is_refused_until_forced(folder: R
     sign(folder, Holder(4242, "elsewhere", "1"))
     before = signed(folder)
     assert refused(folder) == (
-        "process 4242 on elsewhere locked this run and did not release it",
+        "process 4242 on elsewhere locked r and did not release it",
         "make sure that it is gone from elsewhere, then use --force",
     )
     assert signed(folder) == before
@@ -170,7 +170,7 @@ def test_a_journal_that_is_replaced_by_its_holder_stays_held(folder: RunFolder) 
     aside = f"{folder.journal}.new"
     new = os.open(aside, os.O_RDWR | os.O_CREAT, 0o600)
     held.replace(new, lambda: os.replace(aside, folder.journal))
-    assert refused(folder) == (f"process {os.getpid()} drives this run", STATUS)
+    assert refused(folder) == (f"process {os.getpid()} drives r", STATUS)
     assert os.path.samestat(os.fstat(held.fd), os.stat(folder.journal))
     held.release()
     lock.take(folder).release()
@@ -202,7 +202,7 @@ def test_a_lock_follows_the_folder_of_its_run(folder: RunFolder, tmp_path: Path)
     moved = RunFolder(folder.home, f"{tmp_path}/moved", "r")
     os.rename(folder.path, moved.path)
     held.follow(moved)
-    assert refused(moved) == (f"process {os.getpid()} drives this run", STATUS)
+    assert refused(moved) == (f"process {os.getpid()} drives r", STATUS)
     held.release()
     assert os.listdir(moved.path) == ["journal.jsonl"]
 
@@ -246,7 +246,7 @@ def test_a_file_system_without_locks_is_said_and_can_be_overruled(
     with pytest.raises(JournalError) as caught:
         lock.take(folder)
     assert str(caught.value) == f"this file system cannot lock {folder.journal}: no locks available"
-    assert caught.value.hint == "make sure that no other process drives this run, then use --force"
+    assert caught.value.hint == "make sure that no other process drives r, then use --force"
     held = lock.take(folder, force=True)
     assert signed(folder).pid == os.getpid()
     assert lock.holder(folder) is None, "nobody can be seen"
@@ -274,5 +274,5 @@ def test_a_driver_whose_name_was_written_over_is_known_by_its_door(folder: RunFo
     with contextlib.closing(sockets.listen(folder.socket)):
         us = Holder(os.getpid(), os.uname().nodename, start_time(os.getpid()), folder.socket)
         assert lock.holder(folder) == us
-        assert refused(folder) == (f"process {os.getpid()} drives this run", STATUS)
+        assert refused(folder) == (f"process {os.getpid()} drives r", STATUS)
     held.release()

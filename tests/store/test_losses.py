@@ -247,9 +247,19 @@ def test_what_no_turn_can_have_cost_is_not_counted(tmp_path: Path, forged: float
     folder = begun(tmp_path)
     ends: list[Event] = [turn(1, forged), turn(2, 0.5), JournalCut(cost=forged, paid={3: forged}), turn(3, 0.25)]
     lines = [Decision(seq=3, time=9.0, events=[event]) for event in ends]
-    assert losses.bill(journal.read(folder).run, lines) == Bill(0.75, {})
+    assert losses.bill(journal.read(folder).run, lines) == Bill(0.75, 0.75, {})
 
 
 def test_all_that_was_lost_is_no_more_than_there_can_be() -> None:
     lines = [Decision(seq=9, time=9.0, events=[turn(step, amounts.MOST)]) for step in (1, 2)]
     assert losses.bill(Run(), lines).cost == amounts.MOST
+
+
+@pytest.mark.parametrize(("backend", "scripted"), [("scripted", 4.0), ("claude", 0.0)])
+def test_a_repair_notes_what_of_the_lost_cost_nobody_paid(tmp_path: Path, backend: str, scripted: float) -> None:
+    folder = begun(tmp_path)
+    done, _ = cut(folder, [], [[StepStarted(agent="main", step=1, backend=backend)], [turn(1, 4.0)]])
+    assert (done.cost, done.scripted) == (4.0, scripted)
+    assert [line for line in repaired.lines(done) if "cost" in line] == [
+        f"their cost still counts: $4.00{'*' if scripted else ''}"
+    ]

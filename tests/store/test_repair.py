@@ -203,7 +203,7 @@ def test_what_lost_turns_have_cost_stays_spent(tmp_path: Path) -> None:
         lines[at] = lines[at].replace(b"StepStarted", b"StepStarred")
         path.write_bytes(b"\n".join(lines))
         mended = room.raymond("doctor", "--repair", "r")
-        assert "what they cost stays spent: $0.75\n" in mended.stderr
+        assert "their cost still counts: $0.75*\n" in mended.stderr
         assert journal.read(room.project.run("r")).run.cost == paid
         assert room.resume().run.cost == paid + 0.75
 
@@ -257,6 +257,6 @@ def test_a_turn_whose_reply_is_read_again_after_a_repair_is_paid_for_once(tmp_pa
     at = next(number for number, line in enumerate(lines) if b'"StepFinished","agent":"main_y2"' in line)
     lines[at] = lines[at].replace(b"StepFinished", b"StepFinishes")
     path.write_bytes(b"\n".join(lines))
-    assert "what they cost stays spent: $4.00\n" in room.raymond("doctor", "--repair", "r").stderr
+    assert "their cost still counts: $4.00*\n" in room.raymond("doctor", "--repair", "r").stderr
     resumed = room.resume()
     assert (resumed.code, resumed.run.cost) == (0, 4.0), resumed.err

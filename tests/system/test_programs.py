@@ -341,6 +341,14 @@ def test_a_probe_asks_the_backend_that_is_set(room: Room) -> None:
             5,
             "error: there is no backend `telepathy`\nhint: there are: scripted, scripted-program, claude, codex\n",
         ),
+        (
+            ("--probe", "--backend", "cluade"),
+            5,
+            (
+                "error: there is no backend `cluade`\n"
+                "hint: did you mean `claude`? there are: scripted, scripted-program, claude, codex\n"
+            ),
+        ),
     ],
 )
 def test_a_probe_of_what_cannot_be_asked_is_refused(room: Room, args: tuple[str, ...], code: int, error: str) -> None:

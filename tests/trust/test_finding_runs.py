@@ -85,7 +85,7 @@ def test_a_run_here_comes_before_runs_elsewhere(room: Place, other: Place) -> No
 
 def test_a_command_without_an_id_means_this_project_only(room: Place, other: Place) -> None:
     room.ask()
-    for args in (("status",), ("answer", "yes"), ("resume",), ("stop",)):
+    for args in (("status",), ("answer",), ("answer", "-"), ("resume",), ("stop",)):
         done = other.raymond(*args)
         assert done.returncode == 2, (args, no_traceback(done))
 

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from builders import Play
 from raymond.faces import words
-from raymond.machine.events import JournalCut
+from raymond.machine.events import Decision, JournalCut
+from raymond.machine.evolve import evolve
 from raymond.machine.inputs import Spending
 from raymond.views import ledger
 from raymond.views.ledger import Sum
@@ -149,3 +151,31 @@ def test_dollars_of_scripted_replies_are_never_added_to_real_ones() -> None:
     assert words.money(play.run) == "$0.25 and $0.30*"
     play.say("<goto>A</goto>", cost=0.5)
     assert play.run.stop is not None, "a budget counts both"
+
+
+@pytest.mark.parametrize(("scripted", "counted"), [(0.5, (0.25, 0.5)), (0.0, (0.75, 0.0))])
+def test_what_a_repair_has_lost_stays_scripted_or_paid(scripted: float, counted: tuple[float, float]) -> None:
+    play = Play({**FILES, "REAL.md": "---\nbackend: claude\n---\n"}, backend="scripted")
+    cut = JournalCut(cost=0.75, scripted=scripted)
+    evolve(play.run, cut)
+    decisions = [*play.decisions, Decision(seq=9, time=9.0, events=[cut])]
+    found = ledger.total(ledger.entries("r", decisions))
+    assert (found.cost_usd, found.scripted_cost_usd) == counted
+    assert (play.run.billed, play.run.scripted) == counted
+
+
+def test_a_model_is_called_what_the_program_reported() -> None:
+    """Also for a turn that reported none, and asked for the same."""
+    play = Play(FILES, backend="claude")
+    play.fail("crash", spent=Spending(cost=0.25))
+    play.say("<goto>A</goto>", cost=0.5, model="claude-opus-5-5")
+    play.say("<result>x</result>", cost=0.1)
+    assert {*ledger.sums(ledger.entries("r", play.decisions), "model")} == {"claude-opus-5-5", "small"}
+
+
+def test_workflows_of_one_name_in_two_folders_are_told_apart() -> None:
+    here = ledger.entries("r", played().decisions)
+    there = [replace(entry, run="s", folder="/other/test") for entry in here]
+    found = ledger.sums([*here, *there], "state", several=True)
+    assert len(found) == 4
+    assert "test/A.md (/other/test)" in found

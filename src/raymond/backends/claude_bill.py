@@ -119,11 +119,20 @@ class Bill:
             unknown=unknown,
             tokens_in=sum(one.fresh + one.cached + one.kept for one in used),
             tokens_out=sum(one.output for one in used),
+            model=self._reported(used),
         )
 
     def so_far(self) -> Spending:
         """What a turn without a result counts: the tokens that were seen are not all that were paid for."""
         return Spending(cost=self._unknown(), estimated=True, unknown=True)
+
+    def _reported(self, claimed: list[Used]) -> str:
+        """The model that did most of the turn, as far as the program tells."""
+        done: dict[str, float] = {}
+        for one in (*claimed, *self._seen.values()):
+            done[one.model] = done.get(one.model, 0.0) + one.weight
+        done.pop("", None)
+        return max(done, key=lambda name: done[name]) if done else ""
 
     def _unknown(self) -> float:
         return max(self._turn.prices.unknown_turn, self._seen_cost())

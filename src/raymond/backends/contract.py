@@ -122,6 +122,7 @@ class Turn(Struct, frozen=True, kw_only=True):
             tokens_in=tokens.input,
             tokens_out=tokens.output,
             meter=meter,
+            model=model if model != self.model else "",
         )
 
     def unpriced(self) -> Spending:

@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,13 @@ def backend(name: str, tables: Tables, places: Places = _NOWHERE, trust: Trust =
     return made
 
 
+def _near(name: str, known: Sequence[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, known, 1)
+    return f"{f'did you mean `{close[0]}`? ' if close else ''}there are: {', '.join(known)}"
+
+
 def _factory(name: str, tables: Tables) -> Any:
     if name in PROGRAMS:
         module, _, made = PROGRAMS[name].partition(":")
@@ -56,8 +63,7 @@ def _factory(name: str, tables: Tables) -> Any:
 
         return CommandBackend
     if name not in found:
-        there_are = ", ".join(names(tables))
-        raise BackendError(f"there is no backend `{name}`", backend=name, hint=f"there are: {there_are}")
+        raise BackendError(f"there is no backend `{name}`", backend=name, hint=_near(name, names(tables)))
     try:
         return found[name].load()
     except (ImportError, AttributeError) as error:

@@ -113,6 +113,8 @@ def main(args: list[str]) -> int:
     try:
         _check_text(args)
         args = go_to(args)
+        if args[:1] == ["help"] and not is_path("help"):
+            args = [*args[1:], "--help"]
         if args and args[0] not in COMMANDS and not args[0].startswith("-") and is_path(args[0]):
             args = ["run", *args]
         _check_directory(args)
@@ -229,6 +231,8 @@ def _hint(word: str) -> str:
 
     id = naming.known(word)
     close = difflib.get_close_matches(word, COMMANDS, 1)
+    if word in ("init", "new"):
+        return "a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
     if id and (id == word or not close):
         return f"{id} is a run: raymond status {id} shows it"
     return f"did you mean `raymond {close[0]}`?" if close else "raymond --help lists the commands"

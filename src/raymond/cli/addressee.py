@@ -1,12 +1,17 @@
 """Whose question the words of `raymond answer` mean, and what they answer."""
 
+import shlex
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from raymond.cli import choice
-from raymond.control import questions
+from raymond.control import agents, naming, questions
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
-from raymond.errors import UsageError
+from raymond.errors import RunNotFound, UsageError
+from raymond.faces import clock
+from raymond.language.refusal import cut
 
 
 class Addressee(Struct, frozen=True):
@@ -22,46 +27,81 @@ class Addressee(Struct, frozen=True):
 def of(words: tuple[str, ...], *, has_text: bool) -> Addressee:
     """What `[ID] [AGENT] [TEXT]` means; with `has_text` the answer comes from elsewhere.
 
-    What names a run or an agent selects it and is never an answer: whoever types an id expects to be asked.
+    One word alone is never an answer: whoever types an id, even with a typing error, expects to be asked.
     """
     if any(not word.strip() for word in words):
         raise UsageError("an empty word is neither an id, nor an agent, nor an answer", hint=_USAGE)
     if len(words) > (2 if has_text else 3):
         raise UsageError("too many words", hint=_USAGE)
-    if not words:
-        return Addressee(None)
+    if has_text or not words:
+        return _named(words, None)
     *names, last = words
-    if has_text or len(words) == 3 or last == "-" or last.startswith("@"):
-        names, text = (list(words), None) if has_text else (names, last)
-        return _named(names, text)
+    if len(words) == 3 or last == "-" or last.startswith("@"):
+        return _named(names, last)
     if len(words) == 1:
-        if questions.begins_id(last) or last in questions.of_runs(every=False).agents:
-            return _named([last], None)
-        return Addressee(None, text=last)
-    first = _named(names, last)
-    if first.run and (last == first.run.id or last in questions.of_run(first.run.project, first.run.id).agents):
-        return Addressee(first.run, agent="" if last == first.run.id else _agent(first.run, last))
-    return first
+        return _named(words, None)
+    return _selected(_named(names, last), last)
 
 
 _USAGE = 'raymond answer ID AGENT "TEXT"'
 
 
-def _named(names: list[str], text: str | None) -> Addressee:
+def _named(names: Sequence[str], text: str | None) -> Addressee:
     """The run and the agent that these name."""
     if not names:
         return Addressee(None, text=text)
     first, agent = names[0], names[1] if len(names) > 1 else ""
-    if not agent and not questions.begins_id(first) and first in questions.of_runs(every=False).agents:
-        return Addressee(None, agent=first, text=text)
+    if not agent and not questions.begins_id(first):
+        here = questions.of_runs(every=False)
+        if _is_agent(here, first):
+            return Addressee(None, agent=first, text=text)
+        if text is None:
+            raise _no_run(first, here)
     run = choice.find(first) if text is None else choice.change(first)
-    return Addressee(run, agent=_agent(run, agent), text=text)
+    return Addressee(run, agent=agents.meant(run.project, run.id, agent) if agent else "", text=text)
 
 
-def _agent(run: RunHandle, word: str) -> str:
-    """The name of the agent that asks and is called so; else the word itself."""
-    found = questions.of_run(run.project, run.id).asked if word else []
-    return next((one.question.agent for one in found if one.question.is_called(word)), word)
+def _is_agent(found: Open, word: str) -> bool:
+    """Whether an agent of a run that asks something is called so; a label that only says several is an error."""
+    called = [names.of(word) for names in found.names if names.of(word)]
+    if called and all(len(several) > 1 for several in called):
+        raise agents.several(word, called[0])
+    return bool(called)
+
+
+def _no_run(word: str, here: Open) -> RunNotFound:
+    """The error for a word that names nothing; it may be meant as an answer, which needs the id."""
+    found = here.asked or questions.of_runs(every=True).asked
+    ways = [_way(one, "TEXT") for one in found[:3]] or ["raymond answer ID TEXT"]
+    return naming.unknown(cut(word), otherwise=f"to answer: {' or '.join(ways)}")
+
+
+def _selected(first: Addressee, word: str) -> Addressee:
+    """Of `ID WORD`: a word that names an agent of the run selects it; what can mean something else is no answer."""
+    if not first.run:
+        return first
+    run, id = first.run, first.run.id
+    agent = agents.named(agents.of_run(run.project, id), word)
+    asked = questions.of_run(run.project, id).asked
+    if any(one.question.agent == agent for one in asked) or questions.overdue(run.project, id, agent or "-"):
+        return Addressee(run, agent=agent)
+    if agent:
+        who = agent if agent == word else f"`{word}` is the label of {agent}, which"
+        raise _not_the_answer(f"{who} is not waiting for an answer", id, asked, word)
+    if questions.is_id(word):
+        raise _not_the_answer(f"`{word}` is the id of a run", id, asked, word)
+    return first
+
+
+def _not_the_answer(what: str, id: str, asked: list[Asked], word: str) -> UsageError:
+    if not asked:
+        return UsageError(what, hint=f"raymond status {id} shows what its agents are doing")
+    ways = [_way(one, word) for one in asked[:3]]
+    return UsageError(what, hint=f"if it is the answer: {' or '.join(ways)}")
+
+
+def _way(asked: Asked, text: str) -> str:
+    return f"{questions.way(asked)} {shlex.quote(text)}"
 
 
 def asked(whom: Addressee) -> Open:
@@ -73,11 +113,16 @@ def asked(whom: Addressee) -> Open:
         if not found.asked and whom.text is None and not whom.agent:
             found = questions.of_runs(every=True)
     meant = [one for one in found.asked if not whom.agent or one.question.is_called(whom.agent)]
-    return Open(meant, found.unreadable, found.agents)
+    return Open(meant, found.unreadable, found.names)
 
 
 def none(whom: Addressee) -> UsageError:
-    """The error when nobody asks."""
+    """The error when nobody asks, or no longer."""
+    late = questions.overdue(whom.run.project, whom.run.id, whom.agent) if whom.run else []
+    if whom.run and late:
+        until = clock.instant(late[0].deadline)
+        hint = f"raymond resume {whom.run.id} continues without an answer"
+        return UsageError(f"the question of {late[0].agent} could be answered until {until}", hint=hint)
     what = f"{whom.agent} is not waiting for an answer" if whom.agent else "no agent is waiting for an answer"
     hint = (
         f"raymond status {whom.run.id} shows what its agents are doing" if whom.run else "raymond list shows the runs"
@@ -85,9 +130,15 @@ def none(whom: Addressee) -> UsageError:
     return UsageError(what, hint=hint)
 
 
+def perhaps_others(one: Asked, found: Open) -> UsageError:
+    """The error when a run that cannot be read may ask as well."""
+    what = f"{one.question.workflow_id} may not be the only one that asks: {', '.join(found.unreadable)} cannot be read"
+    return UsageError(what, hint=f"say which one: {_way(one, 'TEXT')}")
+
+
 def several(found: list[Asked]) -> UsageError:
     """The error when it is unclear who is answered."""
-    ways = [f"raymond answer {one.question.workflow_id} {one.question.agent} TEXT" for one in found[:5]]
     more = f", and {len(found) - 5} more" if len(found) > 5 else ""
     names = ", ".join(f"{one.question.agent} of {one.question.workflow_id}" for one in found[:5])
-    return UsageError(f"several agents are waiting for an answer: {names}{more}", hint=f"say which one: {ways[0]}")
+    what = f"several agents are waiting for an answer: {names}{more}"
+    return UsageError(what, hint=f"say which one: {_way(found[0], 'TEXT')}")

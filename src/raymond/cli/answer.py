@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from raymond.cli import addressee, delivery, names, prompt, texts
 from raymond.cli.addressee import Addressee
+from raymond.cli.count import Count
 from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Found
@@ -22,14 +23,14 @@ from raymond.views.questions import Question
 @click.command("answer")
 @click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
-@click.option("--question", metavar="N", type=click.IntRange(1), help="The question you mean, if it is still open.")
+@click.option("--question", metavar="N", type=Count(), help="The question you mean, if it is still open.")
 @click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
 @click.option("--no-resume", is_flag=True, help="Only record the answer.")
 def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking, and ID when only one asks in this project. A run that is not running
-    continues in the background.
+    Leave AGENT out when only one is asking. Without ID, those that ask in this project are meant; an answer in words
+    needs the ID. A run that is not running continues in the background.
     """
     if attach and no_resume:
         raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")
@@ -55,9 +56,9 @@ class Answered(Struct, frozen=True):
 def _answered(words: tuple[str, ...], file: str | None, number: int) -> Answered | None:
     """What was answered; None when the person left the question open."""
     whom = addressee.of(words, has_text=file is not None)
-    given = texts.text(whom.text, "the answer") if whom.text is not None else None
+    given = texts.text(whom.text, "the answer", texts.SENT) if whom.text is not None else None
     if file is not None:
-        given = texts.file(file, "the answer")
+        given = texts.file(file, "the answer", texts.SENT)
     if given is not None and not given.strip():
         raise UsageError("the answer is empty", hint='raymond answer ID AGENT "TEXT"')
     if given is not None and whom.run:
@@ -78,6 +79,8 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             naming.named(changes=True, verb="answer")  # raises: says where there are runs
         raise addressee.none(whom)
     if len(fitting) == 1:
+        if has_text and not whom.run and found.unreadable:
+            raise addressee.perhaps_others(fitting[0], found)
         return fitting[0]
     if has_text or not prompt.can_ask():
         raise addressee.several(fitting)

@@ -3,13 +3,15 @@
 import os
 import sys
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.cli import foreground
 from raymond.cli.flags import ShowFlags
-from raymond.control.drive import AS_IT_IS, Resumption, hold
+from raymond.control.drive import AS_IT_IS, HeldRun, Resumption
 from raymond.control.handle import RunHandle
-from raymond.errors import Error
+from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import errors, lines
 
 
@@ -19,18 +21,36 @@ class NotStarted(Struct, frozen=True):
     code: int
     trouble: str
     """The error, as it is shown."""
+    is_driven: bool = False
+    """Another process drives it."""
+    is_left: bool = False
+    """It was left to its owner."""
 
 
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
     """Drive the run in a new process; print its id once it is driven, or the error."""
+    if handle.loaded and not show.quiet:
+        _introduce(handle)
     failed = launch(handle, show, how)
     if failed:
         print(failed.trouble, file=sys.stderr)
         return failed.code
+    announce(handle, show)
+    return 0
+
+
+def _introduce(handle: RunHandle) -> None:
+    """The first line of a run that begins: who answers, who pays and up to what, which its log would keep to itself."""
+    first, told = handle.decisions()[0], lines.Lines()
+    told.add(replace(first, events=first.events[:1]), {}, "")
+    told.refresh()
+
+
+def announce(handle: RunHandle, show: ShowFlags) -> None:
+    """Say that the run is driven in the background, and print its id."""
     if not show.quiet:
         print(f"running in the background; log: {handle.project.run(handle.id).log}", file=sys.stderr)
     print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
-    return 0
 
 
 def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> NotStarted | None:
@@ -42,11 +62,11 @@ def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> No
     if os.fork():
         os.close(writer)
         with os.fdopen(reader, encoding="utf-8") as pipe:
-            code, _, trouble = pipe.read().partition("\n")
-        if code == "0":
-            return None
+            told = pipe.read()
+        if told:
+            return msgspec.json.decode(told, type=NotStarted | None)
         lost = "error: the background process was ended before it could drive the run"
-        return NotStarted(int(code or 1), trouble or f"{lost}\nhint: raymond resume {handle.id}")
+        return NotStarted(1, f"{lost}\nhint: raymond resume {handle.id}")
     os.close(reader)
     os._exit(_child(handle, show, how, log, writer))
 
@@ -55,23 +75,14 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     try:
         os.setsid()
         faces = foreground.faces_of(handle, show, lines.Lines())
-        held = hold(
-            handle.project,
-            handle.id,
-            faces,
-            loaded=handle.loaded,
-            force=how.force,
-            trusts_now=handle.trusts_now,
-            alone=True,
-        )
+        held = foreground.take(handle, faces, how)
+        if held.run.is_over:
+            return _tell(writer, _ended(held))
         faces.notify(foreground.targets(held.run, show))
         _redirect(log)
-        os.write(writer, b"0\n")
-        os.close(writer)
+        _tell(writer, None)
     except (Error, OSError) as error:
-        known = error if isinstance(error, Error) else _refused(error, handle.id)
-        os.write(writer, f"{known.exit_code}\n{errors.error(known)}".encode())
-        return 1
+        return _tell(writer, _failed(error, handle.id))
     try:
         code = foreground.finish(held, faces, show, how)
     except Error as error:
@@ -80,6 +91,24 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     sys.stdout.flush()
     sys.stderr.flush()
     return code
+
+
+def _tell(writer: int, failed: NotStarted | None) -> int:
+    """Tell the process that waits whether the run is driven."""
+    os.write(writer, msgspec.json.encode(failed))
+    os.close(writer)
+    return failed.code if failed else 0
+
+
+def _ended(held: HeldRun) -> NotStarted:
+    held.close()
+    return NotStarted(0, f"{held.run.start.workflow_id} has ended: nothing to resume")
+
+
+def _failed(error: Error | OSError, id: str) -> NotStarted:
+    known = error if isinstance(error, Error) else _refused(error, id)
+    is_driven, is_left = isinstance(known, RunBusy) and known.drives, isinstance(known, NotContinued)
+    return NotStarted(known.exit_code, str(known) if is_left else errors.error(known), is_driven, is_left)
 
 
 def _refused(error: OSError, id: str) -> Error:

@@ -35,7 +35,8 @@ def show(origin: bool, as_json: bool) -> int:
     width = max(len(name) for name in settings)
     for name, one in settings.items():
         where = f"  # {one.origin}" if origin else ""
-        value = written(name, one.value) if one.value or one.origin != "default" else "not set"
+        told = one.value or config.KEYS[name].unset
+        value = written(name, told) if told or one.origin != "default" else "not set"
         print(visible(f"{name:<{width}} = {value}{where}"))
     for name, one in unused.items():
         told = f"{one.origin}: {name} = {written(name, one.value)} is not used: it goes further"

@@ -4,13 +4,14 @@ import sys
 
 from raymond.cli import background, foreground
 from raymond.cli.flags import ShowFlags
-from raymond.control import continuing, runs, steer
+from raymond.control import continuing, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
-from raymond.errors import Error
+from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import errors
+from raymond.faces.next_commands import next_command
 
-_HOW = Resumption(retries=False)
+_HOW = Resumption(retries=False, by_itself=True)
 """Somebody has said what they want of one agent: those that failed or are paused stay so."""
 KEPT = 5
 """The exit code when the answer is kept and the run does not continue."""
@@ -23,15 +24,25 @@ def go_on(run: RunHandle, *, attach: bool) -> int:
         return 0
     try:
         steer.check_resume(run.project, run.start)
-        reason = continuing.why_not(run.project, run.id)
-        if reason:
-            return _kept(run, f"{reason}, so it was not continued")
-        if attach:
-            return foreground.drive(run, ShowFlags(), _HOW)
+        return _here(run) if attach else _in_background(run)
+    except NotContinued as left:
+        return _kept(run, str(left))
     except Error as error:
         return _kept(run, errors.error(error))
+
+
+def _here(run: RunHandle) -> int:
+    try:
+        return foreground.drive(run, ShowFlags(), _HOW)
+    except RunBusy as busy:
+        if not busy.drives:
+            raise
+        return follow(run)  # somebody has resumed it since, and has read the answer
+
+
+def _in_background(run: RunHandle) -> int:
     failed = background.launch(run, ShowFlags(), _HOW)
-    if failed and not runs.look(run.project, run.id).pid:
+    if failed and not failed.is_driven:
         return _kept(run, failed.trouble)
     print(f"answered; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
     return 0
@@ -45,5 +56,10 @@ def follow(run: RunHandle) -> int:
 
 
 def _kept(run: RunHandle, why: str) -> int:
-    print(f"{why}\nthe answer is kept, nothing was started; to continue: raymond resume {run.id}", file=sys.stderr)
+    """Say why the run does not continue, unless another process has driven it to its end meanwhile."""
+    now = run.read()
+    if now.is_over:
+        print(f"answered; {run.id} has ended: raymond logs {run.id}", file=sys.stderr)
+        return 0
+    print(f"{why}\nthe answer is kept, nothing was started; to continue: {next_command(now)}", file=sys.stderr)
     return KEPT

@@ -11,6 +11,7 @@ from raymond.control import costs, runs
 from raymond.control.costs import Costs
 from raymond.errors import UsageError
 from raymond.faces import words
+from raymond.faces.dollars import dollars
 from raymond.text import visible
 from raymond.views.ledger import WAYS, Sum
 
@@ -51,7 +52,7 @@ def _table(found: Costs) -> list[str]:
         (
             visible(words.named(name, one.label or "")),
             *_cells(one),
-            *([words.scripted(one.scripted_cost_usd)] if scripted else []),
+            *([dollars(0.0, one.scripted_cost_usd) if one.scripted_cost_usd else "-"] if scripted else []),
         )
         for name, one in (*found.sums.items(), ("total", found.total))
     ]
@@ -60,6 +61,6 @@ def _table(found: Costs) -> list[str]:
 
 
 def _cells(one: Sum) -> tuple[str, ...]:
-    mark = "~" if one.cost_is_estimated else ""
-    failed = f"{one.failed_turns} ${one.failed_cost_usd:.2f}" if one.failed_turns else "-"
-    return str(one.turns), f"{mark}${one.cost_usd:.2f}", failed, f"{one.tokens_in:,}", f"{one.tokens_out:,}"
+    cost = dollars(one.cost_usd, estimated=one.cost_is_estimated)
+    failed = f"{one.failed_turns} {dollars(one.failed_cost_usd)}" if one.failed_turns else "-"
+    return str(one.turns), cost, failed, f"{one.tokens_in:,}", f"{one.tokens_out:,}"

@@ -61,6 +61,8 @@ def _hint(refusal: Refusal, id: str, agent: str) -> str:
             return f"raymond status {id} shows what its agents are doing"
         case "several_asking":
             return f"say which one: raymond answer {id} {agent} TEXT"
+        case "overdue":
+            return f"raymond resume {id} continues without an answer"
         case "agent_running":
             return f"stop it first: raymond stop {id} --agent {agent}"
         case "other_question":

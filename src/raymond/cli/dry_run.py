@@ -7,6 +7,7 @@ import msgspec
 from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan
 from raymond.faces import errors, trusting, words
+from raymond.faces.dollars import dollars
 from raymond.text import visible
 
 _WARNING = ("id", "message", "file", "line", "column", "hint")
@@ -81,7 +82,7 @@ def _rights(plan: Plan) -> str:
 def _limits(plan: Plan) -> list[str]:
     start = plan.start
     return [
-        f"budget:   {f'${start.budget:.2f}' if start.budget else 'none'} ({start.budget_from})",
+        f"budget:   {dollars(start.budget) if start.budget else 'none'} ({start.budget_from})",
         _line("steps", str(start.max_iterations or "no limit"), plan.iterations),
         _line("time", durations.show(start.max_time) if start.max_time else "no limit", plan.time),
         _line("turns", str(start.max_turns or "no limit"), plan.turns),

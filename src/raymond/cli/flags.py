@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from raymond import amounts
 from raymond.cli import names, texts
+from raymond.cli.count import Count
 from raymond.cli.names import AGENT, BACKEND, STATE
 from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
@@ -125,19 +126,6 @@ class Dollars(click.ParamType[float]):
         """Dollars; a $ before them is fine."""
         try:
             return amounts.dollars(str(value).removeprefix("$"))
-        except ValueError as error:
-            self.fail(f"'{value}' is not {error}.", param, ctx)
-
-
-class Count(click.ParamType[int]):
-    """How many of something: 1 or more."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
-        try:
-            return amounts.count(value)
         except ValueError as error:
             self.fail(f"'{value}' is not {error}.", param, ctx)
 

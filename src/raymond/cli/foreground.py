@@ -28,15 +28,7 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     """Drive a run until nothing is left to do; the exit code."""
     faces = faces_of(handle, show, terminals.face(quiet=show.quiet, plain=show.as_json))
     try:
-        held = hold(
-            handle.project,
-            handle.id,
-            faces,
-            loaded=handle.loaded,
-            force=how.force,
-            trusts_now=handle.trusts_now,
-            alone=True,
-        )
+        held = take(handle, faces, how)
         faces.notify(targets(held.run, show))
     except BaseException:
         faces.close()
@@ -47,6 +39,20 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
         faces.close()
         return _tell_ended(held, show, ended)
     return finish(held, faces, show, how)
+
+
+def take(handle: RunHandle, faces: Faces, how: Resumption) -> HeldRun:
+    """Hold the run, to drive it in this process."""
+    return hold(
+        handle.project,
+        handle.id,
+        faces,
+        loaded=handle.loaded,
+        force=how.force,
+        trusts_now=handle.trusts_now,
+        alone=True,
+        by_itself=how.by_itself,
+    )
 
 
 def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:

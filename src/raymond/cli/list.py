@@ -9,11 +9,12 @@ import click
 import msgspec
 
 from raymond.cli import choice, names
+from raymond.cli.count import Count
 from raymond.control import naming, runs
 from raymond.control.runs import RunRow
 from raymond.errors import UsageError
 from raymond.views import times
-from raymond.views.groups import STATUSES
+from raymond.views.groups import NEEDS_YOU, STATUSES
 
 
 @click.command("list")
@@ -22,7 +23,7 @@ from raymond.views.groups import STATUSES
 @click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status.")
 @click.option("--project", metavar="DIR|NAME", shell_complete=names.project, help="Only the runs of this project.")
 @click.option("--since", metavar="TIME", help="Only runs in which something happened since: 10m, 14:30, 2026-01-15.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the latest N.")
+@click.option("--limit", type=Count(), metavar="N", help="Only N: those that need you, then the latest.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(
     every: bool,
@@ -37,14 +38,14 @@ def command(
     if sum((every, here, project is not None)) > 1:
         raise UsageError("--all, --here and --project do not go together", hint="raymond list --all")
     choice.mention_earlier()
-    rows = runs.rows(every=every or project is not None)
+    rows = _rows(every=every or project is not None)
     if not rows and not (every or here or as_json):
-        rows, every = runs.rows(every=True), True
-        if rows:
+        rows, every = _rows(every=True), True
+        if rows and not (statuses or since):
             print("no run has been started here yet; these are the runs of all your projects", file=sys.stderr)
     is_empty = not rows
     rows = _chosen(rows, statuses, project, since)
-    shown = rows[:limit]
+    shown = _first(rows, limit or len(rows))
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(shown) + b"\n")
         sys.stdout.flush()
@@ -59,6 +60,16 @@ def command(
     return 0
 
 
+def _rows(*, every: bool) -> list[RunRow]:
+    """The runs, and a row for each project whose runs cannot be listed."""
+    closed = runs.unreadable(every=every).items()
+    hidden = [
+        RunRow(workflow_id="", project=root, status="unreadable", driven=False, error=f"{root}: {why}")
+        for root, why in closed
+    ]
+    return [*hidden, *runs.rows(every=every)]
+
+
 def _chosen(rows: list[RunRow], statuses: Sequence[str], project: str | None, since: str | None) -> list[RunRow]:
     if project is not None:
         rows = _of_project(rows, project)
@@ -68,6 +79,12 @@ def _chosen(rows: list[RunRow], statuses: Sequence[str], project: str | None, si
         begin = history.moment(since, now())
         rows = [row for row in rows if times.moment(row.updated_at or row.started_at) >= begin]
     return [row for row in rows if not statuses or row.status in statuses]
+
+
+def _first(rows: list[RunRow], most: int) -> list[RunRow]:
+    """As many, in their order: those that need somebody are not left out for one that is done."""
+    places = sorted(range(len(rows)), key=lambda place: rows[place].group != NEEDS_YOU)[:most]
+    return [rows[place] for place in sorted(places)]
 
 
 def _of_project(rows: list[RunRow], given: str) -> list[RunRow]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from raymond.cli import choice
+from raymond.cli.count import Count
 from raymond.cli.names import AGENT, RUN
 from raymond.control import history
 from raymond.control.follow import Follower
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
 @click.option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
 @click.option("--text", "in_full", is_flag=True, help="What was said: each step's prompt, reply, tools and output.")
-@click.option("--step", type=click.IntRange(1), metavar="N", help="What step N was sent and what it said.")
-@click.option("--tail", type=click.IntRange(1), metavar="N", help="The last N lines; with --text, steps.")
+@click.option("--step", type=Count(), metavar="N", help="What step N was sent and what it said.")
+@click.option("--tail", type=Count(), metavar="N", help="The last N lines; with --text, steps.")
 @click.option("--since", metavar="TIME", help="Not what is older: 10m, 14:30, 2026-01-15.")
 @click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")
@@ -43,19 +44,19 @@ def command(
     """Print every line of run ID, with the numbers of its steps; or, with --text, what was said in it."""
     if in_full and as_json:
         raise UsageError("--text is for people, --json for programs", hint="--step N --json has the texts of a step")
-    begin = 0.0 if since is None else history.moment(since, time.time())
+    begin = float("-inf") if since is None else history.moment(since, time.time())
     run = choice.find(id_)
     follower = Follower(run.project, run.id) if follow else None
     decisions = follower.look() if follower else run.decisions()
     if agent is not None:
-        history.check_agent(run.id, decisions, agent)
+        agent = history.agent_of(run.id, decisions, agent)
     if step and in_full:
         history.check_step(run.id, decisions, step, agent or "")
     elif step:
         from raymond.faces.history import turn
 
         for one in history.step(run.project, run.id, decisions, step, agent or ""):
-            print(turn(one.ended, one.transcript, as_json=as_json))
+            print(turn(one.ended, one.backend, one.transcript, as_json=as_json))
         return 0
     if debug_dir:
         from raymond.faces import debug_folder

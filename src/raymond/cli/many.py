@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from raymond.cli import picker
 from raymond.control.runs import RunRow
 from raymond.errors import UsageError
-from raymond.faces import table, words
+from raymond.faces import listing, table, words
+from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import width_of
 from raymond.faces.table import Column
 
@@ -21,8 +22,8 @@ def show(rows: Sequence[RunRow]) -> None:
 
 
 def _spending(row: RunRow) -> str:
-    spent = f"{'~' if row.cost_is_estimated else ''}${row.cost_usd:.2f}"
-    return f"{spent} of ${row.budget_usd:.2f}" if row.budget_usd else f"{spent}, no budget"
+    spent = listing.cost(row)
+    return f"{spent} of {dollars(row.budget_usd)}" if row.budget_usd else f"{spent}, no budget"
 
 
 def agrees(verb: str, count: int, *, yes: bool, alone: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from raymond.cli import delivery, texts
 from raymond.cli.flags import ResumeFlags
-from raymond.control import steer
+from raymond.control import agents, steer
 from raymond.control.deliver import Delivery
 from raymond.control.handle import RunHandle
 from raymond.faces.lines import Lines
@@ -12,7 +12,8 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
     """Move an agent and change limits as asked; says who received that when another process drives the run."""
     left, limits = "", given.limits
     if given.agent:
-        left = delivery.words(_move(run, given, given.agent), run.id, given.agent)
+        agent = agents.meant(run.project, run.id, given.agent)
+        left = delivery.words(_move(run, given, agent), run.id, agent)
     if limits.given or given.roots:
         changed = steer.change_limits(
             run.project,
@@ -34,10 +35,11 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
 def _move(run: RunHandle, given: ResumeFlags, agent: str) -> Delivery:
     where = (run.project, run.id, agent)
     if given.goto is not None:
-        text = texts.text(given.input_ or "", "--input")
+        text = texts.text(given.input_ or "", "--input", texts.SENT)
         return steer.move(*where, given.goto, text, force=given.force, face=Lines())
     if given.result is not None:
-        return steer.finish(*where, texts.text(given.result, "--result"), force=given.force, face=Lines())
+        text = texts.text(given.result, "--result", texts.SENT)
+        return steer.finish(*where, text, force=given.force, face=Lines())
     if given.retry:
         return steer.retry(*where, fresh=given.fresh, force=given.force, face=Lines())
     return steer.give_up(*where, force=given.force, face=Lines())

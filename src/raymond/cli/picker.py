@@ -26,14 +26,14 @@ def can_ask() -> bool:
 def pick(several: SeveralRuns) -> RunRow:
     """The run of the number that is typed; nothing typed, or something else, asks again."""
     offered = several.candidates[:_MOST]
-    rows = [(str(number), *naming.cells(row)) for number, row in enumerate(offered, 1)]
+    rows = [(str(number), *cells) for number, cells in enumerate(naming.cells(offered), 1)]
     mark = table.mark(sys.stderr)
     lines = [visible(str(several)), *table.lines(_COLUMNS, rows, width_of(sys.stderr), mark)]
     if several.candidates[_MOST:]:
         lines.append(f"... and {len(several.candidates) - _MOST} more: raymond list --all")
     print("\n".join(lines), file=sys.stderr)
     while True:
-        typed = ask(f"which one? [1-{len(offered)}] ")
+        typed = ask(f"which one? 1-{len(offered)} > ")
         if typed.isascii() and typed.isdigit() and 0 < int(typed[:9]) <= len(offered):
             return offered[int(typed) - 1]
         if typed:

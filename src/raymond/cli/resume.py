@@ -8,7 +8,7 @@ from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, steer
+from raymond.control import inside, runs, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.faces import errors, words
@@ -45,6 +45,8 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         folded = run.read()
         if folded.final_status == "cancelled" or (folded.is_over and not given.agent and not given.cd):
             return foreground.drive(run, given.show, how)
+        if not runs.is_driven(run.project.run(run.id)):
+            steer.check_limits(folded, max_iterations=given.limits.max_iterations, max_turns=given.limits.max_turns)
     if given.cd:
         run = _move(run, given)
     if given.renew:

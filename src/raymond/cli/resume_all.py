@@ -3,10 +3,15 @@
 import os
 import sys
 
+from msgspec.structs import replace
+
 from raymond.cli import background, many
-from raymond.cli.flags import ResumeFlags
-from raymond.control import handle, naming, runs
+from raymond.cli.background import NotStarted
+from raymond.cli.flags import ResumeFlags, ShowFlags
+from raymond.control import continuing, handle, naming, runs
+from raymond.control.continuing import LeftOut
 from raymond.control.drive import Resumption
+from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
 from raymond.errors import Error
 from raymond.faces import errors
@@ -18,6 +23,7 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
 
     Where nobody is, as under cron, they are resumed: what a person stopped is not among them.
     """
+    how = replace(how, by_itself=True)
     rows, worst = _interrupted(here=given.here)
     if rows and not given.show.quiet:
         many.show(rows)
@@ -29,13 +35,28 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
         print("nothing was resumed", file=sys.stderr)
         return 1
     for row in rows:
-        try:
-            run = handle.of(row)
-            run.trusts_now = given.trust_project
-            worst = max(worst, background.start(run, given.show, how))
-        except Error as error:
-            worst = max(worst, _tell(error))
+        run = handle.of(row)
+        run.trusts_now = given.trust_project
+        worst = max(worst, _resume(run, given.show, how))
     return worst
+
+
+def _resume(run: RunHandle, show: ShowFlags, how: Resumption) -> int:
+    """Resume one of them; what somebody else has resumed, stopped or ended since it was listed is no failure."""
+    try:
+        failed = background.launch(run, show, how)
+    except Error as error:
+        failed = NotStarted(error.exit_code, errors.error(error))
+    if failed is None:
+        background.announce(run, show)
+    elif failed.is_driven:
+        print(f"{run.id} is running already", file=sys.stderr)
+    elif failed.is_left:
+        print(visible(failed.trouble), file=sys.stderr)
+    else:
+        print(f"{run.id} was not resumed\n{failed.trouble}", file=sys.stderr)
+        return failed.code
+    return 0
 
 
 def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
@@ -44,10 +65,15 @@ def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
     worst = 0
     if here and not runs.here().ids():
         print(errors.error(naming.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
+    for root, why in runs.unreadable(every=not here).items():
+        worst = max(worst, _tell(Error(f"{root}: {why}", hint="the runs of this project were not looked at")))
     for project in runs.projects_of(every=not here):
-        for found in runs.resumable(project):
+        for found in continuing.resumable(project):
             if isinstance(found, Error):
                 worst = max(worst, _tell(found))
+            elif isinstance(found, LeftOut):
+                then = f"raymond resume {found.id} continues it"
+                print(visible(f"{found.id} is left out: {found.why}; {then}"), file=sys.stderr)
             elif not here and not os.path.isdir(project.tree):
                 print(visible(f"{found} is left out: {project.tree} is gone"), file=sys.stderr)
             else:

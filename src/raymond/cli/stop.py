@@ -6,7 +6,7 @@ import click
 
 from raymond.cli import choice, delivery, many
 from raymond.cli.names import AGENT, RUN
-from raymond.control import handle, inside, runs, steer
+from raymond.control import agents, handle, inside, runs, steer
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, UsageError
 from raymond.faces import errors
@@ -36,6 +36,7 @@ def command(id_: str | None, now: bool, agent: str | None, every: bool, here: bo
 def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
     project, id, face = run.project, run.id, Lines()
     if agent:
+        agent = agents.meant(project, id, agent)
         done = steer.pause(project, id, agent, now=now, face=face)
     else:
         done = steer.stop(project, id, now=now, face=face)

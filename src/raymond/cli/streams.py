@@ -1,6 +1,7 @@
 """What the command prints for people: nothing in it controls their terminal, whatever was forgotten on the way here."""
 
 import io
+import os
 import sys
 from typing import TextIO
 
@@ -26,10 +27,35 @@ class Guarded(io.TextIOWrapper):
         return super().write(safe(text))
 
 
+class Said(Guarded):
+    """stderr: where it cannot be written, nothing else fails for it: a full disk must not decide about a run."""
+
+    def write(self, text: str) -> int:
+        """Write it, if that is possible."""
+        try:
+            return super().write(text)
+        except OSError as error:
+            self._leave(error)
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what is left, if that is possible."""
+        try:
+            super().flush()
+        except OSError as error:
+            self._leave(error)
+
+    def _leave(self, error: OSError) -> None:
+        if not isinstance(error, BlockingIOError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())  # what could not be written would be tried again with every line
+            os.close(null)
+
+
 def guard() -> None:
     """Guard stderr, and stdout where a person reads it: a program gets results and documents as they are."""
     if isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr = Guarded(sys.stderr)
+        sys.stderr = Said(sys.stderr)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty():
         sys.stdout = Guarded(sys.stdout)
 

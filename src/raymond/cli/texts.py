@@ -10,9 +10,11 @@ from raymond.text import visible
 
 MOST = 16 << 20
 """Bytes of a text that is read from a file or from stdin."""
+SENT = 1 << 20
+"""Bytes of a text that is sent to a run: an answer, a result, an input."""
 
 
-def text(given: str, what: str) -> str:
+def text(given: str, what: str, most: int = MOST) -> str:
     """The text itself, that of a file with @FILE, or stdin with -; `what` names it in errors.
 
     One line break at the end of a file or of stdin is dropped, as a shell does.
@@ -20,25 +22,25 @@ def text(given: str, what: str) -> str:
     if given == "-":
         import sys
 
-        return exposure.check(_trimmed(_decoded(sys.stdin.buffer.read(MOST + 1), "stdin")), what)
+        return exposure.check(_trimmed(_decoded(sys.stdin.buffer.read(most + 1), "stdin", most)), what)
     if given == "@":
-        raise UsageError("@ does not name a file", hint="--input @FILE")
-    return exposure.check(_trimmed(read(given[1:])) if given.startswith("@") else given, what)
+        raise UsageError("@ does not name a file", hint="write @FILE, e.g. @notes.md")
+    return exposure.check(_trimmed(read(given[1:], most)) if given.startswith("@") else given, what)
 
 
-def file(path: str, what: str) -> str:
+def file(path: str, what: str, most: int = MOST) -> str:
     """The text of a regular file, without the line break at its end."""
-    return exposure.check(_trimmed(read(path, pipes=False)), what)
+    return exposure.check(_trimmed(read(path, most, pipes=False)), what)
 
 
-def read(path: str, *, pipes: bool = True) -> str:
+def read(path: str, most: int = MOST, *, pipes: bool = True) -> str:
     """The text in a file that a flag names; a device is refused, which may have no end."""
     try:
         kind = os.stat(path).st_mode
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind) and not (pipes and stat.S_ISFIFO(kind)):
             raise UsageError(f"`{path}` is not a regular file", hint="name a file with a text in it")
         with open(path, "rb") as opened:
-            return _decoded(opened.read(MOST + 1), f"`{path}`").replace("\r\n", "\n").replace("\r", "\n")
+            return _decoded(opened.read(most + 1), f"`{path}`", most).replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         why = (error.strerror or "").lower()
         raise UsageError(f"`{path}` cannot be read: {why}", hint="paths are relative to this directory") from None
@@ -46,10 +48,10 @@ def read(path: str, *, pipes: bool = True) -> str:
         raise UsageError(f"`{visible(path)}` is not a path: it contains a NUL") from None
 
 
-def _decoded(data: bytes, what: str) -> str:
-    if len(data) > MOST:
+def _decoded(data: bytes, what: str, most: int) -> str:
+    if len(data) > most:
         raise UsageError(
-            f"{what} is larger than {MOST >> 20} MiB", hint="give the path of the file instead of its text"
+            f"{what} is larger than {most >> 20} MiB", hint="give the path of the file instead of its text"
         )
     try:
         return data.decode()

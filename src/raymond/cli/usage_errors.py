@@ -8,7 +8,12 @@ import click
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 _COMMAND = re.compile(r"No such command ['`\"](.*?)['`\"]")
 _RANGE = re.compile(r"^(-?\d+) is not in the range x>=(\d+)$")
-_EXAMPLES = {"--budget": "--budget 5", "--max-time": "--max-time 8h", "--timeout": "--timeout 10m"}
+_EXAMPLES = {
+    "--budget": "--budget 5",
+    "--keep": "--keep 30d",
+    "--max-time": "--max-time 8h",
+    "--timeout": "--timeout 10m",
+}
 
 
 def explain(error: click.UsageError, command: str) -> tuple[str, str]:

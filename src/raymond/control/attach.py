@@ -18,7 +18,7 @@ from raymond.views.questions import questions
 def attach(project: Project, id: str, follower: Follower, face: Face, greeting: str) -> None:
     """Show `face` the run as if it were driven here, until nobody drives it; what is typed there is an answer."""
     run = follower.run
-    face.on_decisions(run, [Decision(seq=run.seq, time=run.now, events=[])])
+    face.on_decisions(run, [])
     face.on_note(greeting)
     drawn = 0.0
     records = Records(project.run(id).transcripts)

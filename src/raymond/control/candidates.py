@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from raymond.control import naming, runs
+from raymond.control import naming, questions, runs
 from raymond.control.runs import RunRow
 from raymond.store import project as projects
 from raymond.store import workspaces
@@ -28,8 +28,10 @@ def _rows(project: projects.Project, begins: str) -> list[RunRow]:
 def agents(id: str | None, *, asking: bool = False) -> list[tuple[str, str]]:
     """The agents of a run that have not ended, and what each does; with `asking`, those that wait for an answer."""
     project, found = naming.named(id or None)
+    if asking:
+        return [(one.question.agent, one.question.label or "asking") for one in questions.of_run(project, found).asked]
     run = runs.look(project, found).run
-    return [(one.id, one.status) for one in run.agents.values() if not asking or one.question]
+    return [(one.id, one.status) for one in run.agents.values()]
 
 
 def states(id: str | None) -> list[str]:

@@ -15,6 +15,7 @@ from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES, closed
 from raymond.language.tags import NAME
 from raymond.machine.prices import UNKNOWN_TURN, Price
+from raymond.machine.prices import show as dollars
 from raymond.store import settings_file
 from raymond.system import faults, files, git
 
@@ -41,6 +42,8 @@ class Key(Struct, frozen=True):
     since a checkout of somebody else's would run, allow or buy what it says."""
     table: bool = False
     """A table of tables: an environment variable cannot hold it."""
+    unset: str = ""
+    """What holds where nobody sets it, if that differs from the default."""
 
     @property
     def personal(self) -> bool:
@@ -211,7 +214,9 @@ KEYS: dict[str, Key] = {
     "unknown_turn_cost": Key(amounts.dollars, UNKNOWN_TURN, "dollars counted for a turn of unknown cost", "0.50"),
     "retryable": Key(_patterns, [], "program errors that count as an overload", '["upstream .* reset"]'),
     "patience": Key(duration, 21600.0, "how long to wait for an overloaded backend", '"6h"', reach=float),
-    "permission_mode": Key(_choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"'),
+    "permission_mode": Key(
+        _choice(*PERMISSION_MODES), "", "what agents may do without asking", '"acceptEdits"', unset="acceptEdits"
+    ),
     "allow_tools": Key(_tools, [], "more tools that agents may use", '["Bash(npm test)"]'),
     "notify": Key(_texts, [], "commands and URLs to notify when a run asks or ends", '["~/bin/tell-me"]'),
     "durability": Key(
@@ -365,7 +370,7 @@ def _obey(config: Config, given: SiteRules, path: str) -> Config:
     asked = config.settings["budget"]
     if given.max_budget and not 0 < asked.value <= given.max_budget:
         if asked.origin.startswith("--"):
-            raise _against(path, f"a budget of at most ${given.max_budget:.2f}", f"--budget {given.max_budget:g}")
+            raise _against(path, f"a budget of at most {dollars(given.max_budget)}", f"--budget {given.max_budget:g}")
         config.settings["budget"] = Setting(given.max_budget, path)
     for key, allowed in (("backend", given.backends), ("model", given.models)):
         setting = config.settings[key]

@@ -46,6 +46,8 @@ ANSWERED_WITHIN = 30.0
 """Seconds to wait for its reply to what only counts while the sender is there."""
 _SPARE = 4096
 """Bytes of a request that say who sent it."""
+_WHAT = {"answer": "the answer", "move": "the input", "result": "the result"}
+_TOO_LONG = "put it into a file, and give the path of the file instead of its text"
 _BY_SENDER = ("from_step", "needs_person")
 """Refusals that are journaled, because it matters who tried: by the driver of the run when it has one."""
 
@@ -92,19 +94,20 @@ def deliver(
     folded = journal.read(folder)
     workspace = _workspace(project, folded.run, request)
     if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
-        return Refusal("too_long", "what is asked is longer than 1 MiB", "write it to a file, and name the file")
+        return Refusal("too_long", f"{_WHAT.get(request.kind, 'the request')} is longer than 1 MiB", _TOO_LONG)
     if request.id in folded.run.requests:
         return _problem(folder, request) or Journaled([])  # its driver ended before it could say so
     request = origin.signed(request, origin.this(), Secrets.of(os.environ))
     ended = 0
     if lock.holder(folder) is not None:
-        problem = requests.problem(folded.run, workspace, request)
+        problem = requests.problem(folded.run, workspace, request, time())
         if request.ends_steps and (problem is None or problem.kind == "run_ended"):
             ended = squatters.end(folder, folded.run.start)
         if problem and problem.kind not in _BY_SENDER and not ended:
             return problem
     try:
-        held = lock.take(folder, force=force)
+        with _unrecorded(folder, request):
+            held = lock.take(folder, force=force)
     except RunBusy as busy:
         sent = _send(folder, request, busy, within)
         return sent or deliver(project, id, request, force=force, face=face)
@@ -235,10 +238,10 @@ def _journal(
             apply(run, decisions[-1])
 
     commit(journal.torn(folded))
-    refused = requests.problem(run, workspace, request)
+    refused = requests.problem(run, workspace, request, time())
     if refused and refused.kind in _BY_SENDER and not run.final_status:
         commit(requests.take(run, workspace, request))
-        _append(project.run(id), held, folded.size, decisions)
+        _append(project.run(id), held, folded.size, request, decisions)
         return refused
     agent = run.agents.get(request.agent)
     if request.kind == "pause" and agent and agent.status == RUNNING:
@@ -250,11 +253,11 @@ def _journal(
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
     for events in _cut(project, run, workspace, request):
         commit(events)
-    problem = requests.problem(run, workspace, request)
+    problem = requests.problem(run, workspace, request, time())
     if problem:
         return problem
     commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])
-    _append(project.run(id), held, folded.size, decisions)
+    _append(project.run(id), held, folded.size, request, decisions)
     with contextlib.suppress(JournalError):
         exports.put_state(project.tree, id, documents.state_file(run, status=runs.left(run)))
     if face:
@@ -271,11 +274,26 @@ def _clear(project: Project, run: Run, *, at_once: bool) -> Journaled | None:
     return Journaled([], ended=ended, left=left) if ended or left else None
 
 
-def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision]) -> None:
-    book = journal.Journal(folder, size, held)
-    for decision in decisions:
-        book.append(decision)
-    book.close()
+def _append(folder: RunFolder, held: Lock, size: int, request: Request, decisions: list[Decision]) -> None:
+    with _unrecorded(folder, request):
+        book = journal.Journal(folder, size, held)
+        for decision in decisions:
+            book.append(decision)
+        book.close()
+
+
+@contextlib.contextmanager
+def _unrecorded(folder: RunFolder, request: Request) -> Iterator[None]:
+    """To resume the run is no way out when what was asked is not in its journal: after a stop it is the opposite."""
+    try:
+        yield
+    except RunBusy:
+        raise
+    except JournalError as error:
+        with contextlib.suppress(JournalError):
+            if not taken.is_taken(folder, request.id):
+                error.hint = "nothing was recorded: fix this, then run the same command again"
+        raise
 
 
 def _cut(project: Project, run: Run, workspace: Workspace, request: Request) -> Iterator[list[Event]]:

@@ -1,13 +1,14 @@
 """Hold a run's lock, make it ready, and drive it."""
 
+import os
 from collections.abc import Callable
-from time import time
+from time import sleep, time
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, inside, preflight, programs
+from raymond.control import config, continuing, inside, preflight, programs
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.errors import RunBusy
@@ -39,8 +40,12 @@ class Resumption(Struct, frozen=True, kw_only=True):
     """Retry failed and paused agents at all."""
     force: bool = False
     """Take the lock even if another host still holds it."""
+    by_itself: bool = False
+    """Nobody asked for this: decide under the lock whether the run may continue, and wait for commands that hold it."""
 
 
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, *[1.0] * 9)
+"""Seconds between tries to take a lock that a command holds while it writes something down."""
 AS_IT_IS = Resumption()
 """Nothing special is asked for."""
 
@@ -54,20 +59,24 @@ def hold(
     force: bool = False,
     trusts_now: bool = False,
     alone: bool = False,
+    by_itself: bool = False,
     clock: Callable[[], float] = time,
 ) -> "HeldRun":
     """Hold the lock of a run and make it ready to be driven; `loaded` saves reading the workflow it still has.
 
     `trusts_now` lets agents' programs use the project's own settings this time, trusted or not.
 
-    `alone`: this process does nothing else, so that what steps let go of may become its child.
+    `alone`: this process does nothing else, so that what steps let go of may become its child. `by_itself`: see
+    Resumption.
     """
     told = face or Quiet()
     folder = project.run(id)
-    held = _take(folder, force)
+    held = wait_for(folder, force) if by_itself else _take(folder, force)
     try:
         reading = journal.read(folder)
         run = reading.run
+        if by_itself:
+            continuing.check(project, run)
         if not run.is_over:
             preflight.check_place(project, run)
         if loaded is None:
@@ -121,6 +130,18 @@ def _take(folder: RunFolder, force: bool) -> Lock:
         if not squatters.end(folder, start):
             raise
     return lock.take(folder, force=force)
+
+
+def wait_for(folder: RunFolder, force: bool = False, pause: Callable[[float], None] = sleep) -> Lock:
+    """The lock of the run, once no command holds it; a driver is not waited for, it continues the run itself."""
+    for seconds in _PAUSES:
+        try:
+            return _take(folder, force)
+        except RunBusy as busy:
+            if busy.drives or busy.host not in ("", os.uname().nodename):
+                raise
+        pause(seconds)
+    return _take(folder, force)
 
 
 def _ruled(run: Run, workspace: Workspace) -> Workspace:

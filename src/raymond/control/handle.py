@@ -87,7 +87,7 @@ class RunHandle:
         return runs.look(self.project, self.id).run
 
     def status(self) -> str:
-        """running, waiting, paused, stopped, failed, completed or interrupted."""
+        """running, stopping, waiting, paused, stopped, interrupted, answered, completed, failed or cancelled."""
         return runs.look(self.project, self.id).status
 
     @property

@@ -3,39 +3,38 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from datetime import time as clock
-from difflib import get_close_matches
 
 from msgspec import Struct
 
 from raymond import durations
+from raymond.control import agents
 from raymond.errors import UsageError
 from raymond.machine.events import Decision, StepEnded, StepStarted
 from raymond.store.project import Project
 from raymond.store.records import Records
+from raymond.views import agent_names
 
 _DAY = 86400.0
 _NAMED = 20
-"""Agents that are named to somebody who named none of them."""
+"""Steps that are named to somebody who named none of them."""
 
 
 class StepRecord(Struct, frozen=True):
     """One turn of a step: how it ended, and its lines in the transcript."""
 
     ended: StepEnded
+    backend: str
+    """What answered; empty for a script."""
     transcript: list[dict[str, object]]
 
 
-def check_agent(id: str, decisions: Iterable[Decision], agent: str) -> None:
-    """Refuse an agent that these decisions of run `id` do not mention."""
-    known = dict.fromkeys(getattr(event, "agent", "") for decision in decisions for event in decision.events)
-    if agent not in known:
-        names = list(filter(None, known))
-        near = get_close_matches(agent, names, 1)
-        meant = f"did you mean `{near[0]}`? " if near else ""
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        raise UsageError(
-            f"there is no agent `{agent}` in {id}", hint=f"{meant}its agents: {', '.join(names[:_NAMED])}{more}"
-        )
+def agent_of(id: str, decisions: Iterable[Decision], word: str) -> str:
+    """The name of the agent of run `id` that a word means; refused when these decisions mention none."""
+    names = agent_names.of_events(event for decision in decisions for event in decision.events)
+    found = agents.named(names, word)
+    if not found:
+        raise agents.unknown(id, names, word)
+    return found
 
 
 def check_step(id: str, decisions: Iterable[Decision], number: int, agent: str = "") -> None:
@@ -67,8 +66,9 @@ def step(project: Project, id: str, decisions: Sequence[Decision], number: int, 
     check_step(id, decisions, number, agent)
     events = [event for decision in decisions for event in decision.events]
     ends = [event for event in events if isinstance(event, StepEnded) and event.step == number]
+    backend = next((one.backend for one in events if isinstance(one, StepStarted) and one.step == number), "")
     records = Records(project.run(id).transcripts)
-    return [StepRecord(end, records.of(end.agent, end.offset)) for end in ends]
+    return [StepRecord(end, backend, records.of(end.agent, end.offset)) for end in ends]
 
 
 def moment(text: str, now: float) -> float:

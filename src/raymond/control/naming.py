@@ -2,23 +2,34 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from time import time as now
 
+from raymond import durations
 from raymond.control import runs
 from raymond.control.runs import RunRow, here
 from raymond.errors import Error, RunNotFound, UsageError
 from raymond.faces import table
+from raymond.faces.listing import why
 from raymond.faces.table import Column
 from raymond.store import exports
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.system import git
+from raymond.views import times
 
 SHOWN = 10
 """Candidates that are shown."""
-COLUMNS = (Column(least=8), Column(rank=2), Column(least=10, rank=1))
+COLUMNS = (
+    Column(least=8),
+    Column(rank=3),
+    Column(right=True, rank=4),
+    Column(least=17, rank=2, prose=True),
+    Column(least=10, rank=1),
+)
 _DONE = ("completed", "cancelled")
 _WHOLE = ("cancel", "clean")
 """What cannot be undone: a run of another project has to be named in full for it."""
+_ALL = "`raymond list --all` shows the runs of all projects"
 
 
 class SeveralRuns(UsageError):
@@ -26,14 +37,21 @@ class SeveralRuns(UsageError):
 
     def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which") -> None:
         more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []
-        shown = table.lines(COLUMNS, [cells(one) for one in candidates[:SHOWN]])
+        shown = table.lines(COLUMNS, cells(candidates[:SHOWN]))
         super().__init__(message, hint="\n  ".join([f"{way}:", *shown, *more]))
         self.candidates = candidates
 
 
-def cells(row: RunRow) -> tuple[str, str, str]:
-    """What tells candidates apart."""
-    return row.workflow_id, row.status, row.project
+def cells(rows: Sequence[RunRow]) -> list[tuple[str, ...]]:
+    """What tells candidates apart: what became of each, how long ago it began, why, and where unless that is here."""
+    place = here().tree
+    shown = any(row.project != place for row in rows)
+    return [(row.workflow_id, row.status, _age(row), why(row), row.project if shown else "") for row in rows]
+
+
+def _age(row: RunRow) -> str:
+    started = times.moment(row.started_at)
+    return durations.brief(max(0.0, now() - started)) if started else ""
 
 
 def _is_unfinished(row: RunRow) -> bool:
@@ -83,9 +101,16 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
     ids = home.ids()
     if not ids:
         raise _elsewhere(home, verb, changes)
-    found = _actable([runs.row(home, id) for id in ids], verb, changes) if len(ids) > 1 else []
+    rows = [runs.row(home, id) for id in ids] if len(ids) > 1 else []
+    found = _actable(rows, verb, changes)
     if len(found) > 1:
-        raise SeveralRuns(f"{len(found)} runs can be meant", found)
+        # Who chooses anyway may choose what was not looked for first.
+        offered = [row for row in rows if row in found or any(can(row) for can in _ACTS.get(verb, ()))]
+        raise SeveralRuns(f"{len(offered)} runs match", offered)
+    unreadable = [row for row in rows if row.status == "unreadable"]
+    if found and unreadable:
+        what = f"{found[0].workflow_id} may not be the only one: {_list(row.workflow_id for row in unreadable)}"
+        raise SeveralRuns(f"{what} cannot be read", [*found, *unreadable])
     return home, found[0].workflow_id if found else ids[0]
 
 
@@ -158,7 +183,13 @@ def _check_whole(given: str, found: list[tuple[Project, str]], verb: str) -> Non
         raise SeveralRuns(what, rows, way="in full")
 
 
-def _unknown(home: Project, others: list[Project], given: str) -> RunNotFound:
+def unknown(given: str, *, otherwise: str) -> RunNotFound:
+    """The error for a name that is nowhere; the hint names the nearest id, or what to do `otherwise`."""
+    home = here()
+    return _unknown(home, [one for one in projects.known(home.home) if one.tree != home.tree], given, otherwise)
+
+
+def _unknown(home: Project, others: list[Project], given: str, otherwise: str = _ALL) -> RunNotFound:
     """The error for a name that is nowhere."""
     if given in _waiting(home):
         hint = f"raymond adopt {given} takes it over"
@@ -167,11 +198,8 @@ def _unknown(home: Project, others: list[Project], given: str) -> RunNotFound:
 
     ids = [id for project in (home, *others) for id in project.ids()]
     close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, 0.5)
-    hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else _ALL
+    hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else otherwise
     return RunNotFound(f"there is no run `{given}` here or in any other project", hint=hint)
-
-
-_ALL = "`raymond list --all` shows the runs of all projects"
 
 
 # --- why there is none

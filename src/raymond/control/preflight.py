@@ -13,7 +13,7 @@ from raymond.language import frontmatter, lint
 from raymond.language.frontmatter import Mark
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.workflow import State, Workflow, mark_of
-from raymond.machine import rights
+from raymond.machine import prices, rights
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.redaction import Secrets
@@ -96,7 +96,7 @@ def check_site(run: Run, rules: config.SiteRules, workflow: Workflow) -> None:
         raise UsageError(f"{config.SITE_FILE} does not allow what {id} may do: skip permissions", hint="start it again")
     if rules.max_budget and not 0 < (run.limits.budget or 0.0) <= rules.max_budget:
         hint = f"raymond resume {id} --budget {rules.max_budget:g}"
-        raise UsageError(f"{config.SITE_FILE} allows a budget of at most ${rules.max_budget:.2f}", hint=hint)
+        raise UsageError(f"{config.SITE_FILE} allows a budget of at most {prices.show(rules.max_budget)}", hint=hint)
     backends = {start.backend, *start.backends.values()}
     models = _models(run, workflow) if rules.models else set()
     for what, used, allowed in (("backend", backends, rules.backends), ("model", models, rules.models)):

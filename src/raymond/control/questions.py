@@ -1,16 +1,19 @@
 """Which questions wait for an answer, in one run or in all of them."""
 
 from collections.abc import Iterable
+from time import time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.control import runs
 from raymond.errors import JournalError
-from raymond.machine.run import Run
 from raymond.store import asked_files, journal
 from raymond.store import project as projects
 from raymond.store.asked_files import Found as Found
 from raymond.store.project import Project
+from raymond.views import agent_names
+from raymond.views.agent_names import AgentNames
 from raymond.views.questions import Question, questions
 
 
@@ -22,19 +25,27 @@ class Asked(Struct, frozen=True):
 
 
 class Open(Struct, frozen=True):
-    """The open questions of some runs, the oldest first."""
+    """The open questions of some runs, the oldest first; not those whose time is over."""
 
     asked: list[Asked]
     unreadable: dict[str, str]
     """Runs that cannot be read -> why."""
-    agents: frozenset[str] = frozenset()
-    """The names and labels of all agents of the runs that ask something."""
+    names: tuple[AgentNames, ...] = ()
+    """What the agents of the runs that ask something are called."""
 
 
 def of_run(project: Project, id: str) -> Open:
     """Those of one run."""
     run = journal.read(project.run(id)).run
-    return Open([Asked(project, one) for one in questions(run)], {}, _names(run))
+    now = time()
+    asked = [Asked(project, one) for one in questions(run) if not one.is_overdue(now)]
+    return Open(asked, {}, (agent_names.of_run(run),))
+
+
+def overdue(project: Project, id: str, agent: str = "") -> list[Question]:
+    """The questions of a run, or of an agent of it, whose time is over and that no driver has seen to."""
+    now, found = time(), questions(journal.read(project.run(id)).run)
+    return [one for one in found if agent in ("", one.agent) and one.is_overdue(now)]
 
 
 def of_runs(*, every: bool) -> Open:
@@ -43,7 +54,8 @@ def of_runs(*, every: bool) -> Open:
     found = projects.known(home.home) if every else []
     if home not in found:
         found.insert(0, home)
-    return _of(found)
+    mine = _of(found)
+    return replace(mine, unreadable={**mine.unreadable, **runs.unreadable(every=every)})
 
 
 _OVER = ("completed", "failed", "cancelled")
@@ -52,7 +64,7 @@ _OVER = ("completed", "failed", "cancelled")
 def _of(found: Iterable[Project]) -> Open:
     asked: list[Asked] = []
     unreadable: dict[str, str] = {}
-    agents: set[str] = set()
+    names: list[AgentNames] = []
     for project, id in [(one, id) for one in found for id in one.ids()]:
         row = runs.row(project, id)
         if row.status in _OVER:
@@ -63,19 +75,20 @@ def _of(found: Iterable[Project]) -> Open:
             unreadable[f"{id} in {project.tree}"] = str(error)
             continue
         asked += mine.asked
-        agents |= mine.agents if mine.asked else set()
-    return Open(sorted(asked, key=lambda one: one.question.asked_at), unreadable, frozenset(agents))
-
-
-def _names(run: Run) -> frozenset[str]:
-    labels = (agent.label for agent in run.agents.values() if agent.label)
-    return frozenset((*run.agents, *run.outcomes, *labels))
+        names += mine.names if mine.asked else ()
+    return Open(sorted(asked, key=lambda one: one.question.asked_at), unreadable, tuple(names))
 
 
 def begins_id(word: str) -> bool:
     """Whether a run of any project is called that, or begins like it."""
     home = runs.here()
     return bool(word) and any(id.startswith(word) for one in (home, *projects.known(home.home)) for id in one.ids())
+
+
+def is_id(word: str) -> bool:
+    """Whether a run of any project is called exactly that."""
+    home = runs.here()
+    return any(word in one.ids() for one in (home, *projects.known(home.home)))
 
 
 def files_of(question: Question) -> list[Found]:

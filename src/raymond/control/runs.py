@@ -1,7 +1,7 @@
 """Which runs there are, and how each looks from outside."""
 
 import os
-from collections.abc import Iterator
+from time import time
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -18,12 +18,16 @@ from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.system.files import contents
+from raymond.views import times
 from raymond.views.groups import group
 from raymond.views.row import RunRow as RunRow
-from raymond.views.status import run_status
+from raymond.views.status import is_answered, run_status
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
+ANSWERED = "answered"
+"""The status of a run whose question was answered and that nobody has continued: its last process left in order."""
+_OVER = ("completed", "failed", "cancelled")
 STOPPING = "stopping"
 """The status of a run that was stopped, until its running steps have ended."""
 
@@ -54,15 +58,19 @@ def project_of(row: RunRow) -> Project:
 # --- how it looks
 
 
-def status_of(status: str, *, driven: bool, is_due: bool = False, is_stopped: bool = False) -> str:
+def status_of(
+    status: str, *, driven: bool, is_due: bool = False, is_stopped: bool = False, is_answered: bool = False
+) -> str:
     """A run's own `status` as seen from outside: one that should be driven and is not was interrupted.
 
     `is_due`: something in it has a time, for which its driver would have waited. `is_stopped`: nothing new starts, but
-    while somebody drives it, steps are still running.
+    while somebody drives it, steps are still running. `is_answered`: see views.status.
     """
     if driven and is_stopped:
         return STOPPING
-    return INTERRUPTED if (status == "running" or is_due) and not driven else status
+    if driven or not (status == "running" or is_due):
+        return status
+    return ANSWERED if is_answered else INTERRUPTED
 
 
 def _is_due(run: Run) -> bool:
@@ -77,7 +85,10 @@ def look(project: Project, id: str) -> Seen:
         return Seen(run, left(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
     host = "" if holder else lock.signed(project.run(id)).host
     is_stopped = run.stop is not None and not run.final_status
-    status = status_of(run_status(run), driven=holder is not None, is_due=_is_due(run), is_stopped=is_stopped)
+    driven = holder is not None
+    status = status_of(
+        run_status(run), driven=driven, is_due=_is_due(run), is_stopped=is_stopped, is_answered=is_answered(run)
+    )
     return Seen(run, status, holder.pid if holder else 0, host=host if host != os.uname().nodename else "")
 
 
@@ -102,7 +113,7 @@ def whole(project: Project, id: str) -> Whole:
 
 def left(run: Run) -> str:
     """The status of a run that nobody drives any more."""
-    return status_of(run_status(run), driven=False, is_due=_is_due(run))
+    return status_of(run_status(run), driven=False, is_due=_is_due(run), is_answered=is_answered(run))
 
 
 def projects_of(*, every: bool) -> list[Project]:
@@ -118,6 +129,12 @@ def rows(*, every: bool = False) -> list[RunRow]:
     return sorted(listed, key=lambda one: one.started_at or "", reverse=True)
 
 
+def unreadable(*, every: bool) -> dict[str, str]:
+    """The folders of projects, or that of this one, whose runs cannot be listed -> why."""
+    home = here()
+    return {root: why for root, why in projects.unreadable(home.home).items() if every or root == home.root}
+
+
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)
@@ -127,9 +144,10 @@ def row(project: Project, id: str) -> RunRow:
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
     stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
-    is_stopped = stop_kind is not None and found.status not in ("completed", "failed", "cancelled")
-    status = status_of(found.status, driven=driven, is_due=found.due_at is not None, is_stopped=is_stopped)
-    questions = found.count(ASKING)
+    is_stopped = stop_kind is not None and found.status not in _OVER
+    is_due = found.due_at is not None
+    status = status_of(found.status, driven=driven, is_due=is_due, is_stopped=is_stopped, is_answered=found.is_answered)
+    questions = 0 if status in _OVER else found.questions(time())
     return RunRow(
         workflow_id=id,
         project=project.tree,
@@ -138,7 +156,7 @@ def row(project: Project, id: str) -> RunRow:
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
         reason=found.reason,
         questions=questions,
-        failed=found.agents_failed,
+        agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
         agents=found.agents_started,
         cost_usd=found.total_cost_usd,
@@ -153,6 +171,7 @@ class _AgentState(Struct):
     """What a row needs of an agent in a state file."""
 
     status: str
+    wake_at: str | None = None
 
 
 class _State(Struct):
@@ -172,15 +191,18 @@ class _State(Struct):
     stop_kind: str | UnsetType | None = UNSET
     budget_usd: float | None = None
     agents: list[_AgentState] = []
+    is_answered: bool = False
+    """Never in a state file: whoever drives the run writes that, and has read the answer."""
 
-    def count(self, status: str) -> int:
-        """How many of the agents that have not ended are in this status."""
-        return sum(one.status == status for one in self.agents)
+    def questions(self, now: float) -> int:
+        """How many agents ask something that can still be answered."""
+        asking = [one.wake_at for one in self.agents if one.status == ASKING]
+        return sum(not at or times.moment(at) > now for at in asking)
 
 
 def _told(run: Run) -> _State:
-    agents = [_AgentState(status=agent.status) for agent in run.agents.values()]
-    return replace(msgspec.convert(documents.about(run), _State), agents=agents)
+    agents = [_AgentState(agent.status, times.instant(agent.visit.wake_at)) for agent in run.agents.values()]
+    return replace(msgspec.convert(documents.about(run), _State), agents=agents, is_answered=is_answered(run))
 
 
 def _kept(folder: RunFolder) -> _State | None:
@@ -196,26 +218,7 @@ def _kept(folder: RunFolder) -> _State | None:
         return None
 
 
-# --- which ones to resume after the machine died
-
-
-def resumable(project: Project) -> Iterator[str | JournalError]:
-    """The runs that were driven when the machine or their driver died, oldest first; what cannot be read, as error."""
-    for id in reversed(project.ids()):
-        try:
-            seen = look(project, id)
-        except JournalError as error:
-            yield error
-            continue
-        if is_driven(project.run(id)) or _belongs_to_step(seen.run):
-            continue
-        if seen.status == INTERRUPTED or was_shut_down(seen.run):
-            yield id
-
-
-def _belongs_to_step(run: Run) -> bool:
-    """Whether a step of another run waits for it: that step is repeated, and starts it again."""
-    return bool(run.start.inside) and not run.start.apart
+# --- who stopped it
 
 
 def was_shut_down(run: Run) -> bool:

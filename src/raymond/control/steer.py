@@ -11,6 +11,7 @@ from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
 from raymond.machine.events import RunStarted
 from raymond.machine.requests import Request
+from raymond.machine.run import Run
 from raymond.store import asked_files, journal
 from raymond.store.project import Project
 from raymond.views.questions import Question, questions
@@ -140,3 +141,15 @@ def _new() -> str:
     import uuid
 
     return str(uuid.uuid4())
+
+
+def check_limits(run: Run, *, max_iterations: int | None, max_turns: int | None) -> None:
+    """Refuse limits that a run which is to continue has reached already: they count from its beginning."""
+    id = run.start.workflow_id
+    for flag, given, done, what in (
+        ("--max-iterations", max_iterations, run.iterations, "steps (scripts count, too)"),
+        ("--max-turns", max_turns, run.turns, "turns"),
+    ):
+        if given and given <= done:
+            hint = f"raymond resume {id} {flag} {done + given} allows {given} more"
+            raise UsageError(f"{flag} {given}: {id} has made {done} {what}, so nothing would run", hint=hint)

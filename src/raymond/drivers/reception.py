@@ -151,7 +151,7 @@ class Reception:
         drives = self._conductor.run.start.key
         sender = origin.of(pid, "socket", drives=drives, helpers=self._face.helpers())
         asked = origin.signed(request, sender, self._secrets)
-        problem = requests.problem(self._conductor.run, self._conductor.workspace, asked)
+        problem = requests.problem(self._conductor.run, self._conductor.workspace, asked, self._clock())
         if problem:
             self._refused[request.id] = problem
         self._conductor.ask(asked, self._clock())

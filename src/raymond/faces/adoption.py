@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from raymond.faces import words
 from raymond.faces.clock import instant
+from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import some, told_lines
 from raymond.machine.run import Run
 
@@ -21,7 +23,7 @@ def lines(run: Run, status: str, *, is_tracked: bool | None) -> list[str]:
         ("run", f"{start.workflow_id} ({status}), started {instant(run.started_at)}"),
         ("workflow", f"{start.name} from {start.scope_dir}"),
         ("git", _TRACKED[is_tracked]),
-        ("cost", f"${run.cost:.2f} so far"),
+        ("cost", f"{words.money(run)} so far"),
         ("directory", start.cwd),
         *some("also in", _MANY, _directories(run)),
         *some("root", _MANY, start.roots),
@@ -42,7 +44,7 @@ def _money(run: Run) -> Iterator[tuple[str, str]]:
     yield from some("price", _MANY, (f"{price} for a million tokens in and out" for price in prices))
     yield "unknown", f"${start.unknown_turn_cost:g} for a turn whose cost nobody reports"
     yield "turns", f"at most {limits.turns}" if limits.turns else "no limit"
-    yield "budget", f"${limits.budget:.2f}" if limits.budget else "none"
+    yield "budget", dollars(limits.budget) if limits.budget else "none"
 
 
 def _directories(run: Run) -> list[str]:

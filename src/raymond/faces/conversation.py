@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from raymond import durations
-from raymond.faces import clock
+from raymond.faces import clock, dollars
+from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
 from raymond.faces.tail import Tail
-from raymond.machine import prices
 from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepFailed, StepRefused, StepStarted
 from raymond.store.records import Records
 from raymond.text import visible
@@ -30,7 +30,9 @@ NAMES = {
 class Conversation:
     """Every step in full on stdout, as it ended; an entry is a step or an answer."""
 
-    def __init__(self, transcript_folder: str, tail: Tail, *, agent: str = "", step: int = 0, since: float = 0) -> None:
+    def __init__(
+        self, transcript_folder: str, tail: Tail, *, agent: str = "", step: int = 0, since: float = float("-inf")
+    ) -> None:
         self._records = Records(transcript_folder)
         self._tail = tail
         self._agent = agent
@@ -65,9 +67,9 @@ class Conversation:
         if isinstance(event, StepStarted):
             self._began[event.agent] = event, at
         elif isinstance(event, StepEnded):
-            _, began = self._began.pop(event.agent, (event, at))
+            turn, began = self._began.pop(event.agent, (None, at))
             if at >= self._since and self._wants(event.agent, event.step):
-                yield self._ended(event, began, at)
+                yield self._ended(event, dollars.of_step(event, turn.backend if turn else ""), began, at)
         elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
             yield _answer(event, at)
         if isinstance(event, ENTERS):
@@ -76,15 +78,15 @@ class Conversation:
     def _head(self, step: int, agent: str) -> str:
         return visible(f"step {step}: {agent} in {self._states.get(agent, '?')}")
 
-    def _ended(self, event: StepEnded, began: float, at: float) -> str:
-        mark = "~" if event.estimated else ""
-        cost = f", {mark}{prices.show(event.cost)}" if event.cost else ""
+    def _ended(self, event: StepEnded, cost: str, began: float, at: float) -> str:
         took = durations.brief(max(0.0, at - began))
         head = (
-            f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {visible(_how(event))} after {took}{cost}"
+            f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {spaced(_how(event))} after {took}"
+            f"{', ' if cost else ''}{cost}"
         )
-        parts = said(self._records.of(event.agent, event.offset))
-        return "\n".join([head, *(line for name, text in parts for line in section(name, text))]) + "\n\n"
+        parts, width = said(self._records.of(event.agent, event.offset)), width_of(sys.stdout)
+        told = [*hung(head, "  ", width), *(line for name, text in parts for line in section(name, text, width))]
+        return "\n".join(told) + "\n\n"
 
 
 def said(lines: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
@@ -95,9 +97,9 @@ def said(lines: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
     return [(shown, texts[name]) for name, shown in NAMES.items() if texts[name].strip()]
 
 
-def section(name: str, text: str) -> list[str]:
+def section(name: str, text: str, width: int = 0) -> list[str]:
     """A text under its name: whole, every line inside the margin, and nothing in it for the terminal to obey."""
-    return [f"{name}:", *(f"  {visible(line.expandtabs(4))}".rstrip() for line in text.strip("\n").split("\n"))]
+    return [f"{name}:", *(line.rstrip() for line in in_margin(text.strip("\n"), "  ", width))]
 
 
 def _how(event: StepEnded) -> str:
@@ -114,4 +116,5 @@ def _answer(event: AskEnded, at: float) -> str:
     when = clock.instant(at)
     if event.timed_out:
         return f"nobody answered {visible(event.agent)} in time, {when}\n\n"
-    return "\n".join([*section(f"answer to {visible(event.agent)}, {when}", event.answer), "", ""])
+    width = width_of(sys.stdout)
+    return "\n".join([*section(f"answer to {visible(event.agent)}, {when}", event.answer, width), "", ""])

@@ -44,11 +44,16 @@ from raymond.store import exports
 from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.system.files import make_private, private
+from raymond.text import visible
 from raymond.views import times
 
-_PIECE = '{"type":"stream_event"'
+_PIECE = "stream_event"
 _HELD = 1 << 16
 """Characters of programs' lines that are held back, to be written together."""
+
+
+class _Typed(msgspec.Struct):
+    type: str = ""
 
 
 class Folder(Quiet):
@@ -78,7 +83,7 @@ class Folder(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """Keep what a program prints; a piece of a text is left out, as half of a secret is in no list of secrets."""
-        if kind != "raw" or text.startswith(_PIECE):
+        if kind != "raw" or _is_piece(text):
             return
         name = f"{file_name(agent)}_step_{self._numbers.get(agent, 0):03d}.raw"
         self._raw.setdefault(name, []).append(text)
@@ -195,20 +200,20 @@ class Folder(Quiet):
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 
     def _log(self, at: float, agent: str, text: str, spent: StepEnded | None, result: str | None = None) -> None:
-        lines = [f"{_second(at)} [{agent}] {text}"]
+        lines = [f"{_second(at)} [{_line(agent)}] {_line(text)}"]
         if self._sessions.get(agent):
-            lines.append(f"  session_id: {self._sessions[agent]}")
+            lines.append(f"  session_id: {_line(self._sessions[agent])}")
         if spent:
             asked, depth = self._asked.get(agent), self._depths.get(agent, 0)
-            lines += [f"  requested: {asked or 'nothing'}", f"  stack_depth: {depth}"]
+            lines += [f"  requested: {_line(asked or 'nothing')}", f"  stack_depth: {depth}"]
             lines += [f"  step: {spent.step}", f"  cost: ${spent.cost:.4f}", f"  total_cost: ${self._total:.4f}"]
         if result is not None:
-            lines.append(f"  result: {msgspec.json.encode(result).decode()}")
+            lines.append(f"  result: {visible(msgspec.json.encode(result).decode())}")
         self._write("transitions.log", ("\n".join(lines) + "\n\n").encode())
 
     def _put(self, at: float, who: str, text: str) -> None:
         """An entry about the run as a whole."""
-        self._write("transitions.log", f"{_second(at)} [{who}] {text}\n\n".encode())
+        self._write("transitions.log", f"{_second(at)} [{who}] {_line(text)}\n\n".encode())
 
     def _write(self, name: str, data: bytes, *, new: bool = False) -> None:
         if self._tree:
@@ -216,6 +221,21 @@ class Folder(Quiet):
         make_private(os.path.realpath(self.name))
         with open(os.path.join(self.name, name), "xb" if new else "ab", opener=private) as file:
             file.write(data)
+
+
+def _is_piece(line: str) -> bool:
+    """Whether a line of a program is a part of a text that another line has in full."""
+    if _PIECE not in line:
+        return False
+    try:
+        return msgspec.json.decode(line, type=_Typed).type == _PIECE
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+
+
+def _line(text: str) -> str:
+    """A text of others as one line that nobody obeys."""
+    return visible(" ".join(text.split()))
 
 
 def _second(at: float) -> str:

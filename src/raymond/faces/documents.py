@@ -12,7 +12,7 @@ from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
 from raymond.views.questions import Question
-from raymond.views.status import failed_agents, main_result, run_status
+from raymond.views.status import collected_failures, failed_agents, main_result, run_status
 from raymond.views.times import instant
 
 RESULTS_SHOWN = 1000
@@ -69,6 +69,7 @@ def _tail(run: Run, longest: int, whole: Whole | None = None) -> dict[str, Any]:
     return {
         "agents_started": run.started,
         "agents_failed": run.lost + run.failed_count,
+        "collected_failures": _failures(run, longest, len(run.outcomes) if whole else RESULTS_SHOWN),
         "fork_counters": {agent.id: agent.forks for agent in run.agents.values() if agent.forks},
         "results": _results(list(run.outcomes.values())[-RESULTS_SHOWN:], whole),
         "labels": _labels(list(run.outcomes.values())[-RESULTS_SHOWN:]),
@@ -78,6 +79,10 @@ def _tail(run: Run, longest: int, whole: Whole | None = None) -> dict[str, Any]:
 
 def _results(outcomes: Iterable[Outcome], whole: Whole | None) -> dict[str, str]:
     return {one.agent: whole(one) if whole else _begin(one) for one in outcomes if one.status == "done"}
+
+
+def _failures(run: Run, longest: int, most: int) -> dict[str, str]:
+    return {one.agent: _cut(one.error, longest) for one in collected_failures(run)[:most]}
 
 
 def _labels(found: Iterable[Outcome | Agent]) -> dict[str, str]:
@@ -143,7 +148,7 @@ def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str,
         "reason": reason(run),
         "result": result,
         "results": _results(run.outcomes.values(), whole) | ({} if result is None else {"main": result}),
-        "collected_failures": {one.agent: one.error for one in run.outcomes.values() if one.status == "failed"},
+        "collected_failures": _failures(run, sys.maxsize, len(run.outcomes)),
         "failed": {agent.id: stuck(agent) for agent in failed_agents(run)},
         "asks": {agent.id: agent.question for agent in run.agents.values() if agent.status == ASKING},
         "questions": {agent.id: agent.asks for agent in run.agents.values() if agent.status == ASKING},

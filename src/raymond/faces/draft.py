@@ -1,8 +1,8 @@
 """A text that is being written, laid out in lines of a terminal."""
 
 from msgspec import Struct
-from rich.cells import cell_len
 
+from raymond.faces import cells
 from raymond.faces.editor import Editor
 from raymond.text import visible
 
@@ -30,7 +30,7 @@ def draft(editor: Editor, width: int, most: int) -> Draft:
             shown, size = one, 1
         else:
             shown = "" if one == "\n" else visible(one)
-            size = cell_len(shown)
+            size = cells.size(shown)
         if one == "\n" or (column and column + size > room):
             lines.append("")
             column = 0

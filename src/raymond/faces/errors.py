@@ -42,15 +42,15 @@ def warnings(found: Sequence[Diagnostic], most: int = 0, all_with: str = "") -> 
 
 
 def _excerpt(one: Diagnostic) -> list[str]:
-    from rich.cells import cell_len
+    from raymond.faces.cells import size
 
     number, at = str(one.line), max(0, one.column - 1)
     margin = " " * len(number)
     start = max(0, at - _WIDEST // 2) if len(one.source) > _WIDEST else 0
     source = "".join(letter if _is_plain(letter) else "\ufffd" for letter in one.source[start : start + _WIDEST])
     # A tab is as wide as the terminal says, above and below; some characters are twice as wide as others.
-    before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in source[: at - start])
-    caret = before + "^" * max(1, cell_len(source[at - start : at - start + one.length]))
+    before = "".join("\t" if letter == "\t" else " " * size(letter) for letter in source[: at - start])
+    caret = before + "^" * max(1, size(source[at - start : at - start + one.length]))
     return [f"{margin} |", f"{number} | {source}", f"{margin} | {caret}"]
 
 

@@ -2,16 +2,18 @@
 
 import os
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TextIO
 
-from raymond.text import visible
+from raymond.faces import cells
+from raymond.faces.table import fit
+from raymond.text import safe, visible
 
 _LONGEST = 300
 _UNSEEN = re.compile(r"[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Marks on the character before them that show nothing, and that other texts may have."""
 _TAB = 4
+_CUT = ".."
 
 
 def told_lines(told: Iterable[tuple[str, str]]) -> list[str]:
@@ -29,19 +31,37 @@ def some(name: str, most: int, texts: Iterable[str]) -> Iterator[tuple[str, str]
 
 def laid_open(text: str) -> str:
     """On one line, with nothing hidden by blanks or by length."""
-    text = _UNSEEN.sub(lambda mark: ascii(mark[0])[1:-1], visible(text))
-    text = re.sub(r" {3,}", lambda blanks: f" [{len(blanks[0])} spaces] ", text)
+    text = spaced(text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [and {len(text) - _LONGEST} characters more]"
 
 
-def in_margin(text: str, margin: str, width: int = 0) -> list[str]:
+def spaced(text: str) -> str:
+    """A line with nothing hidden by blanks: runs of them are counted."""
+    return re.sub(r" {3,}", lambda blanks: f" [{len(blanks[0])} spaces] ", _seen(text))
+
+
+def in_margin(text: str, margin: str, width: int = 0, show: Callable[[str], str] | None = None) -> list[str]:
     """All of `text`, every line after `margin`, nothing hidden; wrapped, so that a line of `width` cells holds it.
 
     A line that the terminal wrapped would continue outside of the margin, where it looks like one of ours.
     """
-    room = max(1, width - len(margin)) if width else 0
-    lines = [_UNSEEN.sub(lambda mark: ascii(mark[0])[1:-1], visible(one)) for one in _lines(text)]
+    margin, room = _room(margin, width)
+    lines = map(show or _seen, _lines(text))
     return [f"{margin}{piece}" for line in lines for piece in (_wrapped(line, room) if room else [line])]
+
+
+def hung(line: str, margin: str, width: int = 0) -> list[str]:
+    """A line of ours that quotes others and is safe to show: what `width` cells do not hold follows after `margin`."""
+    if not width or cells.most(line) <= width:
+        return [line]
+    end = _end(line, 0, width)
+    margin, room = _room(margin, width)
+    return [line[:end], *(f"{margin}{piece}" for piece in _wrapped(line[end:], room))]
+
+
+def spoken(who: str, mark: str, text: str, width: int) -> list[str]:
+    """What a step prints, on a terminal: every line after its name, also those that had to be wrapped."""
+    return in_margin(text, f"{fit(who, max(1, width // 2 - len(mark) - 2), _CUT)} {mark} ", width, safe)
 
 
 def width_of(stream: TextIO) -> int:
@@ -52,27 +72,46 @@ def width_of(stream: TextIO) -> int:
         return 0
 
 
+def _seen(text: str) -> str:
+    return _UNSEEN.sub(lambda mark: ascii(mark[0])[1:-1], visible(text))
+
+
+def _room(margin: str, width: int) -> tuple[str, int]:
+    """A margin that fits into `width` cells, and the cells beside it; 0 for any number."""
+    if not width:
+        return margin, 0
+    if 2 * cells.most(margin) > width:
+        margin = margin.lstrip(" ")
+    return margin, max(1, width - cells.most(margin))
+
+
 def _lines(text: str) -> list[str]:
     return [line.removesuffix("\r").expandtabs(_TAB) for line in text.split("\n")]
 
 
 def _wrapped(line: str, room: int) -> list[str]:
-    """Pieces that fit, cut after a blank where there is one; put together they are the line."""
+    """Pieces that fit; put together they are the line."""
     pieces, start = [], 0
     while start < len(line):
-        end = start + room if line.isascii() else _fitting(line, start, room)
-        if end < len(line):
-            end = line.rfind(" ", start + 1, end) + 1 or end
+        end = _end(line, start, room)
         pieces.append(line[start:end])
         start = end
     return pieces or [""]
+
+
+def _end(line: str, start: int, room: int) -> int:
+    """Where the piece that begins at `start` ends: after a blank where there is one."""
+    end = start + room if line.isascii() else _fitting(line, start, room)
+    if end < len(line):
+        end = line.rfind(" ", start + 1, end) + 1 or end
+    return min(end, len(line))
 
 
 def _fitting(line: str, start: int, room: int) -> int:
     """Where what begins at `start` has to end to fit into `room` cells; it has a character at least."""
     used = 0
     for at in range(start, len(line)):
-        used += 2 if unicodedata.east_asian_width(line[at]) in "WF" else 1
+        used += cells.widest(line[at])
         if used > room and at > start:
             return at
     return len(line)

@@ -6,14 +6,16 @@ from typing import Any
 
 import msgspec
 
-from raymond.faces import clock
-from raymond.faces.lines import Lines
+from raymond.faces import clock, dollars
+from raymond.faces.foreign_text import hung, in_margin, width_of
+from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
 from raymond.machine.events import AskEnded, Decision, Event, StepEnded
 from raymond.store.records import Records
 from raymond.text import safe, visible
 from raymond.views import times
+from raymond.views.tally import Tally
 
 _TEXTS = ("sent", "talk", "said", "tools", "out", "decided", "err", "note", "error")
 """What is shown first of a step."""
@@ -53,17 +55,21 @@ class _Lines(Lines):
 
     def skip(self, decision: Decision) -> None:
         """Note where agents are, and tell nothing."""
-        self._lines(decision, "")
+        self._lines(decision, {}, "")
 
     def answered(self, event: AskEnded) -> None:
         """Tell what a person answered."""
         self.refresh()
-        lines = event.answer.splitlines() or [""]
-        self._put("".join(f"{visible(event.agent)} < {visible(line)}\n" for line in lines))
+        told = in_margin("\n".join(event.answer.splitlines()), f"{visible(event.agent)} < ", self._width())
+        self._put("".join(f"{line}\n" for line in told))
 
-    def _lines(self, decision: Decision, total: str) -> str:
+    def _width(self) -> int:
+        width = super()._width()
+        return max(1, width - len(f"#{self.step} ")) if width and self.step else width
+
+    def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
-        return super()._lines(decision, total)
+        return super()._lines(decision, spent, total)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         text = super()._line(event, spent, total)
@@ -80,15 +86,13 @@ class _Lines(Lines):
 class Text:
     """Decisions as lines on stdout, each after what the step that led to it had printed."""
 
-    def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = 0.0) -> None:
+    def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = float("-inf")) -> None:
         self._tail = tail
         self._lines = _Lines(tail)
         self._agent = agent
         self._since = since
         self._records = Records(transcript_folder)
-        self._cost = 0.0
-        self._mark = ""
-        self._total = "$0.00"
+        self._tally = Tally()
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print these."""
@@ -99,9 +103,9 @@ class Text:
                     self._end(event, tells)
                 elif isinstance(event, AskEnded) and tells and not event.timed_out and self._wants(event.agent):
                     self._lines.answered(event)
-            kept = _about(decision, self._agent)
+            kept, costs = _about(decision, self._agent), spending(self._tally, decision)
             if kept.events and tells:
-                self._lines.add(kept, self._total)
+                self._lines.add(kept, *costs)
             elif kept.events:
                 self._lines.skip(kept)
         self._lines.refresh()
@@ -111,10 +115,6 @@ class Text:
         return self._agent in ("", agent)
 
     def _end(self, event: StepEnded, tells: bool) -> None:
-        if event.cost or event.estimated:
-            self._cost += event.cost
-            self._mark = "~" if event.estimated else self._mark
-            self._total = f"{self._mark}${self._cost:.2f}"
         if not tells or not self._wants(event.agent):
             return
         self._lines.refresh()
@@ -127,7 +127,7 @@ class Text:
 class Json:
     """Decisions as JSON on stdout, an event a line."""
 
-    def __init__(self, agent: str, tail: Tail, since: float = 0.0) -> None:
+    def __init__(self, agent: str, tail: Tail, since: float = float("-inf")) -> None:
         self._agent = agent
         self._tail = tail
         self._since = since
@@ -152,20 +152,23 @@ def _about(decision: Decision, agent: str) -> Decision:
     return Decision(seq=decision.seq, time=decision.time, events=events)
 
 
-def turn(ended: StepEnded, transcript: Sequence[Mapping[str, object]], *, as_json: bool) -> str:
-    """One turn of a step in full: what it was sent, what it said, what it cost."""
+def turn(ended: StepEnded, backend: str, transcript: Sequence[Mapping[str, object]], *, as_json: bool) -> str:
+    """One turn of a step of `backend` in full: what it was sent, what it said, what it cost."""
     about = msgspec.to_builtins(ended)
     if as_json:
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
     with clock.of(sys.stdout):
-        return safe("\n".join(_turn(about, transcript)))
+        text = safe("\n".join(_turn(about, dollars.of_step(ended, backend), transcript)))
+    width = width_of(sys.stdout)
+    return (
+        "\n".join(one for line in text.split("\n") for one in hung(line.expandtabs(4), "  ", width)) if width else text
+    )
 
 
-def _turn(about: dict[str, Any], lines: Sequence[Mapping[str, object]]) -> list[str]:
-    cost = f" ${about['cost']:.2f}" if about.get("cost") else ""
+def _turn(about: dict[str, Any], cost: str, lines: Sequence[Mapping[str, object]]) -> list[str]:
     how = about["type"].removeprefix("Step").lower()
     state = next((line["state"] for line in lines if "state" in line), "?")
-    told = [f"step {about['step']}: {about['agent']} in {state}, {how}{cost}"]
+    told = [f"step {about['step']}: {about['agent']} in {state}, {how} {cost}".rstrip()]
     for line in lines:
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):

@@ -5,9 +5,9 @@ import sys
 from typing import TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import clock, question, words
-from raymond.faces.foreign_text import in_margin, width_of
-from raymond.machine import budget, prices
+from raymond.faces import clock, dollars, question, words
+from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, width_of
+from raymond.machine import budget
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -18,6 +18,7 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
+    StepEnded,
     StepFailed,
     StepFinished,
     StepStarted,
@@ -26,16 +27,30 @@ from raymond.machine.events import (
 from raymond.machine.label import label_of, named
 from raymond.machine.run import Run
 from raymond.text import safe, visible
+from raymond.views import tally
+from raymond.views.tally import Tally
 
 _UNTOLD = (StepStarted, StepFinished)
 _SHOWN = ("print", "tool", "note")
 """What steps do that has a line; the rest is for those who watch."""
+MARGIN = "    | "
+"""Before lines of others, and before what a line of ours has no room for."""
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
 
 
 def output(text: str, width: int) -> str:
     """What a failed script printed last, below the line that tells the failure."""
-    return "".join(f"\n{line}" for line in in_margin(text, "    | ", width)) if text else ""
+    return "".join(f"\n{line}" for line in in_margin(text, MARGIN, width)) if text else ""
+
+
+def spending(told: Tally, decision: Decision) -> tuple[dict[str, str], str]:
+    """What each agent's step that ended here cost, free ones left out, and the run with it; `told` counts it."""
+    spent = {}
+    for event in decision.events:
+        if isinstance(event, StepEnded) and event.cost:
+            spent[event.agent] = dollars.of_step(event, told.backends.get(event.agent, ""))
+        told.add(event)
+    return spent, dollars.dollars(told.real, told.scripted, estimated=told.estimated) if spent else ""
 
 
 class Lines(Quiet):
@@ -46,48 +61,51 @@ class Lines(Quiet):
         self._quiet = quiet
         self._states: dict[str, str] = {}
         self._labels: dict[str, str] = {}
-        self._untold: list[tuple[Decision, str]] = []
-        """Decisions, and what the run had cost with them; writing many at once is cheap."""
+        self._tally = Tally()
+        self._untold: list[tuple[Decision, dict[str, str], str]] = []
+        """Decisions, what each agent's step cost, and the run with it; writing many at once is cheap."""
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
-        """Tell what is now in the journal; without decisions, note where the agents are."""
+        """Tell what is now in the journal; when nothing is new, note where the agents are and what they cost."""
         if self._quiet:
             return
-        if not decisions:
+        if not any(decision.events for decision in decisions):
             self._states = {agent.id: agent.state for agent in run.agents.values()}
             self._labels = {agent.id: agent.label for agent in run.agents.values() if agent.label}
-        # The total of an earlier decision leaves out what later ones of the same moment cost.
-        total, mark = run.cost, "~" if run.estimated else ""
-        told = []
-        for decision in reversed(decisions):
-            told.append((decision, f"{mark}{prices.show(max(total, 0.0))}"))
-            total -= words.cost_of([decision])
-        self._untold += reversed(told)
-        near = budget.warned(run, total)
+            self._tally = tally.of_run(run)
+        before = self._tally.cost
+        # A total is that of its own decision: the run may be ahead of those that are told.
+        for decision in decisions:
+            self.add(decision, *spending(self._tally, decision))
+        near = budget.warned(run, before, self._tally.cost)
         if near:
             self.on_note(near)
 
-    def add(self, decision: Decision, total: str) -> None:
-        """Tell one decision, with what the run had cost by then."""
-        self._untold.append((decision, total))
+    def add(self, decision: Decision, spent: dict[str, str], total: str) -> None:
+        """Tell one decision, with what each agent's step cost and what the run had cost by then."""
+        self._untold.append((decision, spent, total))
 
     def refresh(self, run: Run | None = None) -> None:
         """Write every line that was not written yet."""
         if self._untold:
-            text = "".join(self._lines(decision, total) for decision, total in self._untold)
+            text = "".join(self._lines(*one) for one in self._untold)
             self._untold.clear()
             if text:
                 self._put(text)
 
-    def _lines(self, decision: Decision, total: str) -> str:
+    def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         told = [event for event in decision.events if type(event) not in _UNTOLD]
         if not told:
             return ""
-        spent = words.spent(decision)
         with clock.of(self._stream):
             at = clock.instant(decision.time)
             lines = [self._line(event, spent, total) for event in told]
-        return "".join(f"[{at}] {line}\n" for line in lines if line)
+        return "".join(f"{self._fitted(f'[{at}] {line}')}\n" for line in lines if line)
+
+    def _fitted(self, line: str) -> str:
+        """A line that may quote others, so that none of it is at the beginning of a line of the terminal."""
+        first, *rest = line.split("\n")
+        return "\n".join((*hung(first, MARGIN, self._width()), *rest))
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         agent = getattr(event, "agent", "")
@@ -99,10 +117,11 @@ class Lines(Quiet):
         rest = ""
         if isinstance(event, AskStarted):
             asks = f"{named(agent, self._labels.get(agent, ''))} asks:"
-            text, *more = question.beside(asks, event.question, "    | ", self._width())
+            text, *more = question.beside(asks, event.question, MARGIN, self._width())
             rest = "".join(f"\n{line}" for line in more)
         else:
-            text = visible(" ".join(text.splitlines()))
+            text = " ".join(text.splitlines())
+            text = spaced(text) if self._width() else visible(text)
         if isinstance(event, StepFailed):
             rest = output(event.output, self._width())
         if isinstance(event, _MOVES):
@@ -123,8 +142,10 @@ class Lines(Quiet):
             return
         self.refresh()
         mark = "|" if kind == "print" else "*"
-        who = named(agent, self._labels.get(agent, ""))
-        self._put("".join(f"{who} {mark} {line}\n" for line in safe(text).removesuffix("\n").split("\n")))
+        who, width = named(agent, self._labels.get(agent, "")), self._width()
+        text = text.removesuffix("\n")
+        told = spoken(who, mark, text, width) if width else [f"{who} {mark} {one}" for one in safe(text).split("\n")]
+        self._put("".join(f"{line}\n" for line in told))
 
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from raymond import durations
 from raymond.faces import table, words
+from raymond.faces.dollars import dollars
 from raymond.faces.table import Column
 from raymond.views import groups, times
 from raymond.views.row import RunRow
@@ -42,22 +43,21 @@ def _cells(row: RunRow, now: float, projects: bool) -> tuple[str, ...]:
         row.status,
         durations.brief(max(0.0, now - started)) if started else "",
         str(row.agents),
-        _cost(row),
+        cost(row),
         why(row),
         row.project if projects else "",
     )
 
 
-def _cost(row: RunRow) -> str:
-    if row.scripted_cost_usd and not row.cost_usd:
-        return f"${row.scripted_cost_usd:.2f}*"
-    return f"{'~' if row.cost_is_estimated else ''}${row.cost_usd:.2f}"
+def cost(row: RunRow) -> str:
+    """What a run has cost."""
+    return dollars(row.cost_usd, row.scripted_cost_usd, estimated=row.cost_is_estimated)
 
 
 def _failed(row: RunRow) -> str:
-    if not row.failed:
+    if not row.agents_failed:
         return ""
-    return f"{row.failed} of {words.many(row.agents, 'agent')} failed" if row.agents > 1 else "1 agent failed"
+    return f"{row.agents_failed} of {words.many(row.agents, 'agent')} failed" if row.agents > 1 else "1 agent failed"
 
 
 def why(row: RunRow) -> str:

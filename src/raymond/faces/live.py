@@ -99,6 +99,12 @@ class Live(Quiet):
         self._entry = Entry(clock)
         self._shown: list[str] = []
         """What was shown of the question's files."""
+        self._after = 0
+        """Lines written after the question."""
+        self._size = (0, 0)
+        """The terminal when it was drawn last."""
+        self._is_resized = False
+        """Its size has changed after the question was written."""
         self._drawn_at = 0.0
         self._over = False
         self._leaves = False
@@ -193,7 +199,6 @@ class Live(Quiet):
         if asked and asked.choices and choices.pick(asked.choices, answer) is None:
             return f"it is not one of: {choices.offer(asked.choices)}"
         if asked and [one.mark for one in _found(asked)] != self._shown:
-            self._entry.end()  # it was typed for what was shown before
             self._print_question()
             return "a file has changed since it was shown: see above, and answer again"
         return ""
@@ -207,6 +212,7 @@ class Live(Quiet):
             self._terminal.close()
             if self._stops:
                 signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+                signal.signal(signal.SIGCONT, signal.SIG_DFL)
 
     # --- what happened
 
@@ -258,7 +264,7 @@ class Live(Quiet):
             return
         if not self._asked and self._open() and self._asks_here(run):
             self._ask()
-        width, height = self._terminal.size()
+        width, height = size = self._terminal.size()
         label: list[rows.Row] = []
         draft = None
         if self._asked:
@@ -269,16 +275,26 @@ class Live(Quiet):
         now = self._clock()
         room = height > rows.SPARE or not draft
         drawn = rows.rows(run, self._doings, width=width, height=height, now=now, look=self._look) if room else []
-        self._terminal.draw(self._kept.take(), [*drawn, *label], title=rows.title(run, now), draft=draft)
+        text = self._kept.take()
+        if draft:
+            text += self._again(text, size, len(drawn) + len(label) + len(draft.lines))
+            draft = self._entry.draft(width, len(draft.lines))
+        self._size = size
+        self._terminal.draw(text, [*drawn, *label], title=rows.title(run, now), draft=draft)
 
     # --- Ctrl-Z
 
     def _hear_stops(self) -> None:
         if self._stops:
             signal.signal(signal.SIGTSTP, self._note_stop)
+            signal.signal(signal.SIGCONT, self._note_return)
 
     def _note_stop(self, _number: int, _frame: object) -> None:
         self._leaves = True
+
+    def _note_return(self, _number: int, _frame: object) -> None:
+        # The shell may say `bg` before we have stopped: nobody would continue us then.
+        self._leaves = False
 
     def _suspend(self) -> None:
         """Give the shell its terminal; the block, or the question, returns when the shell gives it back."""
@@ -302,25 +318,49 @@ class Live(Quiet):
     def _ask(self) -> None:
         self._asked = self._open()[0]
         self._entry.begin(self._terminal.drain())
+        self._size, self._is_resized = self._terminal.size(), False
         self._print_question()
 
     def _question(self) -> Question | None:
         agent = self._run.agents.get(self._asked) if self._run else None
         return question_of(self._run.start.workflow_id, agent, self._run.start.cwd) if self._run and agent else None
 
-    def _print_question(self) -> None:
-        """All of it, with its files and choices, inside its margin, and nothing in it that is hidden."""
+    def _again(self, text: str, size: tuple[int, int], block: int) -> str:
+        """The question, when `text` pushes it off the screen or the terminal has got another size."""
+        self._after += text.count("\n")
+        is_pushed = self._after > 0 and self._after + block >= size[1]
+        is_settled = self._is_resized and size == self._size  # once, and not for every step of a window that is drawn
+        self._is_resized = not is_settled and (self._is_resized or size != self._size)
+        if not is_pushed and not is_settled:
+            return ""
+        self._print_question(most=max(1, size[1] - block))
+        self._after = 0
+        return self._kept.take()
+
+    def _print_question(self, most: int = 0) -> None:
+        """All of it, with its files and choices, inside its margin, and nothing in it that is hidden.
+
+        One of more than `most` lines is only mentioned, unless that is 0.
+        """
         asked = self._question()
         if not asked:
             return
         width, _ = self._terminal.size()
         found = _found(asked)
-        self._shown = [one.mark for one in found]
         asks = f"{words.named(asked.agent, asked.label)} asks:"
         first, *rest = question.beside(asks, self._asks[self._asked], question.MARGIN, width)
         head, tail = first[: len(visible(asks))], first[len(visible(asks)) :]
         lines = [f"{self._terminal.paint(head, 'bold yellow')}{tail}", *rest, *question.rest(asked, found, width)]
+        if 0 < most < len(lines):
+            count = len(lines)
+            lines = [f"{self._terminal.paint(head, 'bold yellow')} {count} lines, see above; Ctrl-L shows them again"]
+        else:
+            marks = [one.mark for one in found]
+            if marks != self._shown:
+                self._entry.end()  # what was typed was meant for what was shown before
+            self._shown = marks
         self._kept.put("".join(f"{line}\n" for line in lines))
+        self._after = -self._kept.lines
 
     def _label(self) -> str:
         more = len(self._open()) - 1
@@ -390,6 +430,11 @@ class Kept(Lines):
         self.refresh()
         self._put(text)
 
+    @property
+    def lines(self) -> int:
+        """How many lines were not taken yet."""
+        return self._text.getvalue().count("\n")
+
     def take(self) -> str:
         """What was not taken yet."""
         text = self._text.getvalue()
@@ -398,8 +443,7 @@ class Kept(Lines):
             self._text.truncate()
         return text
 
-    def _lines(self, decision: Decision, total: str) -> str:
-        spent = words.spent(decision)
+    def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         lines: list[str] = []
         failed = {event.agent for event in decision.events if isinstance(event, AgentFailed)}
         for event in decision.events:
@@ -416,7 +460,8 @@ class Kept(Lines):
                 line += output(printed, self._width())
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
-                lines.append(f"{self._paint(at, 'dim')} {self._paint(_plain(line), _STYLES.get(type(event), ''))}\n")
+                line = self._fitted(f"{at} {_plain(line)}").removeprefix(f"{at} ")
+                lines.append(f"{self._paint(at, 'dim')} {self._paint(line, _STYLES.get(type(event), ''))}\n")
         return "".join(lines)
 
 

@@ -1,9 +1,13 @@
-"""What a notification says to a person: a title and a text, safe to show anywhere."""
+"""What a notification says to a person: a title and a text, safe to show anywhere.
+
+The command to run comes first, where no text of an agent can push it away, and every line of an agent is quoted.
+"""
 
 from msgspec import Struct
 
 from raymond.faces import summary, words
-from raymond.faces.question import size
+from raymond.faces.foreign_text import in_margin
+from raymond.faces.question import folded, size
 from raymond.machine.events import AskStarted
 from raymond.machine.run import Run
 from raymond.text import visible
@@ -11,6 +15,7 @@ from raymond.views.status import run_status
 
 LONGEST = 8_000
 """Characters of a text: an environment variable holds them, and so do most services."""
+_QUOTE = "> "
 _ENDED = {
     "waiting": "waits for an answer",
     "cancelled": "was cancelled",
@@ -31,16 +36,16 @@ def asked(run: Run, event: AskStarted) -> Message:
     """A question: whole, or only mentioned when it is too long; nobody should decide on a part of it."""
     id = run.start.workflow_id
     answer = f"raymond answer {id} {event.agent}"
-    question = _safe(event.question.strip())
+    question = "\n".join(in_margin(folded(event.question.strip()), _QUOTE))
     if len(question) > LONGEST:
         question = too_long(event.question, answer)
     # A file is read on the machine that has it.
     files = [f"file: {one.path} ({size(one.size)})" for one in event.files]
     offered = [f"choices: {', '.join(event.choices)}"] if event.choices else []
-    about = [visible(line) for line in (*offered, *files, f"answer it with: {answer}")]
+    about = [visible(line) for line in (f"answer it with: {answer}", *offered, *files)]
     agent = run.agents.get(event.agent)
     title = f"{id}: {words.who(agent) if agent else event.agent} asks"
-    return Message(visible(title), "\n".join([question, "", *about]))
+    return Message(visible(title), "\n".join([*about, "", question]))
 
 
 def too_long(question: str, command: str) -> str:
@@ -51,9 +56,13 @@ def too_long(question: str, command: str) -> str:
 def ended(run: Run) -> Message:
     """How a run ended."""
     id, status = run.start.workflow_id, run_status(run)
-    text = _safe(summary.ending(run, status))
+    lines = summary.ending(run, status).split("\n")
+    # Only our own lines begin with their name: those of others are inside a margin.
+    at = next((number for number, line in enumerate(lines) if line.startswith("next:")), len(lines))
+    told = [line.replace(summary.MARGIN, _QUOTE, 1) if line.startswith(summary.MARGIN) else line for line in lines[:at]]
+    text = "\n".join([*lines[at:], "", *told])
     if len(text) > LONGEST:
-        text = f"{text.partition(chr(10))[0]}\n[too long to show here: `raymond status {id}` shows it]"
+        text = "\n".join([*lines[at:], "", lines[0], f"[too long to show here: `raymond status {id}` shows it]"])
     return Message(visible(f"{id} {_ENDED.get(status, status)}"), text)
 
 
@@ -61,7 +70,3 @@ def near_budget(run: Run, warning: str) -> Message:
     """Most of the budget is spent."""
     id = run.start.workflow_id
     return Message(visible(f"{id}: the budget is nearly spent"), f"{warning} ({words.many(run.iterations, 'step')})")
-
-
-def _safe(text: str) -> str:
-    return "\n".join(visible(line.expandtabs(4)) for line in text.split("\n"))

@@ -79,7 +79,7 @@ class Notifier(Quiet):
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
-        near = budget.warned(run, run.cost - words.cost_of(decisions))
+        near = budget.warned(run, run.cost - words.cost_of(decisions), run.cost)
         if near:
             self._send(run, {"event": "budget", "message": near}, message.near_budget(run, near), STAYS)
         for decision in decisions:

@@ -3,22 +3,20 @@
 from collections.abc import Callable
 from time import time as now
 
-from raymond import durations
-from raymond.faces import clock, question, words
-from raymond.faces.foreign_text import in_margin
-from raymond.faces.next_commands import next_command
-from raymond.faces.summary import one_line
+from raymond.faces import question, standing, words
+from raymond.faces.foreign_text import hung, in_margin
+from raymond.faces.next_commands import after_failure, next_command
+from raymond.faces.summary import INDENT, MARGIN, collected, one_line
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, RUNNING, Agent
-from raymond.machine.run import Run
+from raymond.machine.agent import ASKING, SCRIPTED, Agent
+from raymond.machine.run import CANCELLED, Run
 from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views.questions import question_of
-from raymond.views.status import main_result
+from raymond.views.status import collected_failures, main_result
 
 SHOWN = 50
 """Agents that are shown unless every one is asked for."""
-_ORDER = ("failed", "asking", "paused", "running", "ready", "sleeping", "waiting")
 
 
 def overview(
@@ -31,19 +29,22 @@ def overview(
     id, why = run.start.workflow_id, words.reason(run, now())
     driven = f"running in process {pid}" if pid else f"{host} may be running it" if host else "not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
+    stands = f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else "")
     lines = [
-        f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else ""),
+        *hung(visible(stands), INDENT, width),
         f"  {run.start.name} from {run.start.scope_dir}",
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
+        *_scripted(run),
         *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
         *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width, bool(pid or host)),
-        *(f"denied: {one}" for one in words.denied(run)),
+        *_failed(run, len(run.outcomes) if every else SHOWN, width),
+        *(part for one in words.denied(run) for part in hung(visible(f"denied: {one}"), INDENT, width)),
     ]
     result = main_result(run)
     if result is not None:
-        lines.append(f"result: {one_line(result)}")
-    then = next_command(run)
+        lines += hung(f"result: {one_line(result)}", MARGIN, width)
+    then = next_command(run, now())
     if pid and not run.final_status:
         then = f"raymond {'answer' if run.statuses.get(ASKING) else 'attach'} {id}"
     if host and not run.final_status:
@@ -52,35 +53,51 @@ def overview(
     return [visible(line) for line in lines]
 
 
+def _scripted(run: Run) -> list[str]:
+    """That no real program answered, also where that cost nothing."""
+    told = [words.program(one) for one in run.programs if one.name in SCRIPTED]
+    return [f"  answered by {', '.join(told)}"] if told and run.turns else []
+
+
+def _failed(run: Run, most: int, width: int) -> list[str]:
+    """The agents that failed and that a wait has collected: they are no longer among the agents."""
+    failed = collected_failures(run)
+    told = [f"  failed: {collected(run, one)}" for one in failed[:most]]
+    if len(failed) > most:
+        told.append(f"  ... and {len(failed) - most} more failed: raymond status {run.start.workflow_id} --agents")
+    return [part for one in told for part in hung(visible(one), MARGIN, width)]
+
+
 def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, driven: bool) -> list[str]:
-    agents = sorted(run.agents.values(), key=lambda agent: _ORDER.index(agent.status) if not every else 0)
-    shown = agents if every else agents[:SHOWN]
-    id = run.start.workflow_id
-    lines = [line for agent in shown for line in _agent(id, agent, last_line(agent.id), width, driven)]
-    if len(agents) > len(shown):
-        rest = len(agents) - len(shown)
-        lines.append(f"  ... and {rest} more agents: raymond status {run.start.workflow_id} --agents")
+    shown = standing.chosen(run, len(run.agents) if every else SHOWN)
+    told = standing.lines(run, shown, driven=driven, now=now(), width=width)
+    id, lines = run.start.workflow_id, list[str]()
+    for agent, line in zip(shown, told, strict=True):
+        # Nothing can be asked of a run that was cancelled.
+        beside = _beside(run, agent, last_line(agent.id), width) if run.final_status != CANCELLED else []
+        lines += [line, *beside]
+    if len(run.agents) > len(shown):
+        lines.append(f"  ... and {len(run.agents) - len(shown)} more agents: raymond status {id} --agents")
     return lines
 
 
-def _agent(id: str, agent: Agent, last: str, width: int, driven: bool) -> list[str]:
-    since = durations.brief(max(0.0, now() - agent.visit.since))
-    until = f" until {clock.instant(agent.visit.wake_at)}" if agent.visit.wake_at else ""
-    again = f", then attempt {agent.visit.attempt + 1}" if until and agent.visit.failures else ""
-    doing = f"{agent.status} for {since}" if driven or agent.status != RUNNING else "interrupted"
-    lines = [f"  {words.who(agent)}  {agent.state}  {doing}{until}{again}"]
+def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
+    """What an agent asks, said last or failed with."""
+    id, lines = run.start.workflow_id, list[str]()
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"
-        lines += question.beside("      asks: ", agent.question, "        | ", width, note=note)
+        lines += question.beside("      asks: ", agent.question, MARGIN, width, note=note)
         lines += [f"      {one}" for one in question.more(question_of(id, agent))]
-        lines.append(f"      next:  raymond answer {id} {agent.id}")
+        is_late = agent.visit.is_overdue(now())
+        lines.append(f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}")
         return lines
     if last and not last.rstrip().endswith("</ask>"):
-        lines.append(f"      last:  {one_line(last)}")
+        lines += hung(f"      last:  {one_line(last)}", MARGIN, width)
     if agent.visit.stuck:
-        lines.append(f"      error: {one_line(words.stuck(agent))}")
-        lines += in_margin(agent.visit.output, "        | ", width) if agent.visit.output else []
-        or_else = "--goto STATE, --result TEXT" if agent.status == "failed" else "--goto STATE, --give-up"
-        lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or {or_else})")
+        lines += hung(f"      error: {one_line(words.stuck(agent))}", MARGIN, width)
+        lines += in_margin(agent.visit.output, MARGIN, width) if agent.visit.output else []
+        or_else = "--retry, --goto STATE or --result TEXT" if agent.status == "failed" else "--goto STATE or --give-up"
+        lines.append(f"      next:  {after_failure(run, agent)}")
+        lines.append(f"      or:    raymond resume {id} --agent {agent.id} with {or_else}")
     return lines

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from raymond import durations
 from raymond.faces import words
+from raymond.faces.dollars import dollars
 from raymond.machine import prices
 from raymond.machine.events import LimitsChanged, RunStopped
 from raymond.store.losses import LostStep
@@ -16,7 +17,7 @@ def lines(done: Repair) -> Iterator[str]:
     if done.decisions:
         yield f"lost after it: {words.many(done.decisions, 'good decision')}"
     if done.cost:
-        yield f"what they cost stays spent: ${done.cost:.2f}"
+        yield f"their cost still counts: {dollars(done.cost - done.scripted, done.scripted)}"
     for step in done.steps if not done.is_over else ():
         yield f"  {_step(step)}"
     for event in done.standing:

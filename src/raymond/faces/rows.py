@@ -8,27 +8,14 @@ import time
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from rich.cells import cell_len, set_cell_size
-
 from raymond import durations
+from raymond.faces import awaited, cells
 from raymond.faces.doing import Doing
+from raymond.faces.dollars import dollars
 from raymond.faces.look import UNICODE, Look
 from raymond.faces.plain_text import plain
 from raymond.faces.words import crowd, money, stop, stuck
-from raymond.machine.agent import (
-    ASKING,
-    FAILED,
-    PAUSED,
-    READY,
-    RUNNING,
-    SCRIPTS,
-    SLEEPING,
-    WAITING,
-    Agent,
-    Closed,
-    backend_of,
-)
-from raymond.machine.budget import affordable
+from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.schedule import wake_at
@@ -88,7 +75,7 @@ def fit(row: Row, width: int, cut: str = UNICODE.cut) -> Row:
     fitted: Row = []
     left = width
     for number, (text, style) in enumerate(row):
-        size = cell_len(text)
+        size = cells.size(text)
         if size > left or (size == left and any(rest.strip() for rest, _ in row[number + 1 :])):
             fitted.append((_shortened(text, left, cut), style))
             break
@@ -114,7 +101,7 @@ def _header(run: Run, now: float, look: Look) -> Row:
         row += [(dot, "dim"), (text, "")]
     budget = run.limits.budget
     if budget:
-        return [*row, (dot, "dim"), (f"{money(run)} of ${budget:.2f} ", ""), _bar(run.cost / budget, look)]
+        return [*row, (dot, "dim"), (f"{money(run)} of {dollars(budget)} ", ""), _bar(run.cost / budget, look)]
     return [*row, (dot, "dim"), (money(run), "")]
 
 
@@ -208,7 +195,7 @@ class Agents:
             (_column([self._part(label_of(agent)) for agent in shown]), "cyan"),
             (_column([self._part(_state(agent)) for agent in shown]), ""),
             (_column([agent.status for agent in shown]), ""),
-            (_column([since(self._now - _since(agent)) for agent in shown], right=True), "dim"),
+            (_column([since(self._now - awaited.since(agent)) for agent in shown], right=True), "dim"),
             (_column([_cost(agent) for agent in shown], right=True), ""),
             (_column([self._doing(agent).context for agent in shown], right=True), "dim"),
         ]
@@ -217,7 +204,7 @@ class Agents:
     def _row(self, agent: Agent, row: Row) -> Row:
         of_status = STYLES.get(agent.status, "")
         row[0], row[4] = (row[0][0], of_status), (row[4][0], of_status)
-        return [*row, self._detail(agent, self._width - sum(cell_len(text) for text, _ in row))]
+        return [*row, self._detail(agent, self._width - sum(cells.size(text) for text, _ in row))]
 
     def _doing(self, agent: Agent) -> Doing:
         return self._doings.get(agent.id) or _NOTHING
@@ -245,7 +232,7 @@ class Agents:
             case "sleeping" if visit.failures:
                 return f"attempt {visit.attempt + 1} at {moment(visit.wake_at, self._now)}", "dim"
             case "ready":
-                return until or self._awaits(agent), "dim"
+                return until or awaited.place(self._run, agent, lambda at: moment(at, self._now)), "dim"
             case _:
                 return until, "dim"
 
@@ -255,24 +242,10 @@ class Agents:
         silent = doing.silent(self._now)
         parts = [f"attempt {attempt}" if attempt > 1 else "", f"silent for {since(silent)}" if silent else ""]
         before = ", ".join(filter(None, parts))
-        room -= cell_len(before) + 2 if before else 0
+        room -= cells.size(before) + 2 if before else 0
         words = _line(doing.words[-WIDEST:])
         last = end(words, room, self._look.cut) if words else _line(doing.last)
         return ": ".join(part for part in (before, last) if part)
-
-    def _awaits(self, agent: Agent) -> str:
-        """What keeps an agent that could start from starting."""
-        run, pool = self._run, agent.pool
-        closed = run.closed.get(pool) or run.closed.get(backend_of(pool))
-        if run.stop or run.final_status:
-            return ""
-        if closed and closed.kind != "machine":
-            return f"for {plain(pool)}" + (f" until {moment(closed.until, self._now)}" if closed.until else "")
-        most = run.start.max_scripts_at_once if pool == SCRIPTS else run.start.max_turns_at_once
-        busy = sum(count for name, count in run.running.items() if backend_of(name) == backend_of(pool))
-        if busy >= most:
-            return f"for a place ({busy} of {most} running)"
-        return "for money that running turns may need" if pool != SCRIPTS and affordable(run) <= 0 else ""
 
 
 def label_of(agent: Agent) -> str:
@@ -280,13 +253,8 @@ def label_of(agent: Agent) -> str:
     return plain(agent.label)
 
 
-def _since(agent: Agent) -> float:
-    """Since when it does what it does: a step may have had to wait after the agent entered its state."""
-    return agent.began if agent.status == RUNNING and agent.began else agent.visit.since
-
-
 def _cost(agent: Agent) -> str:
-    return f"{'~' if agent.estimated else ''}${agent.cost:.2f}" if agent.cost else ""
+    return dollars(agent.cost - agent.scripted, agent.scripted, estimated=agent.estimated) if agent.cost else ""
 
 
 def _state(agent: Agent) -> str:
@@ -299,7 +267,7 @@ def _asks(agent: Agent, until: str, room: int) -> str:
     late = f" ({until})" if until else ""
     question = visible(agent.question.strip())
     lines = agent.question.strip().count("\n") + 1
-    if lines == 1 and cell_len(question) + cell_len(late) <= room:
+    if lines == 1 and cells.size(question) + cells.size(late) <= room:
         return f"{question}{late}"
     return f"a question of {_many(lines, 'line')}{late}"
 
@@ -318,32 +286,30 @@ def _fold(run: Run, shown: list[Agent]) -> Row:
 
 def _column(texts: list[str], *, right: bool = False, gap: int = 2) -> list[str]:
     """Texts of one width and `gap` spaces after them; nothing when there is nothing to show."""
-    size = max(map(cell_len, texts), default=0)
+    size = max(map(cells.size, texts), default=0)
     if not size:
         return texts
-    pads = [" " * (size - cell_len(text)) for text in texts]
+    pads = [" " * (size - cells.size(text)) for text in texts]
     space = " " * gap
     return [f"{pad}{text}{space}" if right else f"{text}{pad}{space}" for text, pad in zip(texts, pads, strict=True)]
 
 
 def head(text: str, width: int, cut: str) -> str:
     """The beginning of a text that is too long, and `cut`."""
-    return text if cell_len(text) <= width else _shortened(text, width, cut)
+    return text if cells.size(text) <= width else _shortened(text, width, cut)
 
 
 def _shortened(text: str, width: int, cut: str) -> str:
     left = width - len(cut)
-    return f"{set_cell_size(text, left).rstrip()}{cut}" if left >= 0 else cut[: max(0, width)]
+    return f"{cells.first(text, left).rstrip()}{cut}" if left >= 0 else cut[: max(0, width)]
 
 
 def end(text: str, width: int, cut: str) -> str:
     """The end of a text that is too long, after `cut`."""
-    if cell_len(text) <= width:
+    if cells.size(text) <= width:
         return text
-    left, kept = width - len(cut), 0
-    while kept < len(text) and cell_len(text[-kept - 1 :]) <= left:
-        kept += 1
-    return f"{cut}{text[len(text) - kept :]}" if left >= 0 else cut[: max(0, width)]
+    left = width - len(cut)
+    return f"{cut}{cells.first(text[::-1], left)[::-1]}" if left >= 0 else cut[: max(0, width)]
 
 
 def _tail(text: str, width: int, cut: str) -> str:

@@ -4,15 +4,20 @@ import sys
 
 import msgspec
 
-from raymond.faces import clock, documents, question, words
-from raymond.faces.foreign_text import in_margin, width_of
+from raymond.faces import cells, clock, documents, question, words
+from raymond.faces.foreign_text import hung, in_margin, laid_open, width_of
 from raymond.faces.next_commands import next_command, other_commands
 from raymond.machine.agent import SCRIPTED, Agent
-from raymond.machine.outcome import Whole
+from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
 from raymond.views.questions import question_of
-from raymond.views.status import exit_code, failed_agents, main_result
+from raymond.views.status import collected_failures, exit_code, failed_agents, main_result
+
+INDENT, MARGIN = "        ", "        | "
+"""Before what a line has no room for, and before lines of others."""
+_SHOWN = 5
+"""Agents that failed, or that ask, which the ending tells of."""
 
 
 def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0) -> int:
@@ -33,7 +38,7 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
         result = main_result(run)
         if result is not None and run.final_status:
             # A program gets the result as it is.
-            text = safe(result) if sys.stdout.isatty() else result
+            text = "\n".join(_result(result, width_of(sys.stdout))) if sys.stdout.isatty() else result
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
     return exit_code(run, signal)
@@ -42,20 +47,27 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
 def ending(run: Run, status: str, width: int = 0, *, with_result: bool = True) -> str:
     """How, why if it did not simply complete, cost, result, failed agents or whole questions, the next command."""
     id, why = run.start.workflow_id, _why(run, status)
-    return "\n".join(
-        visible(line)
-        for line in (
-            f"{status}: {id} after {words.lasted(run)}",
-            *([f"why:    {why}"] if why else []),
-            f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
-            *_outcome(run, width, with_result=with_result),
-            *_collected(run),
-            *_scripted(run),
-            *(f"denied: {one}" for one in words.denied(run)),
-            f"next:   {next_command(run)}",
-            *(f"or:     {other}" for other in other_commands(run)),
-        )
+    told = (
+        f"{status}: {id} after {words.lasted(run)}",
+        *([f"why:    {why}"] if why else []),
+        f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
+        *_outcome(run, width, with_result=with_result),
+        *_collected(run, width),
+        *_scripted(run),
+        *(f"denied: {one}" for one in words.denied(run)),
     )
+    then = (f"next:   {next_command(run)}", *(f"or:     {other}" for other in other_commands(run)))
+    # A command stays on one line, to be copied.
+    return "\n".join([*(one for line in told for one in hung(visible(line), INDENT, width)), *map(visible, then)])
+
+
+def _result(result: str, width: int) -> list[str]:
+    """All of it on a terminal, below lines of ours: beside its name when it is one short line, else inside a margin."""
+    text = result.removesuffix("\n")
+    lines = in_margin(text, "result: ", 0, safe)
+    if len(lines) == 1 and cells.most(lines[0]) <= width:
+        return lines
+    return ["result:", *in_margin(text, MARGIN, width, safe)]
 
 
 def _why(run: Run, status: str) -> str:
@@ -71,20 +83,21 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        return [line for agent in failed[:5] for line in _failed(agent, width)]
+        told = [line for agent in failed[:_SHOWN] for line in _failed(agent, width)]
+        return [*told, *_more(run, len(failed) - _SHOWN)]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
         return _questions(asking, run.start.workflow_id, width)
     result = main_result(run)
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
-    return [f"result: {one_line(result)}"] if with_result else []
+    return hung(f"result: {one_line(result)}", MARGIN, width) if with_result else []
 
 
 def _failed(agent: Agent, width: int) -> list[str]:
     told = f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}"
-    printed = in_margin(agent.visit.output, "        | ", width) if agent.visit.output else []
-    return [told, *printed]
+    printed = in_margin(agent.visit.output, MARGIN, width) if agent.visit.output else []
+    return [*hung(visible(told), MARGIN, width), *printed]
 
 
 def _scripted(run: Run) -> list[str]:
@@ -97,27 +110,41 @@ def _scripted(run: Run) -> list[str]:
     return [f"note:   answered {part}by {', '.join(told)}{mark}"]
 
 
-def _collected(run: Run) -> list[str]:
+def _collected(run: Run, width: int) -> list[str]:
     """The agents that failed and that a wait has collected, if the run has failed because of them."""
     if not run.unhandled:
         return [f"note:   {words.failures(run)}"] if run.lost else []
-    failed = [one for one in run.outcomes.values() if one.status == "failed"][:5]
-    return [f"failed: {words.named(one.agent, one.label)} in {one.state}: {one_line(one.error)}" for one in failed]
+    failed = collected_failures(run)
+    told = [f"failed: {collected(run, one)}" for one in failed[:_SHOWN]]
+    return [*(part for one in told for part in hung(visible(one), MARGIN, width)), *_more(run, len(failed) - _SHOWN)]
+
+
+def collected(run: Run, failed: Outcome) -> str:
+    """An agent that has failed and that a wait has collected, where and why."""
+    handled = "" if failed.agent in run.faults else " (handled)"
+    return f"{words.named(failed.agent, failed.label)} in {failed.state}{handled}: {one_line(failed.error)}"
+
+
+def _more(run: Run, count: int) -> list[str]:
+    more = f"failed: {words.many(count, 'more agent')}: raymond status {run.start.workflow_id} --agents"
+    return [more] if count > 0 else []
 
 
 def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
     """The first few, whole: a question that is cut would be answered all the same."""
-    shown = [_question(agent, id, width) for agent in asking[:5]]
-    more = [f"asks:   {words.many(len(asking) - 5, 'more agent')}: raymond status {id}"] if len(asking) > 5 else []
+    shown = [_question(agent, id, width) for agent in asking[:_SHOWN]]
+    left = len(asking) - _SHOWN
+    more = [f"asks:   {words.many(left, 'more agent')}: raymond status {id}"] if left > 0 else []
     return [*(line for lines in shown for line in lines), *more]
 
 
 def _question(agent: Agent, id: str, width: int) -> list[str]:
-    told = question.beside(f"asks:   {words.who(agent)}:", agent.question, "        | ", width)
+    told = question.beside(f"asks:   {words.who(agent)}:", agent.question, MARGIN, width)
     return [*told, *(f"        {one}" for one in question.more(question_of(id, agent)))]
 
 
 def one_line(text: str) -> str:
-    """The first line of `text`, not too much of it."""
+    """The first line of `text`, not too much of it, and nothing in it that is hidden."""
     first, _, rest = text.strip().partition("\n")
-    return f"{first[:160]} ..." if rest or len(first) > 160 else first
+    shown = laid_open(first[:160])
+    return f"{shown} ..." if rest or len(first) > 160 else shown

@@ -5,6 +5,7 @@ from typing import TextIO
 
 from msgspec import Struct
 
+from raymond.faces.cells import first, size
 from raymond.text import visible
 
 _GAP = "  "
@@ -74,26 +75,7 @@ def fit(text: str, width: int, mark: str = "…", *, prose: bool = False) -> str
     if room <= 0:
         return mark[: max(0, width)]
     tail = 0 if prose else room // 2
-    return f"{_first(text, room - tail)}{mark}{_first(text[::-1], tail)[::-1]}"
-
-
-def _first(text: str, width: int) -> str:
-    """The most of `text` that fits into `width` columns."""
-    taken = 0
-    for number, letter in enumerate(text):
-        taken += size(letter)
-        if taken > width:
-            return text[:number]
-    return text
-
-
-def size(text: str) -> int:
-    """How many columns of a terminal `text` takes."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len  # most texts need no table of widths
-
-    return cell_len(text)
+    return f"{first(text, room - tail)}{mark}{first(text[::-1], tail)[::-1]}"
 
 
 def mark(stream: TextIO) -> str:

@@ -2,29 +2,50 @@
 
 The block is always the last thing on the screen, with the cursor on the line below it, or where the person types. To
 change anything, the cursor goes up to its first row, lines that stay are written over it, and the block is written
-again below them. The terminal echoes nothing: what is typed is drawn.
+again below them. The terminal echoes nothing: what is typed is drawn. Nothing above the block is ever erased: where
+nobody knows what a terminal has made of the block when its size changed, old rows stay.
 """
 
 import contextlib
 import os
 import select
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from rich.cells import cell_len
-
+from raymond.faces import cells
 from raymond.faces.draft import Draft
 from raymond.faces.rows import Row
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _ATTRIBUTES = ("bold", "dim")
 _MOST_TYPED = 1 << 20
+_REWRAP = (
+    "ALACRITTY_WINDOW_ID",
+    "GHOSTTY_RESOURCES_DIR",
+    "ITERM_SESSION_ID",
+    "KITTY_WINDOW_ID",
+    "KONSOLE_VERSION",
+    "VTE_VERSION",
+    "WEZTERM_PANE",
+    "WT_SESSION",
+)
+"""What terminals set that wrap the lines they have again when they are made narrower; others cut them off."""
 
 
 def usable(stream: TextIO) -> bool:
     """Whether a block can be drawn on `stream`."""
     return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+
+
+def rewraps(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal that is made narrower is known to wrap again what it shows."""
+    if environment.get("TERM", "").startswith(("screen", "tmux")):
+        return bool(environment.get("TMUX"))
+    # xterm, and what was started from another terminal, has its variables too.
+    is_other = environment.get("XTERM_VERSION") or environment.get("STY")
+    known = any(environment.get(name) for name in _REWRAP)
+    return not is_other and (known or environment.get("TERM_PROGRAM") in ("Apple_Terminal", "vscode"))
 
 
 class Terminal:
@@ -41,6 +62,7 @@ class Terminal:
         self._rows: list[Row] = []
         self._cursor: tuple[int, int] | None = None
         """How many rows above the end of the block the cursor is, and in which column; None for below the block."""
+        self._rewraps = rewraps(os.environ)
         self._width = 0
         self._title = ""
         self._hidden = False
@@ -66,7 +88,7 @@ class Terminal:
         cursor = (len(draft.lines) - draft.row, draft.column) if draft else None
         parts = [self._name(title)]
         if text or rows != self._rows or width != self._width or cursor != self._cursor:
-            parts += [self._below(), self._erase() if text or width != self._width else self._up(), text]
+            parts += [self._erase() if text or width != self._width else self._up(), text]
             parts += [f"\x1b[K{''.join(self.paint(*piece) for piece in row)}\n" for row in rows]
             parts.append("\x1b[J" if len(rows) < len(self._rows) else "")
             self._rows, self._width, self._cursor = rows, width, cursor
@@ -112,31 +134,30 @@ class Terminal:
                 termios.tcsetattr(self._tty, termios.TCSANOW, self._modes)
             self._listens = False
 
-    def _below(self) -> str:
-        """From where a person types to the line below the block."""
-        if not self._cursor:
-            return ""
-        rows, column = self._cursor
-        width, _ = self.size()
-        return f"\x1b[{max(1, self._wrapped(self._rows[-rows:]) - column // width)}B"
-
     def _up(self) -> str:
-        lines = self._lines()
-        return f"\r\x1b[{lines}A" if lines else ""
+        lines = self._above()
+        return f"\r\x1b[{lines}A" if lines else "\r" if self._rows else ""
 
     def _erase(self) -> str:
         """Line by line: some terminals first copy a screen that is cleared at once into the scrollback."""
-        lines = self._lines()
-        return "\r\x1b[2K" + "\x1b[A\x1b[2K" * lines if lines else ""
+        if not self._rows:
+            return ""
+        return ("\x1b[J" if self._cursor else "") + "\r\x1b[2K" + "\x1b[A\x1b[2K" * self._above()
 
-    def _lines(self) -> int:
-        """Lines from the cursor up to the first row; a terminal that was made narrower has wrapped its rows."""
-        _, height = self.size()
-        return min(self._wrapped(self._rows), height - 1)
+    def _above(self) -> int:
+        """Lines from the cursor up to the first row, none too many: a narrower terminal may have wrapped its rows.
 
-    def _wrapped(self, rows: list[Row]) -> int:
-        width, _ = self.size()
-        return sum(max(1, -(-sum(cell_len(text) for text, _ in row) // width)) for row in rows)
+        From the cursor and not from below the block: a terminal that is made lower drops the empty line there.
+        """
+        width, height = self.size()
+        rows, column = self._rows, 0
+        if self._cursor:
+            rows, column = rows[: -self._cursor[0]], self._cursor[1]
+        lines = len(rows)
+        if width < self._width and self._rewraps:
+            sizes = [sum(cells.least(text) for text, _ in row) for row in rows]
+            lines = sum(max(1, -(-size // width)) for size in sizes) + max(0, column - 1) // width
+        return min(lines, height - 1)
 
     def _name(self, title: str) -> str:
         if not title or title == self._title or not self._stream.isatty():

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from raymond import durations
 from raymond.faces.clock import instant
+from raymond.faces.dollars import dollars
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTED, SCRIPTS, Agent
 from raymond.machine.events import (
@@ -44,7 +45,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
-from raymond.views.status import run_status
+from raymond.views.status import is_answered, run_status
 
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
 _RECEIVED = {"answer": "answer received", "limits": "new limits received"}
@@ -65,6 +66,8 @@ def reason(run: Run, now: float = 0.0) -> str | None:
         return f"{backend} is unavailable{until}: {closed.error}"
     if run.final_status == "failed" and run.started > 1:
         return failures(run)
+    if is_answered(run):
+        return "not continued yet"
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
     if run_status(run) == "paused" and run.statuses.get(PAUSED):
@@ -168,12 +171,6 @@ def cost_of(decisions: Iterable[Decision]) -> float:
     return sum(event.cost for decision in decisions for event in decision.events if isinstance(event, StepEnded))
 
 
-def spent(decision: Decision) -> dict[str, str]:
-    """What each agent's step that ended here cost, as people read it; free steps are left out."""
-    ends = [event for event in decision.events if isinstance(event, StepEnded) and event.cost]
-    return {event.agent: f"{'~' if event.estimated else ''}{prices.show(event.cost)}" for event in ends}
-
-
 def denied(run: Run) -> list[str]:
     """The tools that were denied, how often, and the flag that would allow each."""
     since = {tool: count for tool, count in run.denied.items() if tool not in run.rights.allowed}
@@ -181,18 +178,9 @@ def denied(run: Run) -> list[str]:
     return [f"{tool} {many(count, 'time')} (--allow-tool '{tool}' would allow it)" for tool, count in most[:5]]
 
 
-def scripted(amount: float) -> str:
-    """Dollars that nobody paid."""
-    return f"{prices.show(amount)}*" if amount else "-"
-
-
 def money(run: Run) -> str:
-    """The run's cost as people read it; `*` marks what scripted replies are said to have cost."""
-    if run.scripted:
-        invented = f"{prices.show(run.scripted)}*"
-        real = f"{'~' if run.estimated else ''}{prices.show(run.billed)}"
-        return f"{real} and {invented}" if run.billed >= 1e-9 else invented
-    return f"{'~' if run.estimated else ''}{prices.show(run.cost)}"
+    """The run's cost as people read it."""
+    return dollars(run.billed, run.scripted, estimated=run.estimated)
 
 
 def line(event: Event, state: str = "", label: str = "") -> str | None:
@@ -319,7 +307,9 @@ def failures(run: Run) -> str:
     if not count:
         return ""
     of = f"{count} of {many(run.started, 'agent')}" if run.started > 1 else many(count, "agent")
-    return f"{of} failed{'' if run.unhandled or run.failed_count else ', which the workflow handled'}"
+    handled = run.lost - run.unhandled
+    told = "the workflow handled that" if handled == count else f"the workflow handled {handled} of them"
+    return f"{of} failed; {told}" if handled else f"{of} failed"
 
 
 def lasted(run: Run, now: float = 0.0) -> str:

@@ -59,6 +59,7 @@ FINDINGS: dict[str, Finding] = {
     "unclosed-tag": _WARNING,
     "unquoted-attribute": _WARNING,
     "foreign-tag": _WARNING,
+    "script-tag": _WARNING,
     # What a prompt says and does not say: lint.
     "dead-end": _WARNING,
     "empty-state": _WARNING,

@@ -24,7 +24,8 @@ _COMPUTED = rf"</[^A-Za-z!]|{BESIDE}"
 """Of a script: the name of a tag is a value, or another file may print tags."""
 _STATE_KEYS = "|".join({name for form in TAGS.values() for name, one in form.attributes.items() if one.kind == "state"})
 _NAMING = rf"""\b(?:{_STATE_KEYS})=\\?["']?([^"'\\\s]*)"""
-_NAME = re.compile(r"\w[\w.-]*")
+NAME = re.compile(r"\w[\w.-]*")
+"""What the name of a state looks like."""
 
 
 class Leads(Struct):
@@ -54,7 +55,7 @@ class Names:
 
     def in_text(self, text: str) -> set[str]:
         """The states whose names are words of `text`."""
-        return self.of({word.rstrip(".-") for word in _NAME.findall(text)})
+        return self.of({word.rstrip(".-") for word in NAME.findall(text)})
 
 
 def of(workflow: Workflow) -> Reach:
@@ -133,7 +134,7 @@ def _gives_up(text: str) -> bool:
 
 def _add(leads: Leads, names: Names, name: str) -> None:
     """A name that is written out leads to its state; one that is a value may lead to any."""
-    if _NAME.fullmatch(name):
+    if NAME.fullmatch(name):
         leads.named |= names.of([name])
     else:
         leads.every = True

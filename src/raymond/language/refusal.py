@@ -35,6 +35,7 @@ RefusalKind: TypeAlias = Literal[
     "agent_status",  # this cannot be asked of an agent with that status
     "not_driven",  # only a process that drives the run could do it
     "too_late",  # another request came first
+    "overdue",  # the time in which the question could be answered is over
     "other_question",  # the agent asks something else now
     "from_step",  # a step may not ask for it
     "needs_person",  # only a person at a terminal can answer this

@@ -110,6 +110,12 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """How often in a row its step was cut off by the death of the driver."""
     output: str = ""
     """The last lines that its failed script printed."""
+    detour: tuple[str, str] | None = None
+    """The state it came from, and the one it was to go to, whose `max_visits` were used up."""
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the time until which it rests is over."""
+        return 0.0 < self.wake_at <= now
 
 
 class Frame(Struct, array_like=True, gc=False):
@@ -160,6 +166,8 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
 
     cost: float = 0.0
     """Dollars that its steps have cost."""
+    scripted: float = 0.0
+    """What of it scripted replies are said to have cost."""
     estimated: bool = False
     """Part of that is an estimate."""
     began: float = 0.0
@@ -232,6 +240,9 @@ def rename(agent: Agent, names: dict[str, str]) -> None:
             timeout_state=names.get(late, late),
             failed_state=names.get(bad, bad),
         )
+    if visit.detour:
+        source, target = visit.detour
+        visit.detour = names.get(source, source), names.get(target, target)
     agent.visits = _renamed(agent.visits, names)
     agent.prompted = _renamed(agent.prompted, names)
     for frame in agent.stack or ():

@@ -116,7 +116,7 @@ class Conductor:
         """A person asks for something while steps run; asking for it twice is harmless."""
         if any(one.id == request.id for waiting in self.waiting.values() for one in waiting):
             return  # also when it is about another agent: one request pauses one
-        refused = requests.problem(self.run, self.workspace, request)
+        refused = requests.problem(self.run, self.workspace, request, now)
         agent = self.run.agents.get(request.agent)
         is_new = request.id not in self.run.requests
         if request.kind == "pause" and agent and agent.status == RUNNING and is_new and not refused:
@@ -127,7 +127,7 @@ class Conductor:
     def take(self, request: Request, now: float) -> bool:
         """Decide on a request and nothing more; returns whether it was new."""
         self._taken.append(request.id)
-        return self._commit(now, requests.take(self.run, self.workspace, request))
+        return self._commit(now, requests.take(self.run, self.workspace, request, now))
 
     def answer(self, id: str, agent: str, text: str, now: float, sender: Sender | None = None) -> None:
         """Somebody typed an answer to the question of `agent` where the run is driven; nobody can have guessed `id`."""

@@ -118,6 +118,10 @@ def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | A
     )
 
 
+_LONGEST_NAME = 100
+"""Characters of the name of a model, which a program may make up."""
+
+
 def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
     """The cost fields for the event of a step that ended."""
     return {
@@ -129,6 +133,7 @@ def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
         "tokens_in": spent.tokens_in,
         "tokens_out": spent.tokens_out,
         "offset": spent.offset,
+        "model": spent.model[:_LONGEST_NAME],
     }
 
 

@@ -40,6 +40,8 @@ class JournalCut(Fact, frozen=True, kw_only=True):
     """How many decisions may have been lost."""
     cost: float = ZERO
     """What the lost steps have cost, as far as that can still be read: it stays spent."""
+    scripted: float = ZERO
+    """What of it scripted replies are said to have cost."""
     paid: dict[int, float] = {}
     """What of it steps have cost that began before the cut: they end a second time, and are not paid for twice."""
 
@@ -198,6 +200,8 @@ class StepEnded(Fact, frozen=True, kw_only=True):
     """Where this step begins in the agent's transcript; -1 when it is not there."""
     denied: list[str] = []
     """What would allow the tools that the agent was denied."""
+    model: str = ""
+    """What answered, as the program reported it; of several, the one that did most. Empty when it reported none."""
 
 
 class StepFinished(StepEnded, frozen=True, kw_only=True):

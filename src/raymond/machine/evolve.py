@@ -15,7 +15,6 @@ from raymond.machine.agent import (
     FAILED,
     PAUSED,
     READY,
-    SCRIPTED,
     SLEEPING,
     WAITING,
     Agent,
@@ -104,7 +103,9 @@ def apply(run: Run, decision: Decision) -> None:
     for event in decision.events:
         _CHANGES[type(event)](run, event)
     if _is_by_driver(decision):
-        run.driven_until = decision.time
+        run.driven_until, run.answered = decision.time, False
+    elif any(isinstance(event, AskEnded) for event in decision.events):
+        run.answered = True
 
 
 def _is_by_driver(decision: Decision) -> bool:
@@ -165,8 +166,7 @@ def _run_ended(run: Run, event: RunEnded) -> None:
 def _journal_cut(run: Run, event: JournalCut) -> None:
     skip_numbers(run, event.steps, event.questions)
     run.cost += event.cost
-    if run.start.backend in SCRIPTED and not run.start.backends:
-        run.scripted += event.cost
+    run.scripted += step_changes.scripted_of(run.start, event)
     run.paid.update(event.paid)
 
 
@@ -236,7 +236,10 @@ def _agent_moved(run: Run, event: AgentMoved) -> None:
     if event.fresh:
         agent.conversation = None
     agent.cwd = event.cwd or agent.cwd
-    _enter(run, agent, event.state, event.input).cause = event.error
+    came_from = agent.state
+    visit = _enter(run, agent, event.state, event.input)
+    visit.cause = event.error
+    visit.detour = (came_from, event.instead_of) if event.instead_of else None
     sleep_or_go(run, agent, event.wake_at)
     drop_timers(run)
 
@@ -330,7 +333,9 @@ def _wait_ended(run: Run, event: WaitEnded) -> None:
     agent = run.agents[event.agent]
     results, rest = _collect(run, agent), agent.visit.rest
     if not (rest and (rest.failed_state or rest.failures)):
-        run.unhandled += sum(one.status == "failed" for one in results)
+        unexpected = [one.agent for one in results if one.status == "failed"]
+        run.unhandled += len(unexpected)
+        run.faults.update(dict.fromkeys(unexpected))
     given = rest.input if rest else None
     visit = _enter(run, agent, event.state, given or "")
     visit.results, visit.results_are_input = results, given is None

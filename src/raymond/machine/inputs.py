@@ -24,6 +24,8 @@ class Spending(Struct, frozen=True, kw_only=True):
     meter: tuple[int, ...] = ()
     """What the program's own counter shows, if it counts over a whole conversation."""
     offset: int = -1
+    model: str = ""
+    """What answered, as the program reported it; of several, the one that did most."""
 
 
 class Named(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """What tokens cost, for programs that count tokens and not dollars."""
 
+import math
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -86,5 +87,7 @@ def _find(table: Mapping[str, Price], model: str) -> Price | None:
 
 
 def show(amount: float) -> str:
-    """Dollars as people read them; amounts below a cent keep more digits."""
-    return f"${amount:.4f}" if 0 < amount < 0.01 else f"${amount:.2f}"
+    """Dollars as people read them, with the digits they need: amounts below a cent have more."""
+    if 0 < amount < 0.0001:
+        return f"${amount:.{1 - math.floor(math.log10(amount))}f}" if amount >= 1e-12 else "$0.00"
+    return f"${amount:.4f}" if 0 < amount < 0.00995 else f"${amount:.2f}"

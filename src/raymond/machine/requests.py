@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -76,21 +77,21 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return [self.id, self.agent, self.text, self.state, *self.allowed_tools, *self.roots]
 
 
-def take(run: Run, workspace: Workspace, request: Request) -> list[Event]:
-    """The events of `request`; none when it was taken before."""
+def take(run: Run, workspace: Workspace, request: Request, now: float = 0.0) -> list[Event]:
+    """The events of `request`, made at `now`; none when it was taken before."""
     if request.id in run.requests:
         return []
-    follow, sender = _follow(run, workspace, request), request.sender
+    follow, sender = _follow(run, workspace, request, now), request.sender
     if isinstance(follow, Refusal):
         return [RequestTaken(request=request.id, kind=request.kind, problem=follow.reason, sender=sender)]
     return [RequestTaken(request=request.id, kind=request.kind, sender=sender), *follow]
 
 
-def problem(run: Run, workspace: Workspace, request: Request) -> Refusal | None:
-    """Why `request` would be refused now; one that was taken before is not taken again."""
+def problem(run: Run, workspace: Workspace, request: Request, now: float = 0.0) -> Refusal | None:
+    """Why `request` would be refused at `now`; one that was taken before is not taken again."""
     if request.id in run.requests:
         return None
-    follow = _follow(run, workspace, request)
+    follow = _follow(run, workspace, request, now)
     return follow if isinstance(follow, Refusal) else None
 
 
@@ -176,15 +177,15 @@ def asking(run: Run) -> list[Agent]:
     return [agent for agent in run.agents.values() if agent.status == ASKING]
 
 
-def _follow(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
-    follow = _whole(run, workspace, request)
+def _follow(run: Run, workspace: Workspace, request: Request, now: float) -> list[Event] | Refusal:
+    follow = _whole(run, workspace, request, now)
     if isinstance(follow, Refusal) and len(follow.reason) > _LONGEST:
         # Names in it are those that whoever asked has chosen, and the journal keeps it.
         return replace(follow, reason=f"{follow.reason[:_LONGEST]}…")
     return follow
 
 
-def _whole(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
+def _whole(run: Run, workspace: Workspace, request: Request, now: float) -> list[Event] | Refusal:
     refused = barred(run.start.key, run.start.inside, request.kind, request.sender)
     if refused:
         return refused
@@ -205,7 +206,7 @@ def _whole(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
         case "resume":
             return []  # whoever may do that drives the run; only that somebody else tried is a fact
         case "answer":
-            return _answer(run, workspace, request)
+            return _answer(run, workspace, request, now)
         case _:
             return _agent(run, workspace, request)
 
@@ -243,7 +244,7 @@ def _bad_limit(request: Request) -> str:
     return ""
 
 
-def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
+def _answer(run: Run, workspace: Workspace, request: Request, now: float) -> list[Event] | Refusal:
     open_ones = asking(run)
     if request.agent:
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
@@ -257,6 +258,10 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     if request.question not in (0, agent.asks):
         what = f"{agent.id} asks question {agent.asks} now, not {request.question}"
         return Refusal("other_question", what)
+    if agent.visit.is_overdue(now):
+        # The driver that would have gone on without an answer is gone; the next one does.
+        what = f"the question of {agent.id} could be answered until {_second(agent.visit.wake_at)}"
+        return Refusal("overdue", what)
     refused = _lacks_person(agent, request)
     if refused:
         return refused
@@ -267,6 +272,10 @@ def _answer(run: Run, workspace: Workspace, request: Request) -> list[Event] | R
     if answer is None:
         return Refusal("not_a_choice", f"`{cut_short(request.text)}` is not one of: {choices.offer(offered)}")
     return transitions.end_ask(run, workspace, agent, answer)
+
+
+def _second(at: float) -> str:
+    return f"{datetime.fromtimestamp(int(at), UTC).replace(tzinfo=None).isoformat()}Z"
 
 
 def _needs_person(agent: Agent) -> bool:

@@ -39,6 +39,8 @@ class Run(Struct):
     """When the current or last driver began."""
     driven_until: float = 0.0
     """Time of the last decision a driver made; requests journaled while nobody drives do not count."""
+    answered: bool = False
+    """A question was answered while nobody drove the run, and no driver has decided anything since."""
     driven: float = 0.0
     """Seconds that earlier drivers drove it."""
     clock: float = 0.0
@@ -58,6 +60,8 @@ class Run(Struct):
     """Agents that failed, and whose failure a wait has collected."""
     unhandled: int = 0
     """Those of them that the wait did not expect: they fail the run."""
+    faults: dict[str, None] = field(default_factory=dict)
+    """Their names."""
     requests: dict[str, None] = field(default_factory=dict)
     steps: int = 0
     questions: int = 0

@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from raymond.language.refusal import Refusal
+from raymond.machine import prices
 
 FOR_STEPS = ("stop", "pause")
 """What a step may ask of its own run."""
@@ -56,7 +57,7 @@ def beyond(given: Given | None, budget: float | None, tools: Iterable[str]) -> R
     if given is None:
         return Refusal("from_step", "the run of this step cannot be found, so no limits can be changed from it", _GONE)
     if budget is not None and given.budget and not 0 < budget <= given.budget:
-        what = f"a step cannot set a budget above ${given.budget:.2f}"
+        what = f"a step cannot set a budget above {prices.show(given.budget)}"
         return Refusal("from_step", what, "that is what the outer run has")
     more = [] if given.skip else [tool for tool in tools if tool not in given.tools]
     if more:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
+    JournalCut,
+    RunStarted,
     SessionNamed,
     StepEnded,
     StepFailed,
@@ -100,6 +102,11 @@ def unpaid(paid: Mapping[int, float], event: StepEnded) -> float:
     return max(0.0, event.cost - paid[event.step]) if event.step in paid else event.cost
 
 
+def scripted_of(start: RunStarted, event: JournalCut) -> float:
+    """What of the cost that a repair has lost nobody paid; earlier releases did not note it."""
+    return event.cost if start.backend in SCRIPTED and not start.backends else event.scripted
+
+
 def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
     if event.session:
         agent.conversation = Conversation(backend_of(agent.pool), event.session, event.meter)
@@ -121,6 +128,7 @@ def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
     agent.estimated = agent.estimated or event.estimated
     run.cost += cost
     if backend_of(agent.pool) in SCRIPTED:
+        agent.scripted += cost
         run.scripted += cost
     run.paid.pop(event.step, None)
     run.unpriced += event.unknown

@@ -20,6 +20,8 @@ class Line:
         self._door: Stream | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._cleaned: list[str] = []
+        self.original = b""
+        """The last complete line as it came; of a long one, without secrets."""
 
     @property
     def is_empty(self) -> bool:
@@ -41,8 +43,10 @@ class Line:
             self._clean()
             rest = self._door.feed(self._decoder.decode(b"", True))
             line = "".join([*self._cleaned, rest, self._door.close()]).encode("utf-8", "surrogateescape")
+            self.original = line
         else:
-            line = self._secrets.clean_bytes(b"".join(self._parts))
+            self.original = b"".join(self._parts)
+            line = self._secrets.clean_bytes(self.original)
         self._parts, self._size, self.length, self._door, self._cleaned = [], 0, 0, None, []
         self._decoder.reset()
         return line

@@ -6,12 +6,13 @@ import time
 
 from msgspec.structs import replace
 
-from raymond.backends import Backend, Command, Observation, Trouble
+from raymond.backends import Backend, Command, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded
 from raymond.steps import spool
 from raymond.steps.answer import SLICE
 from raymond.steps.job import TurnJob
 from raymond.steps.line import Line
+from raymond.steps.raw_lines import RawLines
 from raymond.steps.spool import MOST_LINE, remove
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host
 from raymond.steps.turn_step import TurnStep
@@ -38,6 +39,7 @@ class ProgramTurn(TurnStep):
         self._backend = backend
         self.reader = Guarded(backend, self.turn)
         self._line = Line(host.secrets)
+        self._raw = RawLines(host.secrets)
         self._is_flooded = False
         """A line was too long: nothing that follows is read."""
         self._read_to = 0
@@ -242,8 +244,15 @@ class ProgramTurn(TurnStep):
     def _feed(self, line: bytes) -> list[Observation]:
         """Give the reader a line, whole and without secrets; who wants to see it as it is sees it."""
         if self.host.wants_raw:
-            self.host.show(self.agent, "raw", line.decode("utf-8", "replace"))
+            for text in self._raw.add(line, self._line.original):
+                self.host.show(self.agent, "raw", text)
         return self.reader.feed(line)
+
+    def conclude(self, ending: Reply | Trouble) -> None:
+        """Report how it ended, after the last of what it has printed."""
+        for text in self._raw.close():
+            self.host.show(self.agent, "raw", text)
+        super().conclude(ending)
 
     def _is_silent(self, now: float) -> bool:
         # What is not read yet may say that a tool runs, which may be silent for longer.

@@ -23,7 +23,7 @@ from raymond.steps.shown_files import shown_files
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.system import faults
-from raymond.system.files import private
+from raymond.system.files import contents, private
 from raymond.system.marks import MARK
 from raymond.system.processes import DEV_NULL, spawn
 
@@ -126,23 +126,38 @@ class ScriptStep(Step):
         values = self.job.values
         env = self.host.environment.copy()
         room = LARGEST_TOGETHER
-        left_out = False
+        left_out: list[str] = []
         given = values["input"]
         # Built-in names come first: whatever a model passed on, a script can tell its run, agent and state.
         for name, value in values.items():
             raw = value.encode("utf-8", "surrogateescape") if len(value) <= LARGEST_VALUE else None
             if raw is None or len(raw) > min(LARGEST_VALUE, room) or b"\0" in raw:
-                left_out = True
+                left_out.append(name)
                 continue
             room -= len(raw)
             env[_BUILT_IN.get(name) or variable(name)] = raw
         env[b"RAYMOND_INPUT_FILE"] = os.fsencode(self._file("input", long_values.plain(given)) if given else DEV_NULL)
         if left_out:
+            self._warn_of_input(left_out)
             env[b"RAYMOND_VARS_FILE"] = os.fsencode(self._file("vars.json", long_values.as_json(values)))
         env[b"RAYMOND_OUT"] = os.fsencode(self._out_file.path)
         env[b"RAYMOND_STEP_KEY"] = self.job.key.encode()
         env[MARK.encode()] = self.host.marks.of(self.number).encode()
         return env
+
+    def _warn_of_input(self, left_out: Iterable[str]) -> None:
+        """Say that a variable is missing which the script may take for empty."""
+        if "input" not in left_out or b"RAYMOND_INPUT_FILE" in self._text():
+            return
+        told = "gets no RAYMOND_INPUT, which is too long for the environment: read the file RAYMOND_INPUT_FILE instead"
+        self.host.show(self.agent, "note", told)
+        self._record.add("note", f"{told}\n")
+
+    def _text(self) -> bytes:
+        try:
+            return contents(self.job.script)
+        except OSError:
+            return b""
 
     def _file(self, name: str, parts: Iterable[bytes]) -> str:
         path = os.path.join(self.host.spool, f"{self.number}.{name}")

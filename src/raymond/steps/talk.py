@@ -3,6 +3,12 @@
 from raymond.store.transcripts import Record
 
 _TOOL, _TEXT = "* ", "  "
+_FURTHER = "    "
+
+
+def one_use(text: str) -> str:
+    """The use of a tool: its further lines are indented, so that none of them looks like the use of another."""
+    return f"\n{_FURTHER}".join(text.strip().splitlines())
 
 
 class Talk:
@@ -17,7 +23,7 @@ class Talk:
         self._has_talked = False
 
     def add(self, kind: str, text: str) -> None:
-        """It said something, or used a tool."""
+        """It said something, or used a tool, which is given as `one_use`."""
         if not text.strip():
             return
         self._has_talked = self._has_talked or _is_text(self._held)
@@ -42,4 +48,6 @@ def _is_text(held: list[str]) -> bool:
 
 
 def _marked(mark: str, text: str) -> str:
+    if mark == _TOOL:
+        return f"{mark}{text.strip()}\n"
     return "".join(f"{mark}{line}\n" for line in text.strip().splitlines())

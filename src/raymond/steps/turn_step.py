@@ -12,7 +12,7 @@ from raymond.steps.answer import Answer, glimpse
 from raymond.steps.job import TurnJob
 from raymond.steps.shown_files import shown_files
 from raymond.steps.step import Host, Step
-from raymond.steps.talk import Talk
+from raymond.steps.talk import Talk, one_use
 from raymond.steps.working_directory import directories
 
 _MATCHED = 500
@@ -60,7 +60,8 @@ class TurnStep(Step):
                 continue
             if raw.kind == "text":
                 self._forget_words()
-            seen = replace(raw, text=glimpse(self.host.secrets, raw.text))
+            text = glimpse(self.host.secrets, raw.text)
+            seen = replace(raw, text=one_use(text) if raw.kind in ("tool", "denied") else text)
             if seen.kind == "context":
                 self.host.show(self.agent, "context", seen.text)
             if seen.kind in ("tool", "text"):

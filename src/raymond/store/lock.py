@@ -110,7 +110,7 @@ def take(folder: RunFolder, *, force: bool = False, sign: bool = True, has_flag:
     if _is_elsewhere(holder) and not force:
         os.close(fd)
         raise RunBusy(
-            f"process {holder.pid} on {holder.host} locked this run and did not release it",
+            f"process {holder.pid} on {holder.host} locked {folder.id} and did not release it",
             path=folder.journal,
             pid=holder.pid,
             host=holder.host,
@@ -237,16 +237,17 @@ def _busy(folder: RunFolder) -> RunBusy:
 
 def _driven(folder: RunFolder, holder: Holder) -> RunBusy:
     return RunBusy(
-        f"process {holder.pid or '?'} drives this run" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
+        f"process {holder.pid or '?'} drives {folder.id}" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
         path=folder.journal,
         pid=holder.pid,
         host=holder.host,
+        drives=bool(holder.socket),
         hint=f"`raymond stop {folder.id}` stops it; `raymond status {folder.id}` shows what it does",
     )
 
 
 def _cannot_lock(folder: RunFolder, error: OSError, has_flag: bool) -> JournalError:
-    force = "make sure that no other process drives this run, then use --force"
+    force = f"make sure that no other process drives {folder.id}, then use --force"
     return JournalError(
         f"this file system cannot lock {folder.journal}: {(error.strerror or str(error)).lower()}",
         path=folder.journal,

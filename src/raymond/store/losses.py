@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import amounts
-from raymond.machine.agent import READY, RUNNING
+from raymond.machine.agent import READY, RUNNING, SCRIPTED
 from raymond.machine.events import (
     Decision,
     Event,
@@ -20,8 +20,8 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.limits import Limits, limits_of
-from raymond.machine.run import Run
-from raymond.machine.step_changes import unpaid
+from raymond.machine.run import Run, pool_of
+from raymond.machine.step_changes import scripted_of, unpaid
 from raymond.store.transcripts import lines_from
 from raymond.views.ledger import ENTERS
 
@@ -76,6 +76,8 @@ class Bill(Struct):
 
     cost: float
     """All that was not counted before."""
+    scripted: float
+    """What of it scripted replies are said to have cost."""
     paid: dict[int, float]
     """What the steps have cost that were running at the cut, and that end a second time."""
 
@@ -85,22 +87,30 @@ def bill(run: Run, lost: Iterable[Decision]) -> Bill:
 
     What no turn can have cost is not believed.
     """
-    cost, paid, again = 0.0, dict(run.paid), dict(run.paid)
+    cost, scripted, paid, again = 0.0, 0.0, dict(run.paid), dict(run.paid)
+    default = run.begun.backend if run.begun else ""
+    backends = {agent.id: pool_of(run, agent.state) for agent in run.agents.values() if agent.state.endswith(".md")}
     running = {agent.step for agent in run.agents.values() if agent.status == RUNNING}
     for event in _events(lost):
         if isinstance(event, JournalCut):
-            cost += event.cost if amounts.is_cost(event.cost) else 0.0
+            if amounts.is_cost(event.cost):
+                cost += event.cost
+                scripted += min(max(scripted_of(run.start, event), 0.0), event.cost)
             known = {step: amount for step, amount in event.paid.items() if amounts.is_cost(amount)}
             paid |= known
             again |= {step: amount for step, amount in known.items() if step in running}
         elif isinstance(event, StepEnded) and amounts.is_cost(event.cost):
             cost += unpaid(paid, event)
+            scripted += unpaid(paid, event) if (backends.get(event.agent) or default) in SCRIPTED else 0.0
             paid.pop(event.step, None)
             if event.step in running:
                 again[event.step] = max(event.cost, again.get(event.step, 0.0))
+        if isinstance(event, StepStarted):
+            backends[event.agent] = event.backend
         if isinstance(event, StepEnded | StepStarted):
             running.discard(event.step)  # the next one that ends is another turn
-    return Bill(round(min(cost, amounts.MOST), 6), {step: amount for step, amount in again.items() if amount})
+    cost, scripted = round(min(cost, amounts.MOST), 6), round(min(scripted, amounts.MOST), 6)
+    return Bill(cost, min(scripted, cost), {step: amount for step, amount in again.items() if amount})
 
 
 def standing(lost: Iterable[Decision]) -> list[LimitsChanged | RunStopped]:

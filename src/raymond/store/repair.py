@@ -41,6 +41,8 @@ class Repair(Struct):
     """Good decisions after the bad line, which are lost with it."""
     cost: float
     """Dollars that the lost steps have cost; they stay spent."""
+    scripted: float
+    """What of them scripted replies are said to have cost."""
     steps: list[LostStep]
     """The steps among them, and those whose end may have been there; they run again unless the run is over."""
     standing: list[LimitsChanged | RunStopped]
@@ -71,7 +73,7 @@ def repair(folder: RunFolder) -> Repair:
         held.release()
     apply(run, cut)
     good = len(journal.whole(lines[number:]))
-    return Repair(copy, number, good, bill.cost, steps, losses.standing(lost), is_over=run.is_over)
+    return Repair(copy, number, good, bill.cost, bill.scripted, steps, losses.standing(lost), is_over=run.is_over)
 
 
 def _keep(folder: RunFolder, copy: str, data: bytes) -> None:
@@ -138,7 +140,8 @@ def _cut(run: Run, lost: list[Decision], lines: list[bytes], bill: Bill) -> Deci
     # Lines may be missing altogether; the numbers of those that are left tell how many.
     decisions = max([len(lost), *(decision.seq - run.seq for decision in lost)])
     unreadable = sum(map(len, lines)) - sum(map(len, journal.whole(lines)))
-    cut = replace(journal.lost_after(run, decisions, unreadable), cost=bill.cost or ZERO, paid=bill.paid)
+    numbers = journal.lost_after(run, decisions, unreadable)
+    cut = replace(numbers, cost=bill.cost or ZERO, scripted=bill.scripted or ZERO, paid=bill.paid)
     said: list[Event] = [cut, *losses.standing(lost)]
     stops = [run.stop, *(event for event in said if isinstance(event, RunStopped))]
     if any(stop and stop.kind == CANCELLED for stop in stops):

@@ -3,7 +3,7 @@
 NEEDS_YOU, WORKING, RESTING, DONE = "needs you", "working", "resting", "done"
 GROUPS = (NEEDS_YOU, WORKING, RESTING, DONE)
 STATUSES = (
-    *("running", "stopping", "waiting", "interrupted", "paused", "stopped"),
+    *("running", "stopping", "waiting", "answered", "interrupted", "paused", "stopped"),
     *("failed", "completed", "cancelled", "unreadable"),
 )
 """How a run can look from outside."""

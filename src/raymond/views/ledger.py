@@ -21,7 +21,7 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.label import label_of
-from raymond.machine.step_changes import unpaid
+from raymond.machine.step_changes import scripted_of, unpaid
 from raymond.views.times import second
 
 WAYS = ("state", "agent", "model", "day")
@@ -50,6 +50,10 @@ class Entry(Struct, frozen=True):
     label: str = ""
     """Of the agent."""
     workflow: str = ""
+    folder: str = ""
+    """Where the workflow was found: others may have its name."""
+    asked: str = ""
+    """BACKEND/MODEL that the turn was to have; turns that asked for the same had the same."""
     scripted: bool = False
     """Answered by scripted replies: what it is said to have cost nobody paid."""
 
@@ -89,7 +93,7 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
     """Every turn of a backend, in the order in which they ended; scripts cost nothing."""
     states: dict[str, str] = {}
     labels: dict[str, str] = {}
-    workflow = ""
+    start: RunStarted | None = None
     paid: dict[int, float] = {}
     started: dict[str, StepStarted] = {}
     found: list[Entry] = []
@@ -100,7 +104,7 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 if isinstance(event, AgentStarted) and event.variables:
                     labels[event.agent] = event.label or label_of(event.variables)
             elif isinstance(event, RunStarted):
-                workflow = event.name
+                start = event
             elif isinstance(event, StepStarted):
                 started[event.agent] = event
             elif isinstance(event, StepEnded) and event.agent in started:
@@ -108,19 +112,29 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 if turn.backend:
                     cost = unpaid(paid, event)
                     entry = _entry(run, decision.time, states.get(event.agent, ""), turn, event, cost)
-                    found.append(replace(entry, label=labels.get(event.agent, ""), workflow=workflow))
+                    found.append(replace(entry, label=labels.get(event.agent, "")))
                 paid.pop(event.step, None)
             elif isinstance(event, JournalCut):
                 paid |= event.paid
-                if event.cost:
-                    found.append(_lost(run, decision.time, event.cost))
-    return found
+                found += _lost(run, decision.time, event.cost, scripted_of(start, event) if start else 0.0)
+    reported = {entry.asked: entry.model for entry in found if entry.model}
+    named = [replace(one, model=one.model or reported.get(one.asked) or _own(one.asked)) for one in found]
+    return [replace(one, workflow=start.name, folder=start.scope_dir) for one in named] if start else named
 
 
-def _lost(run: str, time: float, cost: float) -> Entry:
-    return Entry(
+def _own(asked: str) -> str:
+    """The model that was asked for, when the program never reported which one answered."""
+    backend, _, model = asked.partition("/")
+    return model or f"{backend}'s own"
+
+
+def _lost(run: str, time: float, cost: float, scripted: float) -> list[Entry]:
+    lost = Entry(
         run, LOST, LOST, LOST, _day(time), cost, estimated=False, tokens_in=0, tokens_out=0, failed=False, turns=0
     )
+    real = round(cost - scripted, 9)
+    parts = (replace(lost, cost=real), replace(lost, cost=scripted, scripted=True))
+    return [part for part in parts if part.cost > 0]
 
 
 def _day(time: float) -> str:
@@ -132,7 +146,8 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
         run=run,
         state=state,
         agent=event.agent,
-        model=turn.model or f"{turn.backend}'s own",
+        model=event.model,
+        asked=f"{turn.backend}/{turn.model}",
         day=_day(time),
         cost=cost,
         estimated=event.estimated,
@@ -146,13 +161,19 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
 def sums(found: Iterable[Entry], by: str, *, several: bool = False) -> dict[str, Sum]:
     """The totals by one of WAYS, or by run; the most expensive first.
 
-    Of `several` runs, a state is named with its workflow and an agent with its run: each has a START and a main.
+    Of `several` runs, a state is named with its workflow and an agent with its run: each has a START and a main. Where
+    workflows of several folders have one name, the folder is named too.
     """
     made: dict[str, Sum] = {}
+    found = list(found)
+    folders: dict[str, set[str]] = {}
+    for entry in found:
+        folders.setdefault(entry.workflow, set()).add(entry.folder)
     for entry in found:
         name = getattr(entry, by)
         if several and name != LOST:
-            name = {"state": f"{entry.workflow}/{name}", "agent": f"{entry.run}/{name}"}.get(by, name)
+            where = f" ({entry.folder})" if len(folders[entry.workflow]) > 1 else ""
+            name = {"state": f"{entry.workflow}/{name}{where}", "agent": f"{entry.run}/{name}"}.get(by, name)
         one = made.setdefault(name, Sum())
         one.add(entry)
         if by == "agent":

@@ -1,12 +1,11 @@
 """The open questions of a run, as values."""
 
-from collections import Counter
-
 from msgspec import Struct, structs
 
 from raymond.machine.agent import ASKING, Agent
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.run import Run
+from raymond.views import agent_names
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -32,6 +31,10 @@ class Question(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     """The directory that the files are in."""
 
+    def is_overdue(self, now: float) -> bool:
+        """Whether the time in which it can be answered is over."""
+        return 0.0 < self.deadline <= now
+
     def is_called(self, word: str) -> bool:
         """Whether that is the name of the agent, or a label that can mean no other."""
         return bool(word) and (word == self.agent or (self.is_labelled and word == self.label))
@@ -43,9 +46,8 @@ def questions(run: Run) -> list[Question]:
         return []
     id, cwd = run.start.workflow_id, run.start.cwd
     found = [question_of(id, agent, cwd) for agent in run.agents.values() if agent.status == ASKING]
-    called = Counter([*run.agents, *run.outcomes, *(agent.label for agent in run.agents.values())])
-    # A label comes from the workflow: one that reads like the name of another agent must not get its answer.
-    found = [structs.replace(one, is_labelled=bool(one.label) and called[one.label] == 1) for one in found]
+    names = agent_names.of_run(run)
+    found = [structs.replace(one, is_labelled=names.of(one.label) == (one.agent,)) for one in found]
     return sorted(found, key=lambda one: one.number)
 
 

@@ -27,6 +27,6 @@ class RunRow(Struct, frozen=True, kw_only=True):
     """Why it does not continue."""
     questions: int = 0
     """Open questions."""
-    failed: int = 0
+    agents_failed: int = 0
     """Agents that have failed."""
     budget_usd: float | None = None

@@ -1,7 +1,9 @@
 """The status of a run, its exit code and its result."""
 
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
+from raymond.machine.outcome import Outcome
 from raymond.machine.run import CANCELLED, Run, shut
+from raymond.machine.schedule import wake_at
 
 
 def run_status(run: Run) -> str:
@@ -17,6 +19,12 @@ def run_status(run: Run) -> str:
     if counts.get(PAUSED) or counts.get(READY):
         return "paused"
     return "waiting" if counts.get(ASKING) or counts.get(WAITING) else "running"
+
+
+def is_answered(run: Run) -> bool:
+    """Whether a person answered it after its driver had left, and nobody has continued it: no process was lost."""
+    is_idle = not run.statuses.get(RUNNING) and wake_at(run) is None
+    return run.answered and is_idle and run_status(run) == "running"
 
 
 def main_result(run: Run) -> str | None:
@@ -38,6 +46,12 @@ def exit_code(run: Run, signal: int = 0) -> int:
     if run.failed_count or run.final_status == "failed":
         return 1
     return 0 if run.final_status == "completed" else 3
+
+
+def collected_failures(run: Run) -> list[Outcome]:
+    """The agents that failed and that a wait has collected: those that the workflow did not expect come first."""
+    failed = [one for one in run.outcomes.values() if one.status == "failed"]
+    return sorted(failed, key=lambda one: one.agent not in run.faults)
 
 
 def failed_agents(run: Run) -> list[Agent]:

@@ -26,7 +26,7 @@ to repeat {file} until a check passes, put this at its top:
     ---
 and this into CHECK.sh beside it:
     if grep -q '\\[ \\]' fix_plan.md; then echo '<reset>{state}</reset>'; else echo '<result>done</result>'; fi
-then: raymond run {file} --max-iterations 50
+then, for at most 50 rounds of two steps: raymond run {file} --max-iterations 100
 to run it once, let {file} end with: Answer <result>done</result> when you are done."""
 """The way out for a prompt that was written for a shell loop."""
 

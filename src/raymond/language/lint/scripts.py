@@ -1,4 +1,4 @@
-"""Whether a script can be parsed."""
+"""Whether a script can be parsed, and prints what can be read."""
 
 import warnings
 from collections.abc import Iterator
@@ -10,7 +10,11 @@ from raymond.language.workflow import State, Workflow
 
 
 def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
-    """Syntax errors of a Python script."""
+    """Syntax errors of a Python script, and what is wrong with the tags that a script prints."""
+    if "</" in state.body:
+        from raymond.language.lint import printed  # many scripts of a workflow print no tag themselves
+
+        yield from printed.check(workflow, state)
     # Another interpreter may know another syntax.
     if not state.name.endswith(".py") or workflow.settings.python:
         return

@@ -50,12 +50,18 @@ def _look(workflow: Workflow, state: State, text: str, found: "re.Match[str]") -
             message = f"`<{name}>` is not a tag of this language"
             mark = places.place(state, *found.span())
             yield frontmatter.diagnose(mark, "foreign-tag", message, FOREIGN[name.lower()])
-    elif near := _near(name):
-        body = _inside(text, found) if TAGS[near].body.kind == "state" else ""
-        body = body if _is_state(workflow, body) else ""
-        if body or _is_meant(near, text, found):
-            mark, hint = places.place(state, *found.span()), f"did you mean {TAGS[near].write(body)}?"
-            yield frontmatter.diagnose(mark, "misspelt-tag", f"`<{name}>` is not a tag", hint)
+    elif hint := meant(workflow, text, found):
+        yield frontmatter.diagnose(places.place(state, *found.span()), "misspelt-tag", f"`<{name}>` is not a tag", hint)
+
+
+def meant(workflow: Workflow, text: str, found: "re.Match[str]") -> str:
+    """A hint at the tag that something like one was probably meant to be; empty when it is none."""
+    near = _near(found[1])
+    if not near:
+        return ""
+    body = _inside(text, found) if TAGS[near].body.kind == "state" else ""
+    body = body if _is_state(workflow, body) else ""
+    return f"did you mean {TAGS[near].write(body)}?" if body or _is_meant(near, text, found) else ""
 
 
 def _is_meant(near: str, text: str, found: "re.Match[str]") -> bool:

@@ -1,0 +1,20 @@
+"""How many of something, as a value of a flag."""
+
+from typing import Any
+
+import click
+
+from raymond import amounts
+
+
+class Count(click.ParamType[int]):
+    """How many of something: 1 or more."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        try:
+            return amounts.count(value)
+        except ValueError as error:
+            self.fail(f"'{value}' is not {error}.", param, ctx)

@@ -1,0 +1,64 @@
+"""Tags that a script prints: those that are written out in its text, with nothing computed in them."""
+
+import re
+from collections.abc import Iterator
+
+from raymond.errors import Diagnostic
+from raymond.language import frontmatter, reach, reading
+from raymond.language.lint import places, spelling
+from raymond.language.refusal import Refusal
+from raymond.language.scanner import Tag
+from raymond.language.tags import TAGS, VARIABLE
+from raymond.language.workflow import State, Workflow, resolve
+
+_OPENED = r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)>(?=([^<]*</\1>))"
+_WHOLE = r"<([A-Za-z][A-Za-z_-]{1,24})(?:\s[^<>]*)?>[^<]*</\1>"
+_COMPUTED = re.compile(r"[$`{}%!]")
+"""Of a tag: part of it is a value."""
+_COMMENT = re.compile(r"(?:^|\s)(?:#|//|::|[Rr][Ee][Mm]\s)")
+_DOCSTRING = r"""(?ms)^[ \t]*[rRuU]?(\"{3}|'{3}).*?\1"""
+
+
+def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
+    """Misspelt tags, unknown attributes and states that do not exist, where a script would print them as they are."""
+    text = re.sub(_DOCSTRING, _blank, state.body) if state.name.endswith(".py") else state.body
+    rest = ""
+    for found in re.finditer(_OPENED, text):
+        begin = text.rfind("\n", 0, found.start()) + 1
+        if _COMPUTED.search(text, found.start(), found.end(3)) or _COMMENT.search(text[begin : found.start()]):
+            continue
+        mark = places.place(state, found.start(), found.end(3))
+        if found[1] in TAGS:
+            rest = rest or re.sub(_WHOLE, " ", text)
+            for message, hint in _wrong(workflow, f"{found[0]}{found[3]}", rest):
+                yield frontmatter.diagnose(mark, "script-tag", message, hint)
+        elif hint := spelling.meant(workflow, text, found):
+            yield frontmatter.diagnose(mark, "misspelt-tag", f"`<{found[1]}>` is not a tag", hint)
+
+
+def _wrong(workflow: Workflow, written: str, rest: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with one tag, and what would be right; `rest` is the script without its tags."""
+    for tag in reading.scan(written.replace('\\"', '"').replace("\\'", "'")):
+        yield from _attributes(tag)
+        yield from _targets(workflow, tag, rest)
+
+
+def _attributes(tag: Tag) -> Iterator[tuple[str, str]]:
+    form = TAGS[tag.name]
+    for name in tag.attributes:
+        if name in form.attributes or (form.variables and VARIABLE.fullmatch(name)):
+            continue
+        takes = f"it takes: {', '.join(form.attributes)}" if form.attributes else "it takes none"
+        yield f"`<{tag.name}>` has no attribute `{name}`", frontmatter.suggest(name, form.attributes.keys()) or takes
+
+
+def _targets(workflow: Workflow, tag: Tag, rest: str) -> Iterator[tuple[str, str]]:
+    for name, _ in reach.of_tag(tag):
+        refused = resolve(workflow, name) if reach.NAME.fullmatch(name) else None
+        # A name that stands elsewhere in the text may be what is replaced by another.
+        if isinstance(refused, Refusal) and not re.search(rf"\b{re.escape(name)}\b", rest):
+            yield refused.reason, refused.hint
+
+
+def _blank(found: "re.Match[str]") -> str:
+    return re.sub(r"[^\n]", " ", found[0])

@@ -1,0 +1,189 @@
+"""What continues by itself: decided under the lock that it is driven with, and never against its owner."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import builders
+from raymond import cli
+from raymond.cli import background, resume_all
+from raymond.cli import continuing as answered
+from raymond.cli.flags import ShowFlags
+from raymond.control import continuing, runs, steer
+from raymond.control.drive import Resumption, hold, wait_for
+from raymond.control.handle import RunHandle
+from raymond.errors import NotContinued, RunBusy
+from raymond.machine.events import (
+    AgentStarted,
+    AskEnded,
+    AskStarted,
+    Decision,
+    Event,
+    RequestTaken,
+    RunResumed,
+    RunStopped,
+    StepStarted,
+)
+from raymond.machine.evolve import evolve, fold
+from raymond.store import lock
+from running import GO, Room, until
+
+ASKS = {"START.sh": "echo '<ask next=\"END\">Ship it?</ask>'", "END.sh": "echo '<result>done</result>'"}
+BY_ITSELF = Resumption(by_itself=True)
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+    room = Room(tmp_path)
+    monkeypatch.chdir(room.path)
+    monkeypatch.setenv("RAYMOND_HOME", str(room.home))
+    room.drive(ASKS)
+    yield room
+    room.clear()
+
+
+def never(seconds: float) -> None:
+    raise AssertionError(f"waited for {seconds} s")
+
+
+def test_a_stop_between_the_answer_and_the_driver_is_obeyed(room: Room) -> None:
+    steer.answer(room.project, "r", "main", "yes")
+    steer.stop(room.project, "r")
+    with pytest.raises(NotContinued, match=r"^r is stopped, so it was not continued$"):
+        hold(room.project, "r", by_itself=True)
+    failed = background.launch(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF)
+    assert failed == background.NotStarted(5, "r is stopped, so it was not continued", is_left=True)
+    assert [event for event in room.events("r") if isinstance(event, RunResumed)] == []
+    hold(room.project, "r").close()
+
+
+def test_what_was_only_answered_is_not_interrupted_and_left_alone_by_resume_all(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["answer", "r", "yes", "--no-resume"]) == 0
+    row = runs.row(room.project, "r")
+    assert (row.status, row.group, row.reason) == ("answered", "needs you", "not continued yet")
+    assert runs.look(room.project, "r").status == "answered"
+    capsys.readouterr()
+    assert cli.main(["status", "r"]) == 0
+    assert capsys.readouterr().out.startswith("r: answered (not continued yet), not running\n")
+    assert cli.main(["list", "--status", "answered"]) == 0
+    assert "not continued yet" in capsys.readouterr().out
+    assert cli.main(["resume", "--all", "--yes"]) == 0
+    said = capsys.readouterr()
+    left = "r is left out: it was answered and not continued; raymond resume r continues it\n"
+    assert (said.out, said.err) == ("", left)
+    assert room.again().result == "done"
+    assert runs.row(room.project, "r").status == "completed"
+
+
+def test_a_run_whose_driver_died_is_interrupted_whoever_answers_it() -> None:
+    asks = AskStarted(agent="main", state="END.sh", question="?")
+    also = AskStarted(agent="other", state="END.sh", question="?")
+    answer: list[Event] = [
+        RequestTaken(request="x", kind="answer"),
+        AskEnded(agent="main", state="END.sh", answer="yes"),
+    ]
+    begun: list[Event] = [builders.start(builders.place(ASKS, "START.sh"))]
+    begun += [AgentStarted(agent=name, state="START.sh") for name in ("main", "other")]
+
+    def status(*events: Event) -> str:
+        told = (begun, [asks, *events], answer)
+        decisions = [Decision(seq=seq, time=float(seq), events=one) for seq, one in enumerate(told, 1)]
+        return runs.left(fold(decisions))
+
+    assert status(also) == "answered"
+    assert status(msgspec.structs.replace(also, deadline=9.0)) == "interrupted"
+    assert status(StepStarted(agent="other", step=1)) == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (RunStopped(kind="paused"), "paused"),
+        (RunStopped(kind="parked"), "paused"),
+        (RunStopped(kind="signal", signal=signal.SIGINT), "paused"),
+        (RunStopped(kind="signal", reason="of a release that did not name the signal"), "paused"),
+        (RunStopped(kind="stop"), "stopped"),
+        (RunStopped(kind="limit", limit="iterations", amount=1), "stopped"),
+        (RunStopped(kind="signal", signal=signal.SIGTERM), ""),
+    ],
+)
+def test_what_a_person_paused_is_theirs_and_what_the_machine_shut_down_is_not(
+    room: Room, stop: RunStopped, status: str
+) -> None:
+    run = RunHandle(room.project, "r").read()
+    evolve(run, stop)
+    assert continuing.why_not(room.project, run) == (f"r is {status}" if status else "")
+
+
+def test_a_command_that_holds_the_run_is_waited_for(room: Room) -> None:
+    folder = room.project.run("r")
+    command = lock.take(folder)
+    wait_for(folder, pause=lambda _: command.release()).release()
+    command, waited = lock.take(folder), list[float]()
+    with pytest.raises(RunBusy):
+        wait_for(folder, pause=waited.append)
+    command.release()
+    assert waited == sorted(waited)
+    assert 5 < sum(waited) < 15
+
+
+def test_a_driver_is_not_waited_for_and_continues_the_run_itself(room: Room) -> None:
+    folder = room.project.run("r")
+    driver = lock.take(folder)
+    driver.sign(folder.socket)
+    with pytest.raises(RunBusy) as caught:
+        wait_for(folder, pause=never)
+    driver.release()
+    assert caught.value.drives
+
+
+@pytest.mark.slow
+def test_that_another_process_drives_the_run_is_told_apart_from_a_failure(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = room.flow({"START.sh": f"{GO}; echo '<result>done</result>'"}, "long")
+    with room.start("run", flow, "--id", "long") as live:
+        until(lambda: lock.signed(room.project.run("long")).socket, "a driver")
+        failed = background.launch(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF)
+        assert resume_all._resume(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF) == 0
+        assert capsys.readouterr().err == "long is running already\n"
+        (room.path / "go").touch()
+        assert live.wait("long").result == "done"
+    assert failed
+    assert (failed.is_driven, failed.trouble.splitlines()[0]) == (True, f"error: process {live.pid} drives long")
+
+
+def test_an_error_of_resume_all_names_the_run(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = RunHandle(room.project, "gone")
+    assert resume_all._resume(gone, ShowFlags(), BY_ITSELF) != 0
+    assert capsys.readouterr().err.startswith("gone was not resumed\nerror: ")
+    steer.stop(room.project, "r")
+    assert resume_all._resume(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF) == 0
+    assert capsys.readouterr().err == "r is stopped, so it was not continued\n"
+
+
+def test_a_run_that_has_ended_meanwhile_is_not_resumed_again(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
+    steer.answer(room.project, "r", "main", "yes")
+    room.again()
+    before = room.events("r")
+    for how in (BY_ITSELF, Resumption()):
+        failed = background.launch(RunHandle(room.project, "r"), ShowFlags(), how)
+        assert failed
+        assert failed.trouble.startswith("r has ended")
+    assert room.events("r") == before
+
+
+def test_an_answer_to_a_run_that_ends_before_it_continues_is_no_failure(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steer.answer(room.project, "r", "main", "yes")
+    room.again()
+    for attach in (False, True):
+        assert answered.go_on(RunHandle(room.project, "r"), attach=attach) == 0
+        assert capsys.readouterr().err.splitlines()[-1] == "answered; r has ended: raymond logs r"
+    assert cli.main(["answer", "r", "main", "again"]) == 2
