@@ -103,12 +103,15 @@ def test_a_strict_start_is_refused_and_a_dry_run_lists_everything(
     assert not room.home.exists()
     assert run(room, monkeypatch, flow, "--dry-run") == 0
     assert FIRST in capsys.readouterr().out
-    assert run(room, monkeypatch, flow, "--dry-run", "--json") == 0
-    listed = json.loads(capsys.readouterr().out)["warnings"]
-    assert [(one["id"], one["file"], one["line"], one["column"]) for one in listed] == [
-        ("unbound-variable", "../flow/START.md", 1, 1),
-        ("misspelt-tag", "../flow/START.md", 1, 11),
-    ]
+    for code, more in ((0, ()), (6, ("--strict",))):
+        assert run(room, monkeypatch, flow, "--dry-run", "--json", *more) == code
+        listed = json.loads(capsys.readouterr().out)["warnings"]
+        assert [(one["id"], one["file"], one["line"], one["column"]) for one in listed] == [
+            ("unbound-variable", "../flow/START.md", 1, 1),
+            ("misspelt-tag", "../flow/START.md", 1, 11),
+        ]
+    fine = room.flow({"START.sh": f"echo '{END}'"}, "fine")
+    assert run(room, monkeypatch, fine, "--dry-run", "--json", "--strict") == 0
 
 
 def test_a_prompt_written_for_a_shell_loop_is_refused_with_the_loop_that_works(
@@ -147,6 +150,7 @@ def test_warnings_are_told_once_before_the_first_turn_and_a_strict_resume_is_ref
         "-q",
         id="q",
     )
-    assert "warning" not in quiet.err
+    assert quiet.err.startswith("warning: `{{inptu}}` has no value [unbound-variable]\n")
+    assert "run q started" not in quiet.err
     refused = room.resume("--strict", id="q")
     assert (refused.code, refused.err.partition("\n")[0]) == (6, "error: `{{inptu}}` has no value")

@@ -107,11 +107,11 @@ def test_a_program_is_looked_for_only_where_the_entry_can_lead(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     files = {
-        "START.sh": f"echo '<result>done</result>' # {tag}",
+        "START.py": f"print('<result>done</result>')  # {tag}",
         "OTHER.md": head("backend: codex") + "<result>x</result>",
     }
-    workspace = place(files, "START.sh")
+    workspace = place(files, "START.py")
     begun = start(workspace, backend="scripted", backends={"OTHER.md": "codex"})
     proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, [], [])
-    with pytest.raises(BackendError) if wanted else nullcontext():
+    with pytest.raises(BackendError, match="codex") if wanted else nullcontext():
         preflight.check_start(proposal)

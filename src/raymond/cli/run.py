@@ -11,7 +11,7 @@ from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError, UsageError
+from raymond.errors import JournalError, UsageError, WorkflowError
 from raymond.text import visible
 
 _MOST_WARNINGS = 10
@@ -28,7 +28,7 @@ def command(path: str, given: StartFlags) -> int:
     loaded = start.load(path, texts.overrides(given.settings))
     given = flags.go_to(given)
     settings = flags.configuration(config.tree_of(os.getcwd()), given)
-    if settings.unused and not given.show.quiet:
+    if settings.unused:
         _mention_unused(settings)
     options = start.configured(flags.options(given), settings, config.site_rules())
     options.apart, options.recording = given.show.detach, foreground.recording(given.show)
@@ -36,13 +36,16 @@ def command(path: str, given: StartFlags) -> int:
         from raymond.cli import dry_run
         from raymond.control.plan import plan
 
-        sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(plan(loaded, options, settings)))
-        return 0
+        # With --json every finding is in the document, and the exit code says that it would be refused.
+        refuses, options.strict = options.strict, options.strict and not given.show.as_json
+        made = plan(loaded, options, settings)
+        sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(made))
+        return WorkflowError.exit_code if refuses and made.warnings else 0
     foreground.check(given.show)
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
     with _begun(run.id):
-        if run.warnings and not given.show.quiet:
+        if run.warnings:
             _warn(run, path)
         choice.warn_of_reach(run)
         choice.warn_of_company(run)

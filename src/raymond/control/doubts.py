@@ -14,6 +14,7 @@ from raymond.language.lint import places
 from raymond.language.tags import BUILT_IN
 from raymond.language.workflow import State, Workflow, mark_of
 from raymond.machine.events import RunStarted
+from raymond.store import verdicts
 from raymond.store.loader import Loaded
 from raymond.system import bash
 from raymond.system.marks import MARK
@@ -24,15 +25,14 @@ _OURS = "HOME CGROUP PORTABLE STEP STEP_KEY OUT INPUT_FILE VARS_FILE TITLE MESSA
 _NEAR = 0.75
 
 
-def of_start(loaded: Loaded, start: RunStarted, *, scripts: bool = True) -> Iterator[Diagnostic]:
+def of_start(loaded: Loaded, start: RunStarted) -> Iterator[Diagnostic]:
     """What can only be known with the backends, the files and the environment of a start."""
     replies = registry.replies_of(start, loaded.files)
     if replies:
         yield from replies.unknown([*loaded.workflow.states, *loaded.workflow.beside])
     yield from _efforts(loaded.workflow, start)
     yield from of_environment(os.environ)
-    if scripts:
-        yield from of_scripts(loaded.workflow)
+    yield from of_scripts(loaded.workflow)
 
 
 def of_environment(environment: Mapping[str, str]) -> Iterator[Diagnostic]:
@@ -55,7 +55,7 @@ def of_scripts(workflow: Workflow) -> Iterator[Diagnostic]:
     named = reach.of(workflow).named
     texts = {name: state.body for name, state in workflow.states.items() if name.endswith(".sh") and name in named}
     texts |= {f"lib/{name}": text for name, text in workflow.lib.items() if name.endswith(".sh")}
-    for name, said in bash.complaints({name: text for name, text in texts.items() if _is_read(name, text)}).items():
+    for name, said in verdicts.complaints({name: text for name, text in texts.items() if _is_read(name, text)}).items():
         for line, message in bash.places(said):
             mark = frontmatter.mark(name, texts[name], line, 1, 1000)
             yield frontmatter.diagnose(mark, "bash-syntax", f"bash: {message}", f"bash -n {name} says the same")

@@ -183,11 +183,8 @@ class Prepared(Struct, frozen=True):
     warnings: list[Diagnostic]
 
 
-def prepare(loaded: Loaded, options: Choices, *, known: bool = False) -> Prepared:
-    """What a run would start with; raises whatever is wrong, before anything is written.
-
-    `known`: these files were started before, so nobody has to ask bash about them again.
-    """
+def prepare(loaded: Loaded, options: Choices) -> Prepared:
+    """What a run would start with; raises whatever is wrong, before anything is written."""
     workflow = loaded.workflow
     found = preflight.check_workflow(workflow, _backend(workflow, loaded, options), options.variables)
     settings = workflow.settings
@@ -195,7 +192,7 @@ def prepare(loaded: Loaded, options: Choices, *, known: bool = False) -> Prepare
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     started = _start(workflow, loaded, options)
-    found += doubts.of_start(loaded, started, scripts=options.strict or not known)
+    found += doubts.of_start(loaded, started)
     warnings = doubts.located(found, loaded)
     if options.strict:
         doubts.refuse(warnings)
@@ -209,7 +206,7 @@ def begin(project: Project, loaded: Loaded, options: Choices) -> str:
 
 
 def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
-    prepared = prepare(loaded, options, known=sources.is_known(project.home, loaded.digest))
+    prepared = prepare(loaded, options)
     started = inside.narrowed(inside.starter(), prepared.start)
     started = replace(
         started, commit=git.head(project.tree), programs=programs.of(started, loaded.workflow, options.tables)

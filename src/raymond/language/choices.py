@@ -7,9 +7,7 @@ MOST = 50
 """Choices of a question."""
 LONGEST = 200
 """Characters of a choice."""
-_LIKE_COMMAS = re.compile(
-    r"[\u02cc\u02cf\u060c\u201a\u2e32\u2e34\u2e41\u2e49\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]"
-)
+_LIKE_COMMAS = re.compile(r"[\u02cc\u02cf\u060c\u201a\u2e34\u2e41\u2e49\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]")
 """What looks like the comma between two choices."""
 
 

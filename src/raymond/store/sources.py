@@ -22,11 +22,6 @@ def put(folder: RunFolder, loaded: "Loaded") -> None:
     _put(folder, loaded, folder.source)
 
 
-def is_known(home: Home, digest: str) -> bool:
-    """Whether a run of these files was started before."""
-    return os.path.lexists(_shared(home, digest))
-
-
 def prepare(folder: RunFolder, loaded: "Loaded") -> None:
     """Keep the snapshot beside the one in use, until the journal says that the run changes to it."""
     _put(folder, loaded, folder.source + _NEXT)

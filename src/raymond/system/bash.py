@@ -16,8 +16,8 @@ _AT_ONCE = 16
 _MOST = 4096
 
 
-def complaints(texts: Mapping[str, str]) -> dict[str, str]:
-    """What `bash -n` says about each script it does not like; each is read by a process of its own.
+def verdicts(texts: Mapping[str, str]) -> dict[str, str]:
+    """What `bash -n` says about each script, empty for one that is well; each is read by a process of its own.
 
     Nothing, when the machine has no room for that: a start must not fail for want of an opinion.
     """
@@ -44,7 +44,7 @@ def _ask(program: str, texts: Mapping[str, str], until: float) -> dict[str, str]
             asked[name] = _start(program, text)
         for name, (_, reader) in asked.items():
             said = _hear(reader, until)
-            if said:
+            if said is not None:
                 heard[name] = said
     finally:
         for pid, reader in asked.values():
@@ -99,11 +99,12 @@ def _file(text: str) -> int:
     return fd
 
 
-def _hear(reader: int, until: float) -> str:
+def _hear(reader: int, until: float) -> str | None:
+    """What it says; None when that takes too long."""
     said = b""
     while len(said) < _MOST:
         if not select.select([reader], (), (), max(until - time.monotonic(), 0.0))[0]:
-            return ""
+            return None
         data = os.read(reader, _MOST)
         if not data:
             break
