@@ -186,6 +186,11 @@ def prepare(loaded: Loaded, options: Choices, *, known: bool = False) -> Prepare
 
     `known`: these files were started before, so nobody has to ask bash about them again.
     """
+    with doubts.placed(loaded):
+        return _prepared(loaded, options, known)
+
+
+def _prepared(loaded: Loaded, options: Choices, known: bool) -> Prepared:
     workflow = loaded.workflow
     found = preflight.check_workflow(workflow, _backend(workflow, loaded, options), options.variables)
     settings = workflow.settings

@@ -103,6 +103,7 @@ class Text:
                     self._end(event, tells)
                 elif isinstance(event, AskEnded) and tells and not event.timed_out and self._wants(event.agent):
                     self._lines.answered(event)
+            self._lines.folder = self._tally.start.scope_dir if self._tally.start else ""
             kept, costs = _about(decision, self._agent), spending(self._tally, decision)
             if kept.events and tells:
                 self._lines.add(kept, *costs)
