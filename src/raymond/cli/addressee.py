@@ -10,6 +10,7 @@ from raymond.control import agents, naming, questions
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
 from raymond.errors import RunNotFound, UsageError
+from raymond.faces.words import named
 from raymond.language.refusal import cut
 
 
@@ -127,6 +128,8 @@ def none(whom: Addressee) -> UsageError:
 def several(found: list[Asked]) -> UsageError:
     """The error when it is unclear who is answered."""
     more = f", and {len(found) - 5} more" if len(found) > 5 else ""
-    names = ", ".join(f"{one.question.agent} of {one.question.workflow_id}" for one in found[:5])
+    names = ", ".join(
+        f"{named(one.question.agent, one.question.label)} of {one.question.workflow_id}" for one in found[:5]
+    )
     what = f"several agents are waiting for an answer: {names}{more}"
     return UsageError(what, hint=f"say which one: {_way(found[0], 'TEXT')}")

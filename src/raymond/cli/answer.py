@@ -15,6 +15,7 @@ from raymond.errors import UsageError
 from raymond.faces import clock, errors
 from raymond.faces import question as faces_of_question
 from raymond.faces.foreign_text import width_of
+from raymond.faces.words import named
 from raymond.text import visible
 from raymond.views.questions import Question
 
@@ -103,7 +104,7 @@ def _ask(run: RunHandle, chosen: Asked) -> Answered | None:
         sys.stdout.flush()
         what = "there is no answer, and no terminal to type it on"
         raise UsageError(what, hint=f"raymond answer {asked.workflow_id} {asked.agent} TEXT")
-    print(visible(f"answer {asked.agent}, or leave the question open with Ctrl-D:"))
+    print(visible(f"answer {named(asked.agent, asked.label)}, or leave the question open with Ctrl-D:"))
     while True:
         try:
             said = prompt.ask("> ")

@@ -12,6 +12,7 @@ from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
 from raymond.machine.events import AskEnded, Decision, Event, StepEnded
+from raymond.machine.label import named
 from raymond.store.records import Records
 from raymond.text import safe, visible
 from raymond.views import times
@@ -60,7 +61,8 @@ class _Lines(Lines):
     def answered(self, event: AskEnded) -> None:
         """Tell what a person answered."""
         self.refresh()
-        told = in_margin("\n".join(event.answer.splitlines()), f"{visible(event.agent)} < ", self._width())
+        who = visible(named(event.agent, self._labels.get(event.agent, "")))
+        told = in_margin("\n".join(event.answer.splitlines()), f"{who} < ", self._width())
         self._put("".join(f"{line}\n" for line in told))
 
     def _width(self) -> int:
