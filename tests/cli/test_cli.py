@@ -239,7 +239,7 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
         (("--var", "a-b=1"), "`a-b` cannot be the name of a variable\nhint: use letters, digits and _"),
         (("--var", "input=1"), "--var cannot set `input`, a built-in variable\nhint: --input TEXT"),
         (("--var", "state=1"), "--var cannot set `state`, a built-in variable\nhint: choose another name"),
-        (("--set", "START"), "`START` sets nothing\nhint: --set REVIEW.md.max_visits=5"),
+        (("--set", "START"), "`START` is not STATE.KEY=VALUE\nhint: --set REVIEW.md.max_visits=5"),
         (
             ("--set", "START.retries=[1"),
             "`[1` cannot be read as a value of retries\nhint: --set REVIEW.md.max_visits=5",
@@ -610,7 +610,7 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> 
     room.drive(ASKS, id="two")
     for args in (("resume",), ("stop",)):
         which = f"  two  waiting  {room.path}\n  one  waiting  {room.path}\n"
-        assert told(room.raymond(*args)) == (2, "", f"error: 2 runs can be meant\nhint: say which:\n{which}")
+        assert told(room.raymond(*args)) == (2, "", f"error: 2 runs match\nhint: say which:\n{which}")
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
 

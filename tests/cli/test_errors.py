@@ -959,7 +959,7 @@ TYPED = {
     "a setting without a key": Row(
         "run flow --set START",
         """
-        error: `START` sets nothing
+        error: `START` is not STATE.KEY=VALUE
         hint: --set REVIEW.md.max_visits=5
         """,
         code=2,
@@ -968,7 +968,7 @@ TYPED = {
     "a setting without a value": Row(
         "run flow --set START.retries",
         """
-        error: `START.retries` sets nothing
+        error: `START.retries` is not STATE.KEY=VALUE
         hint: --set REVIEW.md.max_visits=5
         """,
         code=2,

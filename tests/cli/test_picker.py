@@ -59,9 +59,9 @@ def test_a_number_chooses_and_everything_else_asks_again(patch: pytest.MonkeyPat
     terminal = Terminal(patch)
     assert picker.can_ask()
     terminal.types(b"\n", b"4\n", b"two\n", b"0\n", b"\xb2\n", b"2\n")
-    assert picker.pick(SeveralRuns("3 runs can be meant", ROWS)).workflow_id == "two"
+    assert picker.pick(SeveralRuns("3 runs match", ROWS)).workflow_id == "two"
     terminal.close()
-    assert "3 runs can be meant\n1  one    waiting  /home/ada/one\n2  two    waiting  /home/ada/two\n" in terminal.shown
+    assert "3 runs match\n1  one    waiting  /home/ada/one\n2  two    waiting  /home/ada/two\n" in terminal.shown
     assert terminal.shown.count("type a number from 1 to 3; Ctrl-C ends this") == 4
 
 
@@ -69,7 +69,7 @@ def test_the_end_of_the_input_chooses_nothing(patch: pytest.MonkeyPatch) -> None
     terminal = Terminal(patch)
     terminal.types(b"\x04")
     with pytest.raises(click.Abort):
-        picker.pick(SeveralRuns("3 runs can be meant", ROWS))
+        picker.pick(SeveralRuns("3 runs match", ROWS))
     terminal.close()
 
 

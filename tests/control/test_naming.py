@@ -124,7 +124,7 @@ def test_when_several_can_be_meant_they_are_named(projects: Projects) -> None:
     here = projects.keep("here", one="waiting", two="paused", done="completed")
     with pytest.raises(SeveralRuns) as caught:
         found(None, "resume", changes=True)
-    assert str(caught.value) == "2 runs can be meant"
+    assert str(caught.value) == "2 runs match"
     assert caught.value.hint == f"say which:\n  two  paused   {here.tree}\n  one  waiting  {here.tree}"
 
 

@@ -48,7 +48,7 @@ def of_environment(environment: Mapping[str, str]) -> Iterator[Diagnostic]:
         from difflib import get_close_matches
 
         if close := get_close_matches(name, known, 1, _NEAR):
-            message, hint = f"`{variable}` sets nothing", f"did you mean `{config.PREFIX}{close[0]}`?"
+            message, hint = f"unknown setting `{variable}`", f"did you mean `{config.PREFIX}{close[0]}`?"
             yield frontmatter.diagnose(Mark("the environment", source=variable), "unknown-setting", message, hint)
 
 

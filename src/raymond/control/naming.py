@@ -23,7 +23,7 @@ _ALL = "`raymond list --all` shows the runs of all projects"
 
 
 class SeveralRuns(UsageError):
-    """Several runs can be meant; a person on a terminal can choose."""
+    """Several runs match; a person on a terminal can choose."""
 
     def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which") -> None:
         more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []
@@ -86,7 +86,7 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
         raise _elsewhere(home, verb, changes)
     found = _actable([runs.row(home, id) for id in ids], verb, changes) if len(ids) > 1 else []
     if len(found) > 1:
-        raise SeveralRuns(f"{len(found)} runs can be meant", found)
+        raise SeveralRuns(f"{len(found)} runs match", found)
     return home, found[0].workflow_id if found else ids[0]
 
 
