@@ -336,7 +336,7 @@ def test_a_call_where_conversations_go_on_in_place_is_refused_with_its_place(roo
         6,
         (
             "error: mine cannot branch: a call would continue in its caller's conversation\n"
-            " --> START.md:3:1\n"
+            " --> ../flow/START.md:3:1\n"
             "  |\n"
             '3 | <call return="END">SUB</call>\n'
             "  | ^^^^^^^^^^^^^^^^^^^\n"
@@ -352,7 +352,7 @@ def test_a_call_of_a_policy_is_refused_with_its_place(room: Room) -> None:
     policy = "---\nallowed_transitions:\n  - {tag: call, target: SUB.md, return: END.md}\n---\nAsk."
     ran = run(room, {**CALLS, "START.md": policy})
     assert ran.code == 6
-    assert " --> START.md:3:5\n" in ran.err
+    assert " --> ../flow/START.md:3:5\n" in ran.err
 
 
 def test_a_call_that_is_meant_goes_on_in_the_conversation_of_its_caller(room: Room) -> None:

@@ -426,7 +426,7 @@ HINT = (
 def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(room: Room, replies: str, message: str) -> None:
     ran = room.command({"START.md": "", "replies.yaml": replies})
     assert ran.code == 6
-    assert ran.err == f"error: {message}\n --> replies.yaml\n{HINT}"
+    assert ran.err == f"error: {message}\n --> ../flow/replies.yaml\n{HINT}"
     assert room.project.ids() == []
 
 
@@ -438,7 +438,7 @@ def test_an_unknown_failure_class_is_answered_with_those_there_are(room: Room) -
     assert ran.code == 6
     assert (
         ran.err
-        == f"error: the reply for START.md cannot be used: fail must be one of {kinds}\n --> replies.yaml\n{HINT}"
+        == f"error: the reply for START.md cannot be used: fail must be one of {kinds}\n --> ../flow/replies.yaml\n{HINT}"
     )
 
 
@@ -447,7 +447,7 @@ def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:
     assert ran.code == 6
     assert ran.err == (
         "error: `START.md` is given twice\n"
-        " --> replies.yaml:2:1\n"
+        " --> ../flow/replies.yaml:2:1\n"
         "  |\n"
         "2 | START.md: again\n"
         "  | ^^^^^^^^\n"
@@ -478,7 +478,7 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room: Room) -> None:
     assert ran.code == 6
     assert ran.err == (
         "error: byte 13 of `replies.yaml` is not UTF-8\n"
-        " --> replies.yaml:1:14\n"
+        " --> ../flow/replies.yaml:1:14\n"
         "  |\n"
         "1 | START.md: caf\ufffd\n"
         "  |              ^\n"

@@ -157,7 +157,7 @@ def test_an_invalid_workflow_is_shown_with_its_place_and_nothing_is_written(room
     assert ran.code == 6
     assert ran.err == (
         "error: there is no state `NEXTT`\n"
-        " --> START.md:3:8\n"
+        " --> ../flow/START.md:3:8\n"
         "  |\n"
         "3 | `<goto>NEXTT</goto>`\n"
         "  |        ^^^^^\n"
@@ -239,7 +239,7 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
         (("--var", "a-b=1"), "`a-b` cannot be the name of a variable\nhint: use letters, digits and _"),
         (("--var", "input=1"), "--var cannot set `input`, a built-in variable\nhint: --input TEXT"),
         (("--var", "state=1"), "--var cannot set `state`, a built-in variable\nhint: choose another name"),
-        (("--set", "START"), "`START` sets nothing\nhint: --set REVIEW.md.max_visits=5"),
+        (("--set", "START"), "`START` is not STATE.KEY=VALUE\nhint: --set REVIEW.md.max_visits=5"),
         (
             ("--set", "START.retries=[1"),
             "`[1` cannot be read as a value of retries\nhint: --set REVIEW.md.max_visits=5",
@@ -337,7 +337,7 @@ def test_a_run_in_the_background_has_left_the_terminal(room: Room) -> None:
 def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room: Room) -> None:
     invalid = room.raymond("run", room.flow({"START.md": "---\nx: 1\n---\n"}, "bad"), "-d")
     assert (invalid.returncode, invalid.stdout) == (6, "")
-    assert invalid.stderr.startswith("error: there is no key `x`\n --> START.md:2:1\n")
+    assert invalid.stderr.startswith("error: there is no key `x`\n --> ../bad/START.md:2:1\n")
     room.drive(DONE)
     assert told(room.raymond("run", room.flow(DONE), "--id", "r", "-d")) == (
         2,

@@ -83,6 +83,26 @@ def test_agents_and_states_are_those_of_the_run(tmp_path: Path, monkeypatch: pyt
     assert sorted(offers("resume", "r", "--agent", "main", "--goto", "")) == ["ASK.sh", "END.sh", "START.sh"]
 
 
+def test_the_run_that_is_on_the_line_counts_and_logs_reads_agents_that_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = Room(tmp_path)
+    room.drive(
+        {
+            "START.sh": "echo '<fork file=\"a.py\">WORK</fork><wait>END</wait>'",
+            "WORK.sh": "echo '<result>x</result>'",
+            "END.sh": ASKS["START.sh"],
+        }
+    )
+    monkeypatch.setenv("RAYMOND_HOME", str(room.home))
+    monkeypatch.chdir(room.path)
+    found = completing.items(["logs", "r", "--agent"], "")
+    assert [(one.value, one.help) for one in found] == [("main", "asking"), ("main_work1", "done (a.py)")]
+    room.command({"START.sh": "echo '<result>x</result>'"}, id="s")
+    assert sorted(offers("resume", "r", "--agent", "main", "--goto", "")) == ["END.sh", "START.sh", "WORK.sh"]
+    assert offers("stop", "r", "--agent", "") == ["main"]
+
+
 @pytest.mark.parametrize(
     "words", [["nope", "x", ""], ["stop", "nope", "--agent", ""], ["-C", "/nowhere", ""], ["status", "'"], []]
 )

@@ -383,7 +383,7 @@ FILES = {
         "run flow",
         """
         error: YAML cannot be indented with tabs
-         --> START.md:3:1
+         --> flow/START.md:3:1
           |
         3 | \t- {tag: result}
           | ^
@@ -396,7 +396,7 @@ FILES = {
         "run flow",
         """
         error: `force_implicit` must be true or false
-         --> START.md:2:17
+         --> flow/START.md:2:17
           |
         2 | force_implicit:\tyes
           |                \t^^^
@@ -409,7 +409,7 @@ FILES = {
         "run flow",
         """
         error: the character U+001B is not allowed in YAML
-         --> START.md:2:8
+         --> flow/START.md:2:8
           |
         2 | model: \ufffd[31mred
           |        ^
@@ -422,7 +422,7 @@ FILES = {
         "run flow",
         """
         error: there is no state `終了`
-         --> START.md:1:10
+         --> flow/START.md:1:10
           |
         1 | 次へ <goto>終了</goto>
           |            ^^^^
@@ -435,7 +435,7 @@ FILES = {
         "run flow",
         f"""
         error: there is no state `NEXTT`
-         --> START.md:1:50007
+         --> flow/START.md:1:50007
           |
         1 | {"x" * 94}<goto>NEXTT</goto>{"y" * 88}
           | {" " * 100}^^^^^
@@ -448,7 +448,7 @@ FILES = {
         "run flow",
         """
         error: `model` is given twice
-         --> START.md:4:1
+         --> flow/START.md:4:1
           |
         4 | model: haiku
           | ^^^^^
@@ -461,7 +461,7 @@ FILES = {
         "run flow",
         """
         error: there is no key `modle`
-         --> START.md:2:1
+         --> flow/START.md:2:1
           |
         2 | modle: opus
           | ^^^^^
@@ -487,13 +487,13 @@ FILES = {
         "run flow",
         """
         error: `force_implicit` must be true or false
-         --> START.md:2:17
+         --> flow/START.md:2:17
           |
         2 | force_implicit: yes
           |                 ^^^
         hint: write true or false
         error: `in_place` must be true or false
-         --> START.md:3:11
+         --> flow/START.md:3:11
           |
         3 | in_place: no
           |           ^^
@@ -506,7 +506,7 @@ FILES = {
         "run flow",
         """
         error: `---` opens a block that is never closed
-         --> START.md:1:1
+         --> flow/START.md:1:1
           |
         1 | ---
           | ^^^
@@ -519,7 +519,7 @@ FILES = {
         "run flow",
         """
         error: YAML: mapping values are not allowed in this context
-         --> START.md:2:19
+         --> flow/START.md:2:19
           |
         2 | description: first: read
           |                   ^
@@ -532,7 +532,7 @@ FILES = {
         "run flow",
         """
         error: `../x` is not the name of a state
-         --> START.md:3:7
+         --> flow/START.md:3:7
           |
         3 | <goto>../x</goto>
           |       ^^^^
@@ -545,7 +545,7 @@ FILES = {
         "run flow",
         """
         error: `/etc/x` is not the name of a state
-         --> START.md:2:8
+         --> flow/START.md:2:8
           |
         2 | then:  /etc/x
           |        ^^^^^^
@@ -558,7 +558,7 @@ FILES = {
         "run flow",
         """
         error: there is no state `REVEIW`
-         --> START.md:1:15
+         --> flow/START.md:1:15
           |
         1 | Go on: `<goto>REVEIW</goto>`
           |               ^^^^^^
@@ -571,7 +571,7 @@ FILES = {
         "run flow",
         """
         error: there is no state `QUIT`
-         --> START.md:1:15
+         --> flow/START.md:1:15
           |
         1 | Go on: `<goto>QUIT</goto>`
           |               ^^^^
@@ -959,7 +959,7 @@ TYPED = {
     "a setting without a key": Row(
         "run flow --set START",
         """
-        error: `START` sets nothing
+        error: `START` is not STATE.KEY=VALUE
         hint: --set REVIEW.md.max_visits=5
         """,
         code=2,
@@ -968,7 +968,7 @@ TYPED = {
     "a setting without a value": Row(
         "run flow --set START.retries",
         """
-        error: `START.retries` sets nothing
+        error: `START.retries` is not STATE.KEY=VALUE
         hint: --set REVIEW.md.max_visits=5
         """,
         code=2,
@@ -1272,7 +1272,7 @@ def test_a_place_beyond_ascii_is_written_out_where_it_cannot_be_shown(room: Room
     room.flow(prompt("Größe: <goto>ENDÉ</goto>"), "room/flow")
     done = run(room, *RAYMOND, "run", "flow", environment={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 6
-    assert done.stderr.startswith(b"error: there is no state `END\\xc9`\n --> START.md:1:14\n")
+    assert done.stderr.startswith(b"error: there is no state `END\\xc9`\n --> flow/START.md:1:14\n")
 
 
 # A narrow terminal
@@ -1316,7 +1316,7 @@ def test_an_error_at_a_terminal_of_20_columns_is_the_same(room: Room) -> None:
     assert code == 6
     assert text == (
         "error: there is no key `modle`\n"
-        " --> START.md:2:1\n"
+        " --> flow/START.md:2:1\n"
         "  |\n"
         "2 | modle: opus\n"
         "  | ^^^^^\n"

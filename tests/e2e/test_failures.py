@@ -400,13 +400,13 @@ def test_a_workflow_that_asks_for_wider_rights_is_refused_before_anything_starts
     assert ran.code == 6
     assert ran.err == (
         "error: START.md asks for permission mode `bypassPermissions`, but `acceptEdits` was given\n"
-        " --> START.md:2:18\n"
+        " --> ../flow/START.md:2:18\n"
         "  |\n"
         "2 | permission_mode: bypassPermissions\n"
         "  |                  ^^^^^^^^^^^^^^^^^\n"
         "hint: --permission-mode bypassPermissions, if you mean it\n"
         "error: START.md asks for the tool `Bash`, which was not allowed\n"
-        " --> START.md:3:16\n"
+        " --> ../flow/START.md:3:16\n"
         "  |\n"
         "3 | allowed_tools: [Bash]\n"
         "  |                ^^^^^^\n"

@@ -179,3 +179,18 @@ def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) ->
     assert [path.name for path in (tmp_path / "debug").iterdir()] == ["main_step_007.raw"]
     assert (tmp_path / "debug" / "main_step_007.raw").read_text() == '{"type":"assistant"}\nnot json\n'
     assert not Faces([Quiet()]).wants_raw
+
+
+def test_a_conversation_names_the_label_of_an_agent(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
+    room.drive(
+        {
+            "START.sh": "echo '<fork file=\"a.py\">WORK</fork><wait>END</wait>'",
+            "WORK.sh": "echo '<ask next=\"END\">ok?</ask>'",
+            "END.sh": "echo '<result>x</result>'",
+        }
+    )
+    steer.answer(room.project, "r", "main_work1", "yes", question=1)
+    room.again()
+    whole = spoken(room, capsys)
+    assert "step 2: main_work1 (a.py) in WORK.sh, " in whole
+    assert "answer to main_work1 (a.py), TIME:\n  yes\n" in whole

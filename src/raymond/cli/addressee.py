@@ -11,6 +11,7 @@ from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
 from raymond.errors import RunNotFound, UsageError
 from raymond.faces import clock
+from raymond.faces.words import named
 from raymond.language.refusal import cut
 
 
@@ -139,6 +140,8 @@ def perhaps_others(one: Asked, found: Open) -> UsageError:
 def several(found: list[Asked]) -> UsageError:
     """The error when it is unclear who is answered."""
     more = f", and {len(found) - 5} more" if len(found) > 5 else ""
-    names = ", ".join(f"{one.question.agent} of {one.question.workflow_id}" for one in found[:5])
+    names = ", ".join(
+        f"{named(one.question.agent, one.question.label)} of {one.question.workflow_id}" for one in found[:5]
+    )
     what = f"several agents are waiting for an answer: {names}{more}"
     return UsageError(what, hint=f"say which one: {_way(found[0], 'TEXT')}")

@@ -14,6 +14,7 @@ from raymond.errors import UsageError
 from raymond.faces import clock, errors
 from raymond.faces import question as faces_of_question
 from raymond.faces.foreign_text import width_of
+from raymond.faces.words import named
 from raymond.text import visible
 from raymond.views.questions import Question
 
@@ -55,9 +56,9 @@ def chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             raise addressee.several(fitting) from None
         if typed.isdecimal() and 1 <= int(typed) <= len(fitting):
             return fitting[int(typed) - 1]
-        named = [one for one in fitting if one.question.is_called(typed)]
-        if len(named) == 1:
-            return named[0]
+        called = [one for one in fitting if one.question.is_called(typed)]
+        if len(called) == 1:
+            return called[0]
 
 
 def put(run: RunHandle, chosen: Asked) -> Answered | None:
@@ -68,7 +69,7 @@ def put(run: RunHandle, chosen: Asked) -> Answered | None:
         sys.stdout.flush()
         what = "there is no answer, and no terminal to type it on"
         raise UsageError(what, hint=f"raymond answer {asked.workflow_id} {asked.agent} TEXT")
-    print(visible(f"answer {asked.agent}, or leave the question open with Ctrl-D:"))
+    print(visible(f"answer {named(asked.agent, asked.label)}, or leave the question open with Ctrl-D:"))
     while True:
         try:
             said = prompt.ask("> ")

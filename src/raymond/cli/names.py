@@ -45,13 +45,15 @@ def _known(kind: str, ctx: click.Context, begins: str) -> list[tuple[str, str]]:
     """Names with a word about each."""
     from raymond.control import candidates
 
-    verb, run = ctx.command.name or "", ctx.params.get("id_")
+    # Before the value of an option is there, click has not given the arguments their names.
+    words = [ctx.params.get("id_"), *(word for word in ctx.args if not word.startswith("-"))]
+    verb, run = ctx.command.name or "", next(filter(None, words), None)
     match kind:
         case "run":
             found = candidates.ids(verb, begins)
             return [(row.workflow_id, f"{row.status} {row.project.rpartition('/')[2]}") for row in found]
         case "agent":
-            return candidates.agents(run)
+            return candidates.agents(run, ended=verb == "logs")
         case "state":
             return [(name, "state") for name in candidates.states(run)]
         case _:

@@ -8,6 +8,14 @@ from typing import TextIO
 from raymond.text import safe
 
 
+class Buffered(io.TextIOWrapper):
+    """A stream with a buffer, around one that has none."""
+
+    def __init__(self, stream: io.TextIOWrapper, raw: io.RawIOBase) -> None:
+        super().__init__(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+        self.around = stream  # which would close the file if nobody had it any more
+
+
 class Guarded(io.TextIOWrapper):
     """A stream that writes control characters as escapes."""
 
@@ -54,10 +62,18 @@ class Said(Guarded):
 
 def guard() -> None:
     """Guard stderr, and stdout where a person reads it: a program gets results and documents as they are."""
+    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = Said(sys.stderr)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty():
         sys.stdout = Guarded(sys.stdout)
+
+
+def _buffered(stream: TextIO) -> TextIO:
+    """A stream that writes all of a text, whatever PYTHONUNBUFFERED says: without a buffer, one short write ends it."""
+    if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.RawIOBase):
+        return stream
+    return Buffered(stream, stream.buffer)
 
 
 def unguarded(stream: TextIO) -> TextIO:

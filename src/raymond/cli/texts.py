@@ -85,7 +85,7 @@ def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]
         if equals and not state:
             raise UsageError(f"`{one}` does not name a state", hint="--set REVIEW.md.max_visits=5")
         if not equals or not dot:
-            raise UsageError(f"`{one}` sets nothing", hint="--set REVIEW.md.max_visits=5")
+            raise UsageError(f"`{one}` is not STATE.KEY=VALUE", hint="--set REVIEW.md.max_visits=5")
         from raymond.language import frontmatter
 
         document = frontmatter.load(f"{key}: {value}", file="--set")

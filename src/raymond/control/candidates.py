@@ -25,13 +25,22 @@ def _rows(project: projects.Project, begins: str) -> list[RunRow]:
     return [runs.row(project, id) for id in project.ids() if id.startswith(begins)]
 
 
-def agents(id: str | None, *, asking: bool = False) -> list[tuple[str, str]]:
-    """The agents of a run that have not ended, and what each does; with `asking`, those that wait for an answer."""
+def agents(id: str | None, *, asking: bool = False, ended: bool = False) -> list[tuple[str, str]]:
+    """The agents of a run that have not ended, what each does, and its label.
+
+    With `asking`, those that wait for an answer; with `ended`, also those that have ended.
+    """
     project, found = naming.named(id or None)
     if asking:
         return [(one.question.agent, one.question.label or "asking") for one in questions.of_run(project, found).asked]
     run = runs.look(project, found).run
-    return [(one.id, one.status) for one in run.agents.values()]
+    living = [(one.id, _about(one.status, one.label)) for one in run.agents.values()]
+    past = [one for one in run.outcomes.values() if ended and one.agent not in run.agents]
+    return [*living, *((one.agent, _about(one.status, one.label)) for one in past)]
+
+
+def _about(status: str, label: str) -> str:
+    return f"{status} ({label})" if label else status
 
 
 def states(id: str | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from raymond.language.lint import places
 from raymond.language.tags import BUILT_IN
 from raymond.language.workflow import State, Workflow, mark_of
 from raymond.machine.events import RunStarted
-from raymond.store import verdicts
+from raymond.store import loader, verdicts
 from raymond.store.loader import Loaded
 from raymond.system import bash
 from raymond.system.marks import MARK
@@ -46,7 +47,7 @@ def of_environment(environment: Mapping[str, str]) -> Iterator[Diagnostic]:
         from difflib import get_close_matches
 
         if close := get_close_matches(name, known, 1, _NEAR):
-            message, hint = f"`{variable}` sets nothing", f"did you mean `{config.PREFIX}{close[0]}`?"
+            message, hint = f"unknown setting `{variable}`", f"did you mean `{config.PREFIX}{close[0]}`?"
             yield frontmatter.diagnose(Mark("the environment", source=variable), "unknown-setting", message, hint)
 
 
@@ -90,12 +91,16 @@ def _efforts_of(workflow: Workflow, state: State) -> Iterator[tuple[str, Mark]]:
 
 def located(found: Iterable[Diagnostic], loaded: Loaded) -> list[Diagnostic]:
     """The findings with the paths of the author's files, as one would type them here."""
-    return [replace(one, file=_path(loaded.scope_dir, one.file)) if one.file in loaded.files else one for one in found]
+    return [loader.located(one, loaded.scope_dir) if one.file in loaded.files else one for one in found]
 
 
-def _path(folder: str, file: str) -> str:
-    full = os.path.join(folder, file)
-    return min(os.path.relpath(full), full, key=len)
+@contextmanager
+def placed(loaded: Loaded) -> Iterator[None]:
+    """Within it, an error in the author's files names them as one would type them here."""
+    try:
+        yield
+    except WorkflowError as error:
+        raise type(error)(*located(error.diagnostics, loaded)) from None
 
 
 def refuse(found: list[Diagnostic]) -> None:

@@ -33,7 +33,7 @@ _ALL = "`raymond list --all` shows the runs of all projects"
 
 
 class SeveralRuns(UsageError):
-    """Several runs can be meant; a person on a terminal can choose."""
+    """Several runs match; a person on a terminal can choose."""
 
     def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which") -> None:
         more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []

@@ -185,6 +185,11 @@ class Prepared(Struct, frozen=True):
 
 def prepare(loaded: Loaded, options: Choices) -> Prepared:
     """What a run would start with; raises whatever is wrong, before anything is written."""
+    with doubts.placed(loaded):
+        return _prepared(loaded, options)
+
+
+def _prepared(loaded: Loaded, options: Choices) -> Prepared:
     workflow = loaded.workflow
     found = preflight.check_workflow(workflow, _backend(workflow, loaded, options), options.variables)
     settings = workflow.settings

@@ -42,8 +42,9 @@ def upgrade(
         loaded = loader.load(_path(project, start), overrides=start.overrides)
         # Its agents may be in any state, and a person may send them to any.
         loaded.workflow.reach = Reach(frozenset(loaded.workflow.states), frozenset(loaded.workflow.states))
-        warnings = _warnings(folded.run, loaded, strict=strict)
-        changed = _change(project, folded.run, loaded, renamed)
+        with doubts.placed(loaded):
+            warnings = _warnings(folded.run, loaded, strict=strict)
+            changed = _change(project, folded.run, loaded, renamed)
         sources.prepare(folder, loaded)
         book = journal.Journal(folder, folded.size, held)
         book.decide(folded.run, time(), journal.torn(folded))

@@ -7,7 +7,17 @@ from raymond import durations
 from raymond.faces import clock, dollars
 from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
 from raymond.faces.tail import Tail
-from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepFailed, StepRefused, StepStarted
+from raymond.machine.events import (
+    AgentStarted,
+    AskEnded,
+    Decision,
+    Event,
+    StepEnded,
+    StepFailed,
+    StepRefused,
+    StepStarted,
+)
+from raymond.machine.label import label_of, named
 from raymond.store.records import Records
 from raymond.text import visible
 from raymond.views.ledger import ENTERS
@@ -39,6 +49,7 @@ class Conversation:
         self._step = step
         self._since = since
         self._states: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
         self._began: dict[str, tuple[StepStarted, float]] = {}
         self._is_first = True
 
@@ -71,12 +82,17 @@ class Conversation:
             if at >= self._since and self._wants(event.agent, event.step):
                 yield self._ended(event, dollars.of_step(event, turn.backend if turn else ""), began, at)
         elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
-            yield _answer(event, at)
+            yield _answer(event, self._who(event.agent), at)
         if isinstance(event, ENTERS):
             self._states[event.agent] = event.state
+        if isinstance(event, AgentStarted) and (event.label or event.variables):
+            self._labels[event.agent] = event.label or label_of(event.variables)
+
+    def _who(self, agent: str) -> str:
+        return visible(named(agent, self._labels.get(agent, "")))
 
     def _head(self, step: int, agent: str) -> str:
-        return visible(f"step {step}: {agent} in {self._states.get(agent, '?')}")
+        return visible(f"step {step}: {self._who(agent)} in {self._states.get(agent, '?')}")
 
     def _ended(self, event: StepEnded, cost: str, began: float, at: float) -> str:
         took = durations.brief(max(0.0, at - began))
@@ -112,9 +128,9 @@ def _how(event: StepEnded) -> str:
             return type(event).__name__.removeprefix("Step").lower()
 
 
-def _answer(event: AskEnded, at: float) -> str:
+def _answer(event: AskEnded, who: str, at: float) -> str:
     when = clock.instant(at)
     if event.timed_out:
-        return f"nobody answered {visible(event.agent)} in time, {when}\n\n"
+        return f"nobody answered {who} in time, {when}\n\n"
     width = width_of(sys.stdout)
-    return "\n".join([*section(f"answer to {visible(event.agent)}, {when}", event.answer, width), "", ""])
+    return "\n".join([*section(f"answer to {who}, {when}", event.answer, width), "", ""])

@@ -12,6 +12,7 @@ from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
 from raymond.machine.events import AskEnded, Decision, Event, StepEnded
+from raymond.machine.label import named
 from raymond.store.records import Records
 from raymond.text import safe, visible
 from raymond.views import times
@@ -60,7 +61,8 @@ class _Lines(Lines):
     def answered(self, event: AskEnded) -> None:
         """Tell what a person answered."""
         self.refresh()
-        told = in_margin("\n".join(event.answer.splitlines()), f"{visible(event.agent)} < ", self._width())
+        who = visible(named(event.agent, self._labels.get(event.agent, "")))
+        told = in_margin("\n".join(event.answer.splitlines()), f"{who} < ", self._width())
         self._put("".join(f"{line}\n" for line in told))
 
     def _width(self) -> int:
@@ -103,6 +105,7 @@ class Text:
                     self._end(event, tells)
                 elif isinstance(event, AskEnded) and tells and not event.timed_out and self._wants(event.agent):
                     self._lines.answered(event)
+            self._lines.folder = self._tally.start.scope_dir if self._tally.start else ""
             kept, costs = _about(decision, self._agent), spending(self._tally, decision)
             if kept.events and tells:
                 self._lines.add(kept, *costs)

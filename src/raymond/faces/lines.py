@@ -6,11 +6,13 @@ from typing import TextIO
 
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, dollars, question, words
+from raymond.faces.authored import authored
 from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, width_of
 from raymond.machine import budget
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
+    AgentFailed,
     AgentMoved,
     AgentReturned,
     AgentStarted,
@@ -62,6 +64,8 @@ class Lines(Quiet):
         self._states: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._tally = Tally()
+        self.folder = ""
+        """Where the workflow was found."""
         self._untold: list[tuple[Decision, dict[str, str], str]] = []
         """Decisions, what each agent's step cost, and the run with it; writing many at once is cheap."""
 
@@ -73,6 +77,7 @@ class Lines(Quiet):
             self._states = {agent.id: agent.state for agent in run.agents.values()}
             self._labels = {agent.id: agent.label for agent in run.agents.values() if agent.label}
             self._tally = tally.of_run(run)
+        self.folder = run.begun.scope_dir if run.begun else ""
         before = self._tally.cost
         # A total is that of its own decision: the run may be ahead of those that are told.
         for decision in decisions:
@@ -121,9 +126,10 @@ class Lines(Quiet):
             rest = "".join(f"\n{line}" for line in more)
         else:
             text = " ".join(text.splitlines())
+            text = authored(text, self.folder) if isinstance(event, StepFailed | AgentFailed) else text
             text = spaced(text) if self._width() else visible(text)
         if isinstance(event, StepFailed):
-            rest = output(event.output, self._width())
+            rest = output(authored(event.output, self.folder), self._width())
         if isinstance(event, _MOVES):
             self._states[agent] = event.state
         elif isinstance(event, AgentEnded):

@@ -13,6 +13,7 @@ from typing import TextIO
 
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, question, rows, terminal, words
+from raymond.faces.authored import authored
 from raymond.faces.doing import Doing
 from raymond.faces.entry import MOST, Entry, Typed
 from raymond.faces.foreign_text import hung, in_margin
@@ -458,7 +459,7 @@ class Kept(Lines):
             if isinstance(event, AgentFailed):
                 mine = (one for one in decision.events if isinstance(one, StepFailed) and one.agent == event.agent)
                 printed = next((one.output for one in mine), "")
-                line += output(printed, self._width())
+                line += output(authored(printed, self.folder), self._width())
             if line and not self._hides(event):
                 at = time.strftime("%H:%M:%S", time.localtime(decision.time))
                 line = self._fitted(f"{at} {_plain(line)}").removeprefix(f"{at} ")

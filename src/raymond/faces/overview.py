@@ -4,6 +4,7 @@ from collections.abc import Callable
 from time import time as now
 
 from raymond.faces import question, standing, words
+from raymond.faces.authored import authored
 from raymond.faces.foreign_text import hung, in_margin
 from raymond.faces.next_commands import after_failure, next_command
 from raymond.faces.summary import INDENT, MARGIN, collected, one_line
@@ -93,10 +94,11 @@ def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
         lines.append(f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}")
         return lines
     if last and not last.rstrip().endswith("</ask>"):
-        lines += hung(f"      last:  {one_line(last)}", MARGIN, width)
+        lines += hung(f"      last:  {one_line(authored(last, run.start.scope_dir))}", MARGIN, width)
     if agent.visit.stuck:
-        lines += hung(f"      error: {one_line(words.stuck(agent))}", MARGIN, width)
-        lines += in_margin(agent.visit.output, MARGIN, width) if agent.visit.output else []
+        why, output = (authored(text, run.start.scope_dir) for text in (words.stuck(agent), agent.visit.output))
+        lines += hung(f"      error: {one_line(why)}", MARGIN, width)
+        lines += in_margin(output, MARGIN, width) if output else []
         or_else = "--retry, --goto STATE or --result TEXT" if agent.status == "failed" else "--goto STATE or --give-up"
         lines.append(f"      next:  {after_failure(run, agent)}")
         lines.append(f"      or:    raymond resume {id} --agent {agent.id} with {or_else}")

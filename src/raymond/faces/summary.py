@@ -5,6 +5,7 @@ import sys
 import msgspec
 
 from raymond.faces import cells, clock, documents, question, words
+from raymond.faces.authored import authored
 from raymond.faces.foreign_text import hung, in_margin, laid_open, width_of
 from raymond.faces.next_commands import next_command, other_commands
 from raymond.machine.agent import SCRIPTED, Agent
@@ -83,7 +84,7 @@ def _why(run: Run, status: str) -> str:
 def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     failed = failed_agents(run)
     if failed:
-        told = [line for agent in failed[:_SHOWN] for line in _failed(agent, width)]
+        told = [line for agent in failed[:_SHOWN] for line in _failed(agent, run.start.scope_dir, width)]
         return [*told, *_more(run, len(failed) - _SHOWN)]
     asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
     if asking:
@@ -94,9 +95,10 @@ def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     return hung(f"result: {one_line(result)}", MARGIN, width) if with_result else []
 
 
-def _failed(agent: Agent, width: int) -> list[str]:
-    told = f"failed: {words.who(agent)} in {agent.state}: {one_line(words.stuck(agent))}"
-    printed = in_margin(agent.visit.output, MARGIN, width) if agent.visit.output else []
+def _failed(agent: Agent, folder: str, width: int) -> list[str]:
+    why, output = (authored(text, folder) for text in (words.stuck(agent), agent.visit.output))
+    told = f"failed: {words.who(agent)} in {agent.state}: {one_line(why)}"
+    printed = in_margin(output, MARGIN, width) if output else []
     return [*hung(visible(told), MARGIN, width), *printed]
 
 
@@ -122,7 +124,8 @@ def _collected(run: Run, width: int) -> list[str]:
 def collected(run: Run, failed: Outcome) -> str:
     """An agent that has failed and that a wait has collected, where and why."""
     handled = "" if failed.agent in run.faults else " (handled)"
-    return f"{words.named(failed.agent, failed.label)} in {failed.state}{handled}: {one_line(failed.error)}"
+    why = one_line(authored(failed.error, run.start.scope_dir))
+    return f"{words.named(failed.agent, failed.label)} in {failed.state}{handled}: {why}"
 
 
 def _more(run: Run, count: int) -> list[str]:

@@ -3,12 +3,14 @@
 import hashlib
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.errors import Diagnostic, WorkflowError, WorkflowNotFound
 from raymond.language import frontmatter, reach
@@ -68,9 +70,22 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
     if not files:
         raise refusal("empty-workflow", f"there is nothing in `{path}`", path, "add START.md")
     files = {inside: _clean(inside, data) for inside, data in files.items()}
-    workflow = _build(name, files, entry, overrides, platform)
+    try:
+        workflow = _build(name, files, entry, overrides, platform)
+    except WorkflowError as error:
+        found = (located(one, scope) if one.file in files else one for one in error.diagnostics)
+        raise type(error)(*found) from None
     workflow.beside = beside
     return Loaded(workflow, scope, files, zips.digest(files))
+
+
+def located(one: Diagnostic, folder: str) -> Diagnostic:
+    """A finding in a file of the workflow in `folder`, which is named as one would type it here."""
+    full = os.path.join(folder, one.file)
+    path = min(os.path.relpath(full), full, key=len)
+    # A command in a hint is to be pasted.
+    hint = one.hint.replace(f"raymond run {one.file} ", f"raymond run {shlex.quote(path)} ")
+    return replace(one, file=path, hint=hint)
 
 
 def from_files(

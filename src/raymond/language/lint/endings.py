@@ -18,7 +18,7 @@ _TOLD = rf"&lt;(?:{_NAMES})\b|\b(?:{_NAMES})\b[^.\n]{{0,40}}\btags?\b|\btags?\b[
 _ONE = (
     "end the prompt with a tag, e.g. <result>what you did</result>, or set allowed_transitions and use {{transitions}}"
 )
-LOOP = """an agent ends its answer with a tag that says what is next, and this prompt tells it none
+LOOP = """an agent ends its answer with a tag that says what is next, and this prompt does not mention one
 to repeat {file} until a check passes, put this at its top:
     ---
     allowed_transitions: [{{tag: goto, target: CHECK}}]
@@ -42,7 +42,7 @@ def check(workflow: Workflow, state: State, misspelt: Sequence[Diagnostic]) -> I
     if misspelt:
         one = misspelt[0]
         mark = Mark(one.file, one.line, one.column, one.source, one.length)
-        message = f"{one.message}, and {state.name} has no other: every turn would be paid in vain"
+        message = f"{one.message}, and {state.name} has no other: every turn would be wasted"
         yield frontmatter.diagnose(mark, "no-transition", message, one.hint)
     elif state.name == workflow.entry and (len(workflow.states) == 1 or bare(state.name) not in ENTRIES):
         hint = LOOP.format(file=state.name, state=bare(state.name))

@@ -1,0 +1,40 @@
+"""Places in what people read are the author's files, as one would type them here."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from raymond.control import config, doubts, start
+from raymond.control.start import Options
+from raymond.errors import WorkflowError
+from raymond.faces.authored import authored
+from raymond.store import loader
+
+COPY = f"/home/ada/.local/state/raymond/work/{'d1' * 32}"
+
+
+def test_a_failed_script_names_the_authors_file_and_not_the_copy_it_ran_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = f"{COPY}/B.sh: line 3: syntax error near `{COPY}/C.sh'"
+    assert authored(said, f"{tmp_path}/f") == "f/B.sh: line 3: syntax error near `f/C.sh'"
+    assert authored(said, str(tmp_path)) == "B.sh: line 3: syntax error near `C.sh'"
+    assert authored("in /srv/work/x/B.sh", f"{tmp_path}/f") == "in /srv/work/x/B.sh"
+
+
+def test_an_error_in_a_workflow_names_its_file_from_here_and_a_command_that_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("my f")
+    Path("my f/START.md").write_text("Just do it.\n")
+    loaded = loader.load("my f")
+    options = start.configured(Options(backend="claude"), config.load(str(tmp_path)), config.site_rules())
+    with pytest.raises(WorkflowError) as caught:
+        start.prepare(loaded, options)
+    (found,) = caught.value.diagnostics
+    assert (found.file, found.line) == ("my f/START.md", 1)
+    assert "then: raymond run 'my f/START.md' --max-iterations 50\n" in found.hint
+    assert doubts.located([found], loaded) == [found], "said once"
