@@ -5,9 +5,11 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +24,7 @@ from raymond.store import journal
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.views.times import instant
-from running import PATIENCE, Room, until
+from running import PATIENCE, Room, as_anyone, until
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
 END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
@@ -346,6 +348,29 @@ def test_a_run_that_was_cancelled_asks_nothing(room: Room, raymond: Command) -> 
     assert (candidates.agents("r", asking=True), candidates.ids("answer")) == ([], [])
 
 
+@pytest.mark.parametrize("words", [("answer", "r", "yes"), ("stop", "r"), ("cancel", "r")])
+@pytest.mark.parametrize("file", ["driver.json", "journal.jsonl"])
+def test_what_a_full_disk_did_not_take_is_to_be_asked_again(
+    room: Room, raymond: Command, words: tuple[str, ...], file: str
+) -> None:
+    room.drive(ASKS)
+    book = Path(room.project.run("r").journal)
+    before = book.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0 if file == "driver.json" else len(before) + 5, hard))
+    try:
+        code, out, err = raymond(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    told = f"error: {book.parent / file}: file too large"
+    assert (code, out, err.splitlines()) == (
+        1,
+        "",
+        [told, "hint: nothing was recorded: fix this, then run the same command again"],
+    )
+    assert book.read_bytes() == before
+
+
 # All questions
 
 
@@ -392,6 +417,42 @@ def test_a_question_can_be_answered_wherever_its_command_is_typed(room: Room, ra
     shutil.copy(here.run("same").journal, there.run("same").journal)
     there.make()
     assert questions.way(asked) == f"raymond -C {room.path} answer same main"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["runs/u1", "."])
+def test_what_cannot_be_read_is_said_and_nothing_is_the_only_one_beside_it(room: Room, closed: str) -> None:
+    room.drive(ASKS, id="u1")
+    room.drive(ASKS, id="u2")
+    folder = Path(room.project.root, closed)
+
+    def told(*args: str) -> tuple[int, str]:
+        argv = [*as_anyone(), sys.executable, "-m", "raymond", *args]
+        done = subprocess.run(
+            argv, cwd=room.path, env=room.environment, capture_output=True, text=True, input="yes", check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    folder.chmod(0)
+    try:
+        listed = json.loads(told("list", "--json")[1])
+        read = [(row["workflow_id"], row["status"]) for row in sorted(listed, key=lambda row: row["workflow_id"])]
+        assert read == ([("u1", "unreadable"), ("u2", "waiting")] if closed != "." else [("", "unreadable")])
+        assert "permission denied" in told("list")[1]
+        assert "permission denied" in told("inbox")[1]
+        code, said = told("resume", "--all")
+        assert (code, "permission denied" in said) == (1, True), said
+        if closed != ".":
+            code, said = told("answer", "-")
+            first = f"error: u2 may not be the only one that asks: u1 in {room.path} cannot be read"
+            assert (code, said.splitlines()[0]) == (2, first)
+            for verb in ("stop", "resume"):
+                code, said = told(verb)
+                assert (code, said.splitlines()[0]) == (2, "error: u2 may not be the only one: u1 cannot be read")
+            assert told("status", "u1")[0] == 1, "there is such a run"
+    finally:
+        folder.chmod(0o700)
+    assert answers(room, "u1") == answers(room, "u2") == []
 
 
 # At a terminal

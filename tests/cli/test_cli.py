@@ -308,7 +308,9 @@ def test_the_version_is_told(room: Room) -> None:
 def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> None:
     done = room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     log = Path(room.project.run("r").log)
-    assert told(done) == (0, "r\n", f"running in the background; log: {log}\n")
+    first, *rest = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, rest) == (0, "r\n", [f"running in the background; log: {log}"])
+    assert first.partition("] ")[2] == "run r started: flow at START.sh, budget $10.00 (default)"
     held(room)
     status = json.loads(room.raymond("status", "r", "--json").stdout)
     assert status["status"] == "running"
@@ -471,8 +473,9 @@ def test_status_of_a_failed_run_shows_why(room: Room) -> None:
     assert lines[4:] == [
         "      last:  out of paper",
         "      error: ended with exit code 1: out of paper",
-        "      next:  raymond resume r --agent main --retry (or --goto STATE, --result TEXT)",
-        "next: raymond resume r --agent main --retry",
+        "      next:  change START.sh, then: raymond resume r --latest",
+        "      or:    raymond resume r --agent main with --retry, --goto STATE or --result TEXT",
+        "next: change START.sh, then: raymond resume r --latest",
     ]
 
 

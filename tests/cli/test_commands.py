@@ -223,6 +223,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
         "command:  scripted, in this process\n"
         "prompt:\n"
         "  Do it as red: <result>it</result>\n"
+        "answers:  scripted replies (flow/replies.yaml)\n"
         f"rights:   acceptEdits; also allowed: Read; directories: {room.path}\n"
         "budget:   $10.00 (default)\n"
         "steps:    no limit (default)\n"

@@ -1135,8 +1135,8 @@ def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(roo
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         f"failed: main in START.sh: {why}",
-        "next:   raymond resume r --agent main --retry",
-        "or:     change the workflow, then raymond resume r --latest",
+        "next:   change START.sh, then: raymond resume r --latest",
+        "or:     raymond resume r --agent main --retry",
     ]
     assert room.project.ids() == ["r"]
 

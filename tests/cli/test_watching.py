@@ -286,8 +286,8 @@ def test_attach_shows_lines_until_the_run_ends_and_ends_with_its_exit_code(room:
         "main START.sh -> END.sh (goto)",
         "main step 2 failed (script): ended with exit code 1",
     ]
-    assert watched.lines[-6].startswith("failed: r after ")
-    assert watched.lines[-2] == "next:   raymond resume r --agent main --retry"
+    assert watched.lines[-7].startswith("failed: r after ")
+    assert watched.lines[-3] == "next:   change END.sh, then: raymond resume r --latest"
 
 
 def test_ctrl_c_leaves_a_watched_run_running(room: Room) -> None:

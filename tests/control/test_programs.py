@@ -1,5 +1,8 @@
 """Who answers and who pays: said at the start, journaled, and compared before a run continues by itself."""
 
+import os
+import re
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +17,7 @@ from raymond.backends import claude_payer
 from raymond.backends.payer import Payer, fingerprint
 from raymond.control import programs
 from raymond.faces import words
-from raymond.machine.events import Program, RunResumed, RunStarted
+from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted
 from raymond.store import versions
 from raymond.store.home import VARIABLE
 from running import Room
@@ -127,12 +130,18 @@ def test_a_version_is_asked_for_once_while_the_program_stays_the_same(
     for _ in range(2):
         assert versions.checked(str(program), "Claude Code", (2,), ()) == ("2.1.197 (Claude Code)", "")
     assert asked.read_text().count("asked") == 1
-    claude(tmp_path / "bin", "1.9.1000")
+    before = program.stat()
+    claude(tmp_path / "bin", "1.9.100")
+    os.utime(program, ns=(before.st_atime_ns, before.st_mtime_ns))
     said, problem = versions.checked(str(program), "Claude Code", (2,), ())
-    assert (said, "needs 2 or later" in problem) == ("1.9.1000 (Claude Code)", True)
+    assert (said, "needs 2 or later" in problem) == ("1.9.100 (Claude Code)", True), "the time alone is not believed"
     versions.forget()
     versions.checked(str(program), "Claude Code", (2,), ())
     assert asked.read_text().count("asked") == 3
+    kept = tmp_path / "home" / versions.NAME
+    kept.write_text(re.sub(r'"asked":"\d+"', f'"asked":"{int(time.time()) - 601}"', kept.read_text()))
+    versions.checked(str(program), "Claude Code", (2,), ())
+    assert asked.read_text().count("asked") == 4, "what a script starts may have changed"
 
 
 def test_the_first_line_says_who_answers_and_who_pays() -> None:
@@ -187,3 +196,32 @@ def test_a_run_that_was_answered_by_somebody_else_is_not_continued(room: Room, t
     assert (done.code, done.out) == (0, "done\n")
     assert [event.programs for event in done.all(RunResumed)] == [start.programs]
     assert programs.difference(done.run, {}) != "", "here is neither that program nor that key"
+
+
+MIXED = {
+    "START.md": "Say <result>x</result>",
+    "EVIL.md": "---\nbackend: claude\n---\nSay <result>x</result>",
+    "replies.yaml": "START: {text: '<goto>EVIL</goto>'}",
+}
+
+
+@pytest.mark.slow
+def test_a_program_that_nobody_named_is_told_and_journaled_before_its_first_turn(room: Room, tmp_path: Path) -> None:
+    with open(claude(tmp_path / "bin"), "a", encoding="utf-8") as program:
+        program.write('[ "$1" = --version ] || exit 9\n')
+    ran = room.command(MIXED)
+    [start] = ran.all(RunStarted)
+    [added] = ran.all(ProgramAdded)
+    assert ([one.name for one in start.programs], added.program.name) == (["scripted"], "claude")
+    assert [one.name for one in ran.run.programs] == ["scripted", "claude"]
+    told = f"claude 2.1.197 (paid by {PAYER}) answers from now on, too"
+    assert ran.err.index(told) < ran.err.index("main step 2 failed")
+    assert "note:   answered in part by scripted replies" in ran.err
+    again = room.resume()
+    assert [[one.name for one in event.programs] for event in again.all(RunResumed)] == [["scripted", "claude"]]
+
+
+def test_a_dry_run_says_which_programs_would_answer_and_who_pays(room: Room) -> None:
+    ran = room.command({**MIXED, "START.md": "Say <goto>EVIL</goto>"}, "--dry-run")
+    told = f"answers:  claude 2.1.197 (paid by {PAYER})\n          scripted replies (flow/replies.yaml)\n"
+    assert told in ran.out, ran.out

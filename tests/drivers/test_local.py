@@ -644,8 +644,8 @@ def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         "failed: main in START.sh: ended with exit code 1",
-        "next:   raymond resume r --agent main --retry",
-        "or:     change the workflow, then raymond resume r --latest",
+        "next:   change START.sh, then: raymond resume r --latest",
+        "or:     raymond resume r --agent main --retry",
     ]
     (room.path / "mended").touch()
     again = room.resume()

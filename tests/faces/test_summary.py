@@ -70,14 +70,29 @@ def test_an_agent_that_failed_in_another_way_keeps_its_conversation() -> None:
     assert next_command(play.run) == "raymond resume test-1"
 
 
-def test_a_script_that_failed_is_tried_again_alone_or_with_changed_files() -> None:
+def test_a_script_that_failed_is_changed_or_tried_again_alone_or_left() -> None:
     play = Play(FILES)
     play.say("<goto>S</goto>")
     play.fail("script")
     play.pass_time()
-    assert summary.ending(play.run, "failed").splitlines()[-2:] == [
-        "next:   raymond resume test-1 --agent main --retry",
-        "or:     change the workflow, then raymond resume test-1 --latest",
+    assert summary.ending(play.run, "failed").splitlines()[-3:] == [
+        "next:   change S.sh, then: raymond resume test-1 --latest",
+        "or:     raymond resume test-1 --agent main --retry",
+        "or:     raymond resume test-1 --agent main --goto START.md",
+    ]
+
+
+def test_replies_that_miss_one_are_changed_first_and_every_command_stands_alone() -> None:
+    play = Play(FILES, backend="scripted")
+    play.fail("setup", error="no reply")
+    play.pass_time()
+    then = "change replies.yaml, then: raymond resume test-1 --latest"
+    assert next_command(play.run) == then
+    shown = [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
+    assert shown[-3:] == [
+        f"next:  {then}",
+        "or:    raymond resume test-1 --agent main with --retry, --goto STATE or --result TEXT",
+        f"next: {then}",
     ]
 
 
@@ -101,7 +116,7 @@ def test_what_would_fail_again_for_money_is_not_just_tried_again() -> None:
     for _ in range(4):
         play.say("no tag")
     play.pass_time()
-    assert next_command(play.run) == "change START.md, then raymond resume test-1 --latest"
+    assert next_command(play.run) == "change START.md, then: raymond resume test-1 --latest"
 
 
 @pytest.mark.parametrize(

@@ -408,6 +408,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         ],
         "agents_started": 2,
         "agents_failed": 0,
+        "collected_failures": {},
         "fork_counters": {"main": 1},
         "results": {},
         "labels": {},
@@ -493,6 +494,10 @@ LINES: list[tuple[Event, str | None]] = [
     (events.BackendClosed(backend="claude", kind="machine", error="no room"), "claude: none starts: no room"),
     (events.BackendOpened(backend="scripts", probing=True), "one more script is tried"),
     (events.BackendOpened(backend="scripts"), "all scripts start again"),
+    (
+        events.ProgramAdded(program=events.Program(name="claude", version="2.1.3", payer="me")),
+        "claude 2.1.3 (paid by me) answers from now on, too",
+    ),
     (events.LeftoversEnded(count=1), "1 process that steps had left running was ended"),
     (events.LeftoversEnded(count=2), "2 processes that steps had left running were ended"),
     (events.RunStopped(kind="stop"), "stopping: stopped on request"),

@@ -278,6 +278,7 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
         dict[str, Price]: "map of map",
         list[AskedFile]: "list of [shown](#shown)",
         list[Program]: "list of map",
+        Program: "map",
     }
     words |= {Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}

@@ -74,8 +74,8 @@ def test_workflow_yaml_names_another_python(room: Room) -> None:
 
 
 def test_an_interpreter_that_is_not_there_fails_the_script_and_says_so(room: Room) -> None:
-    ran = room.drive({"START.py": "print()", "workflow.yaml": "python: /nowhere/python"})
-    assert failure(ran) == "script: cannot start /nowhere/python: no such file or directory"
+    ran = room.drive({"START.py": "print()", "workflow.yaml": "python: nowhere/python"})
+    assert failure(ran) == "script: cannot start nowhere/python: no such file or directory"
 
 
 @pytest.mark.skipif(not shutil.which("pwsh"), reason="pwsh is not installed on this machine")

@@ -130,6 +130,12 @@ def none(whom: Addressee) -> UsageError:
     return UsageError(what, hint=hint)
 
 
+def perhaps_others(one: Asked, found: Open) -> UsageError:
+    """The error when a run that cannot be read may ask as well."""
+    what = f"{one.question.workflow_id} may not be the only one that asks: {', '.join(found.unreadable)} cannot be read"
+    return UsageError(what, hint=f"say which one: {_way(one, 'TEXT')}")
+
+
 def several(found: list[Asked]) -> UsageError:
     """The error when it is unclear who is answered."""
     more = f", and {len(found) - 5} more" if len(found) > 5 else ""

@@ -79,6 +79,8 @@ def _chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             naming.named(changes=True, verb="answer")  # raises: says where there are runs
         raise addressee.none(whom)
     if len(fitting) == 1:
+        if has_text and not whom.run and found.unreadable:
+            raise addressee.perhaps_others(fitting[0], found)
         return fitting[0]
     if has_text or not prompt.can_ask():
         raise addressee.several(fitting)

@@ -5,6 +5,7 @@ import sys
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.cli import foreground
 from raymond.cli.flags import ShowFlags
@@ -28,12 +29,21 @@ class NotStarted(Struct, frozen=True):
 
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
     """Drive the run in a new process; print its id once it is driven, or the error."""
+    if handle.loaded and not show.quiet:
+        _introduce(handle)
     failed = launch(handle, show, how)
     if failed:
         print(failed.trouble, file=sys.stderr)
         return failed.code
     announce(handle, show)
     return 0
+
+
+def _introduce(handle: RunHandle) -> None:
+    """The first line of a run that begins: who answers, who pays and up to what, which its log would keep to itself."""
+    first, told = handle.decisions()[0], lines.Lines()
+    told.add(replace(first, events=first.events[:1]), {}, "")
+    told.refresh()
 
 
 def announce(handle: RunHandle, show: ShowFlags) -> None:

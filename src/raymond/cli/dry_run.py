@@ -11,6 +11,7 @@ from raymond.faces.dollars import dollars
 from raymond.text import visible
 
 _WARNING = ("id", "message", "file", "line", "column", "hint")
+_PROGRAM = ("name", "version", "payer", "path", "host")
 
 
 def show(plan: Plan) -> str:
@@ -20,6 +21,7 @@ def show(plan: Plan) -> str:
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
         f"workflow: {plan.scope_dir} ({words.many(plan.files, 'file')}, {plan.digest[:16]})",
         *_step(plan.step),
+        *_programs(plan),
         f"rights:   {_rights(plan)}",
         *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),
         *_limits(plan),
@@ -39,6 +41,7 @@ def document(plan: Plan) -> str:
         "backend": step.backend or None,
         "command": step.command,
         "prompt": step.prompt,
+        "programs": [{key: getattr(one, key) for key in _PROGRAM} for one in plan.programs],
         "budget_usd": start.budget or None,
         "warnings": [{key: getattr(one, key) for key in _WARNING} for one in plan.warnings],
     }
@@ -61,6 +64,10 @@ def _step(step: FirstStep) -> list[str]:
         f"          and your environment, without {', '.join(['RAYMOND_*', *step.without])}",
         *prompt,
     ]
+
+
+def _programs(plan: Plan) -> list[str]:
+    return [f"{'' if at else 'answers:':<9} {words.program(one)}" for at, one in enumerate(plan.programs)]
 
 
 def _rights(plan: Plan) -> str:

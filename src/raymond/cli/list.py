@@ -38,9 +38,9 @@ def command(
     if sum((every, here, project is not None)) > 1:
         raise UsageError("--all, --here and --project do not go together", hint="raymond list --all")
     choice.mention_earlier()
-    rows = runs.rows(every=every or project is not None)
+    rows = _rows(every=every or project is not None)
     if not rows and not (every or here or as_json):
-        rows, every = runs.rows(every=True), True
+        rows, every = _rows(every=True), True
         if rows and not (statuses or since):
             print("no run has been started here yet; these are the runs of all your projects", file=sys.stderr)
     is_empty = not rows
@@ -58,6 +58,16 @@ def command(
     else:
         _show(shown, with_projects=every or project is not None, left=len(rows) - len(shown))
     return 0
+
+
+def _rows(*, every: bool) -> list[RunRow]:
+    """The runs, and a row for each project whose runs cannot be listed."""
+    closed = runs.unreadable(every=every).items()
+    hidden = [
+        RunRow(workflow_id="", project=root, status="unreadable", driven=False, error=f"{root}: {why}")
+        for root, why in closed
+    ]
+    return [*hidden, *runs.rows(every=every)]
 
 
 def _chosen(rows: list[RunRow], statuses: Sequence[str], project: str | None, since: str | None) -> list[RunRow]:

@@ -65,6 +65,8 @@ def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
     worst = 0
     if here and not runs.here().ids():
         print(errors.error(naming.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
+    for root, why in runs.unreadable(every=not here).items():
+        worst = max(worst, _tell(Error(f"{root}: {why}", hint="the runs of this project were not looked at")))
     for project in runs.projects_of(every=not here):
         for found in continuing.resumable(project):
             if isinstance(found, Error):

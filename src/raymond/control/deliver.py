@@ -106,7 +106,8 @@ def deliver(
         if problem and problem.kind not in _BY_SENDER and not ended:
             return problem
     try:
-        held = lock.take(folder, force=force)
+        with _unrecorded(folder, request):
+            held = lock.take(folder, force=force)
     except RunBusy as busy:
         sent = _send(folder, request, busy, within)
         return sent or deliver(project, id, request, force=force, face=face)
@@ -240,7 +241,7 @@ def _journal(
     refused = requests.problem(run, workspace, request, time())
     if refused and refused.kind in _BY_SENDER and not run.final_status:
         commit(requests.take(run, workspace, request))
-        _append(project.run(id), held, folded.size, decisions)
+        _append(project.run(id), held, folded.size, request, decisions)
         return refused
     agent = run.agents.get(request.agent)
     if request.kind == "pause" and agent and agent.status == RUNNING:
@@ -256,7 +257,7 @@ def _journal(
     if problem:
         return problem
     commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])
-    _append(project.run(id), held, folded.size, decisions)
+    _append(project.run(id), held, folded.size, request, decisions)
     with contextlib.suppress(JournalError):
         exports.put_state(project.tree, id, documents.state_file(run, status=runs.left(run)))
     if face:
@@ -273,11 +274,26 @@ def _clear(project: Project, run: Run, *, at_once: bool) -> Journaled | None:
     return Journaled([], ended=ended, left=left) if ended or left else None
 
 
-def _append(folder: RunFolder, held: Lock, size: int, decisions: list[Decision]) -> None:
-    book = journal.Journal(folder, size, held)
-    for decision in decisions:
-        book.append(decision)
-    book.close()
+def _append(folder: RunFolder, held: Lock, size: int, request: Request, decisions: list[Decision]) -> None:
+    with _unrecorded(folder, request):
+        book = journal.Journal(folder, size, held)
+        for decision in decisions:
+            book.append(decision)
+        book.close()
+
+
+@contextlib.contextmanager
+def _unrecorded(folder: RunFolder, request: Request) -> Iterator[None]:
+    """To resume the run is no way out when what was asked is not in its journal: after a stop it is the opposite."""
+    try:
+        yield
+    except RunBusy:
+        raise
+    except JournalError as error:
+        with contextlib.suppress(JournalError):
+            if not taken.is_taken(folder, request.id):
+                error.hint = "nothing was recorded: fix this, then run the same command again"
+        raise
 
 
 def _cut(project: Project, run: Run, workspace: Workspace, request: Request) -> Iterator[list[Event]]:

@@ -101,6 +101,7 @@ def hold(
             strict=settings["durability"] == "strict",
             alone=alone,
             programs=_programs(run, workspace, settings["backends"]),
+            look=lambda name: programs.now(run.start, [name], settings["backends"])[0],
             clock=clock,
         )
     except BaseException:
@@ -111,7 +112,10 @@ def hold(
 
 def _programs(run: Run, workspace: Workspace, tables: registry.Tables) -> list[Program]:
     """What answers the prompts of a run that is resumed; one that begins has just said it."""
-    return [] if run.is_over or run.seq == 1 else programs.of(run.start, workspace.workflow, tables)
+    if run.is_over or run.seq == 1:
+        return []
+    before = [one.name for one in run.programs]
+    return programs.of(run.start, workspace.workflow, tables, before)
 
 
 def _take(folder: RunFolder, force: bool) -> Lock:

@@ -107,6 +107,10 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
         # Who chooses anyway may choose what was not looked for first.
         offered = [row for row in rows if row in found or any(can(row) for can in _ACTS.get(verb, ()))]
         raise SeveralRuns(f"{len(offered)} runs match", offered)
+    unreadable = [row for row in rows if row.status == "unreadable"]
+    if found and unreadable:
+        what = f"{found[0].workflow_id} may not be the only one: {_list(row.workflow_id for row in unreadable)}"
+        raise SeveralRuns(f"{what} cannot be read", [*found, *unreadable])
     return home, found[0].workflow_id if found else ids[0]
 
 

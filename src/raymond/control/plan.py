@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from raymond.backends import Backend, Direct, Turn, registry
-from raymond.control import trust
+from raymond.control import programs, trust
 from raymond.control.config import Config
 from raymond.control.start import Choices, prepare
 from raymond.errors import Diagnostic
 from raymond.machine import variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
-from raymond.machine.events import Decision, RunStarted
+from raymond.machine.events import Decision, Program, RunStarted
 from raymond.machine.evolve import apply, fold
 from raymond.machine.inputs import Begin
 from raymond.machine.run import Run, pool_of
@@ -62,6 +62,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     time: Limit
     turns: Limit
     silence: float
+    programs: list[Program] = []
+    """What would answer prompts, wherever the entry can lead."""
     uses: list[trust.Use] = []
     """The settings of the project for agents' programs, if there are any."""
     warnings: list[Diagnostic] = []
@@ -86,6 +88,7 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         time=_limit(settings, "max_time", start.max_time),
         turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
         silence=start.timeout or settings["timeout"],
+        programs=programs.of(start, loaded.workflow, settings["backends"]),
         uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
         warnings=prepared.warnings,
     )

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import Abilities, registry
-from raymond.control import config
+from raymond.control import config, interpreters
 from raymond.errors import Diagnostic, UsageError, WorkflowError
 from raymond.language import frontmatter, lint
 from raymond.language.frontmatter import Mark
@@ -154,6 +154,7 @@ def check_start(proposal: Proposal) -> RunStarted:
     """Refuse what the site rules, a backend or the person's rights forbid; the start with `in_place` filled in."""
     _check_rules(proposal)
     workflow, start = proposal.loaded.workflow, proposal.start
+    interpreters.check(workflow)
     able = registry.check(workflow, start, proposal.loaded.files, proposal.tables)
     start = replace(start, in_place=[name for name, can in able.items() if not can.branches])
     proposal = replace(proposal, start=start, able=able)

@@ -15,12 +15,17 @@ from raymond.store.loader import REPLIES_FILE
 from raymond.system.programs import numbers
 
 
-def of(start: RunStarted, workflow: Workflow, tables: Tables) -> list[Program]:
-    """What would answer the prompts that the entry can lead to; a run of scripts asks no program."""
+def of(start: RunStarted, workflow: Workflow, tables: Tables, before: Iterable[str] = ()) -> list[Program]:
+    """What would answer the prompts that the entry can lead to; a run of scripts asks no program.
+
+    What answered `before`, because an agent named a state that nothing else leads to, may answer again.
+    """
     prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
     possible = reach.of(workflow).possible if prompts else ()
     prompts = [state for state in prompts if state in possible]
-    return now(start, dict.fromkeys(start.backends.get(state, start.backend) for state in prompts), tables)
+    known = {start.backend, *start.backends.values()}
+    names = [start.backends.get(state, start.backend) for state in prompts]
+    return now(start, dict.fromkeys([*names, *(name for name in before if name in known)]), tables)
 
 
 def now(start: RunStarted, names: Iterable[str], tables: Tables) -> list[Program]:

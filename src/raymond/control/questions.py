@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from time import time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.control import runs
 from raymond.errors import JournalError
@@ -53,7 +54,8 @@ def of_runs(*, every: bool) -> Open:
     found = projects.known(home.home) if every else []
     if home not in found:
         found.insert(0, home)
-    return _of(found)
+    mine = _of(found)
+    return replace(mine, unreadable={**mine.unreadable, **runs.unreadable(every=every)})
 
 
 _OVER = ("completed", "failed", "cancelled")

@@ -129,6 +129,12 @@ def rows(*, every: bool = False) -> list[RunRow]:
     return sorted(listed, key=lambda one: one.started_at or "", reverse=True)
 
 
+def unreadable(*, every: bool) -> dict[str, str]:
+    """The folders of projects, or that of this one, whose runs cannot be listed -> why."""
+    home = here()
+    return {root: why for root, why in projects.unreadable(home.home).items() if every or root == home.root}
+
+
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)

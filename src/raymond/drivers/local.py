@@ -73,10 +73,12 @@ class Driver:
         strict: bool = False,
         alone: bool = False,
         programs: Sequence[Program] = (),
+        look: Callable[[str], Program] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
         self._programs = programs
+        self._look = look
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
@@ -262,6 +264,7 @@ class Driver:
 
     def _carry_out(self, ended: list[Step]) -> None:
         """Write what was decided, and only then do what follows from it."""
+        has_more = self._add_programs()
         orders = self._conductor.orders()
         for decision in orders.decisions:
             self._journal.append(decision)
@@ -269,6 +272,8 @@ class Driver:
             self._upkeep.must_sync = True
         self._upkeep.write()
         self._untold += orders.decisions
+        if has_more:
+            self._tell()  # who pays is said before it is paid
         for name in orders.start:
             self._start(self.run.agents[name])
         for name in orders.pause:
@@ -279,6 +284,15 @@ class Driver:
         if orders.taken:
             self._reception.done(orders.taken, orders.decisions)
         self._tell()
+
+    def _add_programs(self) -> bool:
+        """Note who answers from now on and was not named before; whether there is somebody."""
+        if self._look is None:
+            return False
+        unnamed = self._conductor.unnamed()
+        for name in unnamed:
+            self._conductor.add(self._look(name), self._clock())
+        return bool(unnamed)
 
     def _concerns_paid_turns(self, orders: Orders, ended: list[Step]) -> bool:
         starts = (backend_of(self.run.agents[name].pool) for name in orders.start)

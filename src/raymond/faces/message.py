@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond.faces import summary, words
 from raymond.faces.foreign_text import in_margin
-from raymond.faces.question import size
+from raymond.faces.question import folded, size
 from raymond.machine.events import AskStarted
 from raymond.machine.run import Run
 from raymond.text import visible
@@ -36,7 +36,7 @@ def asked(run: Run, event: AskStarted) -> Message:
     """A question: whole, or only mentioned when it is too long; nobody should decide on a part of it."""
     id = run.start.workflow_id
     answer = f"raymond answer {id} {event.agent}"
-    question = "\n".join(in_margin(event.question.strip(), _QUOTE))
+    question = "\n".join(in_margin(folded(event.question.strip()), _QUOTE))
     if len(question) > LONGEST:
         question = too_long(event.question, answer)
     # A file is read on the machine that has it.

@@ -4,12 +4,12 @@ import math
 import shlex
 
 from raymond import durations
-from raymond.machine.agent import Agent
-from raymond.machine.run import Run
+from raymond.machine.agent import FAILED, SCRIPTED, Agent
+from raymond.machine.run import Run, pool_of
 from raymond.views.status import failed_agents, run_status
 
-_TO_BE_CHANGED = ("unreadable", "visits", "cap", "refusal", "context")
-"""Failures that come again, and cost again, unless the workflow changes."""
+_TO_BE_CHANGED = ("script", "unreadable", "visits", "cap", "refusal", "context")
+"""Failures that come again, and may cost again, unless the state changes."""
 
 
 def next_command(run: Run, now: float = 0.0) -> str:
@@ -26,30 +26,48 @@ def next_command(run: Run, now: float = 0.0) -> str:
         return f"raymond resume {id} {flags}".rstrip()
     if run.stop and run.stop.kind == "limit":
         return f"raymond resume {id} {_more(run)}".rstrip()
-    return _after_failure(id, failed_agents(run))
+    return _after_failures(run, failed_agents(run))
 
 
 def other_commands(run: Run) -> list[str]:
-    """What else makes progress."""
-    failed = [agent for agent in failed_agents(run) if _kind(agent) == "script"]
-    if run.is_over or run.stop or not failed or (len(failed) == 1 and failed[0].visit.detour):
+    """What else makes progress: what a script depends on may have changed outside of the workflow."""
+    failed = failed_agents(run)
+    if run.is_over or run.stop or [_kind(agent) for agent in failed] != ["script"] or failed[0].visit.detour:
         return []
-    return [f"change the workflow, then raymond resume {run.start.workflow_id} --latest"]
+    its = f"raymond resume {run.start.workflow_id} --agent {failed[0].id}"
+    elsewhere = [f"{its} --goto {run.start.entry}"] if failed[0].state != run.start.entry else []
+    return [f"{its} --retry", *elsewhere]
 
 
-def _after_failure(id: str, failed: list[Agent]) -> str:
+def after_failure(run: Run, agent: Agent) -> str:
+    """What lets an agent continue that has failed, or is paused, so that it does not fail the same way again."""
+    id = run.start.workflow_id
+    at_fault = _at_fault(run, agent) if agent.status == FAILED else ""
+    if at_fault:
+        return f"change {at_fault}, then: raymond resume {id} --latest"
+    return f"raymond resume {id} --agent {agent.id} --retry"
+
+
+def _at_fault(run: Run, agent: Agent) -> str:
+    """The file that has to change before the agent can get on; empty when none has to."""
+    kind = _kind(agent)
+    if kind == "setup" and pool_of(run, agent.state) in SCRIPTED:
+        return "replies.yaml"
+    return agent.state if kind in _TO_BE_CHANGED else ""
+
+
+def _after_failures(run: Run, failed: list[Agent]) -> str:
+    id = run.start.workflow_id
     kinds = [_kind(agent) for agent in failed]
     if any(kind in ("asked", "approval") for kind in kinds):
         return f"raymond resume {id} --on-ask wait"
     if "session" in kinds:
         return f"raymond resume {id} --fresh"
     for agent in failed:
-        if _kind(agent) in _TO_BE_CHANGED:
-            return f"change {agent.state}, then raymond resume {id} --latest"
-    if kinds == ["script"]:
-        if failed[0].visit.detour:
-            return _back(id, failed[0].id, *failed[0].visit.detour)
-        return f"raymond resume {id} --agent {failed[0].id} --retry"
+        if kinds == ["script"] and agent.visit.detour:
+            return _back(id, agent.id, *agent.visit.detour)
+        if _at_fault(run, agent):
+            return after_failure(run, agent)
     return f"raymond resume {id}"
 
 

@@ -5,7 +5,7 @@ from time import time as now
 
 from raymond.faces import question, standing, words
 from raymond.faces.foreign_text import hung, in_margin
-from raymond.faces.next_commands import next_command
+from raymond.faces.next_commands import after_failure, next_command
 from raymond.faces.summary import INDENT, MARGIN, collected, one_line
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, SCRIPTED, Agent
@@ -74,16 +74,16 @@ def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, 
     id, lines = run.start.workflow_id, list[str]()
     for agent, line in zip(shown, told, strict=True):
         # Nothing can be asked of a run that was cancelled.
-        beside = _beside(id, agent, last_line(agent.id), width) if run.final_status != CANCELLED else []
+        beside = _beside(run, agent, last_line(agent.id), width) if run.final_status != CANCELLED else []
         lines += [line, *beside]
     if len(run.agents) > len(shown):
         lines.append(f"  ... and {len(run.agents) - len(shown)} more agents: raymond status {id} --agents")
     return lines
 
 
-def _beside(id: str, agent: Agent, last: str, width: int) -> list[str]:
+def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
     """What an agent asks, said last or failed with."""
-    lines: list[str] = []
+    id, lines = run.start.workflow_id, list[str]()
     if agent.question:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"
@@ -97,6 +97,7 @@ def _beside(id: str, agent: Agent, last: str, width: int) -> list[str]:
     if agent.visit.stuck:
         lines += hung(f"      error: {one_line(words.stuck(agent))}", MARGIN, width)
         lines += in_margin(agent.visit.output, MARGIN, width) if agent.visit.output else []
-        or_else = "--goto STATE, --result TEXT" if agent.status == "failed" else "--goto STATE, --give-up"
-        lines.append(f"      next:  raymond resume {id} --agent {agent.id} --retry (or {or_else})")
+        or_else = "--retry, --goto STATE or --result TEXT" if agent.status == "failed" else "--goto STATE or --give-up"
+        lines.append(f"      next:  {after_failure(run, agent)}")
+        lines.append(f"      or:    raymond resume {id} --agent {agent.id} with {or_else}")
     return lines

@@ -1,6 +1,7 @@
 """A question as whoever answers it reads it: whole, with who asks and where."""
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from raymond import durations
 from raymond.faces import clock
@@ -13,6 +14,8 @@ from raymond.views.questions import Question
 
 MARGIN = "  | "
 """Before every line that somebody else wrote."""
+_MOST_EMPTY = 3
+"""Empty lines in a row that are shown as they are."""
 SHORT = 160
 """Characters of a text that stands in one line with its label."""
 
@@ -37,8 +40,23 @@ def _file(found: Found, digest: str, width: int) -> list[str]:
         return [visible(f"file {found.problem}{changed}")]
     text = found.data.decode("utf-8", "backslashreplace")
     end = "" if text.endswith("\n") or not text else ", no line break at the end"
-    title = visible(f"file {found.path} ({size(len(found.data))}{end}{changed}):")
+    title = visible(f"file {found.path} ({size(len(found.data))}{_crlf(text)}{end}{changed}):")
     return [title, *(in_margin(text.removesuffix("\n"), MARGIN, width) if text else [])]
+
+
+def _crlf(text: str) -> str:
+    """That lines end as they do on Windows, which is not seen and changes what a script does."""
+    count, every = text.count("\r\n"), text.count("\n")
+    return "" if not count else ", CRLF" if count == every else f", CRLF in {count:,} of {every:,} lines"
+
+
+def folded(text: str) -> str:
+    """A question with its long runs of empty lines counted: they would push away what stands above them."""
+    lines: list[str] = []
+    for is_empty, run in groupby(text.split("\n"), key=lambda line: not line.strip()):
+        found = list(run)
+        lines += [f"({len(found)} empty lines)"] if is_empty and len(found) > _MOST_EMPTY else found
+    return "\n".join(lines)
 
 
 def size(count: int) -> str:
@@ -71,7 +89,7 @@ def head(question: Question, *, now: float, where: str = "") -> list[str]:
 
 def text(question: Question, margin: str, width: int = 0) -> list[str]:
     """What it says, whole."""
-    return in_margin(question.text.strip("\n"), margin, width)
+    return in_margin(folded(question.text.strip("\n")), margin, width)
 
 
 def mention(question: Question, *, now: float) -> str:
@@ -89,7 +107,7 @@ def _which(question: Question, now: float) -> str:
 
 def beside(label: str, text: str, margin: str, width: int = 0, *, note: str = "") -> list[str]:
     """All of a text: beside its label when it is one short line, else below it; a `note` follows, or precedes it."""
-    text = text.strip("\n")
+    text = folded(text.strip("\n"))
     short = " ".join(part for part in (visible(label), *in_margin(text, ""), note) if part)
     if "\n" not in text and len(text) <= SHORT and not (width and len(short) * 2 > width):
         return [short]

@@ -101,10 +101,13 @@ def _failed(agent: Agent, width: int) -> list[str]:
 
 
 def _scripted(run: Run) -> list[str]:
-    """That no real program answered: a person who forgot the replies beside a workflow must not take it for one."""
+    """That no real program answered, or not always: a person who forgot the replies must not take them for one."""
     told = [words.program(one) for one in run.programs if one.name in SCRIPTED]
     mark = "; * is not billed" if run.scripted else ""
-    return [f"note:   answered by {', '.join(told)}{mark}"] if told and run.turns else []
+    if not told or not run.scripted_turns:
+        return []
+    part = "in part " if run.scripted_turns < run.turns else ""
+    return [f"note:   answered {part}by {', '.join(told)}{mark}"]
 
 
 def _collected(run: Run, width: int) -> list[str]:

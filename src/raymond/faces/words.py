@@ -28,6 +28,7 @@ from raymond.machine.events import (
     JournalCut,
     LeftoversEnded,
     Program,
+    ProgramAdded,
     RequestTaken,
     RunEnded,
     RunMoved,
@@ -191,6 +192,8 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
             return f"{begun}{_programs(event.programs)}{_budget(event)}"
         case RunResumed():
             return f"run resumed{_programs(event.programs)}"
+        case ProgramAdded():
+            return f"{program(event.program)} answers from now on, too"
         case JournalCut():
             return f"the end of the journal was lost; steps are counted from {event.steps + 1}"
         case ClockSet():

@@ -1,11 +1,16 @@
 """The answers that a question offers: `choices="yes,no"`."""
 
+import re
 from collections.abc import Sequence
 
 MOST = 50
 """Choices of a question."""
 LONGEST = 200
 """Characters of a choice."""
+_LIKE_COMMAS = re.compile(
+    r"[\u02cc\u02cf\u060c\u201a\u2e32\u2e34\u2e41\u2e49\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]"
+)
+"""What looks like the comma between two choices."""
 
 
 def parse(text: str) -> tuple[str, ...]:
@@ -22,6 +27,8 @@ def problem(text: str) -> str:
         return f"`choices` has more than {MOST}, or one of more than {LONGEST} characters"
     if len({one.casefold() for one in found}) < len(found):
         return "`choices` has one of them twice"
+    if number := next((one for one in found if one.replace(" ", "").isdigit()), ""):
+        return f"`choices` has `{number}`, and a number selects a choice by its place: add a word to it"
     return ""
 
 
@@ -38,4 +45,9 @@ def pick(choices: Sequence[str], answer: str) -> str | None:
 
 def offer(choices: Sequence[str]) -> str:
     """All of them in a line, with their numbers."""
-    return ", ".join(f"{number} {one}" for number, one in enumerate(choices, 1))
+    return ", ".join(f"{number} {_quoted(one)}" for number, one in enumerate(choices, 1))
+
+
+def _quoted(choice: str) -> str:
+    """A choice that could be taken for two, or for another one, in quotes."""
+    return f'"{choice}"' if _LIKE_COMMAS.search(choice) or choice != choice.strip() or "," in choice else choice

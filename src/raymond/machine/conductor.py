@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from raymond.machine import budget, requests
-from raymond.machine.agent import ASKING, RUNNING, SCRIPTS
+from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, backend_of
 from raymond.machine.decide import decide
-from raymond.machine.events import ClockSet, Decision, Event, LeftoversEnded, Program, RunStopped
+from raymond.machine.events import ClockSet, Decision, Event, LeftoversEnded, Program, ProgramAdded, RunStopped
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Started, Stop, Tick
 from raymond.machine.requests import Request
@@ -87,6 +87,16 @@ class Conductor:
         if self.run.agents[agent].turn_session == session:
             return False
         return self._decide(Named(time=now, agent=agent, session=session))
+
+    def unnamed(self) -> list[str]:
+        """The backends whose first turn is about to start, and of which nobody has said who they are."""
+        named = {one.name for one in self.run.programs}
+        backends = dict.fromkeys(backend_of(self.run.agents[name].pool) for name in self._start)
+        return [name for name in backends if name != SCRIPTS and name not in named]
+
+    def add(self, program: Program, now: float) -> None:
+        """Say who one of these is."""
+        self._commit(now, [ProgramAdded(program=program)])
 
     def notice(self, now: float, steady: float) -> None:
         """Compare the wall clock with one that nobody sets; a difference of a second is a fact about the run."""

@@ -111,6 +111,12 @@ class LeftoversEnded(Fact, frozen=True, kw_only=True):
     """How many processes."""
 
 
+class ProgramAdded(Fact, frozen=True, kw_only=True):
+    """A program that nobody had named before is about to answer its first prompt."""
+
+    program: Program
+
+
 class RequestTaken(Fact, frozen=True, kw_only=True):
     """A request from outside was carried out, or refused for `problem`."""
 
@@ -425,6 +431,7 @@ Event: TypeAlias = (
     | RunStopped
     | RunEnded
     | LeftoversEnded
+    | ProgramAdded
     | RequestTaken
     | JournalCut
     | ClockSet

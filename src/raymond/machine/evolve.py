@@ -48,6 +48,7 @@ from raymond.machine.events import (
     JournalCut,
     LeftoversEnded,
     LimitsChanged,
+    ProgramAdded,
     RequestTaken,
     RunEnded,
     RunMoved,
@@ -148,6 +149,10 @@ def _run_stopped(run: Run, event: RunStopped) -> None:
     run.stop = event
     if event.kind == CANCELLED:
         run.final_status = CANCELLED
+
+
+def _program_added(run: Run, event: ProgramAdded) -> None:
+    run.programs = [*run.programs, event.program]
 
 
 def _leftovers_ended(run: Run, event: LeftoversEnded) -> None:
@@ -403,6 +408,7 @@ _CHANGES: dict[type, Change] = {
     RunStopped: _run_stopped,
     RunEnded: _run_ended,
     LeftoversEnded: _leftovers_ended,
+    ProgramAdded: _program_added,
     RequestTaken: lambda run, event: keep_request(run, event.request),
     JournalCut: _journal_cut,
     ClockSet: lambda run, event: set_clock(run, event.seconds),

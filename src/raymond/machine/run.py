@@ -82,6 +82,8 @@ class Run(Struct):
     reserved: float = 0.0
     """Dollars that running turns may still cost."""
     turns: int = 0
+    scripted_turns: int = 0
+    """Those of them that scripted replies answered."""
     unpriced: int = 0
     """Turns of unknown cost."""
     denied: dict[str, int] = field(default_factory=dict)

@@ -33,6 +33,7 @@ def started(run: Run, event: StepStarted) -> None:
     agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
     run.steps = max(run.steps, event.step)
     run.turns += bool(event.backend)
+    run.scripted_turns += event.backend in SCRIPTED
     run.reserved += event.cap
 
 
@@ -71,6 +72,7 @@ def failed(run: Run, event: StepFailed) -> None:
     row = CLASSES[event.kind]
     run.iterations += row.counted
     run.turns -= not row.counted and agent.pool != SCRIPTS
+    run.scripted_turns -= not row.counted and backend_of(agent.pool) in SCRIPTED
     visit.turn, visit.output = 0, event.output
     visit.failures += event.charged
     if row.begun:

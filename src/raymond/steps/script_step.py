@@ -93,7 +93,7 @@ class ScriptStep(Step):
         env = self._environment()
         self.host.make_spool()
         self.make_task_folder()
-        argv = [*_interpreter(job.state, job.python), job.script]
+        argv = [*runner(job.state, job.python), job.script]
         try:
             self._spawn(argv, env)
         except OSError as error:
@@ -398,10 +398,11 @@ def _what_failed(code: int, errors: str) -> tuple[Kind, str]:
 
 def interpreter(workspace: Workspace, state: str) -> list[str]:
     """The program that runs a script, by its extension."""
-    return _interpreter(state, workspace.workflow.settings.python)
+    return runner(state, workspace.workflow.settings.python)
 
 
-def _interpreter(state: str, python: str) -> list[str]:
+def runner(state: str, python: str) -> list[str]:
+    """The same, with the `python` of the workflow."""
     match state.rpartition(".")[2]:
         case "py":
             # What is unpacked is read-only, and root would write there all the same.

@@ -104,7 +104,13 @@ class Project(Struct, frozen=True):
         for id in _names(self.runs):
             with contextlib.suppress(OSError):
                 if ID_FORM.fullmatch(id) and folders.is_folder(f"{self.runs}/{id}"):
-                    yield os.lstat(f"{self.runs}/{id}/{JOURNAL}").st_mtime, id
+                    yield self._changed(id), id
+
+    def _changed(self, id: str) -> float:
+        try:
+            return os.lstat(f"{self.runs}/{id}/{JOURNAL}").st_mtime
+        except PermissionError:
+            return os.lstat(f"{self.runs}/{id}").st_mtime  # there is a run, and whoever looks at it is told why not
 
 
 def check_id(given: str) -> None:
@@ -122,6 +128,21 @@ def known(home: Home) -> list[Project]:
     """Every project that has been used, the latest first."""
     found = [(about.last_use, about.path) for name in _names(home.projects) if (about := _of_folder(home, name))]
     return [Project(home, path) for _, path in sorted(found, reverse=True)]
+
+
+def unreadable(home: Home) -> dict[str, str]:
+    """The folders of projects that this person may not look into -> why: what is in them is in no list."""
+    found: dict[str, str] = {}
+    for name in sorted(_names(home.projects)):
+        root = f"{home.projects}/{name}"
+        try:
+            files.contents(f"{root}/{_ABOUT}", 1)
+            os.listdir(f"{root}/runs")
+        except PermissionError as error:
+            found[root] = (error.strerror or "").lower()
+        except OSError:
+            continue
+    return found
 
 
 def is_forgotten(home: Home, name: str) -> bool:

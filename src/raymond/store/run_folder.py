@@ -111,4 +111,9 @@ class RunFolder(Struct, frozen=True):
     @property
     def exists(self) -> bool:
         """Whether there is such a run, if only one that cannot be read; a link to a folder elsewhere is none."""
-        return folders.is_folder(self.path) and os.path.lexists(self.journal)
+        try:
+            return folders.is_folder(self.path) and bool(os.lstat(self.journal))
+        except PermissionError:
+            return True
+        except (OSError, ValueError):
+            return False
