@@ -13,12 +13,21 @@ from raymond.faces import debug_folder
 from raymond.faces.conversation import Conversation
 from raymond.faces.fanout import Faces
 from raymond.faces.tail import Tail
-from raymond.machine.events import AgentFailed, AskEnded, Decision, RunStopped, StepStarted
+from raymond.machine.events import (
+    AgentFailed,
+    AgentStarted,
+    AskEnded,
+    Decision,
+    Event,
+    RunStopped,
+    StepFinished,
+    StepStarted,
+)
 from raymond.machine.run import Run
 from raymond.steps.talk import Talk, one_use
 from raymond.store import journal, records
 from raymond.store.transcripts import Transcripts
-from running import Room
+from running import Room, until
 
 SAYS = {
     "START.md": "Look\tat it.\n\nThen ask.",
@@ -194,3 +203,47 @@ def test_a_conversation_names_the_label_of_an_agent(room: Room, capsys: pytest.C
     whole = spoken(room, capsys)
     assert "step 2: main_work1 (a.py) in WORK.sh, " in whole
     assert "answer to main_work1 (a.py), TIME:\n  yes\n" in whole
+
+
+def test_what_a_running_step_was_sent_and_has_said_is_shown_as_it_comes_and_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept, talk = Transcripts(str(tmp_path)), Conversation(str(tmp_path), Tail())
+    begun = AgentStarted(agent="main", state="START.md"), StepStarted(agent="main", step=1, backend="claude")
+    record = kept.step("main", step=1, state="START.md", sent="Look at it.")
+
+    def shown(*events: Event) -> list[str]:
+        talk.show([Decision(seq=1, time=60.0, events=[*events])])
+        return capsys.readouterr().out.splitlines()
+
+    assert shown(*begun) == ["step 1: main in START.md, running since 1970-01-01T00:01:00Z", ""]
+    record.publish(1.0)
+    assert shown()[1:] == ["prompt:", "  Look at it.", ""]
+    record.add("tools", "Read x.py\n")
+    record.publish(1.5)
+    assert shown() == [], "not more often than once a second"
+    record.publish(2.0)
+    assert shown() == ["step 1: main in START.md, continued", "tools:", "  Read x.py", ""]
+    record.add("talk", "  I have read it.\n* Read x.py\n")
+    record.add("said", "<result>fine</result>")
+    ended = StepFinished(agent="main", step=1, offset=record.end())
+    assert shown(ended)[1:] == ["worked:", "    I have read it.", "said:", "  <result>fine</result>", ""]
+    again = kept.step("main", step=2, state="START.md", sent="Again.")
+    assert shown(StepStarted(agent="main", step=2)) == []
+    again.publish(3.0)
+    assert shown()[1:] == ["prompt:", "  Again.", ""]
+    kept.close()
+
+
+@pytest.mark.slow
+def test_a_turn_and_a_script_that_last_can_be_read_along(room: Room) -> None:
+    files = {
+        "START.md": "Look at it.",
+        "CHECK.sh": "while [ ! -e go ]; do echo busy >&2; sleep 0.05; done; echo '<result>x</result>'",
+        "replies.yaml": "START: {text: <goto>CHECK</goto>, delay: 1.5s}",
+    }
+    room.raymond("run", room.flow(files), "--id", "r", "-d")
+    until(lambda: "prompt:\n  Look at it." in room.raymond("logs", "r", "--text").stdout, "the prompt")
+    until(lambda: "stderr:\n  busy\n" in room.raymond("logs", "r", "--text").stdout, "the output")
+    room.go()
+    room.raymond("wait", "r")

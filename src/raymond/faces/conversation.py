@@ -52,6 +52,10 @@ class Conversation:
         self._labels: dict[str, str] = {}
         self._began: dict[str, tuple[StepStarted, float]] = {}
         self._is_first = True
+        self._ended_at: dict[str, int] = {}
+        """Where the record of each agent's last step begins."""
+        self._shown: dict[str, list[Mapping[str, object]]] = {}
+        """What was shown of the steps that run."""
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print what these tell; after the first batch also which steps are running."""
@@ -64,12 +68,32 @@ class Conversation:
                 for entry in self._entries(event, decision.time):
                     if decision.time >= self._since:
                         self._tail.put(entry)
-        if self._is_first:
-            self._is_first = False
-            for name, (event, began) in self._began.items():
-                if self._wants(name, event.step):
-                    self._tail.put(f"{self._head(event.step, name)}, running since {clock.instant(began)}\n\n")
+        for name, (event, began) in self._began.items():
+            if self._wants(name, event.step):
+                self._running(name, event.step, began)
+        self._is_first = False
         self._tail.end()
+
+    def _running(self, agent: str, step: int, began: float) -> None:
+        """What a step that runs was sent, and what it has said since the last look."""
+        before = self._shown.get(agent, [])
+        lines = self._records.so_far(agent, step, self._ended_at.get(agent, -1))
+        parts = self._parts(lines, before)
+        if self._is_first or parts:
+            how = "continued" if before else f"running since {clock.instant(began)}"
+            self._tail.put(_entry(f"{self._head(step, agent)}, {how}", parts))
+        self._shown[agent] = [*lines]
+
+    def _parts(
+        self, lines: Sequence[Mapping[str, object]], before: Sequence[Mapping[str, object]]
+    ) -> list[tuple[str, str]]:
+        """What `lines` tell, without those of `before` if they are of the same record."""
+        if not before or lines[:1] != before[:1]:
+            return said(lines)
+        parts = said(lines[len(before) :])
+        if any("tools" in line for line in before):
+            parts = [(name, _without_tools(text) if name == NAMES["talk"] else text) for name, text in parts]
+        return [(name, text) for name, text in parts if text.strip()]
 
     def _wants(self, agent: str, step: int) -> bool:
         return self._agent in ("", agent) and self._step in (0, step)
@@ -81,6 +105,8 @@ class Conversation:
             turn, began = self._began.pop(event.agent, (None, at))
             if at >= self._since and self._wants(event.agent, event.step):
                 yield self._ended(event, dollars.of_step(event, turn.backend if turn else ""), began, at)
+            self._ended_at[event.agent] = max(event.offset, self._ended_at.get(event.agent, -1))
+            self._shown.pop(event.agent, None)
         elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
             yield _answer(event, self._who(event.agent), at)
         if isinstance(event, ENTERS):
@@ -100,9 +126,18 @@ class Conversation:
             f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {spaced(_how(event))} after {took}"
             f"{', ' if cost else ''}{cost}"
         )
-        parts, width = said(self._records.of(event.agent, event.offset)), width_of(sys.stdout)
-        told = [*hung(head, "  ", width), *(line for name, text in parts for line in section(name, text, width))]
-        return "\n".join(told) + "\n\n"
+        shown = self._shown.get(event.agent, [])
+        return _entry(head, self._parts(self._records.of(event.agent, event.offset), shown))
+
+
+def _entry(head: str, parts: Sequence[tuple[str, str]]) -> str:
+    width = width_of(sys.stdout)
+    told = [*hung(head, "  ", width), *(line for name, text in parts for line in section(name, text, width))]
+    return "\n".join(told) + "\n\n"
+
+
+def _without_tools(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("* "))
 
 
 def said(lines: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:

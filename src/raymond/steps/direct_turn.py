@@ -8,6 +8,7 @@ from raymond.machine.inputs import Spending
 from raymond.steps.job import TurnJob
 from raymond.steps.step import FAR, Host
 from raymond.steps.turn_step import TurnStep
+from raymond.store.transcripts import PUBLISH_EVERY
 from raymond.system import folders
 
 
@@ -42,8 +43,9 @@ class DirectTurn(TurnStep):
         self.see(self._answer.observations)
 
     def deadline(self) -> float:
-        """When the answer comes, or the turn has been silent for too long."""
-        return min(self._due, super().deadline())
+        """When the answer comes, the turn has been silent for too long, or others may read what it was sent."""
+        shown = self.began + PUBLISH_EVERY if self._record.offset < 0 else FAR
+        return min(self._due, shown, super().deadline())
 
     def check(self, now: float) -> None:
         """Answer when it is time."""

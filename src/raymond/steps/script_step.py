@@ -22,6 +22,7 @@ from raymond.steps.out_file import VARIABLE, OutFile
 from raymond.steps.shown_files import shown_files
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
+from raymond.store.transcripts import PUBLISH_EVERY
 from raymond.system import faults
 from raymond.system.files import contents, private
 from raymond.system.marks import MARK
@@ -257,6 +258,8 @@ class ScriptStep(Step):
         if not text:
             return
         self._record.add(name, text)
+        if self.heard >= self.began + PUBLISH_EVERY:
+            self._record.publish(self.heard)
         if name == "err":
             self._errors = (self._errors + text)[-4096:]
             return

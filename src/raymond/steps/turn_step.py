@@ -14,6 +14,7 @@ from raymond.steps.shown_files import shown_files
 from raymond.steps.step import Host, Step
 from raymond.steps.talk import Talk, one_use
 from raymond.steps.working_directory import directories
+from raymond.store.transcripts import PUBLISH_EVERY
 
 _MATCHED = 500
 """Characters of an error that patterns are tried on: a slow one must not hold up the run."""
@@ -109,10 +110,16 @@ class TurnStep(Step):
 
     def check(self, now: float) -> None:
         """Read on in the reply, or look at the limits."""
+        self.publish(now)
         if self._concluding:
             self.go_on()
         else:
             super().check(now)
+
+    def publish(self, now: float) -> None:
+        """Let others read what a turn that lasts was sent, and what it has done so far."""
+        if now >= self.began + PUBLISH_EVERY:
+            self._record.publish(now)
 
     def settle(self) -> None:
         """Read the rest of the reply now."""

@@ -32,6 +32,21 @@ class Records:
         self._tapes.move_to_end(agent)
         return self._tapes[agent].record(offset)
 
+    def so_far(self, agent: str, step: int, ended: int) -> list[Line]:
+        """What is written of a step that runs; `ended` is where the record before it begins, -1 for none."""
+        lines: list[Line] = []
+        skips = ended >= 0
+        for number, raw in enumerate(transcripts.lines_from(self._folder, agent, max(0, ended))):
+            try:
+                line = _decode(raw)
+            except (msgspec.DecodeError, RecursionError):
+                break  # it is being written
+            if "state" in line:
+                lines, skips = [], skips and number == 0
+            if not skips and line.get("step") == step:
+                lines.append(line)
+        return lines
+
 
 def read(folder: str, agent: str, offset: int) -> list[Line]:
     """One record."""

@@ -21,6 +21,8 @@ LONGEST = 512 << 20
 PIECE = 64 << 10
 MOST = 64 << 20
 """Characters recorded of the output of a step."""
+PUBLISH_EVERY = 1.0
+"""Seconds between two looks that others may take at a step while it runs."""
 _CUT = f"more than {MOST >> 20} MiB of output: the rest is not recorded\n"
 _OPEN = 16
 """How many files stay open; beyond that the least recently used one is closed."""
@@ -121,6 +123,7 @@ class Record:
         self._pieces: dict[str, list[str]] = {}
         self._held = 0
         self._room = MOST
+        self._publish_at = 0.0
         self.offset = -1
 
     def add(self, name: str, text: str) -> None:
@@ -140,6 +143,12 @@ class Record:
         """Write what is held."""
         if self._held:
             self._write({})
+
+    def publish(self, now: float) -> None:
+        """Write what is held for those who read along, and how it began, but not more often than is worth it."""
+        if now >= self._publish_at and (self._held or self.offset < 0):
+            self._write({})
+            self._publish_at = now + PUBLISH_EVERY
 
     def end(self, **fields: object) -> int:
         """Write the rest; returns where the record begins."""
