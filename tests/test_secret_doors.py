@@ -175,5 +175,5 @@ def test_a_state_with_the_value_of_a_variable_in_it_is_refused(room: Room) -> No
     done = room.raymond("run", room.flow({"START.sh": f"echo {TOKEN}"}))
     assert (done.returncode, done.stderr) == (
         6,
-        "error: START.sh contains the value of MY_API_TOKEN\n --> START.sh\nhint: a step reads secrets from its environment\n",
+        "error: START.sh contains the value of MY_API_TOKEN\n --> ../flow/START.sh\nhint: a step reads secrets from its environment\n",
     )

@@ -285,7 +285,7 @@ def test_latest_with_files_that_are_wrong_is_refused_and_nothing_is_written(room
     room.flow({"NEW.md": "", "END.sh": "# /// raymond\n# max_vists: 1\n# ///\necho '<result>end</result>'"})
     done = room.raymond("resume", "r", "--latest")
     assert (done.returncode, done.stdout, bytes_of(room)) == (6, "", before)
-    assert done.stderr.startswith("error: there is no key `max_vists`\n --> END.sh:2:3\n")
+    assert done.stderr.startswith("error: there is no key `max_vists`\n --> ../flow/END.sh:2:3\n")
 
 
 def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -> None:

@@ -74,7 +74,7 @@ def _fields(kind: type) -> dict[str, object]:
         if one.required
         else {"default": msgspec.to_builtins(one.default_factory())}
         if one.default_factory is not msgspec.NODEFAULT
-        else {"default": one.default}
+        else {"default": msgspec.to_builtins(one.default)}
         for one in msgspec.structs.fields(kind)
     }
 

@@ -262,7 +262,9 @@ def test_a_run_that_cannot_be_read_does_not_stand_in_the_way_of_others(
     project, _ = place(tmp_path, b"".join(data), "broken")
     id = runs.begin(project, runs.workflow(tmp_path / "flow", START_sh="echo '<result>fine</result>'"), id="good")
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["resume"]) == 0
+    assert cli.main(["resume"]) == 2
+    assert "good may not be the only one: broken cannot be read" in capsys.readouterr().err
+    assert cli.main(["resume", "good"]) == 0
     assert capsys.readouterr().out == "fine\n"
     assert runs.ending(journal.read(project.run(id)).run) == ("completed", 0)
 

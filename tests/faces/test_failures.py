@@ -105,7 +105,7 @@ def test_the_commands_say_how_many_failed(room: Room) -> None:
     assert (ran.code, ran.result) == (1, "all good")
     assert "2 of 3 agents failed" in room.raymond("list").stdout
     [row] = json.loads(room.raymond("list", "--json").stdout)
-    assert (row["status"], row["agents"], row["failed"]) == ("failed", 3, 2)
+    assert (row["status"], row["agents"], row["agents_failed"]) == ("failed", 3, 2)
     again = room.resume()
     assert (again.code, "nothing to resume" in again.err, ran.run.seq) == (1, True, again.run.seq)
 

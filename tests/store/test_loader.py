@@ -345,7 +345,7 @@ def test_a_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path, name:
     assert refused(path) == Diagnostic(
         id="not-utf8",
         message=f"byte 7 of `{name}` is not UTF-8",
-        file=name,
+        file=str(tmp_path / name),
         line=2,
         column=3,
         source="na\ufffdve",
@@ -357,7 +357,7 @@ def test_every_text_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     path = folder(tmp_path, {"START.md": b"\xff", "B.md": b"ok \xff", "data.bin": b"\xff"})
     with pytest.raises(WorkflowError) as caught:
         loader.load(path)
-    assert [found.file for found in caught.value.diagnostics] == ["B.md", "START.md"]
+    assert [found.file for found in caught.value.diagnostics] == [str(tmp_path / name) for name in ("B.md", "START.md")]
 
 
 def test_utf16_is_recognized(tmp_path: Path) -> None:
