@@ -27,7 +27,7 @@ test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most
 	@$(BIN)/python -m pytest
 
 test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families
-	@$(BIN)/python -m pytest -m slow -n 2
+	@$(BIN)/python -m pytest -m slow -n 3
 
 check: $(STAMP) ## format, lint, types, imports
 	@$(BIN)/ruff format --check .

@@ -69,6 +69,7 @@ def test_an_error_is_cleaned(room: Room) -> None:
     assert leaks(room, TOKEN) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["scripted-program", "mine"])
 def test_what_an_agent_says_is_cleaned(room: Room, backend: str) -> None:
     """Its reply, its tools and what it is asked for in the end; the program is a real process."""
@@ -120,6 +121,7 @@ def test_a_secret_that_would_be_stored_is_refused(room: Room, flags: list[str], 
     assert room.project.ids() == []
 
 
+@pytest.mark.slow
 def test_an_answer_with_a_secret_is_refused_and_the_question_stays(room: Room) -> None:
     room.command({"START.sh": "echo '<ask next=\"NEXT\">token?</ask>'", "NEXT.sh": "echo '<result>x</result>'"})
     done = room.raymond("answer", "r", TOKEN, "--no-resume")
@@ -154,6 +156,7 @@ def test_a_run_that_was_killed_has_the_same_words_in_its_journal(room: Room) -> 
     assert leaks(room, TOKEN) == []
 
 
+@pytest.mark.slow
 def test_a_private_key_over_several_lines_of_an_answer_is_cleaned(room: Room) -> None:
     body = "".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC{number}\n" for number in range(3))
     pem = f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\n"

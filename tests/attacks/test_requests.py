@@ -160,6 +160,7 @@ NOTIFIED = {
 ASKED = 'grep -q \'"event":"asked"\''
 
 
+@pytest.mark.slow
 def test_a_notify_command_answers(room: Place) -> None:
     """It is the person's own, although the driver has started it."""
     done = room.command(NOTIFIED, "--notify", f"{ASKED} && {RAYMOND} answer r main yes")
@@ -177,6 +178,7 @@ def test_what_a_notify_command_left_in_the_background_answers_after_it_has_ended
     assert (sender(room).way, sender(room).steps) == ("socket", [])
 
 
+@pytest.mark.slow
 def test_a_step_answers_and_resumes_the_runs_it_has_started(room: Place) -> None:
     inner = room.flow(ASKS, "inner")
     script = f"{RAYMOND} run {inner} --id inner -q; {RAYMOND} answer inner main this && {RAYMOND} resume inner -q"
@@ -241,6 +243,7 @@ def test_who_may_not_approve_is_in_the_journal_although_nobody_drives_the_run(ro
     assert len(room.events()) == len(before) + 1, "a mistake is nobody's attempt"
 
 
+@pytest.mark.slow
 def test_approval_is_typed_on_a_terminal(room: Place) -> None:
     room.ask(files=PERSON)
     piped = room.raymond("answer", "r", "main", "yes", "--no-resume")
@@ -677,6 +680,7 @@ def test_a_question_cannot_pass_for_another_one(room: Place) -> None:
         assert not set("\r\x1b\u202e\u2066") & set(seen)
 
 
+@pytest.mark.slow
 def test_what_a_step_prints_moves_no_cursor(room: Place) -> None:
     said = "\x1b[2J\x1b[31mred\x1b[0m\u202e"
     room.command({"START.py": f"print({f'<print>{said}</print><result>{said}</result>'!r})"})
@@ -708,6 +712,7 @@ def test_a_dry_run_shows_a_prompt_that_moves_no_cursor(room: Place) -> None:
     assert "\x1b" not in seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ["nowhere", ""])
 def test_only_a_directory_can_be_opened(room: Place, root: str) -> None:
     room.ask("r")

@@ -734,6 +734,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5) | st.binary(max_size=20), max_size=8))
 def test_whatever_is_printed_a_turn_ends_in_a_reply_or_a_known_class(lines: list[dict[str, Any] | bytes]) -> None:
     reader = CodexReader(turn())

@@ -334,6 +334,7 @@ def test_a_run_in_the_background_has_left_the_terminal(room: Room) -> None:
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_errors_before_the_run_begins_come_to_the_terminal_and_not_to_a_log(room: Room) -> None:
     invalid = room.raymond("run", room.flow({"START.md": "---\nx: 1\n---\n"}, "bad"), "-d")
     assert (invalid.returncode, invalid.stdout) == (6, "")
@@ -355,6 +356,7 @@ from raymond import cli
 sys.exit(cli.main(sys.argv[1:]))"""
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_before_it_drives_is_said_and_is_not_our_bug(room: Room) -> None:
     flow = room.flow({"START.sh": "echo '<result>done</result>'"})
     command = [sys.executable, "-c", DIES, "run", flow, "--id", "r", "-d"]
@@ -377,6 +379,7 @@ def test_a_second_process_in_the_background_is_refused_at_the_terminal(room: Roo
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_a_run_can_be_resumed_in_the_background(room: Room) -> None:
     room.drive(ASKS)
     room.raymond("answer", "r", "this one", "--no-resume")
@@ -397,6 +400,7 @@ def documented() -> dict[str, Any]:
     return example
 
 
+@pytest.mark.slow
 def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork n=\"1\">WORK</fork><goto>CALL</goto>'",
@@ -429,6 +433,7 @@ def test_the_status_as_json_has_exactly_the_documented_keys(room: Room) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", main["wake_at"])
 
 
+@pytest.mark.slow
 def test_the_state_file_says_what_status_says(room: Room) -> None:
     room.drive(ASKS)
     kept = json.loads(Path(room.project.run("r").state).read_text())
@@ -533,6 +538,7 @@ def test_list_where_nothing_was_started(room: Room) -> None:
     assert told(room.raymond("list", "--json")) == (0, "[]\n", "")
 
 
+@pytest.mark.slow
 def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room: Room) -> None:
     room.drive(DONE)
     room.folder("broken").mkdir()
@@ -543,6 +549,7 @@ def test_a_journal_that_cannot_be_read_does_not_hide_the_other_runs(room: Room) 
     assert room.raymond("list").stdout.splitlines()[2].split()[:2] == ["broken", "unreadable"]
 
 
+@pytest.mark.slow
 def test_looking_writes_nothing(room: Room) -> None:
     room.drive(ASKS)
 
@@ -559,6 +566,7 @@ def test_looking_writes_nothing(room: Room) -> None:
 # Naming a run
 
 
+@pytest.mark.slow
 def test_a_run_is_named_by_any_unique_beginning(room: Room) -> None:
     room.drive(ASKS, id="alpha-1")
     room.drive(ASKS, id="beta-1")
@@ -609,6 +617,7 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     assert os.listdir(nowhere) == []
 
 
+@pytest.mark.slow
 def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> None:
     room.drive(ASKS, id="one")
     room.drive(ASKS, id="two")
@@ -620,6 +629,7 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> 
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
 
+@pytest.mark.slow
 def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
     room.drive(ASKS, id="live")
     room.drive(DONE, id="later")
@@ -627,6 +637,7 @@ def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
     assert room.raymond("resume").stdout == "yes\n"
 
 
+@pytest.mark.slow
 def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room: Room) -> None:
     room.command({**ASKS, "END.sh": 'echo "<result>$PWD</result>"'})
     (room.path / "sub").mkdir()
@@ -637,6 +648,7 @@ def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room: Room) -
 # Answering and stopping what nobody drives
 
 
+@pytest.mark.slow
 def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("answer", "r", "main", "the second", "--no-resume")
@@ -657,6 +669,7 @@ def test_an_answer_can_come_from_a_file_or_from_stdin(room: Room) -> None:
     assert room.raymond("resume", "two").stdout == "from stdin\n"
 
 
+@pytest.mark.slow
 def test_an_answer_to_nobody_is_refused(room: Room) -> None:
     room.drive(DONE)
     hint = "hint: raymond status r shows what its agents are doing\n"
@@ -677,6 +690,7 @@ def test_an_answer_to_nobody_is_refused(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_answer_needs_a_name_when_several_agents_ask(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork>ASK</fork><fork>ASK</fork><wait>END</wait>'",
@@ -696,6 +710,7 @@ def test_an_answer_needs_a_name_when_several_agents_ask(room: Room) -> None:
     assert [one["result"] for one in json.loads(room.resume().out)] == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("stop", "r")
@@ -722,6 +737,7 @@ def closed(*numbers: int) -> Callable[[], None]:
     return close
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [(1,), (2,), (0, 1, 2)])
 def test_a_run_does_not_mind_streams_that_are_closed(room: Room, numbers: tuple[int, ...]) -> None:
     script = "echo out; echo err >&2; echo '<result>done</result>'"
@@ -750,6 +766,7 @@ def test_a_reader_that_left_ends_a_command_without_a_word(room: Room, args: tupl
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_a_reader_that_left_does_not_end_a_run(room: Room) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -86,6 +86,7 @@ def test_no_folder_above_the_working_directory_is_taken_for_its_project(room: Ro
     assert "budget $10.00 (default)" in done.stderr
 
 
+@pytest.mark.slow
 def test_with_cd_other_flags_name_files_where_the_command_was_typed(room: Room) -> None:
     flow = room.flow({"START.md": "{{input}}"})
     for name, text in (("in.txt", "the input"), ("replies.yaml", "START: <result>ok</result>")):
@@ -109,6 +110,7 @@ def test_a_directory_that_is_not_there_is_refused_and_nothing_is_written(room: R
     assert room.project.ids() == []
 
 
+@pytest.mark.slow
 def test_model_and_effort_reach_the_program_that_answers(room: Room) -> None:
     files = {"START.md": "", "OTHER.md": "---\nmodel: haiku\n---\n", "replies.yaml": "START: {silent: true}"}
     flags = ("--backend", "scripted-program", "--model", "opus", "--effort", "high")
@@ -120,6 +122,7 @@ def test_model_and_effort_reach_the_program_that_answers(room: Room) -> None:
     assert (begun(room).model, begun(room).effort) == ("opus", "high")
 
 
+@pytest.mark.slow
 def test_a_timeout_stops_a_script_that_says_nothing(room: Room) -> None:
     ran = room.command({"START.sh": "exec sleep 600"}, "--timeout", "200ms")
     assert ran.code == 1
@@ -128,6 +131,7 @@ def test_a_timeout_stops_a_script_that_says_nothing(room: Room) -> None:
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> None:
     files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
     ran = room.command(files, "--max-time", "300ms")
@@ -205,6 +209,7 @@ def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) 
     assert files_in(room.path) == files_in(room.home) == []
 
 
+@pytest.mark.slow
 def test_the_names_a_dry_run_shows_are_those_the_script_gets(room: Room) -> None:
     flow = room.flow({"START.sh": "echo \"<result>$(env | grep -o '^RAYMOND_[A-Za-z_]*' | sort)</result>\""})
     shown = re.search(r"^gets: +(.*)$", room.raymond("run", flow, "--dry-run", "--var", "k=v").stdout, re.MULTILINE)
@@ -236,6 +241,7 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
     assert files_in(room.path) == files_in(room.home) == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_when_agents_may_do_anything(room: Room) -> None:
     done = room.raymond("run", room.flow(PROMPT), "--dry-run", "--dangerously-skip-permissions")
     assert "\nrights:   agents may do anything without asking (--dangerously-skip-permissions)\n" in done.stdout
@@ -323,6 +329,7 @@ LOSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "as it was"])
 def test_who_failed_tries_again_without_its_conversation_when_told_so(room: Room, backend: str, fresh: bool) -> None:
@@ -335,6 +342,7 @@ def test_who_failed_tries_again_without_its_conversation_when_told_so(room: Room
     assert [event.fresh for event in again.all(AgentRetried)] == [fresh]
 
 
+@pytest.mark.slow
 def test_who_did_not_fail_keeps_its_conversation(room: Room) -> None:
     """--fresh is for those that try again; one whose driver was stopped between two steps is none of them."""
     room.command(
@@ -347,6 +355,7 @@ def test_who_did_not_fail_keeps_its_conversation(room: Room) -> None:
     assert (again.code, second.base) == (0, first.session)
 
 
+@pytest.mark.slow
 def test_a_run_stops_after_its_turns_and_goes_on_with_more(room: Room) -> None:
     files = {"START.md": "", "SCRIPT.sh": "echo '<goto>END</goto>'", "END.md": ""}
     replies = {"replies.yaml": "START: <goto>SCRIPT</goto>\nEND: <result>ok</result>"}
@@ -364,6 +373,7 @@ def test_no_turns_at_all_make_no_sense(room: Room) -> None:
     assert "`0` is not a whole number, 1 or more" in done.stderr
 
 
+@pytest.mark.slow
 def test_tools_that_are_allowed_later_stand_beside_those_of_the_start(room: Room) -> None:
     ran = room.command(LOSES, "--allow-tool", "Read")
     assert ran.run.rights.allowed == ("Read",)
@@ -372,6 +382,7 @@ def test_tools_that_are_allowed_later_stand_beside_those_of_the_start(room: Room
     assert again.all(LimitsChanged)[-1].allowed_tools == ["WebFetch", "Bash(make:*)"]
 
 
+@pytest.mark.slow
 def test_a_tool_with_an_open_bracket_is_refused_at_the_start_and_later(room: Room) -> None:
     error = (
         "error: --allow-tools: `allow_tools` must be tools; `Bash(` has brackets that do not match\n"
@@ -386,6 +397,7 @@ def test_a_tool_with_an_open_bracket_is_refused_at_the_start_and_later(room: Roo
 # --- --log-file
 
 
+@pytest.mark.slow
 def test_a_log_file_gets_the_lines_of_every_driver_and_is_private(room: Room) -> None:
     log = room.path / "log.txt"
     log.write_text("before\n")
@@ -415,6 +427,7 @@ def test_a_log_file_can_have_a_json_object_a_line(room: Room) -> None:
     assert lines[-1] == {"type": "RunEnded", "status": "completed", "seq": 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detached", [(), ("-d",)])
 def test_a_log_file_that_cannot_be_opened_is_refused_before_anything_starts(
     room: Room, detached: tuple[str, ...]
@@ -475,6 +488,7 @@ def test_debug_keeps_every_step_and_transition_as_files(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_transitions_tell_what_was_asked_for_reminders_depth_stops_and_resumes(room: Room) -> None:
     loops = {
         "START.md": 'Call: <call return="END">SUB</call>',
@@ -506,6 +520,7 @@ def test_transitions_tell_what_was_asked_for_reminders_depth_stops_and_resumes(r
     assert after.endswith("[run] stopped (iterations): max_iterations (3) was reached\n\n")
 
 
+@pytest.mark.slow
 def test_the_same_files_can_be_made_afterwards_and_none_is_overwritten(room: Room) -> None:
     room.command(BOTH, "--debug")
     [folder] = debug_folders(room)
@@ -527,6 +542,7 @@ def test_the_same_files_can_be_made_afterwards_and_none_is_overwritten(room: Roo
     assert (room.path / "mine" / "transitions.log").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_second_driver_has_a_debug_folder_of_its_own_that_knows_where_the_agents_were(room: Room) -> None:
     ran = room.command({**FAILS, "replies.yaml": ""}, "--debug")
     assert ran.code == 1
@@ -571,6 +587,7 @@ def heard(room: Room) -> list[dict[str, Any]]:
 TELL = "cat > part.$$; mv part.$$ heard.$$"
 
 
+@pytest.mark.slow
 def test_a_command_is_told_what_an_agent_asks_and_how_the_run_ends(room: Room) -> None:
     assert room.command(ASKS, "--notify", TELL).code == 3
     # All of what is told was told when the command ends: one question, and not its waiting once more.
@@ -600,6 +617,7 @@ def test_whoever_resumes_tells_the_same_command(room: Room) -> None:
     assert (last[0]["event"], last[0]["exit_code"], last[0]["result"]) == ("ended", 0, "this")
 
 
+@pytest.mark.slow
 def test_whoever_resumes_may_name_another_command(room: Room) -> None:
     room.drive(ASKS)
     room.raymond("answer", "r", "this", "--no-resume")

@@ -398,6 +398,7 @@ LIMITED = {
 }
 
 
+@pytest.mark.slow
 def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_refused(room: Room) -> None:
     assert room.raymond("run", room.flow(LIMITED), "--id", "r", "-d").returncode == 0
     until(lambda: any(isinstance(event, BackendClosed) for event in room.events()), "the limit")

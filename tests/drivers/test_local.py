@@ -353,6 +353,7 @@ def test_an_ask_whose_time_went_by_while_nobody_drove_times_out_on_resume(room: 
     assert len(ran.all(StepStarted)) == 2, "it was not asked again"
 
 
+@pytest.mark.slow
 def test_an_ask_without_timeout_ends_the_command_with_3_and_says_how_to_answer(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<ask next=\"END\">Ship it?</ask>'", "END.sh": END})
     assert ran.code == 3

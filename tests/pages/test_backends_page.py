@@ -136,6 +136,7 @@ def test_a_backend_that_is_broken_fails_its_turns_and_not_the_run(quill: Path, t
     room.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["command", "recall", "look", "reader"])
 def test_whatever_a_backend_raises_the_run_is_kept(quill: Path, tmp_path: Path, method: str) -> None:
     """Nothing ends with a traceback, and what was mended goes on."""

@@ -313,6 +313,7 @@ def test_the_table_of_failures_has_a_row_for_every_class_and_for_no_other() -> N
     assert sorted(named) == sorted(failures.KINDS)
 
 
+@pytest.mark.slow
 def test_how_a_run_ended_is_documented(room: Room) -> None:
     check = Check()
     for files, code in ((DONE, 0), (ASKS, 3)):
@@ -342,6 +343,7 @@ def test_an_open_question_is_documented(room: Room) -> None:
     assert check.unseen("Question", "Shown") == ["Question.label: text"]
 
 
+@pytest.mark.slow
 def test_what_is_told_to_others_is_documented(room: Room) -> None:
     flow = room.flow(
         {"START.sh": "echo '<ask next=\"END\">Which one?</ask>'", "END.sh": "echo '<result>this</result>'"}

@@ -41,6 +41,7 @@ def test_a_damaged_journal_is_refused_and_left_alone(room: Room) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_repair_keeps_a_copy_names_the_steps_lost_and_lets_the_run_go_on(room: Room) -> None:
     before = Path(room.project.run("r").journal).read_bytes()
     mended = room.raymond("doctor", "--repair", "r")
@@ -186,6 +187,7 @@ def test_no_question_has_the_number_of_one_whose_text_was_lost(tmp_path: Path) -
     assert min(asked(room)) > max(before)
 
 
+@pytest.mark.slow
 def test_what_lost_turns_have_cost_stays_spent(tmp_path: Path) -> None:
     """Also after a second repair: a budget is not given twice."""
     room = Room(tmp_path)
@@ -216,6 +218,7 @@ COLLECTS = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_whose_snapshot_refers_to_a_text_that_is_lost_is_cut(tmp_path: Path) -> None:
     room = Room(tmp_path)
     assert room.command(COLLECTS).code == 3

@@ -215,6 +215,7 @@ def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room: Roo
     }
 
 
+@pytest.mark.slow
 def test_nobody_logged_in_is_a_fault_when_a_run_here_would_use_the_program(room: Room) -> None:
     claude(room)
     found = finding(room)
@@ -228,6 +229,7 @@ def test_nobody_logged_in_is_a_fault_when_a_run_here_would_use_the_program(room:
     assert "note claude: " in shown.stdout
 
 
+@pytest.mark.slow
 def test_what_is_broken_and_not_needed_is_told_and_no_reason_to_fail(room: Room) -> None:
     of_a_person(room, '[backends.mine]\ncomand = ["my-agent"]\n')
     room.drive({"START.sh": "echo '<result>x</result>'"}, id="bad")
@@ -371,6 +373,7 @@ printf '"permission_denials":[%s]}\\n' "$denied"
 FLAG = "--allow-tool 'Bash(npm test:*)'"
 
 
+@pytest.mark.slow
 def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_status(room: Room) -> None:
     claude(room, REFUSES)
     ran = room.command({"START.md": "Test it. <result>x</result>"})
@@ -382,6 +385,7 @@ def test_a_refused_tool_is_shown_with_its_flag_and_counted_at_the_end_and_in_sta
     assert json.loads(room.raymond("wait", "r", "--json").stdout)["denied"] == {"Bash(npm test:*)": 1}
 
 
+@pytest.mark.slow
 def test_a_run_that_pauses_for_a_refused_tool_goes_on_when_it_is_allowed(room: Room) -> None:
     claude(room, REFUSES)
     ran = room.command({"START.md": "---\non_denied: pause\n---\nTest it. <result>x</result>"})
@@ -437,6 +441,7 @@ def test_a_backend_of_another_package_gets_its_table(room: Room) -> None:
     assert room.command({"START.md": ""}, "--backend", "other").run.cost == 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "module", "why"),
     [

@@ -48,6 +48,7 @@ def earlier(room: Place, id: str = "r", *args: str, files: dict[str, str] = ASKS
     return top
 
 
+@pytest.mark.slow
 def test_an_adopted_run_goes_on_where_it_was(room: Place) -> None:
     earlier(room, files=THINKS)
     done = room.raymond("adopt", "r", "--yes")
@@ -60,6 +61,7 @@ def test_an_adopted_run_goes_on_where_it_was(room: Place) -> None:
     assert begun.input == LONG
 
 
+@pytest.mark.slow
 def test_a_person_sees_what_a_run_may_do_and_is_asked(room: Place) -> None:
     top = earlier(room, "r", "--notify", "tell-me", "--budget", "7", "--allow-tool", "Bash(make:*)")
     before = contents(top)
@@ -72,6 +74,7 @@ def test_a_person_sees_what_a_run_may_do_and_is_asked(room: Place) -> None:
     assert list(room.home.glob("projects/*/runs/*")) == [], "nothing is left of what was looked at"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "adopted"), [(b"y\n", True), (b"n\n", False), (b"\n", False)])
 def test_an_answer_on_the_terminal_decides(room: Place, answer: bytes, adopted: bool) -> None:
     earlier(room)

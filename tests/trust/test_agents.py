@@ -20,6 +20,7 @@ WIPES = {
 # --- the work tree
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wipe", WIPES.values(), ids=WIPES)
 def test_a_work_tree_that_is_wiped_in_the_middle_of_a_run_costs_nothing(room: Place, wipe: str) -> None:
     flow = room.repository().flow(
@@ -50,6 +51,7 @@ def test_a_run_that_is_not_killed_ends_well_in_a_wiped_work_tree(room: Place, wi
     assert room.status()["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_the_runs_of_others_survive_a_wiped_work_tree(room: Place) -> None:
     room.repository().ask("first")
     assert room.command({"START.sh": "git clean -ffdxq; echo '<result>clean</result>'"}, id="second").code == 0

@@ -46,6 +46,7 @@ def test_a_dry_run_lists_runs_and_removes_nothing(room: Place) -> None:
     assert {path: data for path, data in contents(room.home).items() if path in before} == before
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_the_snapshots_that_would_go(room: Place) -> None:
     ended(room)
     assert room.raymond("clean", "r").returncode == 0
@@ -60,6 +61,7 @@ def test_a_dry_run_lists_the_snapshots_that_would_go(room: Place) -> None:
     assert room.unpacked() == []
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_a_run_needs_stays_however_old_it_is(room: Place) -> None:
     room.ask()
     (source,) = room.sources()

@@ -40,6 +40,7 @@ def test_what_is_known_of_a_project_is_kept_with_its_runs(room: Place) -> None:
     assert room.git("rev-list", "--max-parents=0", "HEAD").strip() in about.values()
 
 
+@pytest.mark.slow
 def test_a_run_of_a_project_that_was_moved_goes_on_in_its_new_place(room: Place) -> None:
     answered(room)
     moved = move(room)
@@ -48,6 +49,7 @@ def test_a_run_of_a_project_that_was_moved_goes_on_in_its_new_place(room: Place)
     assert not room.path.exists(), "the old place is not made again"
 
 
+@pytest.mark.slow
 def test_a_run_of_a_project_that_was_moved_is_not_resumed_by_itself(room: Place) -> None:
     answered(room)
     refused(room, move(room))

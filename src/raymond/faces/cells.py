@@ -1,5 +1,7 @@
 """How many cells of a terminal a text takes: as a rule, at the most, and at the least."""
 
+import functools
+import os
 import unicodedata
 
 _LAST_NARROW = "\u2e7f"
@@ -32,7 +34,14 @@ def least(text: str) -> int:
 
 def widest(letter: str) -> int:
     """The most cells that a terminal gives to one character."""
-    return 2 if letter > _LAST_NARROW or unicodedata.east_asian_width(letter) in "WFA" else 1
+    return 2 if letter > _LAST_NARROW or unicodedata.east_asian_width(letter) in _wide() else 1
+
+
+@functools.cache
+def _wide() -> str:
+    """The classes of characters with two cells; where Chinese, Japanese or Korean is read, Greek and Cyrillic too."""
+    names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    return "WFA" if next(filter(None, names), "").startswith(("zh", "ja", "ko")) else "WF"
 
 
 def first(text: str, width: int) -> str:
