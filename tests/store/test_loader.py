@@ -340,12 +340,15 @@ def test_a_folder_with_the_name_of_a_state_is_passed_over(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["START.md", "workflow.yaml", "lib/rules.md", "lib/rules.txt", "B.sh"])
-def test_a_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
+def test_a_text_that_is_not_utf8_is_refused_with_its_place(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = folder(tmp_path, {"A.md": "", name: b"# ok\nna\xefve"})
     assert refused(path) == Diagnostic(
         id="not-utf8",
         message=f"byte 7 of `{name}` is not UTF-8",
-        file=str(tmp_path / name),
+        file=name,
         line=2,
         column=3,
         source="na\ufffdve",
@@ -353,11 +356,12 @@ def test_a_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path, name:
     )
 
 
-def test_every_text_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+def test_every_text_that_is_not_utf8_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     path = folder(tmp_path, {"START.md": b"\xff", "B.md": b"ok \xff", "data.bin": b"\xff"})
     with pytest.raises(WorkflowError) as caught:
         loader.load(path)
-    assert [found.file for found in caught.value.diagnostics] == [str(tmp_path / name) for name in ("B.md", "START.md")]
+    assert [found.file for found in caught.value.diagnostics] == ["B.md", "START.md"]
 
 
 def test_utf16_is_recognized(tmp_path: Path) -> None:
