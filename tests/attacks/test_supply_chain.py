@@ -18,7 +18,7 @@ PINS = ("requirements.txt", "requirements-dev.txt", "requirements-pins.txt")
 
 DOWNLOADS = re.compile(
     r"""
-      ://[^\s"'`<>)]+\.(?:whl|zip|tar|tgz|t?[gx]z|bz2|zst|deb|rpm|exe|dmg|sh)\b  # a file to fetch
+      ://[^\s"'`<>)/]+/[^\s"'`<>)]*\.(?:whl|zip|tar|tgz|t?[gx]z|bz2|zst|deb|rpm|exe|dmg|sh)\b  # a file to fetch
     | \bgit[+](?:https?|ssh|file):                                                # a repository to install from
     | \s@\s\w+://                                                                 # a package by address
     | (?:index|registry|find)[-_](?:url|links)\b | --registry\b | "resolved":     # another place for packages

@@ -24,7 +24,7 @@ from raymond.machine.events import (
     WorkflowChanged,
 )
 from raymond.machine.limits import Limits
-from raymond.store import journal, verdicts, zips
+from raymond.store import journal, lock, verdicts, zips
 from raymond.system import ancestry
 from running import GO, Ran, Room, alive, until
 
@@ -737,7 +737,7 @@ def test_of_two_answers_at_once_the_second_is_told_that_it_came_too_late(room: R
     }
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("asks: which?")
-        until(lambda: (room.path / "held").exists() and Path(room.project.run("r").socket).exists(), "the socket")
+        until(lambda: lock.signed(room.project.run("r")).socket, "a driver that takes requests")
         live.signal(signal.SIGSTOP)
         commands = [room.popen("answer", "r", "main_ask2", text, "--no-resume") for text in ("one", "two")]
         until(lambda: all(knocks(command.pid) for command in commands), "both answers")

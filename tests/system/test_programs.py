@@ -432,7 +432,7 @@ def test_a_backend_of_another_package_is_found_by_its_name(room: Room) -> None:
     found = {one["what"]: one["found"] for one in json.loads(room.raymond("doctor", "--json").stdout)}
     assert found["other"] == "/bin/sh; conversations are not kept; paid by: whoever that program charges"
     wrong = room.command({"START.md": ""}, "--backend", "another", id="w")
-    assert wrong.err.endswith("hint: there are: scripted, scripted-program, claude, codex, other\n")
+    assert wrong.err.endswith("did you mean `other`? there are: scripted, scripted-program, claude, codex, other\n")
 
 
 def test_a_backend_of_another_package_gets_its_table(room: Room) -> None:
