@@ -90,7 +90,9 @@ def _together(lines: list[dict[str, Any]]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     for line in lines:
         for key, value in line.items():
-            whole[key] = whole[key] + value if key in ("out", "err", "note") and key in whole else value
+            whole[key] = (
+                whole[key] + value if key in ("out", "err", "note", "talk", "tools", "said") and key in whole else value
+            )
     return whole
 
 

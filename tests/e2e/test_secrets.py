@@ -109,7 +109,7 @@ def nothing_is_left(room: Desk, told: dict[str, bytes]) -> None:
 
 def journaled(room: Desk, id: str) -> list[object]:
     """What was decided, without what differs from run to run."""
-    apart = {"workflow_id", "key", "session", "base", "offset", "cost", "cap", "notify"}
+    apart = {"workflow_id", "key", "session", "base", "offset", "cost", "cap", "notify", "recording"}
     events = [event for decision in decisions(room.project.run(id)) for event in _events(decision)]
     return [{name: value for name, value in event.items() if name not in apart} for event in events]
 
