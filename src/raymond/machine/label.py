@@ -15,7 +15,11 @@ def label_of(variables: Mapping[str, str]) -> str:
 
     It is one short line that is safe to print. A long one keeps its beginning and its end: paths differ in either.
     """
-    text = variables[LABEL] if LABEL in variables else next(iter(variables.values()), "")
+    if not variables:
+        return ""
+    text = variables[LABEL] if LABEL in variables else next(iter(variables.values()))
+    if len(text) <= LONGEST and text.isascii() and text.isprintable():
+        return " ".join(text.split())
     # An escape is left out as a whole.
     shown = letters(" ".join(text[: 100 * LONGEST].split()))
     if sum(map(len, shown)) <= LONGEST:
