@@ -469,7 +469,7 @@ FORK = "{tag: fork, target: W.md, next: N}"
     [
         ([GOTO], [Goto(target="A.md")]),
         ([GOTO], [Goto(target="A")]),
-        ([GOTO], [Goto(target="A.sh")]),
+        (["{tag: goto, target: A}"], [Goto(target="A.sh")]),
         ([GOTO], [Goto(target="A", input="x", after=5.0)]),
         (["{tag: goto}"], [Goto(target="Z")]),
         (["{tag: goto, after: 5m}"], [Goto(target="Z", after=300.0)]),
@@ -686,3 +686,33 @@ def test_instructions_are_tags_with_what_is_open_left_open() -> None:
 
 def test_a_policy_that_allows_everything_has_no_instructions() -> None:
     assert policy.instructions(Policy()) == ""
+
+
+APPROVED = "{tag: ask, next: RELEASE.sh, approve: person}"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "asked", "why"),
+    [
+        (["{tag: goto, target: A.md}"], Goto(target="A.sh"), "`<goto>A.sh</goto>` is not allowed here; "),
+        ([APPROVED, "{tag: call, target: K}"], Call(target="K", then="RELEASE"), "RELEASE needs a person"),
+        (
+            [APPROVED, "{tag: function, target: K}"],
+            Function(target="K", then="RELEASE.sh"),
+            "RELEASE.sh needs a person",
+        ),
+        ([APPROVED, "{tag: fork, target: K}"], Fork(target="K", next="RELEASE"), "RELEASE needs a person"),
+        ([APPROVED, "{tag: goto}"], Goto(target="RELEASE"), "RELEASE needs a person"),
+        ([APPROVED, "{tag: goto}"], Goto(target="RELEASE.sh"), "RELEASE.sh needs a person"),
+    ],
+)
+def test_a_state_for_which_a_person_is_asked_is_not_reached_otherwise(
+    allowed: list[str], asked: Transition, why: str
+) -> None:
+    refused = policy.permit(allow(*allowed), [asked])
+    assert refused
+    assert why in refused.reason
+
+
+def test_a_state_that_another_entry_names_openly_needs_no_person() -> None:
+    assert policy.permit(allow(APPROVED, "{tag: goto, target: RELEASE}"), [Goto(target="RELEASE.sh")]) is None

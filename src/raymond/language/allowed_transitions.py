@@ -63,9 +63,12 @@ class Entries:
     def __init__(self, entries: Sequence[Allowed]) -> None:
         self._entries = entries
         self._tags = {allowed.tag for allowed in entries}
-        self.named = list(dict.fromkeys(name for allowed in entries for name in _states(allowed)))
-        """The states that they name: an agent chooses among these what an entry leaves to it."""
-        self._bare = set(map(bare, self.named))
+        open_, guarded = list[str](), list[str]()
+        for allowed in entries:
+            (guarded if "approve" in allowed.fields else open_).extend(_states(allowed))
+        self.named = list(dict.fromkeys(open_))
+        """The states that they name without a person: an agent chooses among these what an entry leaves to it."""
+        self._guarded = [name for name in guarded if not _is_any(name, open_)]
 
     def needed(self, allowed: Allowed) -> list[str]:
         """What must be said to make the transition of one of them."""
@@ -112,13 +115,28 @@ class Entries:
         ]
         if more:
             return f"leave out {', '.join(more)}"
-        for name in chosen if self.named else ():
+        for name in chosen:
             known = FIELDS[allowed.tag][name]
             actual = _actual(transition, name) or (after if known.unless else "")
-            if known.kind == "state" and bare(actual) not in self._bare:
+            if known.kind != "state":
+                continue
+            if _is_any(actual, self._guarded):
+                return f"{actual} needs a person"
+            if self.named and not _is_any(actual, self.named):
                 what = f"`{name}`" if name in TAGS[allowed.tag].attributes else "the state"
                 return f"{what} must be {' or '.join(self.named)}"
         return ""
+
+
+def _is_any(name: str, others: Sequence[str]) -> bool:
+    return any(_is_same(name, other) for other in others)
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two names mean one state: those with an extension mean a file, and there may be another without it."""
+    if bare(one) != one and bare(other) != other:
+        return one == other
+    return bare(one) == bare(other)
 
 
 def _states(allowed: Allowed) -> list[str]:
@@ -137,7 +155,7 @@ def _same(tag: str, field: str, wanted: str, transition: Transition, after: str)
     if known.unless:
         actual = actual or after
     if known.kind == "state":
-        return bare(actual or "") == bare(wanted)
+        return _is_same(actual or "", wanted)
     if known.kind == "duration":
         return bool(actual == durations.parse(wanted))
     if known is TAGS[tag].body:
