@@ -164,6 +164,15 @@ SPOOFS = {
 }
 
 
+@pytest.mark.parametrize("word", ["main_as", "Main_Ask1", "main_ask9", "MAIN", "review2"])
+def test_a_name_with_a_typing_error_is_no_answer(room: Room, raymond: Command, word: str) -> None:
+    room.drive(SPOOFS, id="review-2")
+    code, _, err = raymond("answer", "review-2", word, "--no-resume")
+    assert (code, answers(room, "review-2")) == (2, []), err
+    assert f"hint: if it is the answer: raymond answer review-2 main_ask1 {word}" in err
+    assert raymond("answer", "review-2", "may be", "--no-resume")[0] == 0
+
+
 def test_a_label_that_reads_like_the_name_of_another_agent_gets_no_answer(room: Room, raymond: Command) -> None:
     room.drive(SPOOFS)
     code, _, err = raymond("answer", "r", "main", "yes", "--no-resume")

@@ -808,7 +808,7 @@ def plainly(said: Said) -> Said:
     """Nothing that fails or is refused, and no timeouts: they are about time and not about work."""
 
     def plainer(key: str, value: str) -> str:
-        if key in ("target", "next", "return"):
+        if key in ("target", "next", "return", "failed_next"):
             return ["START", "OTHER", "WORK"][len(value) % 3]
         return "sub" if key == "cd" else value
 

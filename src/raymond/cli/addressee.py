@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from raymond.control.questions import Asked, Open
 from raymond.errors import RunNotFound, UsageError
 from raymond.faces import clock
 from raymond.faces.words import named
+from raymond.language import choices
 from raymond.language.refusal import cut
 
 
@@ -44,6 +46,9 @@ def of(words: tuple[str, ...], *, has_text: bool) -> Addressee:
     return _selected(_named(names, last), last)
 
 
+_SHORT = 4
+"""Characters of a word that is like a name only if it is that name in other letters."""
+_NEAR = 0.8
 _USAGE = 'raymond answer ID AGENT "TEXT"'
 
 
@@ -82,7 +87,8 @@ def _selected(first: Addressee, word: str) -> Addressee:
     if not first.run:
         return first
     run, id = first.run, first.run.id
-    agent = agents.named(agents.of_run(run.project, id), word)
+    names = agents.of_run(run.project, id)
+    agent = agents.named(names, word)
     asked = questions.of_run(run.project, id).asked
     if any(one.question.agent == agent for one in asked) or questions.overdue(run.project, id, agent or "-"):
         return Addressee(run, agent=agent)
@@ -91,7 +97,21 @@ def _selected(first: Addressee, word: str) -> Addressee:
         raise _not_the_answer(f"{who} is not waiting for an answer", id, asked, word)
     if questions.is_id(word):
         raise _not_the_answer(f"`{word}` is the id of a run", id, asked, word)
+    near = _nearly(word, [*names.names, *names.labels, id])
+    if near and not any(choices.pick(one.question.choices, word) for one in asked):
+        raise _not_the_answer(f"`{word}` reads like `{near}`, which it is not", id, asked, word)
     return first
+
+
+def _nearly(word: str, names: list[str]) -> str:
+    """The name that somebody may have meant to type; empty for a word that is like none."""
+    said = " ".join(word.split()).casefold()
+    known = {" ".join(name.split()).casefold(): name for name in names if name}
+    if len(said) < _SHORT:
+        return known.get(said, "")
+    begun = next((name for key, name in known.items() if key.startswith(said)), "")
+    near = get_close_matches(said, known, 1, _NEAR)
+    return begun or (known[near[0]] if near else "")
 
 
 def _not_the_answer(what: str, id: str, asked: list[Asked], word: str) -> UsageError:
