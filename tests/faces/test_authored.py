@@ -10,8 +10,9 @@ from raymond.control.start import Options
 from raymond.errors import WorkflowError
 from raymond.faces.authored import authored
 from raymond.store import loader
+from raymond.store.home import UNPACKED
 
-COPY = f"/home/ada/.local/state/raymond/work/{'d1' * 32}"
+COPY = f"/home/ada/.local/state/raymond/{UNPACKED}/{'d1' * 32}"
 
 
 def test_a_failed_script_names_the_authors_file_and_not_the_copy_it_ran_from(
@@ -21,7 +22,8 @@ def test_a_failed_script_names_the_authors_file_and_not_the_copy_it_ran_from(
     said = f"{COPY}/B.sh: line 3: syntax error near `{COPY}/C.sh'"
     assert authored(said, f"{tmp_path}/f") == "f/B.sh: line 3: syntax error near `f/C.sh'"
     assert authored(said, str(tmp_path)) == "B.sh: line 3: syntax error near `C.sh'"
-    assert authored("in /srv/work/x/B.sh", f"{tmp_path}/f") == "in /srv/work/x/B.sh"
+    other = f"in /srv/{UNPACKED}/x/B.sh"
+    assert authored(other, f"{tmp_path}/f") == other
 
 
 def test_an_error_in_a_workflow_names_its_file_from_here_and_a_command_that_can_be_pasted(

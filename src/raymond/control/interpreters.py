@@ -1,4 +1,4 @@
-"""The programs that run scripts: whether they are there, before a turn is paid whose outcome a script would take up."""
+"""Check that the programs that run scripts are installed, before any turn is paid for."""
 
 import os
 

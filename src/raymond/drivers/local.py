@@ -296,7 +296,7 @@ class Driver:
         self._tell()
 
     def _add_programs(self) -> bool:
-        """Note who answers from now on and was not named before; whether there is somebody."""
+        """Journal the programs that are about to answer and were not named yet; whether there are any."""
         if self._look is None:
             return False
         unnamed = self._conductor.unnamed()

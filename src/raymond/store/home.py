@@ -17,6 +17,9 @@ _OUT = f"set {VARIABLE} to a folder of your own, outside of your projects"
 _REGISTER = "projects.list"
 """What earlier releases kept in a file called `projects`: the folders of projects, one on each line."""
 
+UNPACKED = "work"
+"""The folder that workflows are unpacked to for their scripts."""
+
 
 class Home(Struct, frozen=True):
     """The folder and what is directly in it."""
@@ -36,7 +39,7 @@ class Home(Struct, frozen=True):
     @property
     def work(self) -> str:
         """Unpacked workflows, each named for its digest."""
-        return f"{self.path}/work"
+        return f"{self.path}/{UNPACKED}"
 
     def make(self) -> None:
         """Create what is missing."""
