@@ -639,7 +639,7 @@ def test_a_command_that_fails_does_not_cost_the_run(room: Room) -> None:
     fails = "echo no '\x1b[2J' >&2; cat > /dev/null; exit 9"
     ran = room.command(DONE, "--notify", fails)
     assert (ran.code, ran.out) == (0, "done\n")
-    assert ran.lines[-2:] == [f"--notify {visible(fails)}: exit code 9", "  no \\x1b[2J"]
+    assert ran.lines[-2:] == [f"--notify {visible(fails)}: exit code 9", "    | no \\x1b[2J"]
 
 
 @pytest.mark.slow

@@ -134,3 +134,8 @@ def test_nothing_in_a_conversation_looks_like_the_answer_of_a_person(
     head, *rest = shown(terminal.read())
     assert head.startswith("answer to main, ")
     assert all(line.startswith("  ") or not line for line in rest)
+
+
+def test_a_note_that_quotes_a_long_line_keeps_it_in_the_margin(terminal: Terminal) -> None:
+    Lines(terminal.stream).on_note(f"--notify tell:\n    | {'x' * 74}{FALSE}")
+    assert not [line for line in shown(terminal.read()) if line.startswith("next:")]

@@ -156,7 +156,8 @@ class Lines(Quiet):
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""
         self.refresh()
-        self._put("".join(f"{visible(line)}\n" for line in text.splitlines()))
+        told = (part for line in text.splitlines() for part in hung(visible(line), MARGIN, self._width()))
+        self._put("".join(f"{part}\n" for part in told))
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""

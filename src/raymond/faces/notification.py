@@ -22,6 +22,8 @@ FAILED = "!"
 """What is said about a target that was not told begins with this."""
 _LONGEST = 2000
 """Characters of a command's output that are passed on."""
+_MARGIN = "    | "
+"""Before every line of it."""
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER: become the parent of every process below whose own parent ends."""
 _ENDS_WITH_PARENT = 1
@@ -85,7 +87,7 @@ def _told(target: str, directory: str) -> tuple[bool, str]:
             _post(target, sys.stdin.buffer.read())
             return False, ""
         code, out = _run(target, directory)
-        out = "".join(f"\n  {line}" for line in out.splitlines())
+        out = "".join(f"\n{_MARGIN}{line}" for line in out.splitlines())
         if code == 0:
             return False, f"--notify {target}:{out}" if out else ""
         what = "" if code is None else f"exit code {code}" if code > 0 else f"ended by signal {-code}"
