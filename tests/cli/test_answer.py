@@ -566,8 +566,23 @@ def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Roo
     person.type("2\r")
     person.sees(r"cannot be read: no such file(.|\n)*\n> ")
     person.type("2\r")
-    assert person.end() == 0, person.said
-    assert answers(room) == ["no"]
+    assert "answer r --unseen" in person.sees(r"hint: (.|\n)*\n> "), "nobody approves what they cannot see"
+    person.type("\x04")
+    assert person.end() == 3, person.said
+    assert answers(room) == []
+
+
+def test_what_cannot_be_shown_is_approved_by_those_who_say_so(room: Room, raymond: Command) -> None:
+    room.drive(SHOWS)
+    (room.path / "report.md").unlink()
+    code, _, err = raymond("answer", "r", "yes")
+    why = "error: `report.md` cannot be read: no such file or directory, so it cannot be shown"
+    assert (code, err.splitlines()[0]) == (2, why)
+    (room.path / "report.md").write_text("other\n", "utf-8")
+    assert raymond("answer", "r", "yes", "--unseen")[0] == 2, "what can be shown must have been seen"
+    (room.path / "report.md").unlink()
+    assert raymond("answer", "r", "yes", "--unseen", "--no-resume")[0] == 0
+    assert answers(room) == ["Yes"]
 
 
 @pytest.mark.slow

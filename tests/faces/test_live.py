@@ -877,8 +877,10 @@ def test_choices_and_files_are_shown_with_a_question_and_checked(tmp_path: Path)
     assert made.type("\n") == [], "what was typed for another file is dropped"
     os.truncate(tmp_path / "report.md", 2 << 20)
     assert made.type("yes\n") == [], "a file that cannot be shown any more was not seen either"
-    assert "larger than 1 MiB, CHANGED SINCE IT ASKED" in "\n".join(made.paper.lines)
-    assert made.type("no\n") == [("main", "no")], "what it has become was seen"
+    assert "not sent: `report.md` is larger than 1 MiB, so it cannot be shown" in "\n".join(made.paper.lines)
+    assert made.type("\n") == [], "nor is it when it is sent once more"
+    (tmp_path / "report.md").write_text("all red\n")
+    assert made.type("\x15no\n") == [("main", "no")], "this was seen before"
 
 
 def test_a_question_that_is_left_open_makes_room_for_the_next_one() -> None:

@@ -20,11 +20,17 @@ def test_a_file_is_what_it_was_until_it_is_changed_or_somebody_has_seen_it(tmp_p
         AskedFile("a.md", 3, sha256(b"one").hexdigest()),
         AskedFile("sub/b", 1, sha256(b"\xff").hexdigest()),
     )
-    assert asked_files.changed(str(tmp_path), taken, {}) == []
+
+    def found() -> list[asked_files.Found]:
+        return [asked_files.look(str(tmp_path), one.path) for one in taken]
+
+    assert asked_files.changed(found(), taken, {}) == []
     (tmp_path / "a.md").write_text("two")
+    assert asked_files.changed(found(), taken, {}) == ["a.md"]
+    assert asked_files.changed(found(), taken, {"a.md": sha256(b"two").hexdigest()}) == []
+    assert asked_files.hidden(found()) == ""
     os.unlink(tmp_path / "sub" / "b")
-    assert asked_files.changed(str(tmp_path), taken, {}) == ["a.md", "sub/b"]
-    assert asked_files.changed(str(tmp_path), taken, {"a.md": sha256(b"two").hexdigest()}) == ["sub/b"]
+    assert asked_files.hidden(found()).startswith("`sub/b` cannot be read")
 
 
 @pytest.mark.parametrize("path", ["missing", "../out", "/etc/passwd", "link", "sub", "pipe", "large", "a\0b", "."])

@@ -15,9 +15,12 @@ from raymond.errors import UsageError
 @click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
 @click.option("--question", metavar="N", type=Count(), help="The question you mean, if it is still open.")
+@click.option("--unseen", is_flag=True, help="Answer although a file of the question cannot be shown.")
 @click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
 @click.option("--no-resume", is_flag=True, help="Only record the answer.")
-def command(words: tuple[str, ...], file: str | None, question: int | None, attach: bool, no_resume: bool) -> int:
+def command(
+    words: tuple[str, ...], file: str | None, question: int | None, unseen: bool, attach: bool, no_resume: bool
+) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
     Leave AGENT out when only one is asking. Without ID, those that ask in this project are meant; an answer in words
@@ -25,7 +28,7 @@ def command(words: tuple[str, ...], file: str | None, question: int | None, atta
     """
     if attach and no_resume:
         raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")
-    done = _answered(words, file, question or 0)
+    done = _answered(words, file, question or 0, unseen)
     if done is None:
         return 3
     code = _continue(done, attach=attach, no_resume=no_resume)
@@ -46,7 +49,7 @@ def _continue(done: Answered, *, attach: bool, no_resume: bool) -> int:
     return continuing.follow(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
 
 
-def _answered(words: tuple[str, ...], file: str | None, number: int) -> Answered | None:
+def _answered(words: tuple[str, ...], file: str | None, number: int, unseen: bool) -> Answered | None:
     """What was answered; None when the person left the question open."""
     whom = addressee.of(words, has_text=file is not None)
     given = texts.text(whom.text, "the answer", texts.SENT) if whom.text is not None else None
@@ -55,9 +58,9 @@ def _answered(words: tuple[str, ...], file: str | None, number: int) -> Answered
     if given is not None and not given.strip():
         raise UsageError("the answer is empty", hint='raymond answer ID AGENT "TEXT"')
     if given is not None and whom.run:
-        return asking.send(whom.run, whom.agent, given, number)
+        return asking.send(whom.run, whom.agent, given, number, unseen=unseen)
     chosen = asking.chosen(whom, number, given is not None)
     run = RunHandle(chosen.project, chosen.question.workflow_id)
     if given is None:
-        return asking.put(run, chosen)
-    return asking.send(run, chosen.question.agent, given, chosen.question.number)
+        return asking.put(run, chosen, unseen=unseen)
+    return asking.send(run, chosen.question.agent, given, chosen.question.number, unseen=unseen)

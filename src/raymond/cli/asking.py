@@ -61,7 +61,7 @@ def chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
             return called[0]
 
 
-def put(run: RunHandle, chosen: Asked) -> Answered | None:
+def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | None:
     """Show the question, and let the person at this terminal answer it."""
     asked = chosen.question
     seen = _show(chosen)
@@ -79,7 +79,7 @@ def put(run: RunHandle, chosen: Asked) -> Answered | None:
         if not said.strip():
             continue
         try:
-            return send(run, asked.agent, said, asked.number, seen)
+            return send(run, asked.agent, said, asked.number, seen, unseen=unseen)
         except UsageError as error:
             if not _is_open(run, asked):
                 raise
@@ -107,11 +107,13 @@ def _is_open(run: RunHandle, asked: Question) -> bool:
     return any(one.question.number == asked.number for one in questions.of_run(run.project, run.id).asked)
 
 
-def send(run: RunHandle, agent: str, said: str, question: int, seen: dict[str, str] | None = None) -> Answered:
+def send(
+    run: RunHandle, agent: str, said: str, question: int, seen: dict[str, str] | None = None, *, unseen: bool = False
+) -> Answered:
     from raymond.control import steer
     from raymond.faces.lines import Lines
 
-    told = steer.answer(run.project, run.id, agent, said, question=question, seen=seen, face=Lines())
+    told = steer.answer(run.project, run.id, agent, said, question=question, seen=seen, unseen=unseen, face=Lines())
     left = delivery.words(told, run.id)
     if left:
         print(left, file=sys.stderr)

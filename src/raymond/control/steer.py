@@ -25,22 +25,34 @@ def answer(
     *,
     question: int = 0,
     seen: Mapping[str, str] | None = None,
+    unseen: bool = False,
     face: Face | None = None,
 ) -> Delivery:
     """Answer `agent`, or the only one asking (""), if it still asks `question`; 0 stands for what it asks now.
 
     Refused when a file of the question is another one than it was when the agent asked, unless whoever answers has
-    `seen` what it is now (path -> its mark).
+    `seen` what it is now (path -> its mark); and when it cannot be shown, unless they answer `unseen`.
     """
     exposure.check(text, "the answer")
     exposure.check(agent, "the name of the agent")
     asked = _asked(project, id, agent)
-    if asked:
-        changed = asked_files.changed(asked.cwd, asked.files, seen or {})
-        if changed:
-            return Refusal("changed", f"{', '.join(changed)} changed since it asked", f"raymond answer {id} shows it")
+    refused = _unlike(asked, id, seen or {}, unseen) if asked else None
+    if refused:
+        return refused
     number = question or (asked.number if asked else 0)
     return deliver(project, id, Request(id=_new(), kind="answer", agent=agent, text=text, question=number), face=face)
+
+
+def _unlike(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> Refusal | None:
+    """Why the files of a question are not what the person who answers it has seen."""
+    found = [asked_files.look(asked.cwd, one.path) for one in asked.files]
+    hidden = asked_files.hidden(found)
+    if hidden and not unseen:
+        return Refusal("hidden", hidden, f"bring the file back, or: raymond answer {id} --unseen")
+    changed = asked_files.changed(found, asked.files, seen)
+    if changed:
+        return Refusal("changed", f"{', '.join(changed)} changed since it asked", f"raymond answer {id} shows it")
+    return None
 
 
 def _asked(project: Project, id: str, agent: str) -> Question | None:

@@ -200,7 +200,11 @@ class Live(Quiet):
         asked = self._question()
         if asked and asked.choices and choices.pick(asked.choices, answer) is None:
             return f"it is not one of: {choices.offer(asked.choices)}"
-        if asked and [one.mark for one in _found(asked)] != self._shown:
+        found = _found(asked) if asked else []
+        hidden = asked_files.hidden(found)
+        if hidden:
+            return f"{hidden}; to answer all the same: {self._way()} --unseen"
+        if [one.mark for one in found] != self._shown:
             self._print_question()
             return "a file has changed since it was shown: see above, and answer again"
         return ""

@@ -42,6 +42,7 @@ RefusalKind: TypeAlias = Literal[
     "no_text",  # an answer has to say something
     "not_a_choice",  # it is none of the answers that the question offers
     "changed",  # a file of the question is another one than when it was asked
+    "hidden",  # a file of the question cannot be shown
     "out_of_reach",  # the process that drives the run cannot be asked from here
 ]
 

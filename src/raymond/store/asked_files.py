@@ -66,6 +66,13 @@ def take(cwd: str, given: str) -> tuple[AskedFile, ...] | Refusal:
     return tuple(taken)
 
 
-def changed(cwd: str, asked: Iterable[AskedFile], seen: Mapping[str, str]) -> list[str]:
+def hidden(found: Iterable[Found]) -> str:
+    """Why nobody can have seen all that an answer is about; empty when every file can be shown."""
+    problems = [one.problem for one in found if one.problem]
+    return f"{'; '.join(problems)}, so it cannot be shown" if problems else ""
+
+
+def changed(found: Iterable[Found], asked: Iterable[AskedFile], seen: Mapping[str, str]) -> list[str]:
     """The files that are no longer what was asked about, nor what somebody has `seen` since (path -> mark)."""
-    return [one.path for one in asked if look(cwd, one.path).mark != seen.get(one.path, one.sha256)]
+    before = {one.path: one.sha256 for one in asked} | dict(seen)
+    return [one.path for one in found if not one.problem and one.mark != before[one.path]]
