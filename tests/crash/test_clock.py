@@ -16,6 +16,7 @@ from raymond.machine.events import (
     AskStarted,
     BackendOpened,
     Decision,
+    StepFailed,
     StepFinished,
     WaitEnded,
 )
@@ -167,6 +168,33 @@ def test_a_clock_that_is_set_neither_prolongs_a_sleep_nor_uses_up_max_time(set_b
             ahead[0] = set_by
 
     run = runs.drive(project, id, runs.Silent(jump), clock=lambda: time() + ahead[0]).run
+    assert runs.outcomes(run)["main"][2] == "late"
+
+
+class SetBack:
+    """A clock that goes on, tells no moment twice, and is set back a day after so many looks at it."""
+
+    def __init__(self, after: float = float("inf")) -> None:
+        self._after = after
+        self.told: list[float] = []
+
+    def __call__(self) -> float:
+        back = DAY if len(self.told) >= self._after else 0.0
+        self.told.append(round(time() + 0.001 * len(self.told) - back, 3))
+        return self.told[-1]
+
+
+@pytest.mark.slow
+def test_a_clock_set_back_just_after_a_step_has_failed_does_not_prolong_its_wait(tmp_path: Path) -> None:
+    project = runs.project_in(tmp_path)
+    replies = "START.md: [[{fail: crash}, <result>late</result>]]"
+    flow = runs.workflow(tmp_path / "flow", START_md="Think.", replies=replies)
+    looks = SetBack()
+    assert runs.outcomes(runs.drive(project, runs.begin(project, flow, id="r"), clock=looks).run)["main"][2] == "late"
+    decisions = journal.decisions(project.run("r"))
+    [failed] = [one.time for one in decisions if any(isinstance(event, StepFailed) for event in one.events)]
+    again = SetBack(looks.told.index(failed) + 1)
+    run = runs.drive(project, runs.begin(project, flow, id="again"), clock=again).run
     assert runs.outcomes(run)["main"][2] == "late"
 
 

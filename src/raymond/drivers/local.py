@@ -213,8 +213,9 @@ class Driver:
             self._stop_steps()
         while True:
             now = self._clock()
-            self._conductor.notice(now, time.monotonic())
+            # Endings bear the time as it was: what waits since then is moved with the clock.
             ended = self._hand_in()
+            self._conductor.notice(now, time.monotonic())
             self._conductor.proceed(now)
             if self._conductor.is_crowded and not self._is_told:
                 self._is_told = True
