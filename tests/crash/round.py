@@ -12,8 +12,9 @@ from crash.machine import Machine
 from crash.random_workflow import QUICK, UNANSWERED, RandomWorkflow
 from crash.torture import Command, end
 from raymond.errors import Error
-from raymond.machine.agent import ASKING
+from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.run import Run
+from raymond.machine.schedule import wake_at
 from raymond.store import journal
 
 MOST_KILLS = 4
@@ -74,10 +75,15 @@ class Round:
         for one in self._drivers:
             if one.ended and "drives r" not in one.wait().err:
                 self._abandoned = one.process.returncode < 0
-                if not self._abandoned:
+                if not self._abandoned or self._was_leaving():
                     leftovers.note_leaving(self.machine.ledger)
         self._drivers = [one for one in self._drivers if not one.ended]
         return self._drivers
+
+    def _was_leaving(self) -> bool:
+        """Whether a driver that was killed had nothing left to do but to end what was left running."""
+        run = self._run()
+        return run is not None and not run.statuses.get(RUNNING) and wake_at(run) is None
 
     def _questions(self) -> list[tuple[str, int, str]]:
         run = self._run()
