@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, continuing, inside, preflight, programs
+from raymond.control import config, continuing, inside, interpreters, preflight, programs
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.errors import RunBusy
@@ -89,7 +89,7 @@ def hold(
             told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
         workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
-        workspace = _ruled(run, workspace)
+        workspace = _checked(run, workspace, begins=loaded is not None)
         if unpacked.make():
             told.on_note(unpacked.note)
         trusts = _trusts(project, run, workspace, trusts_now, told)
@@ -148,10 +148,12 @@ def wait_for(folder: RunFolder, force: bool = False, pause: Callable[[float], No
     return _take(folder, force)
 
 
-def _ruled(run: Run, workspace: Workspace) -> Workspace:
-    """The workspace under the site rules of today, which the run must obey."""
+def _checked(run: Run, workspace: Workspace, *, begins: bool) -> Workspace:
+    """The workspace under the site rules of today; refused when the run may not or cannot continue here."""
     rules = config.site_rules()
     preflight.check_site(run, rules, workspace.workflow)
+    if not begins and not run.is_over:  # a start has looked for them
+        interpreters.check_ahead(run, workspace.workflow)
     return replace(workspace, models=tuple(rules.models))
 
 
