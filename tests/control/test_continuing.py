@@ -244,3 +244,15 @@ def test_an_answer_to_a_run_that_ends_before_it_continues_is_no_failure(
         assert answered.go_on(RunHandle(room.project, "r"), attach=attach) == 0
         assert capsys.readouterr().err.splitlines()[-1] == "answered; r has ended: raymond logs r"
     assert cli.main(["answer", "r", "main", "again"]) == 2
+
+
+def test_a_failed_run_completes_with_the_result_that_a_person_gives(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", room.flow({"START.sh": "exit 1"}, "fails"), "--id", "f"]) == 1
+    capsys.readouterr()
+    assert cli.main(["resume", "f", "--agent", "main", "--result", "by hand"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "by hand\n"
+    assert "run completed\n" in said.err
+    assert runs.row(room.project, "f").status == "completed"
