@@ -100,7 +100,7 @@ def hold(
             alone=alone,
             programs=_programs(run, workspace, settings["backends"]),
             recording=recording,
-            look=lambda name: programs.now(run.start, [name], settings["backends"])[0],
+            look=lambda name: programs.checked(run.start, name, settings["backends"]),
             clock=clock,
         )
     except BaseException:
