@@ -176,6 +176,13 @@ def test_a_program_of_another_machine(room: Room) -> None:
     assert (code, error.splitlines()[0]) == (5, f"error: {path} cannot be started: exec format error")
 
 
+def test_a_program_that_is_just_being_written_is_no_broken_one(room: Room) -> None:
+    """Whoever can wait is told apart from whoever cannot."""
+    path = shutil.copy("/bin/true", room.path.parent / "written")
+    with open(path, "ab"), pytest.raises(OSError, match="Text file busy"):
+        programs.version(str(path))
+
+
 def test_names_in_the_environment_that_are_no_text_are_no_fault(room: Room) -> None:
     path = claude(room, DOES)
     script = "import sys; from raymond.system import programs; print(programs.version(sys.argv[1], ('X',)))"

@@ -1,5 +1,6 @@
 """Whatever a backend returns or raises is a failure of its turn: nothing of it can make a journal unreadable."""
 
+import errno
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -92,6 +93,16 @@ def test_a_backend_that_names_no_command_is_not_set_up(command: Any) -> None:
 @pytest.mark.parametrize("found", [None, "here", Found(program=cast(Any, 5))])
 def test_a_backend_that_cannot_say_whether_its_program_is_there_has_a_problem(found: Any) -> None:
     assert look(cast(Backend, SimpleNamespace(look=lambda: found))).problem
+
+
+def test_a_machine_without_room_is_told_apart_from_a_broken_backend() -> None:
+    def full() -> Found:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    made = cast(Backend, SimpleNamespace(look=full))
+    assert look(made).problem == "this machine cannot start it: resource temporarily unavailable"
+    with pytest.raises(BlockingIOError):
+        look(made, raising=True)
 
 
 def raises(*_: object) -> None:

@@ -1,6 +1,7 @@
 """What continues by itself: decided under the lock that it is driven with, and never against its owner."""
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,10 @@ from raymond import cli
 from raymond.cli import background, foreground, resume_all
 from raymond.cli import continuing as answered
 from raymond.cli.flags import ShowFlags
-from raymond.control import continuing, runs, steer
-from raymond.control.drive import Resumption, hold, wait_for
+from raymond.control import continuing, run_lock, runs, steer
+from raymond.control.drive import Resumption, hold
 from raymond.control.handle import RunHandle
+from raymond.drivers.face import Quiet
 from raymond.errors import NotContinued, RunBusy
 from raymond.machine.events import (
     AgentStarted,
@@ -30,6 +32,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.evolve import evolve, fold
 from raymond.store import lock
+from raymond.store.lock import Lock
 from running import GO, Room, until
 
 ASKS = {"START.sh": "echo '<ask next=\"END\">Ship it?</ask>'", "END.sh": "echo '<result>done</result>'"}
@@ -121,16 +124,21 @@ def test_what_a_person_paused_is_theirs_and_what_the_machine_shut_down_is_not(
     assert continuing.why_not(room.project, run) == (f"r is {status}" if status else "")
 
 
-def test_a_command_that_holds_the_run_is_waited_for(room: Room) -> None:
+@pytest.mark.parametrize(("patience", "least", "most"), [(run_lock.PATIENCE, 2, 5), (run_lock.LONGER, 5, 15)])
+def test_a_command_that_holds_the_run_is_waited_for(
+    room: Room, patience: tuple[float, ...], least: float, most: float
+) -> None:
     folder = room.project.run("r")
     command = lock.take(folder)
-    wait_for(folder, pause=lambda _: command.release()).release()
-    command, waited = lock.take(folder), list[float]()
-    with pytest.raises(RunBusy):
-        wait_for(folder, pause=waited.append)
+    run_lock.take(folder, patience=patience, pause=lambda _: command.release()).release()
+    command, waited, told = lock.take(folder), list[float](), list[str]()
+    with pytest.raises(RunBusy) as caught:
+        run_lock.take(folder, tell=told.append, patience=patience, pause=waited.append)
     command.release()
     assert waited == sorted(waited)
-    assert 5 < sum(waited) < 15
+    assert least < sum(waited) < most
+    assert str(caught.value) == f"process {os.getpid()} holds the lock of r"
+    assert told == [f"waiting: {caught.value}"]
 
 
 def test_a_driver_is_not_waited_for_and_continues_the_run_itself(room: Room) -> None:
@@ -138,9 +146,27 @@ def test_a_driver_is_not_waited_for_and_continues_the_run_itself(room: Room) -> 
     driver = lock.take(folder)
     driver.sign(folder.socket)
     with pytest.raises(RunBusy) as caught:
-        wait_for(folder, pause=never)
+        run_lock.take(folder, pause=never)
     driver.release()
     assert caught.value.drives
+
+
+class Patient(Quiet):
+    """A face that lets go of a lock when it is told who waits for it."""
+
+    def __init__(self, held: Lock) -> None:
+        self._held = held
+        self.told: list[str] = []
+
+    def on_note(self, text: str) -> None:
+        self.told.append(text)
+        self._held.release()
+
+
+def test_a_resume_waits_for_a_command_that_holds_the_run(room: Room) -> None:
+    face = Patient(lock.take(room.project.run("r")))
+    hold(room.project, "r", face).close()
+    assert face.told == [f"waiting: process {os.getpid()} holds the lock of r"]
 
 
 @pytest.mark.slow
@@ -218,3 +244,15 @@ def test_an_answer_to_a_run_that_ends_before_it_continues_is_no_failure(
         assert answered.go_on(RunHandle(room.project, "r"), attach=attach) == 0
         assert capsys.readouterr().err.splitlines()[-1] == "answered; r has ended: raymond logs r"
     assert cli.main(["answer", "r", "main", "again"]) == 2
+
+
+def test_a_failed_run_completes_with_the_result_that_a_person_gives(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", room.flow({"START.sh": "exit 1"}, "fails"), "--id", "f"]) == 1
+    capsys.readouterr()
+    assert cli.main(["resume", "f", "--agent", "main", "--result", "by hand"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "by hand\n"
+    assert "run completed\n" in said.err
+    assert runs.row(room.project, "f").status == "completed"

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+import builders
+from raymond import cli
 from raymond.control import interpreters
 from raymond.errors import BackendError
 from raymond.language import workflow
+from raymond.machine.events import AgentCalled, AgentFailed, AgentMoved, AskStarted, Event
+from raymond.machine.run import Run
 from raymond.system import processes
+from running import Room
 
 BASH = {"START.md": "Think. <goto>CHECK</goto>", "CHECK.sh": "echo '<result>x</result>'"}
 
@@ -48,3 +54,84 @@ def test_only_what_is_reached_and_has_no_other_form_must_be_there(files: dict[st
 def test_an_interpreter_that_is_there_is_found(tmp_path: Path) -> None:
     os.symlink("/bin/sh", tmp_path / "bash")
     interpreters.check(workflow.build("flow", BASH))
+
+
+ASKS = {
+    "START.sh": 'echo \'<ask next="END" timeout="1d" timeout_next="LATE">Ship it?</ask>\'',
+    "END.py": "print('<result>done</result>')",
+    "LATE.py": "print('<result>late</result>')",
+}
+
+
+def run_at(files: dict[str, str], entry: str, *events: Event) -> Run:
+    """A run in which these came after its first event."""
+    play = builders.Play(files, entry=entry)
+    play.commit(list(events))
+    return play.run
+
+
+def left(files: dict[str, str], entry: str, *events: Event) -> str:
+    """Why a run in which these events came is not continued."""
+    flow = builders.build(files, entry)
+    try:
+        interpreters.check_ahead(run_at(files, entry, *events), flow)
+    except BackendError as error:
+        return f"{error}; {error.hint}"
+    return ""
+
+
+def test_a_run_that_can_still_come_to_the_script_is_not_continued() -> None:
+    why = "there is no program `bash` on the PATH; install bash, then: raymond resume test-1"
+    asked = AskStarted(agent="main", state="END.py", question="?", timeout_state="LATE.py")
+    late = {**ASKS, "LATE.sh": ASKS["LATE.py"]}
+    del late["LATE.py"]
+    assert left(ASKS, "START.sh") == f"START.sh cannot run: {why}"
+    assert left(ASKS, "START.sh", asked) == ""
+    assert left(late, "START.sh", replace(asked, timeout_state="LATE.sh")) == f"LATE.sh cannot run: {why}"
+    called = {"START.md": "<call return='CHECK'>PART</call>", "PART.md": "<result>x</result>", "CHECK.sh": "exit 1"}
+    moved = AgentMoved(agent="main", tag="goto", state="PART.md")
+    assert left(called, "START.md", moved) == ""
+    inside = AgentCalled(agent="main", tag="call", state="PART.md", then="CHECK.sh")
+    assert left(called, "START.md", inside) == f"CHECK.sh cannot run: {why}"
+    failed = AgentFailed(agent="main", kind="script", error="no bash")
+    assert left(ASKS, "START.sh", failed) == f"START.sh cannot run: {why}"
+    assert left(ASKS, "START.sh", replace(failed, kind="given up")) == ""
+
+
+def test_what_a_question_leads_to_when_nobody_is_asked_must_be_there() -> None:
+    files = {**ASKS, "START.sh": builders.block("on_error: LAST") + ASKS["START.sh"], "LAST.sh": "exit 1"}
+    asked = AskStarted(agent="main", state="END.py", question="?")
+    assert left(files, "START.sh", asked).startswith("LAST.sh cannot run: ")
+
+
+def test_a_wrong_python_is_corrected_in_the_files_which_the_run_then_takes() -> None:
+    files = {"START.py": "print('<result>x</result>')", "workflow.yaml": "python: /nowhere/python"}
+    hint = "correct `python` in workflow.yaml, then: raymond resume test-1 --latest"
+    assert left(files, "START.py") == f"START.py cannot run: there is no program /nowhere/python; {hint}"
+
+
+def test_a_resumed_or_answered_run_says_it_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = Room(tmp_path)
+    monkeypatch.setenv("RAYMOND_HOME", str(room.home))
+    monkeypatch.chdir(room.path)
+    asks = {"START.py": "print('<ask next=\"END\">Ship it?</ask>')", "END.sh": "echo '<result>done</result>'"}
+    os.symlink("/bin/sh", tmp_path / "bash")
+    assert cli.main(["run", room.flow(asks), "--id", "r", "--quiet"]) == 3
+    os.unlink(tmp_path / "bash")
+    processes.program.cache_clear()
+    why = [
+        "error: END.sh cannot run: there is no program `bash` on the PATH",
+        "hint: install bash, then: raymond resume r",
+    ]
+    capsys.readouterr()
+    assert cli.main(["answer", "r", "yes"]) == 5
+    kept = "the answer is kept, nothing was started; to continue: raymond resume r"
+    assert capsys.readouterr().err.splitlines()[2:] == [*why, kept]
+    assert cli.main(["resume", "r"]) == 5
+    assert capsys.readouterr().err.splitlines() == why
+    os.symlink("/bin/sh", tmp_path / "bash")
+    processes.program.cache_clear()
+    assert cli.main(["resume", "r", "--quiet"]) == 0
+    assert len(room.steps()) == 2

@@ -17,7 +17,7 @@ from raymond.backends import claude_payer
 from raymond.backends.payer import Payer, fingerprint
 from raymond.control import programs
 from raymond.faces import words
-from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted
+from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted, StepFailed
 from raymond.store import versions
 from raymond.store.home import VARIABLE
 from running import Room
@@ -219,6 +219,45 @@ def test_a_program_that_nobody_named_is_told_and_journaled_before_its_first_turn
     assert "note:   answered in part by scripted replies" in ran.err
     again = room.resume()
     assert [[one.name for one in event.programs] for event in again.all(RunResumed)] == [["scripted", "claude"]]
+
+
+LATE = "---\nbackend: {}\n---\nSay <result>x</result>"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("backend", "version", "error"),
+    [
+        ("claude", "1.0.3", "{}/claude is Claude Code 1.0.3; Raymond needs 2.1 or later (claude update)"),
+        (
+            "mine",
+            "",
+            "there is no program `my-agent` on the PATH (install it, or change [backends.mine] in config.toml)",
+        ),
+    ],
+)
+def test_a_turn_of_a_program_that_nobody_named_and_that_cannot_be_used_fails_once_and_says_why(
+    room: Room, tmp_path: Path, backend: str, version: str, error: str
+) -> None:
+    room.settings('[backends.mine]\ncommand = ["my-agent"]\n')
+    claude(tmp_path / "bin", version)
+    ran = room.command({**MIXED, "EVIL.md": LATE.format(backend)})
+    [failed] = ran.all(StepFailed)
+    assert (failed.kind, failed.error) == ("setup", error.format(tmp_path / "bin"))
+    assert (ran.code, ran.run.cost, ran.all(ProgramAdded)) == (1, 0.0, [])
+
+
+@pytest.mark.slow
+def test_a_program_that_was_installed_since_is_named_and_answers(room: Room, tmp_path: Path) -> None:
+    """Also under the driver that had found it missing."""
+    room.settings('[backends.mine]\ncommand = ["my-agent"]\n')
+    installs = "install -m 755 ../my-agent ../bin/my-agent; echo '<goto>MINE</goto>'"
+    (tmp_path / "my-agent").write_text("#!/bin/sh\necho '<result>mine</result>'\n")
+    mine = "---\nbackend: mine\non_error: INSTALL\n---\nSay <result>x</result>"
+    files = {"START.md": "Say <result>x</result>", "replies.yaml": "START: {text: '<goto>MINE</goto>'}"}
+    ran = room.command({**files, "MINE.md": mine, "INSTALL.sh": installs})
+    assert (ran.code, ran.out, [one.program.name for one in ran.all(ProgramAdded)]) == (0, "mine\n", ["mine"])
+    assert {one.kind for one in ran.all(StepFailed)} == {"setup"}
 
 
 def test_a_dry_run_says_which_programs_would_answer_and_who_pays(room: Room) -> None:

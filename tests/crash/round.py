@@ -73,7 +73,7 @@ class Round:
 
     def _live(self) -> list[Command]:
         for one in self._drivers:
-            if one.ended and "drives r" not in one.wait().err:
+            if one.ended and "drives r" not in one.wait().err and "holds the lock of r" not in one.wait().err:
                 self._abandoned = one.process.returncode < 0
                 if not self._abandoned or self._was_leaving():
                     leftovers.note_leaving(self.machine.ledger)

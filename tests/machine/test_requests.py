@@ -573,6 +573,29 @@ def test_a_failed_agent_may_be_given_a_result() -> None:
     assert play.run.final_status == "completed"
 
 
+def test_a_failed_run_whose_last_failed_agent_is_given_a_result_still_has_to_end_well() -> None:
+    play = Play(FILES)
+    play.fail("setup")
+    play.pass_time()
+    assert (play.run.final_status, play.run.is_over) == ("failed", False)
+    play.ask("result", agent="main", text="x")
+    assert (play.run.final_status, play.run.is_over) == ("failed", False)
+    assert next_command(play.run) == "raymond resume test-1"
+    play.resume()
+    play.pass_time()
+    assert (play.run.final_status, play.run.is_over) == ("completed", True)
+
+
+def test_a_failure_that_a_wait_did_not_expect_fails_the_run_whatever_result_is_given_later() -> None:
+    play = Play(FILES)
+    play.say("<fork>A</fork><wait>N</wait>")
+    play.fail("setup", "main_a1")
+    play.fail("setup")
+    play.pass_time()
+    play.ask("result", agent="main", text="x")
+    assert (play.run.final_status, play.run.is_over) == ("failed", True)
+
+
 @pytest.mark.parametrize(("text", "error"), [("too slow", "too slow"), ("", "given up by a person")])
 def test_an_agent_that_is_given_up_has_failed_and_its_parent_goes_on(text: str, error: str) -> None:
     play = Play(FILES)

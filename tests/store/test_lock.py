@@ -45,6 +45,11 @@ def refused(folder: RunFolder, *, force: bool = False) -> tuple[str, str]:
     return str(caught.value), caught.value.hint
 
 
+def held_by(pid: int) -> tuple[str, str]:
+    """What is said of one that has signed and takes no requests."""
+    return f"process {pid} holds the lock of r", f"try again in a moment; if it hangs: kill {pid}"
+
+
 def test_whoever_holds_it_is_named_until_it_is_released(folder: RunFolder) -> None:
     assert lock.holder(folder) is None
     held = lock.take(folder)
@@ -71,10 +76,17 @@ def test_what_it_holds_is_the_journal_open_for_reading_and_appending(folder: Run
 
 def test_a_second_holder_is_refused_with_the_pid_of_the_first(folder: RunFolder) -> None:
     held = lock.take(folder)
-    assert refused(folder) == (f"process {os.getpid()} drives r", STATUS)
-    assert refused(folder, force=True) == (f"process {os.getpid()} drives r", STATUS)
+    assert refused(folder) == held_by(os.getpid())
+    assert refused(folder, force=True) == held_by(os.getpid())
     held.release()
     lock.take(folder).release()
+
+
+def test_one_that_takes_requests_is_called_a_driver(folder: RunFolder) -> None:
+    held = lock.take(folder)
+    held.sign(folder.socket)
+    assert refused(folder) == (f"process {os.getpid()} drives r", STATUS)
+    held.release()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{torn", b"\0\0\0", b"[]"])
@@ -170,7 +182,7 @@ def test_a_journal_that_is_replaced_by_its_holder_stays_held(folder: RunFolder) 
     aside = f"{folder.journal}.new"
     new = os.open(aside, os.O_RDWR | os.O_CREAT, 0o600)
     held.replace(new, lambda: os.replace(aside, folder.journal))
-    assert refused(folder) == (f"process {os.getpid()} drives r", STATUS)
+    assert refused(folder) == held_by(os.getpid())
     assert os.path.samestat(os.fstat(held.fd), os.stat(folder.journal))
     held.release()
     lock.take(folder).release()
@@ -202,7 +214,7 @@ def test_a_lock_follows_the_folder_of_its_run(folder: RunFolder, tmp_path: Path)
     moved = RunFolder(folder.home, f"{tmp_path}/moved", "r")
     os.rename(folder.path, moved.path)
     held.follow(moved)
-    assert refused(moved) == (f"process {os.getpid()} drives r", STATUS)
+    assert refused(moved) == held_by(os.getpid())
     held.release()
     assert os.listdir(moved.path) == ["journal.jsonl"]
 

@@ -221,12 +221,19 @@ def _broken(error: Exception) -> str:
     return f"its backend is broken: {type(error).__name__}: {error}"
 
 
-def look(backend: Backend) -> Found:
-    """What the backend knows of its program; an exception is a problem too."""
+def look(backend: Backend, *, raising: bool = False) -> Found:
+    """What the backend knows of its program; an exception is a problem too.
+
+    With `raising`, a fault of the machine is not taken for one of the program.
+    """
     try:
         found: object = backend.look()
     except Exception as error:
-        return Found(program="", problem=_broken(error))
+        if not faults.is_passing(error):
+            return Found(program="", problem=_broken(error))
+        if raising:
+            raise
+        return Found(program="", problem=f"this machine cannot start it: {(error.strerror or '').lower()}")
     if isinstance(found, Found) and _is_sound(found):
         return found
     return Found(program="", problem="its backend is broken: it cannot say whether its program is there")

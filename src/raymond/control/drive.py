@@ -1,17 +1,15 @@
 """Hold a run's lock, make it ready, and drive it."""
 
-import os
 from collections.abc import Callable
-from time import sleep, time
+from time import time
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, continuing, inside, preflight, programs
+from raymond.control import config, continuing, inside, interpreters, preflight, programs, run_lock
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
-from raymond.errors import RunBusy
 from raymond.faces import documents
 from raymond.machine.events import UNRECORDED as UNRECORDED
 from raymond.machine.events import Program
@@ -19,11 +17,10 @@ from raymond.machine.events import Recording as Recording
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
-from raymond.store import blobs, journal, lock, sources, workspaces
+from raymond.store import blobs, journal, sources, workspaces
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
-from raymond.store.run_folder import RunFolder
 from raymond.store.trust import Trust
 from raymond.store.unpacked import Unpacked
 from raymond.system.processes import withhold_descriptors
@@ -43,11 +40,9 @@ class Resumption(Struct, frozen=True, kw_only=True):
     force: bool = False
     """Take the lock even if another host still holds it."""
     by_itself: bool = False
-    """Nobody asked for this: decide under the lock whether the run may continue, and wait for commands that hold it."""
+    """Nobody asked for this: decide under the lock whether the run may continue."""
 
 
-_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, *[1.0] * 9)
-"""Seconds between tries to take a lock that a command holds while it writes something down."""
 AS_IT_IS = Resumption()
 """Nothing special is asked for."""
 
@@ -74,7 +69,7 @@ def hold(
     """
     told = face or Quiet()
     folder = project.run(id)
-    held = wait_for(folder, force) if by_itself else _take(folder, force)
+    held = run_lock.take(folder, force, told.on_note, patience=run_lock.LONGER if by_itself else run_lock.PATIENCE)
     try:
         reading = journal.read(folder)
         run = reading.run
@@ -89,7 +84,7 @@ def hold(
             told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
         workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
-        workspace = _ruled(run, workspace)
+        workspace = _checked(run, workspace, begins=loaded is not None)
         if unpacked.make():
             told.on_note(unpacked.note)
         trusts = _trusts(project, run, workspace, trusts_now, told)
@@ -105,7 +100,7 @@ def hold(
             alone=alone,
             programs=_programs(run, workspace, settings["backends"]),
             recording=recording,
-            look=lambda name: programs.now(run.start, [name], settings["backends"])[0],
+            look=lambda name: programs.checked(run.start, name, settings["backends"]),
             clock=clock,
         )
     except BaseException:
@@ -122,36 +117,12 @@ def _programs(run: Run, workspace: Workspace, tables: registry.Tables) -> list[P
     return programs.of(run.start, workspace.workflow, tables, before)
 
 
-def _take(folder: RunFolder, force: bool) -> Lock:
-    """The lock of the run; what is left of its steps does not keep it from whoever may resume the run."""
-    try:
-        return lock.take(folder, force=force)
-    except RunBusy:
-        from raymond.store import squatters
-
-        start = journal.first(folder)
-        inside.check(start, "resume")
-        if not squatters.end(folder, start):
-            raise
-    return lock.take(folder, force=force)
-
-
-def wait_for(folder: RunFolder, force: bool = False, pause: Callable[[float], None] = sleep) -> Lock:
-    """The lock of the run, once no command holds it; a driver is not waited for, it continues the run itself."""
-    for seconds in _PAUSES:
-        try:
-            return _take(folder, force)
-        except RunBusy as busy:
-            if busy.drives or busy.host not in ("", os.uname().nodename):
-                raise
-        pause(seconds)
-    return _take(folder, force)
-
-
-def _ruled(run: Run, workspace: Workspace) -> Workspace:
-    """The workspace under the site rules of today, which the run must obey."""
+def _checked(run: Run, workspace: Workspace, *, begins: bool) -> Workspace:
+    """The workspace under the site rules of today; refused when the run may not or cannot continue here."""
     rules = config.site_rules()
     preflight.check_site(run, rules, workspace.workflow)
+    if not begins and not run.is_over:  # a start has looked for them
+        interpreters.check_ahead(run, workspace.workflow)
     return replace(workspace, models=tuple(rules.models))
 
 

@@ -1,36 +1,54 @@
 """Check that the programs that run scripts are installed, before any turn is paid for."""
 
 import os
+from collections.abc import Container
 
 from raymond.errors import BackendError
 from raymond.language import reach
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.workflow import Workflow, bare
+from raymond.machine import ahead
+from raymond.machine.run import Run
 from raymond.steps import script_step
 from raymond.system import programs
 
 
 def check(workflow: Workflow) -> None:
-    """Refuse a workflow that leads to scripts which nothing here can run.
+    """Refuse a workflow that leads to scripts which nothing here can run."""
+    for name, program, problem in _missing(workflow, reach.of(workflow).named):
+        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=_hint(program))
+
+
+def check_ahead(run: Run, workflow: Workflow) -> None:
+    """Refuse to continue a run that can still come to such a script."""
+    for name, program, problem in _missing(workflow, ahead.states(run, workflow)):
+        again = f"raymond resume {run.start.workflow_id}"
+        if os.path.isabs(program):
+            again += " --latest"  # the run has its own copy of the settings
+        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=f"{_hint(program)}, then: {again}")
+
+
+def _hint(program: str) -> str:
+    return f"correct `python` in {SETTINGS_FILE}" if os.path.isabs(program) else f"install {program}"
+
+
+def _missing(workflow: Workflow, reached: Container[str]) -> list[tuple[str, str, str]]:
+    """The scripts among the states `reached` that cannot run, with their program and what is wrong with it.
 
     Of two files of one state, for two systems, one is enough.
     """
-    named = reach.of(workflow).named
-    missing: dict[str, tuple[str, str]] = {}
+    missing: list[tuple[str, str, str]] = []
     able = set[str]()
     for state in workflow.states.values():
-        if state.kind != "script" or state.name not in named:
+        if state.kind != "script" or state.name not in reached:
             continue
         program = script_step.runner(state.name, workflow.settings.python)[0]
         problem = "" if _is_relative(program) else programs.locate(program)[1]
         if problem:
-            missing[state.name] = program, problem
+            missing.append((state.name, program, problem))
         else:
             able.add(bare(state.name))
-    for name, (program, problem) in missing.items():
-        if bare(name) not in able:
-            hint = f"correct `python` in {SETTINGS_FILE}" if os.path.isabs(program) else f"install {program}"
-            raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=hint)
+    return [one for one in missing if bare(one[0]) not in able]
 
 
 def _is_relative(program: str) -> bool:

@@ -6,12 +6,12 @@ from time import time
 import msgspec
 
 from raymond.backends import Carrier, registry
-from raymond.control import config, paths
+from raymond.control import config, paths, run_lock
 from raymond.errors import RunExists, UsageError
 from raymond.machine.agent import Agent, rebased
 from raymond.machine.events import RunMoved
 from raymond.machine.run import Run
-from raymond.store import journal, lock, workspaces
+from raymond.store import journal, workspaces
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -22,7 +22,7 @@ def move(project: Project, id: str, directory: str, *, force: bool = False) -> t
     """Let run `id` continue in `directory`: its folder goes to the project there, and its conversations with it."""
     given = _checked(directory)
     target = projects.at(given)
-    held = lock.take(project.run(id), force=force)
+    held = run_lock.take(project.run(id), force)
     try:
         folded = journal.read(project.run(id))
         tree = _trees(project.run(id)).get(folded.run.start.cwd, project.tree)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from raymond.backends import guard, registry
+from raymond.backends import Found, guard, registry
 from raymond.backends.registry import SCRIPTED, Tables
 from raymond.errors import BackendError
 from raymond.faces import words
@@ -30,7 +30,19 @@ def of(start: RunStarted, workflow: Workflow, tables: Tables, before: Iterable[s
 
 def now(start: RunStarted, names: Iterable[str], tables: Tables) -> list[Program]:
     """These backends as they are now."""
-    return [_scripted(name, start) if name in SCRIPTED else _looked(name, tables) for name in names]
+    return [_scripted(name, start) if name in SCRIPTED else _program(name, _looked(name, tables)) for name in names]
+
+
+def checked(start: RunStarted, name: str, tables: Tables) -> tuple[Program, str]:
+    """One of them, and why it cannot be used, in the words of a start; empty when it can."""
+    if name in SCRIPTED:
+        return _scripted(name, start), ""
+    try:
+        found = _looked(name, tables, raising=True)
+    except OSError:
+        return Program(name=name), ""  # its turn cannot be started now either, and is put off
+    why = f"{found.problem} ({found.hint})" if found.problem and found.hint else found.problem
+    return _program(name, found), why
 
 
 def _scripted(name: str, start: RunStarted) -> Program:
@@ -39,11 +51,14 @@ def _scripted(name: str, start: RunStarted) -> Program:
     return Program(name=name, payer=os.path.join(os.path.basename(start.scope_dir), REPLIES_FILE))
 
 
-def _looked(name: str, tables: Tables) -> Program:
+def _looked(name: str, tables: Tables, *, raising: bool = False) -> Found:
     try:
-        found = guard.look(registry.backend(name, tables))
-    except BackendError:
-        return Program(name=name)
+        return guard.look(registry.backend(name, tables), raising=raising)
+    except BackendError as error:
+        return Found(program="", problem=str(error), hint=error.hint)
+
+
+def _program(name: str, found: Found) -> Program:
     version = ".".join(map(str, numbers(found.version))) or found.version
     payer = f"{found.payer}, fingerprint {found.key}" if found.key and found.payer else found.payer
     path = os.path.realpath(found.program) if found.program else ""

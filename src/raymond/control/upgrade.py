@@ -7,14 +7,14 @@ from time import time
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.control import config, doubts, preflight
+from raymond.control import config, doubts, preflight, run_lock
 from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, JournalError
 from raymond.language.workflow import ENTRIES, Reach, bare
 from raymond.machine import workflow_change
 from raymond.machine.events import RunStarted, WorkflowChanged
 from raymond.machine.run import Run
-from raymond.store import journal, loader, lock, sources
+from raymond.store import journal, loader, sources
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 
@@ -34,7 +34,7 @@ def upgrade(
     With `strict`, what would only be warned of is refused as well.
     """
     folder = project.run(id)
-    held = lock.take(folder, force=force)
+    held = run_lock.take(folder, force)
     try:
         folded = journal.read(folder)
         start = folded.run.start

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
 from raymond.drivers.housekeeping import Describe, Export, Upkeep
+from raymond.drivers.lookout import Look, Lookout
 from raymond.drivers.reception import Reception
 from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
@@ -74,13 +75,13 @@ class Driver:
         alone: bool = False,
         programs: Sequence[Program] = (),
         recording: Recording = UNRECORDED,
-        look: Callable[[str], Program] | None = None,
+        look: Look | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
         self._programs = programs
         self._recording = recording
-        self._look = look
+        self._lookout = Lookout(look) if look else None
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
@@ -131,6 +132,8 @@ class Driver:
             show=self._show,
         )
         host.wants_raw = bool(getattr(self._face, "wants_raw", False))
+        if self._lookout:
+            host.unusable = self._lookout.unusable
         return host
 
     @property
@@ -297,13 +300,16 @@ class Driver:
         self._tell()
 
     def _add_programs(self) -> bool:
-        """Journal the programs that are about to answer and were not named yet; whether there are any."""
-        if self._look is None:
+        """Journal the programs that are about to answer and were not named yet; whether there are any.
+
+        One that cannot be used answers nothing, and is not named: its turns fail as soon as they start.
+        """
+        if self._lookout is None:
             return False
-        unnamed = self._conductor.unnamed()
-        for name in unnamed:
-            self._conductor.add(self._look(name), self._clock())
-        return bool(unnamed)
+        found = [program for name in self._conductor.unnamed() if (program := self._lookout.find(name))]
+        for program in found:
+            self._conductor.add(program, self._clock())
+        return bool(found)
 
     def _concerns_paid_turns(self, orders: Orders, ended: list[Step]) -> bool:
         starts = (backend_of(self.run.agents[name].pool) for name in orders.start)

@@ -68,23 +68,40 @@ def of(workflow: Workflow) -> Reach:
 def _reach(workflow: Workflow) -> Reach:
     if workflow.entry not in workflow.states or len(workflow.states) == 1:
         return Reach(frozenset(workflow.states), frozenset(workflow.states))
-    names, found = Names(workflow.states), dict[str, Leads]()
+    paths = _Paths(workflow)
+    return Reach(paths.walk([workflow.entry]), paths.walk([workflow.entry], mentions=True))
 
-    def walk(*, mentions: bool) -> frozenset[str]:
-        seen, ahead = {workflow.entry}, [workflow.entry]
+
+def ahead(workflow: Workflow, names: Iterable[str]) -> frozenset[str]:
+    """The states with these names, and those that tags and policies name from there on."""
+    return _Paths(workflow).walk(sorted(Names(workflow.states).of(names)))
+
+
+class _Paths:
+    """The ways through a workflow; every state on them is read once."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self._workflow = workflow
+        self._names = Names(workflow.states)
+        self._found: dict[str, Leads] = {}
+
+    def walk(self, states: Iterable[str], *, mentions: bool = False) -> frozenset[str]:
+        """Where `states` lead; with `mentions`, also what an agent or a script may name because its text does."""
+        ahead = list(states)
+        seen = set(ahead)
         while ahead:
-            state = ahead.pop()
-            leads = found.get(state)
-            if leads is None:
-                leads = found[state] = of_state(workflow.states[state], workflow.lib, names)
+            leads = self._leads(ahead.pop())
             if leads.every or not leads.told:
-                return frozenset(workflow.states)
+                return frozenset(self._workflow.states)
             new = (leads.named | leads.mentioned if mentions else leads.named) - seen
             seen |= new
             ahead += new
         return frozenset(seen)
 
-    return Reach(walk(mentions=False), walk(mentions=True))
+    def _leads(self, state: str) -> Leads:
+        if state not in self._found:
+            self._found[state] = of_state(self._workflow.states[state], self._workflow.lib, self._names)
+        return self._found[state]
 
 
 def of_state(state: State, lib: Mapping[str, str], names: Names) -> Leads:

@@ -105,8 +105,11 @@ class Run(Struct):
 
     @property
     def is_over(self) -> bool:
-        """Whether it cannot be resumed: it ended well, was cancelled, or nobody who failed is left to try again."""
-        return self.final_status in OVER or (bool(self.final_status) and not self.agents)
+        """Whether it cannot be resumed: it ended well, was cancelled, or nobody who failed is left to try again.
+
+        One whose last failed agent was given a result since has still to end well.
+        """
+        return self.final_status in OVER or (bool(self.final_status) and not self.agents and self.unhandled > 0)
 
     @property
     def billed(self) -> float:

@@ -63,6 +63,10 @@ class ProgramTurn(TurnStep):
     def start(self) -> None:
         """Put the prompt into the spool, and start the program on it."""
         super().start()
+        unusable = self.host.unusable.get(self.job.backend)
+        if unusable:
+            self._fail_to_start(Trouble(kind="setup", error=unusable))
+            return
         self._open_spool()
         command = self.reader.command()
         if isinstance(command, Trouble):

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 
 from raymond.errors import JournalError
 from raymond.machine.failures import Kind
@@ -65,6 +65,8 @@ class Host:
         self._pipes: list[tuple[int, int]] = []
         self.soonest = FAR
         """When, by the monotonic clock, a step has to be checked."""
+        self.unusable: Mapping[str, str] = {}
+        """Backends whose program cannot be used, and why."""
         self.wants_raw = False
         """Somebody wants to see every line that a program prints, as the kind `raw`."""
         self.show = show

@@ -236,13 +236,18 @@ def _busy(folder: RunFolder) -> RunBusy:
 
 
 def _driven(folder: RunFolder, holder: Holder) -> RunBusy:
+    """One that takes requests drives the run; another one that has signed may only write something down."""
+    if holder.socket or not holder.pid:
+        does, hint = "drives", f"`raymond stop {folder.id}` stops it; `raymond status {folder.id}` shows what it does"
+    else:
+        does, hint = "holds the lock of", f"try again in a moment; if it hangs: kill {holder.pid}"
     return RunBusy(
-        f"process {holder.pid or '?'} drives {folder.id}" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
+        f"process {holder.pid or '?'} {does} {folder.id}" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
         path=folder.journal,
         pid=holder.pid,
         host=holder.host,
         drives=bool(holder.socket),
-        hint=f"`raymond stop {folder.id}` stops it; `raymond status {folder.id}` shows what it does",
+        hint=hint,
     )
 
 

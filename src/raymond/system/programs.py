@@ -6,7 +6,7 @@ import select
 import signal
 import time
 
-from raymond.system import processes
+from raymond.system import faults, processes
 
 PATIENCE = 10.0
 """Seconds that a program has to print its version."""
@@ -15,6 +15,9 @@ PATIENCE = 10.0
 def locate(name: str) -> tuple[str, str]:
     """The path of a program, and what is wrong with it; empty when it can be started."""
     path = processes.program(name)
+    if path == name and "/" not in name:
+        processes.program.cache_clear()  # it may have been installed since somebody looked for it
+        path = processes.program(name)
     if os.path.isabs(path):
         usable = os.access(path, os.X_OK) and os.path.isfile(path)
         return (path, "") if usable else (path if os.path.exists(path) else "", _unusable(path))
@@ -32,7 +35,10 @@ def _unusable(path: str) -> str:
 
 
 def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
-    """The version that a program prints, and what is wrong when it prints none."""
+    """The version that a program prints, and what is wrong when it prints none.
+
+    OSError: the machine cannot start anything at the moment.
+    """
     reader, writer = os.pipe()
     nobody = os.open(os.devnull, os.O_WRONLY)  # stderr may have warnings, which are not the version
     try:
@@ -40,6 +46,8 @@ def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
         pid = processes.spawn([path, "--version"], env, os.getcwd(), stdout=writer, stderr=nobody)
     except OSError as error:
         os.close(reader)
+        if faults.is_passing(error):
+            raise
         return "", f"{path} cannot be started: {(error.strerror or '').lower()}"
     finally:
         os.close(writer)
