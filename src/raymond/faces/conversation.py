@@ -18,6 +18,7 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.label import label_of, named
+from raymond.steps.talk import in_order, only_tools
 from raymond.store.records import Records
 from raymond.text import visible
 from raymond.views.ledger import ENTERS
@@ -88,12 +89,7 @@ class Conversation:
         self, lines: Sequence[Mapping[str, object]], before: Sequence[Mapping[str, object]]
     ) -> list[tuple[str, str]]:
         """What `lines` tell, without those of `before` if they are of the same record."""
-        if not before or lines[:1] != before[:1]:
-            return said(lines)
-        parts = said(lines[len(before) :])
-        if any("tools" in line for line in before):
-            parts = [(name, _without_tools(text) if name == NAMES["talk"] else text) for name, text in parts]
-        return [(name, text) for name, text in parts if text.strip()]
+        return said(lines, len(before) if lines[:1] == before[:1] else 0)
 
     def _wants(self, agent: str, step: int) -> bool:
         return self._agent in ("", agent) and self._step in (0, step)
@@ -136,16 +132,26 @@ def _entry(head: str, parts: Sequence[tuple[str, str]]) -> str:
     return "\n".join(told) + "\n\n"
 
 
-def _without_tools(text: str) -> str:
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("* "))
+def said(lines: Sequence[Mapping[str, object]], shown: int = 0) -> list[tuple[str, str]]:
+    """What a step was sent, did and said, by the names that people read, without what the first `shown` lines tell.
+
+    What it did is in the order in which it happened: tools, or `worked` when texts are among them.
+    """
+    texts = {name: _text(lines[shown:], name) for name in NAMES}
+    texts["talk"] = _work(lines)[len(_work(lines[:shown])) :]
+    tools = only_tools(texts["talk"])
+    if tools is not None:
+        texts["talk"] = ""
+    texts["tools"] = tools or ""
+    return [(name, texts[key]) for key, name in NAMES.items() if texts[key].strip()]
 
 
-def said(lines: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
-    """What a step was sent, did and said, by the names that people read; `worked` tells the tools as well."""
-    texts = {name: "".join(str(line[name]) for line in lines if name in line) for name in NAMES}
-    if texts["talk"]:
-        texts["tools"] = ""
-    return [(shown, texts[name]) for name, shown in NAMES.items() if texts[name].strip()]
+def _work(lines: Sequence[Mapping[str, object]]) -> str:
+    return in_order(_text(lines, "talk"), _text(lines, "tools"))
+
+
+def _text(lines: Sequence[Mapping[str, object]], name: str) -> str:
+    return "".join(str(line[name]) for line in lines if name in line)
 
 
 def section(name: str, text: str, width: int = 0) -> list[str]:
