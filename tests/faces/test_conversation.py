@@ -27,7 +27,7 @@ from raymond.machine.run import Run
 from raymond.steps.talk import Talk, one_use
 from raymond.store import journal, records
 from raymond.store.transcripts import Transcripts
-from running import Room, until
+from running import GO, Room, until
 
 SAYS = {
     "START.md": "Look\tat it.\n\nThen ask.",
@@ -283,7 +283,7 @@ def test_what_a_turn_did_is_shown_once_and_in_order_whenever_somebody_looked(
 def test_a_turn_and_a_script_that_last_can_be_read_along(room: Room) -> None:
     files = {
         "START.md": "Look at it.",
-        "CHECK.sh": "while [ ! -e go ]; do echo busy >&2; sleep 0.05; done; echo '<result>x</result>'",
+        "CHECK.sh": f"echo busy >&2; {GO}; echo '<result>x</result>'",
         "replies.yaml": "START: {text: <goto>CHECK</goto>, delay: 1.5s}",
     }
     room.raymond("run", room.flow(files), "--id", "r", "-d")

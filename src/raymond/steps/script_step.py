@@ -187,6 +187,11 @@ class ScriptStep(Step):
         elif now >= self._ended_at + DRAIN:
             self._drain()
 
+    def publish(self, now: float) -> None:
+        """Let others read what a script that lasts has printed."""
+        if now >= self.began + PUBLISH_EVERY:
+            self._record.flush()
+
     def _stop_for(self, kind: Kind | None, error: str, now: float) -> None:
         if not self._has_ended:
             super()._stop_for(kind, error, now)
@@ -258,8 +263,6 @@ class ScriptStep(Step):
         if not text:
             return
         self._record.add(name, text)
-        if self.heard >= self.began + PUBLISH_EVERY:
-            self._record.publish(self.heard)
         if name == "err":
             self._errors = (self._errors + text)[-4096:]
             return
