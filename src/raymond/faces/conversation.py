@@ -71,14 +71,15 @@ class Conversation:
                         self._tail.put(entry)
         for name, (event, began) in self._began.items():
             if self._wants(name, event.step):
-                self._running(name, event.step, began)
+                self._running(event, began)
         self._is_first = False
         self._tail.end()
 
-    def _running(self, agent: str, step: int, began: float) -> None:
+    def _running(self, begun: StepStarted, began: float) -> None:
         """What a step that runs was sent, and what it has said since the last look."""
+        agent, step = begun.agent, begun.step
         before = self._shown.get(agent, [])
-        lines = self._records.so_far(agent, step, self._ended_at.get(agent, -1))
+        lines = self._records.so_far(agent, step, begun.turn, self._ended_at.get(agent, -1))
         parts = self._parts(lines, before)
         if self._is_first or parts:
             how = "continued" if before else f"running since {clock.instant(began)}"
