@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from raymond.machine.events import StepEnded, StepInterrupted
 from raymond.store import transcripts
 
 Line = dict[str, object]
@@ -24,6 +25,8 @@ class Records:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._tapes: OrderedDict[str, _Tape] = OrderedDict()
+        self._ends: dict[str, int] = {}
+        """Where the last record of each agent begins that has ended."""
 
     def of(self, agent: str, offset: int) -> list[Line]:
         """The lines of the step or turn of `agent` whose record begins at `offset`; none when that is negative."""
@@ -36,17 +39,28 @@ class Records:
         self._tapes.move_to_end(agent)
         return self._tapes[agent].record(offset)
 
-    def so_far(self, agent: str, step: int, turn: int, after: int) -> list[Line]:
-        """What is written of a turn of a step of which nobody has said where its record begins.
+    def ended(self, event: StepEnded) -> list[Line]:
+        """The lines of the turn that ended with `event`; of one that was cut off, those that its driver had written."""
+        if event.offset >= 0 or not isinstance(event, StepInterrupted):
+            self.skip(event)
+            return self.of(event.agent, event.offset)
+        return self.so_far(event.agent, event.step)
 
-        That is after the record at `after`; -1 stands for the beginning. A turn that was adopted has several records,
-        and the last one has all of it.
+    def skip(self, event: StepEnded) -> None:
+        """Note the end of a turn that is not read."""
+        self._ends[event.agent] = max(event.offset, self._ends.get(event.agent, -1))
+
+    def so_far(self, agent: str, step: int, turn: int = 0) -> list[Line]:
+        """What is written of a turn of a step of which no event has said where its record begins; 0 is the last turn.
+
+        It is after those that have `ended`. A turn that was adopted has several records: the last one has all of it.
         """
+        end = self._ends.get(agent, -1)
         lines: list[Line] = []
         is_its = False
-        for _, line in _lines(self._folder, agent, max(0, after)):
+        for at, line in _lines(self._folder, agent, max(0, end)):
             if "state" in line:
-                is_its = line.get("step") == step and line.get("turn", turn) == turn
+                is_its = at != end and line.get("step") == step and turn in (0, line.get("turn", turn))
                 lines = [] if is_its else lines
             if is_its:
                 lines.append(line)
