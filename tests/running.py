@@ -115,6 +115,10 @@ class Live:
         self.pid = self.process.pid
 
     @property
+    def out(self) -> str:
+        return self._out.read_text("utf-8")
+
+    @property
     def err(self) -> str:
         return self._err.read_text("utf-8")
 
@@ -128,7 +132,7 @@ class Live:
 
     def wait(self, id: str = "r") -> Ran:
         code = self.process.wait(PATIENCE)
-        return Ran(self._room, id, code, self._out.read_text("utf-8"), self.err)
+        return Ran(self._room, id, code, self.out, self.err)
 
 
 class Room:

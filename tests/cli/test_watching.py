@@ -191,6 +191,37 @@ def test_logs_of_a_step_can_be_read_by_programs(room: Room) -> None:
     assert lines[0]["transcript"][0]["sent"] == "Plan it.\nThen say <goto>AGAIN</goto>.\n"
 
 
+CUT = "step 1: main in START.sh, started TIME, interrupted: no process drives the run\n"
+
+
+@pytest.mark.slow
+def test_logs_have_what_a_step_had_said_when_its_driver_was_killed(room: Room) -> None:
+    said = f"[ $RAYMOND_ATTEMPT = 2 ] || {{ echo half; touch started; {GO}; }}; echo '<result>x</result>'"
+    pid = background(room, {"START.sh": said})
+
+    def logs(*args: str) -> str:
+        return timeless(room.raymond("logs", "r", *args).stdout)
+
+    until(lambda: "half" in logs("--text"), "the output")
+    assert logs("--text") == "step 1: main in START.sh, running since TIME\nstdout:\n  half\n\n"
+    running = told(room.raymond("logs", "r", "--step", "1"))
+    assert running == (2, "", "error: step 1 of r has not ended\nhint: raymond attach r shows what main is doing\n")
+    with room.start("logs", "r", "--text", "-f") as following:
+        until(lambda: "half" in following.out, "the output")
+        os.kill(pid, signal.SIGKILL)
+        assert timeless(following.wait().out).endswith(f"\n\n{CUT}\n")
+    assert logs("--text") == f"{CUT}stdout:\n  half\n\n"
+    assert logs("--text", "--step", "1") == logs("--text")
+    one, begun = "step 1: main in START.sh, interrupted", "stdout: half\nattempt: 1\ntime: TIME\n"
+    assert logs("--step", "1") == f"{one}: no process drives the run\n{begun}"
+    assert json.loads(logs("--step", "1", "--json"))["ended"] is None
+    assert room.resume().code == 0
+    assert logs("--step", "1") == f"{one}\n{begun}"
+    first, second, _ = re.sub(r"after \d+s", "after 0s", logs("--text")).split("\n\n")
+    assert first == "step 1: main in START.sh, TIME, interrupted after 0s\nstdout:\n  half"
+    assert second.startswith("step 2: main in START.sh, TIME, finished")
+
+
 def test_logs_of_a_step_that_is_not_there_say_which_one_is_the_last(room: Room) -> None:
     room.drive(DONE)
     assert told(room.raymond("logs", "r", "--step", "9")) == (

@@ -27,7 +27,7 @@ from raymond.machine.run import Run
 from raymond.steps.talk import Talk, one_use
 from raymond.store import journal, records
 from raymond.store.transcripts import Transcripts
-from running import Room, until
+from running import GO, Room, until
 
 SAYS = {
     "START.md": "Look\tat it.\n\nThen ask.",
@@ -224,7 +224,7 @@ def test_what_a_running_step_was_sent_and_has_said_is_shown_as_it_comes_and_once
     assert shown() == [], "not more often than once a second"
     record.publish(2.0)
     assert shown() == ["step 1: main in START.md, continued", "tools:", "  Read x.py", ""]
-    record.add("talk", "  I have read it.\n* Read x.py\n")
+    record.add("talk", "* Read x.py\n  I have read it.\n")
     record.add("said", "<result>fine</result>")
     ended = StepFinished(agent="main", step=1, offset=record.end())
     assert shown(ended)[1:] == ["worked:", "    I have read it.", "said:", "  <result>fine</result>", ""]
@@ -235,11 +235,55 @@ def test_what_a_running_step_was_sent_and_has_said_is_shown_as_it_comes_and_once
     kept.close()
 
 
+DID = [
+    ("tool", "Read a.py"),
+    ("text", "I see.\n  * x"),
+    ("tool", "Bash true\nRead b.py"),
+    ("tool", "Read c.py"),
+    ("text", "Nearly."),
+    ("text", "Now."),
+    ("tool", "Read a.py"),
+    ("text", "Done."),
+]
+
+
+def done(folder: str, looks: int) -> None:
+    """Show a turn that does all this to somebody who looks after the acts whose bits are set."""
+    kept, shown = Transcripts(folder), Conversation(folder, Tail())
+    record = kept.step("main", step=1, state="START.md")
+    talked = Talk(record)
+    begun = AgentStarted(agent="main", state="START.md"), StepStarted(agent="main", step=1, backend="claude")
+    shown.show([Decision(seq=1, time=60.0, events=[*begun])])
+    for number, (kind, raw) in enumerate(DID):
+        text = one_use(raw) if kind == "tool" else raw
+        talked.add(kind, text)
+        if kind == "tool":
+            record.add("tools", f"{text}\n")
+        if looks >> number & 1:
+            record.publish(10.0 * number)
+            shown.show([])
+    talked.end("Done.")
+    record.add("said", "Done.")
+    ended = StepFinished(agent="main", step=1, offset=record.end())
+    shown.show([Decision(seq=2, time=60.0, events=[ended])])
+    kept.close()
+
+
+def test_what_a_turn_did_is_shown_once_and_in_order_whenever_somebody_looked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acts = [line.strip() for _, text in DID for line in text.splitlines()]
+    for looks in range(1 << len(DID)):
+        done(str(tmp_path / str(looks)), looks)
+        told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+        assert [line.removeprefix("  ").removeprefix("* ").strip() for line in told] == acts, f"looked at {looks:b}"
+
+
 @pytest.mark.slow
 def test_a_turn_and_a_script_that_last_can_be_read_along(room: Room) -> None:
     files = {
         "START.md": "Look at it.",
-        "CHECK.sh": "while [ ! -e go ]; do echo busy >&2; sleep 0.05; done; echo '<result>x</result>'",
+        "CHECK.sh": f"echo busy >&2; {GO}; echo '<result>x</result>'",
         "replies.yaml": "START: {text: <goto>CHECK</goto>, delay: 1.5s}",
     }
     room.raymond("run", room.flow(files), "--id", "r", "-d")

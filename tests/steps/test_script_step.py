@@ -464,6 +464,13 @@ def test_what_a_stopped_script_started_elsewhere_is_ended_with_it(room: Room, im
     assert [event.step for event in ran.all(StepFailed)] == [1]
 
 
+@pytest.mark.slow
+def test_what_a_script_had_printed_when_it_was_killed_with_its_run_is_kept(room: Room) -> None:
+    stops = "trap '' TERM; printf 'a line\nhalf'; kill -TERM $PPID; while true; do sleep 0.05; done"
+    [record] = room.command({"START.sh": stops}).transcript()
+    assert (record["out"], record["interrupted"]) == ("a line\nhalf", True)
+
+
 # How a script fails
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ import click
 from raymond.cli import choice
 from raymond.cli.count import Count
 from raymond.cli.names import AGENT, RUN
-from raymond.control import history
+from raymond.control import history, runs
 from raymond.control.follow import Follower
 from raymond.errors import UsageError
 
@@ -56,7 +57,7 @@ def command(
         from raymond.faces.history import turn
 
         for one in history.step(run.project, run.id, decisions, step, agent or ""):
-            print(turn(one.ended, one.backend, one.transcript, as_json=as_json))
+            print(turn(one.begun, one.ended, one.transcript, as_json=as_json))
         return 0
     if debug_dir:
         from raymond.faces import debug_folder
@@ -81,7 +82,8 @@ def _printer(
     if in_full:
         from raymond.faces.conversation import Conversation
 
-        return Conversation(run.transcripts, Tail(most), agent=agent, step=step, since=since)
+        is_driven = partial(runs.is_driven, run.project.run(run.id))
+        return Conversation(run.transcripts, Tail(most), agent=agent, step=step, since=since, is_driven=is_driven)
     from raymond.faces.history import Json, Text
 
     return Json(agent, Tail(most), since) if as_json else Text(agent, run.transcripts, Tail(most), since)

@@ -1,15 +1,15 @@
 """What happened in a run: its agents, one step in full, and since when."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from datetime import time as clock
 
 from msgspec import Struct
 
 from raymond import durations
-from raymond.control import agents
+from raymond.control import agents, runs
 from raymond.errors import UsageError
-from raymond.machine.events import Decision, StepEnded, StepStarted
+from raymond.machine.events import Decision, Event, StepEnded, StepStarted
 from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.views import agent_names
@@ -20,17 +20,17 @@ _NAMED = 20
 
 
 class StepRecord(Struct, frozen=True):
-    """One turn of a step: how it ended, and its lines in the transcript."""
+    """One turn of a step: how it began and ended, and its lines in the transcript."""
 
-    ended: StepEnded
-    backend: str
-    """What answered; empty for a script."""
+    begun: StepStarted
+    ended: StepEnded | None
+    """None when its driver died before that, and nobody has driven the run since."""
     transcript: list[dict[str, object]]
 
 
 def agent_of(id: str, decisions: Iterable[Decision], word: str) -> str:
     """The name of the agent of run `id` that a word means; refused when these decisions mention none."""
-    names = agent_names.of_events(event for decision in decisions for event in decision.events)
+    names = agent_names.of_events(_events(decisions))
     found = agents.named(names, word)
     if not found:
         raise agents.unknown(id, names, word)
@@ -38,16 +38,8 @@ def agent_of(id: str, decisions: Iterable[Decision], word: str) -> str:
 
 
 def check_step(id: str, decisions: Iterable[Decision], number: int, agent: str = "") -> None:
-    """Refuse a step that there is not, that has not ended, or that is another agent's than `agent`."""
-    whose: dict[int, str] = {}
-    running: set[int] = set()
-    for decision in decisions:
-        for event in decision.events:
-            if isinstance(event, StepStarted):
-                whose[event.step] = event.agent
-                running.add(event.step)
-            elif isinstance(event, StepEnded):
-                running.discard(event.step)
+    """Refuse a step that there is not, or that is another agent's than `agent`."""
+    whose = {event.step: event.agent for event in _events(decisions) if isinstance(event, StepStarted)}
     if number not in whose:
         last = f"the last one is step {max(whose)}" if whose else "no step has started yet"
         raise UsageError(f"there is no step {number} in {id}", hint=last)
@@ -55,20 +47,31 @@ def check_step(id: str, decisions: Iterable[Decision], number: int, agent: str =
         its = [str(step) for step, name in whose.items() if name == agent]
         listed = f"steps of {agent}: {', '.join(its[-_NAMED:])}" if its else f"{agent} has had no step yet"
         raise UsageError(f"step {number} of {id} is a step of {whose[number]}, not of {agent}", hint=listed)
-    if number in running:
-        raise UsageError(
-            f"step {number} of {id} has not ended", hint=f"raymond attach {id} shows what {whose[number]} is doing"
-        )
 
 
 def step(project: Project, id: str, decisions: Sequence[Decision], number: int, agent: str = "") -> list[StepRecord]:
-    """Every turn of step `number`, in order."""
+    """Every turn of step `number`, in order; refused while it runs."""
     check_step(id, decisions, number, agent)
-    events = [event for decision in decisions for event in decision.events]
-    ends = [event for event in events if isinstance(event, StepEnded) and event.step == number]
-    backend = next((one.backend for one in events if isinstance(one, StepStarted) and one.step == number), "")
-    records = Records(project.run(id).transcripts)
-    return [StepRecord(end, backend, records.of(end.agent, end.offset)) for end in ends]
+    folder = project.run(id)
+    records, turns = Records(folder.transcripts), list[StepRecord]()
+    begun: StepStarted | None = None
+    for event in _events(decisions):
+        if isinstance(event, StepStarted) and event.step == number:
+            begun = event
+        elif isinstance(event, StepEnded) and event.step == number and begun:
+            turns.append(StepRecord(begun, event, records.ended(event)))
+            begun = None
+    if begun and runs.is_driven(folder):
+        hint = f"raymond attach {id} shows what {begun.agent} is doing"
+        raise UsageError(f"step {number} of {id} has not ended", hint=hint)
+    if begun:
+        turns.append(StepRecord(begun, None, records.so_far(begun.agent, number, begun.turn)))
+    return turns
+
+
+def _events(decisions: Iterable[Decision]) -> Iterator[Event]:
+    for decision in decisions:
+        yield from decision.events
 
 
 def moment(text: str, now: float) -> float:

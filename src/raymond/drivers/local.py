@@ -212,6 +212,7 @@ class Driver:
             if self.run.limits.time:
                 self._beat.keep()
             self._waits_out(self._see_to_orphans)
+            self._publish()
         if self._conductor.stopping:
             self._stop_steps()
         while True:
@@ -227,6 +228,13 @@ class Driver:
             if not self._endings:
                 break
         self._upkeep.keep(self.run)
+
+    def _publish(self) -> None:
+        """Let others read along; a time of its own for each step would wake us once more a second for each."""
+        now = time.monotonic()
+        for step in self._steps.values():
+            if not step.ended:
+                step.publish(now)
 
     def _waits_out(self, work: Callable[[], bool]) -> bool:
         """Do what is done once a second; it can wait while not even a module can be loaded for want of descriptors."""

@@ -1,10 +1,10 @@
 """What was said in a run, step by step: prompts, replies, tools, the output of scripts, and the answers of people."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from raymond import durations
-from raymond.faces import clock, dollars
+from raymond.faces import clock, dollars, words
 from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
 from raymond.faces.tail import Tail
 from raymond.machine.events import (
@@ -18,6 +18,7 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.label import label_of, named
+from raymond.steps.talk import in_order, only_tools
 from raymond.store.records import Records
 from raymond.text import visible
 from raymond.views.ledger import ENTERS
@@ -41,21 +42,29 @@ class Conversation:
     """Every step in full on stdout, as it ended; an entry is a step or an answer."""
 
     def __init__(
-        self, transcript_folder: str, tail: Tail, *, agent: str = "", step: int = 0, since: float = float("-inf")
+        self,
+        transcript_folder: str,
+        tail: Tail,
+        *,
+        agent: str = "",
+        step: int = 0,
+        since: float = float("-inf"),
+        is_driven: Callable[[], bool] = lambda: True,
     ) -> None:
         self._records = Records(transcript_folder)
         self._tail = tail
         self._agent = agent
         self._step = step
         self._since = since
+        self._is_driven = is_driven
         self._states: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._began: dict[str, tuple[StepStarted, float]] = {}
         self._is_first = True
-        self._ended_at: dict[str, int] = {}
-        """Where the record of each agent's last step begins."""
         self._shown: dict[str, list[Mapping[str, object]]] = {}
         """What was shown of the steps that run."""
+        self._lost: set[int] = set()
+        """Those of which it was said that nobody drives them."""
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print what these tell; after the first batch also which steps are running."""
@@ -68,19 +77,25 @@ class Conversation:
                 for entry in self._entries(event, decision.time):
                     if decision.time >= self._since:
                         self._tail.put(entry)
-        for name, (event, began) in self._began.items():
-            if self._wants(name, event.step):
-                self._running(name, event.step, began)
+        begun = [(event, began) for event, began in self._began.values() if self._wants(event.agent, event.step)]
+        is_driven = not begun or self._is_driven()
+        for event, began in begun:
+            self._unended(event, began, is_driven)
         self._is_first = False
         self._tail.end()
 
-    def _running(self, agent: str, step: int, began: float) -> None:
-        """What a step that runs was sent, and what it has said since the last look."""
+    def _unended(self, begun: StepStarted, began: float, is_driven: bool) -> None:
+        """What a step that has not ended was sent, and what it has said since the last look."""
+        agent, step = begun.agent, begun.step
         before = self._shown.get(agent, [])
-        lines = self._records.so_far(agent, step, self._ended_at.get(agent, -1))
+        lines = self._records.so_far(agent, step, begun.turn)
         parts = self._parts(lines, before)
-        if self._is_first or parts:
+        is_lost = not is_driven and step not in self._lost
+        if self._is_first or parts or is_lost:
             how = "continued" if before else f"running since {clock.instant(began)}"
+            if is_lost:
+                self._lost.add(step)
+                how = f"started {clock.instant(began)}, {words.NOT_DRIVEN}"
             self._tail.put(_entry(f"{self._head(step, agent)}, {how}", parts))
         self._shown[agent] = [*lines]
 
@@ -88,12 +103,7 @@ class Conversation:
         self, lines: Sequence[Mapping[str, object]], before: Sequence[Mapping[str, object]]
     ) -> list[tuple[str, str]]:
         """What `lines` tell, without those of `before` if they are of the same record."""
-        if not before or lines[:1] != before[:1]:
-            return said(lines)
-        parts = said(lines[len(before) :])
-        if any("tools" in line for line in before):
-            parts = [(name, _without_tools(text) if name == NAMES["talk"] else text) for name, text in parts]
-        return [(name, text) for name, text in parts if text.strip()]
+        return said(lines, len(before) if lines[:1] == before[:1] else 0)
 
     def _wants(self, agent: str, step: int) -> bool:
         return self._agent in ("", agent) and self._step in (0, step)
@@ -105,7 +115,8 @@ class Conversation:
             turn, began = self._began.pop(event.agent, (None, at))
             if at >= self._since and self._wants(event.agent, event.step):
                 yield self._ended(event, dollars.of_step(event, turn.backend if turn else ""), began, at)
-            self._ended_at[event.agent] = max(event.offset, self._ended_at.get(event.agent, -1))
+            else:
+                self._records.skip(event)
             self._shown.pop(event.agent, None)
         elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
             yield _answer(event, self._who(event.agent), at)
@@ -127,7 +138,7 @@ class Conversation:
             f"{', ' if cost else ''}{cost}"
         )
         shown = self._shown.get(event.agent, [])
-        return _entry(head, self._parts(self._records.of(event.agent, event.offset), shown))
+        return _entry(head, self._parts(self._records.ended(event), shown))
 
 
 def _entry(head: str, parts: Sequence[tuple[str, str]]) -> str:
@@ -136,16 +147,26 @@ def _entry(head: str, parts: Sequence[tuple[str, str]]) -> str:
     return "\n".join(told) + "\n\n"
 
 
-def _without_tools(text: str) -> str:
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("* "))
+def said(lines: Sequence[Mapping[str, object]], shown: int = 0) -> list[tuple[str, str]]:
+    """What a step was sent, did and said, by the names that people read, without what the first `shown` lines tell.
+
+    What it did is in the order in which it happened: tools, or `worked` when texts are among them.
+    """
+    texts = {name: _text(lines[shown:], name) for name in NAMES}
+    texts["talk"] = _work(lines)[len(_work(lines[:shown])) :]
+    tools = only_tools(texts["talk"])
+    if tools is not None:
+        texts["talk"] = ""
+    texts["tools"] = tools or ""
+    return [(name, texts[key]) for key, name in NAMES.items() if texts[key].strip()]
 
 
-def said(lines: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
-    """What a step was sent, did and said, by the names that people read; `worked` tells the tools as well."""
-    texts = {name: "".join(str(line[name]) for line in lines if name in line) for name in NAMES}
-    if texts["talk"]:
-        texts["tools"] = ""
-    return [(shown, texts[name]) for name, shown in NAMES.items() if texts[name].strip()]
+def _work(lines: Sequence[Mapping[str, object]]) -> str:
+    return in_order(_text(lines, "talk"), _text(lines, "tools"))
+
+
+def _text(lines: Sequence[Mapping[str, object]], name: str) -> str:
+    return "".join(str(line[name]) for line in lines if name in line)
 
 
 def section(name: str, text: str, width: int = 0) -> list[str]:

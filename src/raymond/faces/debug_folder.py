@@ -192,7 +192,7 @@ class Folder(Quiet):
 
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
-        lines = self._records.of(event.agent, event.offset)
+        lines = self._records.ended(event)
         self._asked[event.agent] = requested(lines)
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
         state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]

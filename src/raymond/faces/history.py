@@ -2,16 +2,15 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
-from raymond.faces import clock, dollars
+from raymond.faces import clock, dollars, words
 from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
-from raymond.machine.events import AskEnded, Decision, Event, StepEnded
+from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepStarted
 from raymond.machine.label import named
 from raymond.store.records import Records
 from raymond.text import safe, visible
@@ -27,7 +26,7 @@ _NAMES = {"out": "stdout", "err": "stderr"}
 def told(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
     """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
     reader = None
-    lines = records.of(event.agent, event.offset)
+    lines = records.ended(event)
     # Reading tags is most of the work, and hardly a step prints.
     prints = "<print" in "".join(str(line.get(name, "")) for line in lines for name in ("out", "said"))
     for line in lines:
@@ -155,23 +154,27 @@ def _about(decision: Decision, agent: str) -> Decision:
     return Decision(seq=decision.seq, time=decision.time, events=events)
 
 
-def turn(ended: StepEnded, backend: str, transcript: Sequence[Mapping[str, object]], *, as_json: bool) -> str:
-    """One turn of a step of `backend` in full: what it was sent, what it said, what it cost."""
-    about = msgspec.to_builtins(ended)
+def turn(
+    begun: StepStarted, ended: StepEnded | None, transcript: Sequence[Mapping[str, object]], *, as_json: bool
+) -> str:
+    """One turn of a step in full: what it was sent, what it said, what it cost."""
     if as_json:
+        about = msgspec.to_builtins(ended) if ended else None
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
     with clock.of(sys.stdout):
-        text = safe("\n".join(_turn(about, dollars.of_step(ended, backend), transcript)))
+        text = safe("\n".join(_turn(begun, ended, transcript)))
     width = width_of(sys.stdout)
     return (
         "\n".join(one for line in text.split("\n") for one in hung(line.expandtabs(4), "  ", width)) if width else text
     )
 
 
-def _turn(about: dict[str, Any], cost: str, lines: Sequence[Mapping[str, object]]) -> list[str]:
-    how = about["type"].removeprefix("Step").lower()
+def _turn(begun: StepStarted, ended: StepEnded | None, lines: Sequence[Mapping[str, object]]) -> list[str]:
+    how, cost = words.NOT_DRIVEN, ""
+    if ended:
+        how, cost = type(ended).__name__.removeprefix("Step").lower(), dollars.of_step(ended, begun.backend)
     state = next((line["state"] for line in lines if "state" in line), "?")
-    told = [f"step {about['step']}: {about['agent']} in {state}, {how} {cost}".rstrip()]
+    told = [f"step {begun.step}: {begun.agent} in {state}, {how} {cost}".rstrip()]
     for line in lines:
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):

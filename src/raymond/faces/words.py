@@ -50,6 +50,8 @@ from raymond.views.status import is_answered, run_status
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
 _RECEIVED = {"answer": "answer received", "limits": "new limits received"}
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
+NOT_DRIVEN = "interrupted: no process drives the run"
+"""Of a step that has not ended, and whose driver is gone."""
 
 
 def reason(run: Run, now: float = 0.0) -> str | None:

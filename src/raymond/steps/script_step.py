@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from raymond.language.reading import Reader, Reading
 from raymond.machine.decide import meant
 from raymond.machine.failures import Kind
-from raymond.machine.inputs import Output, Spending
+from raymond.machine.inputs import Interruption, Output, Spending
 from raymond.machine.workspace import Workspace
 from raymond.redaction import Stream
 from raymond.steps import long_values
@@ -187,6 +187,11 @@ class ScriptStep(Step):
         elif now >= self._ended_at + DRAIN:
             self._drain()
 
+    def publish(self, now: float) -> None:
+        """Let others read what a script that lasts has printed."""
+        if now >= self.began + PUBLISH_EVERY:
+            self._record.flush()
+
     def _stop_for(self, kind: Kind | None, error: str, now: float) -> None:
         if not self._has_ended:
             super()._stop_for(kind, error, now)
@@ -204,7 +209,10 @@ class ScriptStep(Step):
     def cut(self) -> None:
         """Read what a script has said that has ended, and what it decided; any other was interrupted."""
         if not self._has_ended:
-            super().cut()
+            for name, door in self._doors.items():
+                self._say(name, door.close())
+            spent = Spending(offset=self._record.end(interrupted=True))
+            self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent, spent=spent))
             return
         while not self.ended:
             if self._decision:
@@ -258,8 +266,6 @@ class ScriptStep(Step):
         if not text:
             return
         self._record.add(name, text)
-        if self.heard >= self.began + PUBLISH_EVERY:
-            self._record.publish(self.heard)
         if name == "err":
             self._errors = (self._errors + text)[-4096:]
             return

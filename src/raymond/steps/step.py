@@ -169,6 +169,9 @@ class Step:
         elif self._is_silent(now):
             self._stop_for("silent", self._quiet(), now)
 
+    def publish(self, now: float) -> None:
+        """Called about once a second: write down what others may read along."""
+
     def _is_silent(self, now: float) -> bool:
         return now >= self.heard + self._silence
 

@@ -11,6 +11,34 @@ def one_use(text: str) -> str:
     return f"\n{_FURTHER}".join(text.strip().splitlines())
 
 
+def in_order(talk: str, tools: str) -> str:
+    """Texts and tools as recorded so far: `talk`, and the uses among `tools` that no text has followed yet.
+
+    However early or late it is read, it only ever grows at its end.
+    """
+    told = sum(line.startswith(_TOOL) for line in talk.splitlines())
+    return talk + "".join(f"{_TOOL}{use}" for use in _uses(tools)[told:])
+
+
+def only_tools(work: str) -> str | None:
+    """The uses of tools that `work` consists of, without their marks; None when it has texts as well."""
+    lines = work.splitlines(keepends=True)
+    # The first line of a text has nothing but its mark before it.
+    if any(line[: len(_FURTHER)].strip() and not line.startswith(_TOOL) for line in lines):
+        return None
+    return "".join(line.removeprefix(_TOOL) for line in lines)
+
+
+def _uses(tools: str) -> list[str]:
+    found: list[str] = []
+    for line in tools.splitlines(keepends=True):
+        if line.startswith(_FURTHER) and found:
+            found[-1] += line
+        elif line.strip():
+            found.append(line)
+    return found
+
+
 class Talk:
     """Texts and tools in their order; nothing is recorded of a turn that only replied, with or without tools before.
 

@@ -1,15 +1,20 @@
 """What steps were sent and said, read back from the transcripts of a run."""
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator
 
 import msgspec
 
+from raymond.machine.events import StepEnded, StepInterrupted
 from raymond.store import transcripts
 
 Line = dict[str, object]
 _OPEN = 32
 """How many agents' files stay open; beyond that the least recently used one is closed."""
+
+_FIRST = b'{"step":'
+"""How every line begins, and nothing inside of one: there, quotes are escaped."""
 
 _decode = msgspec.json.Decoder(Line).decode
 
@@ -20,6 +25,8 @@ class Records:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._tapes: OrderedDict[str, _Tape] = OrderedDict()
+        self._ends: dict[str, int] = {}
+        """Where the last record of each agent begins that has ended."""
 
     def of(self, agent: str, offset: int) -> list[Line]:
         """The lines of the step or turn of `agent` whose record begins at `offset`; none when that is negative."""
@@ -32,18 +39,30 @@ class Records:
         self._tapes.move_to_end(agent)
         return self._tapes[agent].record(offset)
 
-    def so_far(self, agent: str, step: int, ended: int) -> list[Line]:
-        """What is written of a step that runs; `ended` is where the record before it begins, -1 for none."""
+    def ended(self, event: StepEnded) -> list[Line]:
+        """The lines of the turn that ended with `event`; of one that was cut off, those that its driver had written."""
+        if event.offset >= 0 or not isinstance(event, StepInterrupted):
+            self.skip(event)
+            return self.of(event.agent, event.offset)
+        return self.so_far(event.agent, event.step)
+
+    def skip(self, event: StepEnded) -> None:
+        """Note the end of a turn that is not read."""
+        self._ends[event.agent] = max(event.offset, self._ends.get(event.agent, -1))
+
+    def so_far(self, agent: str, step: int, turn: int = 0) -> list[Line]:
+        """What is written of a turn of a step of which no event has said where its record begins; 0 is the last turn.
+
+        It is after those that have `ended`. A turn that was adopted has several records: the last one has all of it.
+        """
+        end = self._ends.get(agent, -1)
         lines: list[Line] = []
-        skips = ended >= 0
-        for number, raw in enumerate(transcripts.lines_from(self._folder, agent, max(0, ended))):
-            try:
-                line = _decode(raw)
-            except (msgspec.DecodeError, RecursionError):
-                break  # it is being written
+        is_its = False
+        for at, line in _lines(self._folder, agent, max(0, end)):
             if "state" in line:
-                lines, skips = [], skips and number == 0
-            if not skips and line.get("step") == step:
+                is_its = at != end and line.get("step") == step and turn in (0, line.get("turn", turn))
+                lines = [] if is_its else lines
+            if is_its:
                 lines.append(line)
         return lines
 
@@ -59,33 +78,47 @@ class _Tape:
     def __init__(self, folder: str, agent: str) -> None:
         self._folder = folder
         self._agent = agent
-        self._rest: Iterator[bytes] = iter(())
+        self._rest: Iterator[tuple[int, Line]] = iter(())
         self._at = -1
         """Where the line `_ahead` begins; -1 when there is none."""
         self._ahead: Line = {}
-        self._size = 0
 
     def record(self, offset: int) -> list[Line]:
         if offset != self._at:
-            self._rest = transcripts.lines_from(self._folder, self._agent, offset)
-            self._at, self._size = offset, 0
+            self._rest = _lines(self._folder, self._agent, offset)
             self._next()
         lines: list[Line] = []
-        while self._at >= 0 and not (lines and _begins_another(self._ahead, lines[0])):
+        while self._at >= 0 and (_continues(self._ahead, lines[0]) if lines else self._at == offset):
             lines.append(self._ahead)
             self._next()
         return lines
 
     def _next(self) -> None:
-        """Take the next line; a file that cannot be read, or a line that makes no sense, is an end."""
-        try:
-            raw = next(self._rest)
-            self._ahead = _decode(raw)
-        except (StopIteration, OSError, msgspec.DecodeError, RecursionError):
-            self._at = -1
-        else:
-            self._at, self._size = self._at + self._size, len(raw)
+        self._at, self._ahead = next(self._rest, (-1, {}))
 
 
-def _begins_another(line: Line, first: Line) -> bool:
-    return "state" in line or line.get("step") != first.get("step")
+def _lines(folder: str, agent: str, offset: int) -> Iterator[tuple[int, Line]]:
+    """Every line from `offset` on that makes sense, and where it begins; a file that cannot be read is an end."""
+    with contextlib.suppress(OSError):
+        for raw in transcripts.lines_from(folder, agent, offset):
+            line, torn = _decoded(raw)
+            if line:
+                yield offset + torn, line
+            elif not raw.endswith(b"\n"):
+                return  # it is being written, or is no line at all
+            offset += len(raw)
+
+
+def _decoded(raw: bytes) -> tuple[Line, int]:
+    """A line, and how much of a torn one stands before it; empty when there is none.
+
+    A driver of an earlier release wrote on at the end of what a killed one had left.
+    """
+    for begin in (0, raw.rfind(_FIRST)):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            return _decode(raw[begin:]), begin
+    return {}, 0
+
+
+def _continues(line: Line, first: Line) -> bool:
+    return "state" not in line and line.get("step") == first.get("step")

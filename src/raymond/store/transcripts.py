@@ -65,7 +65,7 @@ class Transcripts:
         if not self._made:
             make_private(self._folder)
             self._made = True
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         path = os.path.join(self._folder, f"{file_name(agent)}.jsonl")
         try:
             fd = private(path, flags)
@@ -75,6 +75,7 @@ class Transcripts:
             self.close()  # the others can be opened again
             fd = private(path, flags)
         self._files[agent] = (fd, _rolled(self._folder, agent))
+        _end_line(fd)
         if len(self._files) > _OPEN:
             os.close(self._files.popitem(last=False)[1][0])
         return self._files[agent]
@@ -93,6 +94,13 @@ class Transcripts:
         """Close every file."""
         while self._files:
             os.close(self._files.popitem()[1][0])
+
+
+def _end_line(fd: int) -> None:
+    """End a line that a killed driver left half written, so that the next one is whole."""
+    size = os.lseek(fd, 0, os.SEEK_END)
+    if size and os.pread(fd, 1, size - 1) != b"\n":
+        write_all(fd, b"\n")
 
 
 def _rolled(folder: str, agent: str) -> int:
