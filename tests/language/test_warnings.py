@@ -55,6 +55,43 @@ def test_a_mistake_is_found_at_its_place_with_a_way_out(body: str, id: str, colu
     assert one(f"text\n{body}") == (id, 2, column, hint)
 
 
+ASK = "{tag: ask, next: B, approve: person, timeout: 1d}"
+
+
+@pytest.mark.parametrize(
+    ("files", "file", "line", "column", "hint"),
+    [
+        ({"START.md": f"---\nallowed_transitions: [{ASK}]\n---\n{{{{transitions}}}}"}, "START.md", 2, 69, "timeout_next: DECLINED.md"),
+        ({"START.md": "{{transitions}}", "workflow.yaml": f"allowed_transitions: [{ASK}]"}, "workflow.yaml", 1, 69, "timeout_next: DECLINED.md"),
+        ({"START.sh": f"# /// raymond\n# allowed_transitions: [{ASK}]\n# ///\nask"}, "START.sh", 2, 71, "timeout_next: DECLINED.md"),
+        ({"START.md": 'Say\n`<ask next="B" approve="person" timeout="1d">Now?</ask>`'}, "START.md", 2, 33, 'timeout_next="DECLINED.md"'),
+        ({"START.sh": "echo '<ask next=\"B\" approve=\"person\" timeout=\"1d\">Now?</ask>'"}, "START.sh", 1, 7, 'timeout_next="DECLINED.md"'),
+    ],
+)  # fmt: skip
+def test_a_timeout_that_approves_in_place_of_a_person_is_doubtful(
+    files: dict[str, str], file: str, line: int, column: int, hint: str
+) -> None:
+    found = lint.check(workflow.build("flow", {**files, "B.sh": f"echo '{END}'"}))
+    assert [(one.id, one.file, one.line, one.column) for one in found] == [("timeout-approves", file, line, column)]
+    assert found[0].message == "if nobody answers within 1d, this continues at B without approval"
+    assert found[0].hint == f"name the state to continue at then: {hint}"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'next="B" approve="person"',
+        'next="B" timeout="1d"',
+        'next="B" approve="person" timeout="1d" timeout_next="NEXT"',
+        'next="B" approve="person" timeout="1d" timeout_next="B"',
+    ],
+)
+def test_a_timeout_that_approves_nothing_or_says_where_it_leads_is_fine(attributes: str) -> None:
+    assert check(f"<ask {attributes}>Now?</ask>") == []
+    entry = attributes.replace('" ', '", ').replace("=", ": ")
+    assert check(f"---\nallowed_transitions: [{{tag: ask, {entry}}}]\n---\n{{{{transitions}}}}") == []
+
+
 @pytest.mark.parametrize(
     "body",
     [
