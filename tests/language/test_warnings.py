@@ -92,6 +92,67 @@ def test_a_timeout_that_approves_nothing_or_says_where_it_leads_is_fine(attribut
     assert check(f"---\nallowed_transitions: [{{tag: ask, {entry}}}]\n---\n{{{{transitions}}}}") == []
 
 
+def doubts(*entries: str) -> list[tuple[str, int, str, str]]:
+    """What is doubtful about a list of entries: the id, which entry, the message and the hint."""
+    lines = "".join(f"  - {{tag: {entry}}}\n" for entry in entries)
+    states = {f"{name}.md": END for name in ("K", "L", "R", "X")}
+    files = {"START.md": f"---\nallowed_transitions:\n{lines}---\n{{{{transitions}}}}", **states}
+    return [(one.id, one.line - 2, one.message, one.hint) for one in lint.check(workflow.build("flow", files))]
+
+
+@pytest.mark.parametrize(
+    ("entries", "at", "has", "only", "hint"),
+    [
+        (["call, target: K"], 1, "`call` has no `return`", "K", "return: NEXT.md"),
+        (["function, target: K", "result"], 1, "`function` has no `return`", "K", "return: NEXT.md"),
+        (["fork, target: K"], 1, "`fork` has no `next`", "K", "next: NEXT.md"),
+        (["call, return: R"], 1, "`call` has no `target`", "R", "target: NEXT.md"),
+        (["fork, next: R"], 1, "`fork` has no `target`", "R", "target: NEXT.md"),
+        (["ask, timeout: 1d, timeout_next: X"], 1, "`ask` has no `next`", "X", "next: NEXT.md"),
+        (["wait, failed_next: X"], 1, "`wait` has no `target`", "X", "target: NEXT.md"),
+        (["fork, target: K", "wait"], 2, "`wait` has no `target`", "K", "target: NEXT.md"),
+        (["fork, target: K", "goto"], 2, "`goto` has no `target`", "K", "target: NEXT.md"),
+        (["call", "goto, target: R"], 1, "`call` has no `target` and no `return`", "R", "target: NEXT.md, return: NEXT.md"),
+        (["call, target: K", "ask, next: R, approve: person"], 1, "`call` has no `return`", "K", "return: NEXT.md"),
+    ],
+)  # fmt: skip
+def test_an_entry_that_leaves_out_a_state_and_leaves_none_to_choose_is_doubtful(
+    entries: list[str], at: int, has: str, only: str, hint: str
+) -> None:
+    message = f"this {has}, so the agent can only name {only} there"
+    assert doubts(*entries) == [("no-choice", at, message, f"say what you mean: {hint}")]
+
+
+def test_states_at_which_only_subtasks_begin_are_no_place_to_return_to() -> None:
+    assert [(id, at, message) for id, at, message, _ in doubts("call, target: K", "function, target: L")] == [
+        ("no-choice", 1, "this `call` has no `return`, so the agent can only name K or L there"),
+        ("no-choice", 2, "this `function` has no `return`, so the agent can only name K or L there"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["call, target: K, return: R"],
+        ["call, target: K, return: K"],
+        ["call, target: K", "goto, target: R"],
+        ["call, return: R", "fork, target: K, next: R"],
+        ["call", "fork, target: K, next: R"],
+        ["call"],
+        ["ask"],
+        ["wait"],
+        ["goto", "result"],
+        ["ask, approve: person", "result"],
+        ["fork, target: K", "wait, target: R"],
+        ["fork, target: K", "goto, target: R"],
+        ["wait, target: R, timeout_next: X"],
+        ["goto", "ask, next: R, approve: person"],
+    ],
+)
+def test_an_entry_that_gives_its_states_or_leaves_a_choice_is_fine(entries: list[str]) -> None:
+    assert doubts(*entries) == []
+
+
 @pytest.mark.parametrize(
     "body",
     [

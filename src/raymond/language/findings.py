@@ -63,6 +63,7 @@ FINDINGS: dict[str, Finding] = {
     # What a state says and does not say: lint.
     "dead-end": _WARNING,
     "timeout-approves": _WARNING,
+    "no-choice": _WARNING,
     "empty-state": _WARNING,
     "unbound-variable": _WARNING,
     "missing-include": _WARNING,

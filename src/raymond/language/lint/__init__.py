@@ -7,7 +7,7 @@ import msgspec
 from raymond import redaction
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, reach
-from raymond.language.lint import approvals, attributes, endings, ignores, places, scripts, targets
+from raymond.language.lint import approvals, attributes, endings, entries, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
 
@@ -37,6 +37,7 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
         if state.name in counted and extension(state.name) in workflow.runnable:
             found += targets.in_policy(workflow, state)
             found += approvals.in_policy(workflow, state)
+            found += entries.check(workflow, state)
             found += _prompt(workflow, state, given) if state.kind == "prompt" else scripts.check(workflow, state)
             if state.name not in unread:
                 found += endings.check(workflow, state, [one for one in found if _is_misspelt(one, state)])
