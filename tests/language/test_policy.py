@@ -373,18 +373,20 @@ def test_one_mistake_does_not_hide_another_nor_what_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    "allowed",
+    ("allowed", "hint"),
     [
-        "",
-        "allowed_transitions: [{tag: goto}]",
-        "allowed_transitions: [{tag: goto, target: A}, {tag: goto, target: B}]",
-        "allowed_transitions: [{tag: call, target: A}]",
-        "allowed_transitions: [{tag: result}]",
-        "allowed_transitions: [{tag: ask, next: A}]",
+        ("", "allowed_transitions: [{tag: goto, target: NEXT.md}]"),
+        ("[{tag: goto, target: A}, {tag: goto, target: B}]", "allowed_transitions: [{tag: goto, target: NEXT.md}]"),
+        ("[{tag: goto}]", "this `goto` also needs: target"),
+        ("[{tag: call, target: A}]", "this `call` also needs: return"),
+        ("[{tag: result}]", "this `result` also needs: payload"),
+        ("[{tag: ask, next: A}]", "this `ask` also needs: payload"),
+        ("[{tag: ask, payload: Why?, next: A, timeout_next: B}]", "this `ask` also needs: timeout"),
+        ("[{tag: wait, target: A, timeout_next: B}]", "this `wait` also needs: timeout"),
     ],
 )
-def test_force_implicit_needs_a_transition_that_needs_nothing(allowed: str) -> None:
-    found = wrong(f"force_implicit: true\n{allowed}")
+def test_force_implicit_needs_a_transition_that_needs_nothing(allowed: str, hint: str) -> None:
+    found = wrong(f"force_implicit: true\n{allowed and f'allowed_transitions: {allowed}'}")
     assert found == Diagnostic(
         id="force-implicit-invalid",
         message="`force_implicit` needs exactly one allowed transition, with everything it needs given",
@@ -393,7 +395,7 @@ def test_force_implicit_needs_a_transition_that_needs_nothing(allowed: str) -> N
         column=17,
         source="force_implicit: true",
         length=4,
-        hint="allowed_transitions: [{tag: goto, target: NEXT.md}]",
+        hint=hint,
     )
 
 
@@ -644,6 +646,8 @@ def test_a_refusal_says_what_was_asked_and_what_is_allowed(
         ("{tag: wait}", None),
         ("{tag: ask, payload: Why?}", None),
         ("{tag: ask, next: A}", None),
+        ("{tag: ask, payload: Why?, next: A, timeout_next: B}", None),
+        ("{tag: wait, target: A, timeout_next: B}", None),
         ("{tag: result}", None),
     ],
 )

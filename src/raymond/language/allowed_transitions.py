@@ -38,9 +38,14 @@ def bare(name: str) -> str:
     return stem if stem and f".{ending}" in EXTENSIONS else name
 
 
+def missing(allowed: Allowed) -> list[str]:
+    """What has to be said before `allowed` alone can be made: what its tag needs, and what its fields need."""
+    return Entries([allowed]).chosen(allowed)
+
+
 def make(allowed: Allowed) -> Transition | None:
     """The transition, when `allowed` leaves nothing open."""
-    if any(not allowed.fields.get(field) for field in NEEDED[allowed.tag]):
+    if missing(allowed):
         return None
     form = TAGS[allowed.tag]
     made: dict[str, Any] = {}
