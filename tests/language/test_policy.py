@@ -490,6 +490,7 @@ FORK = "{tag: fork, target: W.md, next: N}"
         ),
         (["{tag: ask, payload: 'Go on?', next: A}"], [Ask(question=" Go on?\n", next="A")]),
         (["{tag: ask}"], [Ask(question="any", next="A")]),
+        (["{tag: ask, choices: 'yes,not now'}"], [Ask(question="any", next="A", choices=" yes,\n  not  now ,")]),
         (["{tag: result}"], [Result(text="any")]),
         (["{tag: result, payload: done}"], [Result(text="\n done ")]),
         ([GOTO, "{tag: result}"], [Result(text="any")]),
@@ -623,6 +624,12 @@ def test_a_refusal_says_what_was_asked_and_what_is_allowed(
     allowed: list[str], asked: list[Transition], said: str
 ) -> None:
     assert policy.permit(allow(*allowed), asked) == Refusal("not_allowed", said)
+
+
+@pytest.mark.parametrize("written", ["", "no,yes", "yes,no,maybe", "Yes,no", "yesno"])
+def test_other_choices_or_another_order_of_them_do_not_match(written: str) -> None:
+    asked = Ask(question="Go on?", next="A", choices=written)
+    assert policy.permit(allow("{tag: ask, next: A, choices: 'yes,no'}"), [asked]) is not None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from raymond import durations
+from raymond.language import choices
 from raymond.language.tags import TAGS, Attribute, Fork, Transition
 
 EXTENSIONS = (".md", ".sh", ".py", ".ps1", ".bat")
@@ -163,6 +164,8 @@ def _same(tag: str, field: str, wanted: str, transition: Transition, after: str)
         return _is_same(actual or "", wanted)
     if known.kind == "duration":
         return bool(actual == durations.parse(wanted))
+    if known.kind == "choices":
+        return choices.parse(actual or "") == choices.parse(wanted)
     if known is TAGS[tag].body:
         return bool((actual or "").strip() == wanted.strip())
     return bool(actual == wanted)
