@@ -33,6 +33,8 @@ def one(body: str, **files: str) -> tuple[str, int, int, str]:
         ("<Goto>NEXT</Goto>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
         ("<GOTO>ANYWHERE</GOTO>", "misspelt-tag", 1, "did you mean <goto>NEXT.md</goto>?"),
         ("<go-to>NEXT</go-to>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
+        ("<gotoo>NETX</gotoo>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
+        ("<gotoo>NXT.md</gotoo>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
         ("<reslut>fine</reslut>", "misspelt-tag", 1, "did you mean <result>text</result>?"),
         ('<aks next="NEXT">Why?</aks>', "misspelt-tag", 1, 'did you mean <ask next="NEXT.md">question</ask>?'),
         ("<fuction return='B'>NEXT</fuction>", "misspelt-tag", 1, 'did you mean <function return="NEXT.md">NEXT</function>?'),
@@ -157,6 +159,7 @@ def test_an_entry_that_gives_its_states_or_leaves_a_choice_is_fine(entries: list
     "body",
     [
         "<task>do it</task> <results>{{results}}</results> <context>x</context> <tasks>a</tasks>",
+        "<form>text</form> <work>A</work> <rest>nest</rest>",
         "<form>NEXT step</form> <answer>NEXT</answer> <file>NEXT.md</file> <work>hard</work>",
         "Vec<Result> and Result<Option> and <Result of it>",
         "Use the <goto> tag, `<result>`, or a <reset>: all of them are tags.",
@@ -215,6 +218,18 @@ def test_a_variable_has_a_value_when_a_fork_or_a_flag_gives_it_one() -> None:
 )
 def test_a_prompt_without_a_tag_is_found_unless_it_needs_none(body: str, ids: list[str]) -> None:
     assert [found.id for found in check(body)] == ids
+
+
+def test_each_misspelt_tag_of_a_prompt_without_another_is_an_error() -> None:
+    found = check("Say <gotoo>NEXT</gotoo> or <reslut>done</reslut>.\nOr <rest>NEXT</rest>.")
+    assert [(one.line, one.column, one.message, one.hint) for one in found if one.severity == "error"] == [
+        (line, column, f"`<{name}>` is not a tag, and START.md has no other: every turn would be wasted", hint)
+        for line, column, name, hint in (
+            (1, 5, "gotoo", "did you mean <goto>NEXT</goto>?"),
+            (1, 28, "reslut", "did you mean <result>text</result>?"),
+            (2, 4, "rest", "did you mean <reset>NEXT</reset>?"),
+        )
+    ]
 
 
 def test_a_lone_prompt_without_a_tag_is_an_error_that_shows_the_loop_that_works() -> None:
