@@ -403,18 +403,16 @@ def test_a_program_is_followed_without_pidfds_and_proc(tmp_path: Path) -> None:
 # replies.yaml itself
 
 WRONG = [
-    ("START.md: {txt: hi}", "the reply for START.md cannot be used: unknown key `txt`"),
-    ("START.md: {cost: much}", "the reply for START.md cannot be used: Expected `float`, got `str` - at `$.cost`"),
-    ("START.md: {delay: 5}", "the reply for START.md cannot be used: delay must be a duration such as 200ms or 5s"),
-    (
-        "START.md: [[<result></result>, {retry_after: soon}]]",
-        "the reply for START.md cannot be used: retry_after must be a duration such as 200ms or 5s",
-    ),
-    ("START.md: [7]", "the reply for START.md cannot be used: it is neither text nor a mapping"),
-    (
-        "START.md: {tokens: 7}",
-        "the reply for START.md cannot be used: tokens must be a mapping such as {in: 1000, out: 20}",
-    ),
+    ("START.md: {txt: hi}", "txt", "unknown key `txt`"),
+    ("START.md: {cost: much}", "much", "Expected `float`, got `str` - at `$.cost`"),
+    ("START.md: {delay: 5}", "5", "delay must be a duration such as 200ms or 5s"),
+    ("START.md: [[x, {retry_after: soon}]]", "soon", "retry_after must be a duration such as 200ms or 5s"),
+    ("START.md: [7]", "7", "it is neither text nor a mapping"),
+    ("START.md: {tokens: 7}", "7", "tokens must be a mapping such as {in: 1000, out: 20}"),
+    ("START.md: {tokens: {out: -1}}", "-1", "`tokens: out` must be a whole number, 0 or more"),
+    ("START.md: {tokens: {in: few}}", "few", "Expected `int`, got `str` - at `$.tokens_in`"),
+    ("START.md: {writes: {../x: hi}}", "../x", "`../x` in writes leads out of its folder"),
+    ("START.md: [x, [x, {cost: -1}]]", "-1", "`cost` must be a number of dollars, 0 or more"),
 ]
 HINT = (
     "hint: a text, or a mapping of text, cost, tokens, delay, writes, tools, denied, fail, error, retry_after, "
@@ -422,12 +420,32 @@ HINT = (
 )
 
 
-@pytest.mark.parametrize(("replies", "message"), WRONG)
-def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(room: Room, replies: str, message: str) -> None:
+def wrong_reply(line: str, at: str, reason: str, file: str = "../flow/replies.yaml", number: int = 1) -> str:
+    """What is said about a reply; `at` is the part of its line that is wrong."""
+    before = line.index(at)
+    return (
+        f"error: the reply for START.md cannot be used: {reason}\n --> {file}:{number}:{before + 1}\n"
+        f"  |\n{number} | {line}\n  | {' ' * before}{'^' * len(at)}\n{HINT}"
+    )
+
+
+@pytest.mark.parametrize(("replies", "at", "reason"), WRONG)
+def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(
+    room: Room, replies: str, at: str, reason: str
+) -> None:
     ran = room.command({"START.md": "", "replies.yaml": replies})
-    assert ran.code == 6
-    assert ran.err == f"error: {message}\n --> ../flow/replies.yaml\n{HINT}"
+    assert (ran.code, ran.err) == (6, wrong_reply(replies, at, reason))
     assert room.project.ids() == []
+
+
+def test_every_wrong_reply_is_shown_at_its_line(room: Room) -> None:
+    first, second = "  - {txt: hi}", "  - {delay: 5}"
+    ran = room.command({"START.md": "", "replies.yaml": f"START.md:\n{first}\n  - fine\n{second}\n"})
+    assert (ran.code, ran.err) == (
+        6,
+        wrong_reply(first, "txt", "unknown key `txt`", number=2)
+        + wrong_reply(second, "5", "delay must be a duration such as 200ms or 5s", number=4),
+    )
 
 
 def test_an_unknown_failure_class_is_answered_with_those_there_are(room: Room) -> None:
@@ -435,11 +453,8 @@ def test_an_unknown_failure_class_is_answered_with_those_there_are(room: Room) -
     kinds = (
         "limit, overload, auth, billing, silent, crash, context, refusal, unreadable, script, time, setup, session, cap"
     )
-    assert ran.code == 6
-    assert (
-        ran.err
-        == f"error: the reply for START.md cannot be used: fail must be one of {kinds}\n --> ../flow/replies.yaml\n{HINT}"
-    )
+    expected = wrong_reply("START.md: {fail: tired}", "tired", f"fail must be one of {kinds}")
+    assert (ran.code, ran.err) == (6, expected)
 
 
 def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:
@@ -467,7 +482,7 @@ def test_a_wrong_reply_given_with_a_flag_names_the_flag(room: Room) -> None:
     ran = room.command({"START.md": ""}, "--replies", "other.yaml")
     assert (ran.code, ran.err) == (
         6,
-        f"error: the reply for START.md cannot be used: unknown key `txt`\n --> --replies\n{HINT}",
+        wrong_reply("START.md: {txt: hi}", "txt", "unknown key `txt`", "--replies"),
     )
 
 

@@ -114,6 +114,53 @@ def test_a_strict_start_is_refused_and_a_dry_run_lists_everything(
     assert run(room, monkeypatch, fine, "--dry-run", "--json", "--strict") == 0
 
 
+ERRORS = [
+    (
+        {"START.md": f"{{{{inptu}}}} <goto>NOWHERE</goto> {END}", "NEXT.md": END, "replies.yaml": "{}"},
+        (),
+        6,
+        [("missing-target", "there is no state `NOWHERE`", "../flow/START.md", 1)],
+        ["unbound-variable"],
+    ),
+    ({"START.md": f"---\nmodle: x\n---\n{END}"}, (), 6, [("unknown-key", "there is no key `modle`", "../flow/START.md", 2)], []),
+    ({"START.md": END, "replies.yaml": "\nSTART: 7"}, (), 6, [("bad-reply", "the reply for START cannot be used: it is neither text nor a mapping", "../flow/replies.yaml", 2)], []),
+    ({"START.md": f"{{{{inptu}}}} {END}"}, ("--cd", "nowhere"), 2, [(None, "--cd nowhere: no such file or directory", "", 0)], ["unbound-variable"]),
+    ({"START.md": f"{{{{inptu}}}} {END}"}, ("--cd", "nowhere", "--var", "inptu=1"), 2, [(None, "--cd nowhere: no such file or directory", "", 0)], []),
+    ({"START.md": END}, ("--backend", "nobody"), 5, [(None, "there is no backend `nobody`", "", 0)], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "flags", "code", "errors", "warnings"), ERRORS)
+def test_a_dry_run_that_is_refused_says_so_in_its_document(
+    files: dict[str, str],
+    flags: tuple[str, ...],
+    code: int,
+    errors: list[tuple[str | None, str, str, int]],
+    warnings: list[str],
+    room: Room,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flow = room.flow(files)
+    assert run(room, monkeypatch, flow, "--dry-run", "--json", *flags) == code
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert [(one["id"], one["message"], one["file"], one["line"]) for one in document["errors"]] == errors
+    assert ([one["id"] for one in document["warnings"]], said.err) == (warnings, "")
+    assert run(room, monkeypatch, flow, "--dry-run", *flags) == code
+    assert capsys.readouterr().out == ""
+    assert not room.home.exists()
+
+
+def test_a_dry_run_of_nothing_says_so_in_its_document(
+    room: Room, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(room, monkeypatch, "nothing/here", "--dry-run", "--json") == 2
+    document = json.loads(capsys.readouterr().out)
+    assert [(one["id"], one["file"]) for one in document["errors"]] == [("not-found", "nothing/here")]
+    assert {key for key, value in document.items() if value} == {"errors"}
+
+
 def test_a_prompt_written_for_a_shell_loop_is_refused_with_the_loop_that_works(
     room: Room, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

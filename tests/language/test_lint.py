@@ -269,7 +269,7 @@ def test_then_must_lead_to_a_state() -> None:
 
 
 def test_a_variable_of_a_fork_is_no_state() -> None:
-    assert check("---\nallowed_transitions: [{tag: fork, target: B, timeout_next: ZZZ}]\n---\n") == []
+    assert check("---\nallowed_transitions: [{tag: fork, target: B, next: NEXT, timeout_next: ZZZ}]\n---\n") == []
 
 
 def test_a_name_in_a_script_block_must_lead_to_a_state() -> None:

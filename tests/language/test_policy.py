@@ -373,18 +373,20 @@ def test_one_mistake_does_not_hide_another_nor_what_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    "allowed",
+    ("allowed", "hint"),
     [
-        "",
-        "allowed_transitions: [{tag: goto}]",
-        "allowed_transitions: [{tag: goto, target: A}, {tag: goto, target: B}]",
-        "allowed_transitions: [{tag: call, target: A}]",
-        "allowed_transitions: [{tag: result}]",
-        "allowed_transitions: [{tag: ask, next: A}]",
+        ("", "allowed_transitions: [{tag: goto, target: NEXT.md}]"),
+        ("[{tag: goto, target: A}, {tag: goto, target: B}]", "allowed_transitions: [{tag: goto, target: NEXT.md}]"),
+        ("[{tag: goto}]", "this `goto` also needs: target"),
+        ("[{tag: call, target: A}]", "this `call` also needs: return"),
+        ("[{tag: result}]", "this `result` also needs: payload"),
+        ("[{tag: ask, next: A}]", "this `ask` also needs: payload"),
+        ("[{tag: ask, payload: Why?, next: A, timeout_next: B}]", "this `ask` also needs: timeout"),
+        ("[{tag: wait, target: A, timeout_next: B}]", "this `wait` also needs: timeout"),
     ],
 )
-def test_force_implicit_needs_a_transition_that_needs_nothing(allowed: str) -> None:
-    found = wrong(f"force_implicit: true\n{allowed}")
+def test_force_implicit_needs_a_transition_that_needs_nothing(allowed: str, hint: str) -> None:
+    found = wrong(f"force_implicit: true\n{allowed and f'allowed_transitions: {allowed}'}")
     assert found == Diagnostic(
         id="force-implicit-invalid",
         message="`force_implicit` needs exactly one allowed transition, with everything it needs given",
@@ -393,7 +395,7 @@ def test_force_implicit_needs_a_transition_that_needs_nothing(allowed: str) -> N
         column=17,
         source="force_implicit: true",
         length=4,
-        hint="allowed_transitions: [{tag: goto, target: NEXT.md}]",
+        hint=hint,
     )
 
 
@@ -488,6 +490,7 @@ FORK = "{tag: fork, target: W.md, next: N}"
         ),
         (["{tag: ask, payload: 'Go on?', next: A}"], [Ask(question=" Go on?\n", next="A")]),
         (["{tag: ask}"], [Ask(question="any", next="A")]),
+        (["{tag: ask, choices: 'yes,not now'}"], [Ask(question="any", next="A", choices=" yes,\n  not  now ,")]),
         (["{tag: result}"], [Result(text="any")]),
         (["{tag: result, payload: done}"], [Result(text="\n done ")]),
         ([GOTO, "{tag: result}"], [Result(text="any")]),
@@ -623,6 +626,12 @@ def test_a_refusal_says_what_was_asked_and_what_is_allowed(
     assert policy.permit(allow(*allowed), asked) == Refusal("not_allowed", said)
 
 
+@pytest.mark.parametrize("written", ["", "no,yes", "yes,no,maybe", "Yes,no", "yesno"])
+def test_other_choices_or_another_order_of_them_do_not_match(written: str) -> None:
+    asked = Ask(question="Go on?", next="A", choices=written)
+    assert policy.permit(allow("{tag: ask, next: A, choices: 'yes,no'}"), [asked]) is not None
+
+
 @pytest.mark.parametrize(
     ("allowed", "transition"),
     [
@@ -644,6 +653,8 @@ def test_a_refusal_says_what_was_asked_and_what_is_allowed(
         ("{tag: wait}", None),
         ("{tag: ask, payload: Why?}", None),
         ("{tag: ask, next: A}", None),
+        ("{tag: ask, payload: Why?, next: A, timeout_next: B}", None),
+        ("{tag: wait, target: A, timeout_next: B}", None),
         ("{tag: result}", None),
     ],
 )

@@ -33,6 +33,8 @@ def one(body: str, **files: str) -> tuple[str, int, int, str]:
         ("<Goto>NEXT</Goto>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
         ("<GOTO>ANYWHERE</GOTO>", "misspelt-tag", 1, "did you mean <goto>NEXT.md</goto>?"),
         ("<go-to>NEXT</go-to>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
+        ("<gotoo>NETX</gotoo>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
+        ("<gotoo>NXT.md</gotoo>", "misspelt-tag", 1, "did you mean <goto>NEXT</goto>?"),
         ("<reslut>fine</reslut>", "misspelt-tag", 1, "did you mean <result>text</result>?"),
         ('<aks next="NEXT">Why?</aks>', "misspelt-tag", 1, 'did you mean <ask next="NEXT.md">question</ask>?'),
         ("<fuction return='B'>NEXT</fuction>", "misspelt-tag", 1, 'did you mean <function return="NEXT.md">NEXT</function>?'),
@@ -55,10 +57,109 @@ def test_a_mistake_is_found_at_its_place_with_a_way_out(body: str, id: str, colu
     assert one(f"text\n{body}") == (id, 2, column, hint)
 
 
+ASK = "{tag: ask, next: B, approve: person, timeout: 1d}"
+
+
+@pytest.mark.parametrize(
+    ("files", "file", "line", "column", "hint"),
+    [
+        ({"START.md": f"---\nallowed_transitions: [{ASK}]\n---\n{{{{transitions}}}}"}, "START.md", 2, 69, "timeout_next: DECLINED.md"),
+        ({"START.md": "{{transitions}}", "workflow.yaml": f"allowed_transitions: [{ASK}]"}, "workflow.yaml", 1, 69, "timeout_next: DECLINED.md"),
+        ({"START.sh": f"# /// raymond\n# allowed_transitions: [{ASK}]\n# ///\nask"}, "START.sh", 2, 71, "timeout_next: DECLINED.md"),
+        ({"START.md": 'Say\n`<ask next="B" approve="person" timeout="1d">Now?</ask>`'}, "START.md", 2, 33, 'timeout_next="DECLINED.md"'),
+        ({"START.sh": "echo '<ask next=\"B\" approve=\"person\" timeout=\"1d\">Now?</ask>'"}, "START.sh", 1, 7, 'timeout_next="DECLINED.md"'),
+    ],
+)  # fmt: skip
+def test_a_timeout_that_approves_in_place_of_a_person_is_doubtful(
+    files: dict[str, str], file: str, line: int, column: int, hint: str
+) -> None:
+    found = lint.check(workflow.build("flow", {**files, "B.sh": f"echo '{END}'"}))
+    assert [(one.id, one.file, one.line, one.column) for one in found] == [("timeout-approves", file, line, column)]
+    assert found[0].message == "if nobody answers within 1d, this continues at B without approval"
+    assert found[0].hint == f"name the state to continue at then: {hint}"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'next="B" approve="person"',
+        'next="B" timeout="1d"',
+        'next="B" approve="person" timeout="1d" timeout_next="NEXT"',
+        'next="B" approve="person" timeout="1d" timeout_next="B"',
+    ],
+)
+def test_a_timeout_that_approves_nothing_or_says_where_it_leads_is_fine(attributes: str) -> None:
+    assert check(f"<ask {attributes}>Now?</ask>") == []
+    entry = attributes.replace('" ', '", ').replace("=", ": ")
+    assert check(f"---\nallowed_transitions: [{{tag: ask, {entry}}}]\n---\n{{{{transitions}}}}") == []
+
+
+def doubts(*entries: str) -> list[tuple[str, int, str, str]]:
+    """What is doubtful about a list of entries: the id, which entry, the message and the hint."""
+    lines = "".join(f"  - {{tag: {entry}}}\n" for entry in entries)
+    states = {f"{name}.md": END for name in ("K", "L", "R", "X")}
+    files = {"START.md": f"---\nallowed_transitions:\n{lines}---\n{{{{transitions}}}}", **states}
+    return [(one.id, one.line - 2, one.message, one.hint) for one in lint.check(workflow.build("flow", files))]
+
+
+@pytest.mark.parametrize(
+    ("entries", "at", "has", "only", "hint"),
+    [
+        (["call, target: K"], 1, "`call` has no `return`", "K", "return: NEXT.md"),
+        (["function, target: K", "result"], 1, "`function` has no `return`", "K", "return: NEXT.md"),
+        (["fork, target: K"], 1, "`fork` has no `next`", "K", "next: NEXT.md"),
+        (["call, return: R"], 1, "`call` has no `target`", "R", "target: NEXT.md"),
+        (["fork, next: R"], 1, "`fork` has no `target`", "R", "target: NEXT.md"),
+        (["ask, timeout: 1d, timeout_next: X"], 1, "`ask` has no `next`", "X", "next: NEXT.md"),
+        (["wait, failed_next: X"], 1, "`wait` has no `target`", "X", "target: NEXT.md"),
+        (["fork, target: K", "wait"], 2, "`wait` has no `target`", "K", "target: NEXT.md"),
+        (["fork, target: K", "goto"], 2, "`goto` has no `target`", "K", "target: NEXT.md"),
+        (["call", "goto, target: R"], 1, "`call` has no `target` and no `return`", "R", "target: NEXT.md, return: NEXT.md"),
+        (["call, target: K", "ask, next: R, approve: person"], 1, "`call` has no `return`", "K", "return: NEXT.md"),
+    ],
+)  # fmt: skip
+def test_an_entry_that_leaves_out_a_state_and_leaves_none_to_choose_is_doubtful(
+    entries: list[str], at: int, has: str, only: str, hint: str
+) -> None:
+    message = f"this {has}, so the agent can only name {only} there"
+    assert doubts(*entries) == [("no-choice", at, message, f"say what you mean: {hint}")]
+
+
+def test_states_at_which_only_subtasks_begin_are_no_place_to_return_to() -> None:
+    assert [(id, at, message) for id, at, message, _ in doubts("call, target: K", "function, target: L")] == [
+        ("no-choice", 1, "this `call` has no `return`, so the agent can only name K or L there"),
+        ("no-choice", 2, "this `function` has no `return`, so the agent can only name K or L there"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["call, target: K, return: R"],
+        ["call, target: K, return: K"],
+        ["call, target: K", "goto, target: R"],
+        ["call, return: R", "fork, target: K, next: R"],
+        ["call", "fork, target: K, next: R"],
+        ["call"],
+        ["ask"],
+        ["wait"],
+        ["goto", "result"],
+        ["ask, approve: person", "result"],
+        ["fork, target: K", "wait, target: R"],
+        ["fork, target: K", "goto, target: R"],
+        ["wait, target: R, timeout_next: X"],
+        ["goto", "ask, next: R, approve: person"],
+    ],
+)
+def test_an_entry_that_gives_its_states_or_leaves_a_choice_is_fine(entries: list[str]) -> None:
+    assert doubts(*entries) == []
+
+
 @pytest.mark.parametrize(
     "body",
     [
         "<task>do it</task> <results>{{results}}</results> <context>x</context> <tasks>a</tasks>",
+        "<form>text</form> <work>A</work> <rest>nest</rest>",
         "<form>NEXT step</form> <answer>NEXT</answer> <file>NEXT.md</file> <work>hard</work>",
         "Vec<Result> and Result<Option> and <Result of it>",
         "Use the <goto> tag, `<result>`, or a <reset>: all of them are tags.",
@@ -117,6 +218,18 @@ def test_a_variable_has_a_value_when_a_fork_or_a_flag_gives_it_one() -> None:
 )
 def test_a_prompt_without_a_tag_is_found_unless_it_needs_none(body: str, ids: list[str]) -> None:
     assert [found.id for found in check(body)] == ids
+
+
+def test_each_misspelt_tag_of_a_prompt_without_another_is_an_error() -> None:
+    found = check("Say <gotoo>NEXT</gotoo> or <reslut>done</reslut>.\nOr <rest>NEXT</rest>.")
+    assert [(one.line, one.column, one.message, one.hint) for one in found if one.severity == "error"] == [
+        (line, column, f"`<{name}>` is not a tag, and START.md has no other: every turn would be wasted", hint)
+        for line, column, name, hint in (
+            (1, 5, "gotoo", "did you mean <goto>NEXT</goto>?"),
+            (1, 28, "reslut", "did you mean <result>text</result>?"),
+            (2, 4, "rest", "did you mean <reset>NEXT</reset>?"),
+        )
+    ]
 
 
 def test_a_lone_prompt_without_a_tag_is_an_error_that_shows_the_loop_that_works() -> None:

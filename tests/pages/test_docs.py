@@ -237,6 +237,10 @@ def test_what_a_dry_run_prints_as_json_is_documented(
         for name, files, budget in (("prompt", prompt, "5"), ("script", script, "0")):
             assert cli.main(["run", room.flow(files, name), "--dry-run", "--json", "--budget", budget]) == 0
             check.document("Plan", json.loads(capsys.readouterr().out))
+        refused = room.flow({"START.md": "{{inptu}} <goto>NOWHERE</goto>"}, "refused")
+        for more, code in (((), 6), (("--cd", "nowhere"), 2)):
+            assert cli.main(["run", refused, "--dry-run", "--json", *more]) == code
+            check.document("Plan", json.loads(capsys.readouterr().out))
     assert check.unseen("Plan", "Warning") == []
 
 

@@ -1,6 +1,6 @@
 """`replies.yaml`: what a scripted agent says, state by state."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,9 @@ KEYS = (
     "capped",
     "only_model",
 )
+_HINT = "a text, or a mapping of " + ", ".join(KEYS)
+_PLACES = {"tokens_in": ("tokens", "in"), "tokens_out": ("tokens", "out")}
+"""Where an author writes a field that has another name there."""
 
 
 class Scripted(Struct, frozen=True, kw_only=True):
@@ -64,16 +67,17 @@ class Replies:
     def __init__(self, text: str, file: str = "replies.yaml") -> None:
         from raymond.language import frontmatter
 
-        self._file = file
         document = frontmatter.load(text, file=file)
-        if document.diagnostics:
-            raise WorkflowError(*document.diagnostics)
         self._states = document.values
         self._keys = document.keys
-        for state, entry in self._states.items():
-            for visit in entry if isinstance(entry, list) else [entry]:
-                for one in visit if isinstance(visit, list) else [visit]:
-                    self._check(state, one)
+        for path, reply in _each(self._states):
+            try:
+                _read(reply)
+            except _WrongReply as wrong:
+                message = f"the reply for {path[0]} cannot be used: {wrong}"
+                document.refuse((*path, *wrong.path), "bad-reply", message, _HINT, key=wrong.key)
+        if document.diagnostics:
+            raise WorkflowError(*document.diagnostics)
 
     def find(self, turn: Turn) -> Scripted | None:
         """The reply to `turn`; None when there is none."""
@@ -105,58 +109,85 @@ class Replies:
             if turn.tries >= len(entry):
                 return None
             entry = entry[turn.tries]
-        return self._check(turn.state, entry)
+        return _read(entry)
 
-    def _check(self, state: str, entry: Any) -> Scripted:
-        if isinstance(entry, str):
-            return Scripted(text=entry)
-        try:
-            if not isinstance(entry, dict):
-                raise ValueError("it is neither text nor a mapping")
-            fields = dict(entry)
-            for key in ("delay", "retry_after"):
-                if key in fields:
-                    fields[key] = _seconds(key, fields[key])
-            tokens = fields.pop("tokens", None) or {}
-            if not isinstance(tokens, dict):
-                raise ValueError("tokens must be a mapping such as {in: 1000, out: 20}")
-            fields |= {"tokens_in": tokens.get("in", 0), "tokens_out": tokens.get("out", 0)}
-            unknown = set(fields) - set(Scripted.__struct_fields__)
-            if unknown:
-                raise ValueError(f"unknown key `{min(unknown)}`")
-            reply = msgspec.convert(fields, Scripted)
-            _check_amounts(reply)
-            if reply.fail and reply.fail not in REPORTED:
-                raise ValueError(f"fail must be one of {', '.join(REPORTED)}")
-            for path in reply.writes:
-                if reason := unsafe(path.removeprefix(TASK_FOLDER)):
-                    raise ValueError(f"`{path}` in writes {reason}")
-        except (ValueError, TypeError) as error:
-            raise WorkflowError(
-                Diagnostic(
-                    id="bad-reply",
-                    message=f"the reply for {state} cannot be used: {error}",
-                    file=self._file,
-                    hint="a text, or a mapping of " + ", ".join(KEYS),
-                )
-            ) from None
-        return reply
+
+class _WrongReply(Exception):
+    """A reply cannot be used; `path` leads to what is wrong in it, and with `key` to the name of that."""
+
+    def __init__(self, reason: object, *path: str, key: bool = False) -> None:
+        super().__init__(str(reason))
+        self.path = path
+        self.key = key
+
+
+def _each(states: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Every reply, and the path to it."""
+    for state, entry in states.items():
+        for path, visit in _items((state,), entry):
+            yield from _items(path, visit)
+
+
+def _items(path: tuple[str | int, ...], entry: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    if isinstance(entry, list):
+        yield from (((*path, index), one) for index, one in enumerate(entry))
+    else:
+        yield path, entry
+
+
+def _read(entry: Any) -> Scripted:
+    """One reply as it is written."""
+    if isinstance(entry, str):
+        return Scripted(text=entry)
+    if not isinstance(entry, dict):
+        raise _WrongReply("it is neither text nor a mapping")
+    unknown = set(entry) - {*KEYS, *Scripted.__struct_fields__}
+    if unknown:
+        raise _WrongReply(f"unknown key `{min(unknown)}`", min(unknown), key=True)
+    fields = dict(entry)
+    for key in ("delay", "retry_after"):
+        if key in fields:
+            fields[key] = _seconds(key, fields[key])
+    tokens = fields.pop("tokens", None) or {}
+    if not isinstance(tokens, dict):
+        raise _WrongReply("tokens must be a mapping such as {in: 1000, out: 20}", "tokens")
+    reply = _convert({**fields, "tokens_in": tokens.get("in", 0), "tokens_out": tokens.get("out", 0)})
+    _check_amounts(reply)
+    if reply.fail and reply.fail not in REPORTED:
+        raise _WrongReply(f"fail must be one of {', '.join(REPORTED)}", "fail")
+    for path in reply.writes:
+        if reason := unsafe(path.removeprefix(TASK_FOLDER)):
+            raise _WrongReply(f"`{path}` in writes {reason}", "writes", path, key=True)
+    return reply
+
+
+def _convert(fields: dict[str, Any]) -> Scripted:
+    try:
+        return msgspec.convert(fields, Scripted)
+    except msgspec.ValidationError:
+        for key, value in fields.items():
+            try:
+                msgspec.convert({key: value}, Scripted)
+            except msgspec.ValidationError as error:
+                raise _WrongReply(error, *_PLACES.get(key, (key,))) from None
+        raise
 
 
 def _check_amounts(reply: Scripted) -> None:
     for key, read, amount in (
         ("cost", amounts.dollars, reply.cost),
-        ("tokens: in", partial(amounts.count, least=0), reply.tokens_in),
-        ("tokens: out", partial(amounts.count, least=0), reply.tokens_out),
+        ("tokens_in", partial(amounts.count, least=0), reply.tokens_in),
+        ("tokens_out", partial(amounts.count, least=0), reply.tokens_out),
     ):
         try:
             read(amount)
         except ValueError as error:
-            raise ValueError(f"`{key}` must be {error}") from None
+            place = _PLACES.get(key, (key,))
+            raise _WrongReply(f"`{': '.join(place)}` must be {error}", *place) from None
 
 
 def _seconds(key: str, value: Any) -> float:
     seconds = durations.parse(str(value))
     if seconds is None:
-        raise ValueError(f"{key} must be a duration such as 200ms or 5s")
+        raise _WrongReply(f"{key} must be a duration such as 200ms or 5s", key)
     return seconds

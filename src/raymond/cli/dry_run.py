@@ -1,11 +1,13 @@
 """`--dry-run` in words: what a run would start with."""
 
 import shlex
+from collections.abc import Sequence
 
 import msgspec
 
 from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan
+from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.faces import errors, trusting, words
 from raymond.faces.dollars import dollars
 from raymond.text import visible
@@ -43,9 +45,29 @@ def document(plan: Plan) -> str:
         "prompt": step.prompt,
         "programs": [{key: getattr(one, key) for key in _PROGRAM} for one in plan.programs],
         "budget_usd": start.budget or None,
-        "warnings": [{key: getattr(one, key) for key in _WARNING} for one in plan.warnings],
+        "warnings": [_finding(one) for one in plan.warnings],
+        "errors": [],
     }
     return f"{msgspec.json.encode(said).decode()}\n"
+
+
+def refusal(error: Error, warnings: Sequence[Diagnostic]) -> str:
+    """Why a run would not start, as a document with the same keys."""
+    alone = {"id": None, "message": str(error), "file": "", "line": 0, "column": 0, "hint": error.hint}
+    said = {
+        **dict.fromkeys(("workflow", "entry", "scope_dir", "source", "backend")),
+        "command": [],
+        "prompt": None,
+        "programs": [],
+        "budget_usd": None,
+        "warnings": [_finding(one) for one in warnings],
+        "errors": [_finding(one) for one in error.diagnostics] if isinstance(error, WorkflowError) else [alone],
+    }
+    return f"{msgspec.json.encode(said).decode()}\n"
+
+
+def _finding(one: Diagnostic) -> dict[str, object]:
+    return {key: getattr(one, key) for key in _WARNING}
 
 
 def _step(step: FirstStep) -> list[str]:

@@ -11,7 +11,7 @@ from raymond.cli import background, choice, flags, foreground, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError, UsageError, WorkflowError
+from raymond.errors import Error, JournalError, UsageError, WorkflowError
 from raymond.text import visible
 
 _MOST_WARNINGS = 10
@@ -22,25 +22,11 @@ _MOST_WARNINGS = 10
 @flags.starting
 def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""
-    if given.show.detach:
-        inside.leave()
-    _check_path(path)
-    loaded = start.load(path, texts.overrides(given.settings))
-    given = flags.go_to(given)
-    settings = flags.configuration(config.tree_of(os.getcwd()), given)
-    if settings.unused:
-        _mention_unused(settings)
-    options = start.configured(flags.options(given), settings, config.site_rules())
-    options.apart, options.recording = given.show.detach, foreground.recording(given.show)
     if given.dry_run:
-        from raymond.cli import dry_run
-        from raymond.control.plan import plan
-
-        # With --json every finding is in the document, and the exit code says that it would be refused.
-        refuses, options.strict = options.strict, options.strict and not given.show.as_json
-        made = plan(loaded, options, settings)
-        sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(made))
-        return WorkflowError.exit_code if refuses and made.warnings else 0
+        return _dry_run(path, given)
+    _check(path, given)
+    loaded = start.load(path, texts.overrides(given.settings))
+    given, options, _ = _choose(given)
     foreground.check(given.show)
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
@@ -50,6 +36,45 @@ def command(path: str, given: StartFlags) -> int:
         choice.warn_of_reach(run)
         choice.warn_of_company(run)
         return (background.start if given.show.detach else foreground.drive)(run, given.show)
+
+
+def _dry_run(path: str, given: StartFlags) -> int:
+    from raymond.cli import dry_run
+    from raymond.control import plan
+
+    loaded = None
+    try:
+        _check(path, given)
+        loaded = start.load(path, texts.overrides(given.settings))
+        given, options, settings = _choose(given)
+        # With --json every finding is in the document, and the exit code says that it would be refused.
+        refuses, options.strict = options.strict, options.strict and not given.show.as_json
+        made = plan.plan(loaded, options, settings)
+    except Error as error:
+        if not given.show.as_json:
+            raise
+        names = [pair.partition("=")[0] for pair in given.variables]
+        sys.stdout.write(dry_run.refusal(error, plan.doubts_of(loaded, names) if loaded else []))
+        return error.exit_code
+    sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(made))
+    return WorkflowError.exit_code if refuses and made.warnings else 0
+
+
+def _choose(given: StartFlags) -> tuple[StartFlags, start.Choices, config.Config]:
+    """Go where the run is to start; what it starts with there."""
+    given = flags.go_to(given)
+    settings = flags.configuration(config.tree_of(os.getcwd()), given)
+    if settings.unused:
+        _mention_unused(settings)
+    options = start.configured(flags.options(given), settings, config.site_rules())
+    options.apart, options.recording = given.show.detach, foreground.recording(given.show)
+    return given, options, settings
+
+
+def _check(path: str, given: StartFlags) -> None:
+    if given.show.detach:
+        inside.leave()
+    _check_path(path)
 
 
 def _check_path(path: str) -> None:

@@ -1,15 +1,16 @@
 """A dry run: what a run would start with, as values."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
 from raymond.backends import Backend, Direct, Turn, registry
-from raymond.control import programs, trust
+from raymond.control import doubts, programs, trust
 from raymond.control.config import Config
 from raymond.control.start import Choices, prepare
 from raymond.errors import Diagnostic
+from raymond.language import lint
 from raymond.machine import variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
@@ -92,6 +93,12 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
         warnings=prepared.warnings,
     )
+
+
+def doubts_of(loaded: Loaded, given: Collection[str]) -> list[Diagnostic]:
+    """The warnings about a workflow alone, for a start that may be refused; `given` are the variables that it sets."""
+    found = lint.check(loaded.workflow, given)
+    return doubts.located((one for one in found if one.severity == "warning"), loaded)
 
 
 def _limit(settings: Config, key: str, value: float) -> Limit:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from raymond import durations
+from raymond.language import choices
 from raymond.language.tags import TAGS, Attribute, Fork, Transition
 
 EXTENSIONS = (".md", ".sh", ".py", ".ps1", ".bat")
@@ -38,9 +39,14 @@ def bare(name: str) -> str:
     return stem if stem and f".{ending}" in EXTENSIONS else name
 
 
+def missing(allowed: Allowed) -> list[str]:
+    """What has to be said before `allowed` alone can be made: what its tag needs, and what its fields need."""
+    return Entries([allowed]).chosen(allowed)
+
+
 def make(allowed: Allowed) -> Transition | None:
     """The transition, when `allowed` leaves nothing open."""
-    if any(not allowed.fields.get(field) for field in NEEDED[allowed.tag]):
+    if missing(allowed):
         return None
     form = TAGS[allowed.tag]
     made: dict[str, Any] = {}
@@ -158,6 +164,8 @@ def _same(tag: str, field: str, wanted: str, transition: Transition, after: str)
         return _is_same(actual or "", wanted)
     if known.kind == "duration":
         return bool(actual == durations.parse(wanted))
+    if known.kind == "choices":
+        return choices.parse(actual or "") == choices.parse(wanted)
     if known is TAGS[tag].body:
         return bool((actual or "").strip() == wanted.strip())
     return bool(actual == wanted)

@@ -60,8 +60,10 @@ FINDINGS: dict[str, Finding] = {
     "unquoted-attribute": _WARNING,
     "foreign-tag": _WARNING,
     "script-tag": _WARNING,
-    # What a prompt says and does not say: lint.
+    # What a state says and does not say: lint.
     "dead-end": _WARNING,
+    "timeout-approves": _WARNING,
+    "no-choice": _WARNING,
     "empty-state": _WARNING,
     "unbound-variable": _WARNING,
     "missing-include": _WARNING,

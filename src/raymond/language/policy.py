@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, tags
-from raymond.language.allowed_transitions import Allowed, Entries, bare, make, show, write
+from raymond.language.allowed_transitions import Allowed, Entries, bare, make, missing, show, write
 from raymond.language.frontmatter import Document, Mark, Path
 from raymond.language.policy_keys import KEYS, Evaluator
 from raymond.language.refusal import Refusal
@@ -199,4 +199,7 @@ def _contradictions(policy: Policy, marks: Mapping[Path, Mark], file: str) -> It
     if policy.force_implicit and implicit(policy) is None:
         message = "`force_implicit` needs exactly one allowed transition, with everything it needs given"
         hint = "allowed_transitions: [{tag: goto, target: NEXT.md}]"
+        if len(policy.allowed_transitions) == 1:
+            [allowed] = policy.allowed_transitions
+            hint = f"this `{allowed.tag}` also needs: {', '.join(missing(allowed))}"
         yield frontmatter.diagnose(at("force_implicit"), "force-implicit-invalid", message, hint)

@@ -7,7 +7,7 @@ import msgspec
 from raymond import redaction
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, reach
-from raymond.language.lint import attributes, endings, ignores, places, scripts, targets
+from raymond.language.lint import approvals, attributes, endings, entries, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
 
@@ -36,6 +36,8 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
         found += _secrets(state) if suspicious else ()
         if state.name in counted and extension(state.name) in workflow.runnable:
             found += targets.in_policy(workflow, state)
+            found += approvals.in_policy(workflow, state)
+            found += entries.check(workflow, state)
             found += _prompt(workflow, state, given) if state.kind == "prompt" else scripts.check(workflow, state)
             if state.name not in unread:
                 found += endings.check(workflow, state, [one for one in found if _is_misspelt(one, state)])
@@ -47,6 +49,7 @@ def _prompt(workflow: Workflow, state: State, given: Collection[str]) -> Iterato
     from raymond.language.lint import spelling, variables  # a workflow of scripts needs neither
 
     yield from attributes.check(workflow, state)
+    yield from approvals.in_tags(state, attributes.meant(state))
     yield from spelling.check(workflow, state)
     if "{{" in state.body:
         yield from variables.check(workflow, state, given)

@@ -39,12 +39,13 @@ def check(workflow: Workflow, state: State, misspelt: Sequence[Diagnostic]) -> I
         )
     if state.kind == "script" or is_told(workflow, state):
         return
-    if misspelt:
-        one = misspelt[0]
+    for one in misspelt:
         mark = Mark(one.file, one.line, one.column, one.source, one.length)
         message = f"{one.message}, and {state.name} has no other: every turn would be wasted"
         yield frontmatter.diagnose(mark, "no-transition", message, one.hint)
-    elif state.name == workflow.entry and (len(workflow.states) == 1 or bare(state.name) not in ENTRIES):
+    if misspelt:
+        return
+    if state.name == workflow.entry and (len(workflow.states) == 1 or bare(state.name) not in ENTRIES):
         hint = LOOP.format(file=state.name, state=bare(state.name))
         yield frontmatter.diagnose(_mark(state), "no-transition", f"{state.name} has no tag", hint)
     elif state.body.strip():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, reach, reading
-from raymond.language.lint import places, spelling
+from raymond.language.lint import approvals, places, spelling
 from raymond.language.refusal import Refusal
 from raymond.language.scanner import Tag
 from raymond.language.tags import TAGS, VARIABLE
@@ -30,17 +30,17 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
         mark = places.place(state, found.start(), found.end(3))
         if found[1] in TAGS:
             rest = rest or re.sub(_WHOLE, " ", text)
-            for message, hint in _wrong(workflow, f"{found[0]}{found[3]}", rest):
-                yield frontmatter.diagnose(mark, "script-tag", message, hint)
+            for tag in _tags(f"{found[0]}{found[3]}"):
+                for message, hint in (*_attributes(tag), *_targets(workflow, tag, rest)):
+                    yield frontmatter.diagnose(mark, "script-tag", message, hint)
+                if message := approvals.problem(tag.attributes):
+                    yield frontmatter.diagnose(mark, "timeout-approves", message, approvals.HINT)
         elif hint := spelling.meant(workflow, text, found):
             yield frontmatter.diagnose(mark, "misspelt-tag", f"`<{found[1]}>` is not a tag", hint)
 
 
-def _wrong(workflow: Workflow, written: str, rest: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with one tag, and what would be right; `rest` is the script without its tags."""
-    for tag in reading.scan(written.replace('\\"', '"').replace("\\'", "'")):
-        yield from _attributes(tag)
-        yield from _targets(workflow, tag, rest)
+def _tags(written: str) -> list[Tag]:
+    return reading.scan(written.replace('\\"', '"').replace("\\'", "'"))
 
 
 def _attributes(tag: Tag) -> Iterator[tuple[str, str]]:
@@ -53,6 +53,7 @@ def _attributes(tag: Tag) -> Iterator[tuple[str, str]]:
 
 
 def _targets(workflow: Workflow, tag: Tag, rest: str) -> Iterator[tuple[str, str]]:
+    """Names that lead to no state; `rest` is the script without its tags."""
     for name, _ in reach.of_tag(tag):
         refused = resolve(workflow, name) if reach.NAME.fullmatch(name) else None
         # A name that stands elsewhere in the text may be what is replaced by another.

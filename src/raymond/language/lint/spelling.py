@@ -10,7 +10,7 @@ from raymond.language.frontmatter import Mark
 from raymond.language.lint import places
 from raymond.language.scanner import Scanner, Tag, read_opening
 from raymond.language.tags import TAGS, TagForm
-from raymond.language.workflow import State, Workflow, resolve
+from raymond.language.workflow import State, Workflow, bare, resolve
 
 _LIKE = re.compile(r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)(/?)>")
 _UNQUOTED = r"""\s([\w-]+=)(?!["'])"""
@@ -59,8 +59,7 @@ def meant(workflow: Workflow, text: str, found: "re.Match[str]") -> str:
     near = _near(found[1])
     if not near:
         return ""
-    body = _inside(text, found) if TAGS[near].body.kind == "state" else ""
-    body = body if _is_state(workflow, body) else ""
+    body = _state(workflow, _inside(text, found)) if TAGS[near].body.kind == "state" else ""
     return f"did you mean {TAGS[near].write(body)}?" if body or _is_meant(near, text, found) else ""
 
 
@@ -112,6 +111,14 @@ def _inside(text: str, found: "re.Match[str]") -> str:
     """The one word between an opening and the next tag."""
     words = re.match(r"\s*([\w.-]+)\s*<", text[found.end() : found.end() + 260])
     return words[1] if words else ""
+
+
+def _state(workflow: Workflow, name: str) -> str:
+    """`name` if it is a state; else the state that is one letter away, which may be misspelt like its tag."""
+    if not name or _is_state(workflow, name):
+        return name
+    known = dict.fromkeys(bare(one) for one in workflow.states)
+    return next((one for one in known if len(one) > 2 and distance(bare(name), one) == 1), "")
 
 
 def _is_state(workflow: Workflow, name: str) -> bool:
