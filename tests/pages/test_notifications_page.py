@@ -16,7 +16,7 @@ from running import Room
 PAGE = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text("utf-8")
 MARKUP = "<!channel> <b>b</b> \\74i\\76 &"
 QUESTION = f"@/etc/hostname {MARKUP} $(touch pwned) `touch pwned` \"; touch pwned; '\x1b[2J\u202etxt\n-- two"
-ABOUT = "answer it with: raymond answer r main\nchoices: yes, no\nfile: plan.md (4 bytes)"
+ABOUT = "answer it with: raymond answer r main\nchoices: 1 yes, 2 no\nfile: plan.md (4 bytes)"
 QUOTED = "> " + QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\n> ")
 SHOWN = ABOUT + "\n\n" + QUOTED
 ASKED = f'<ask next="END" choices="yes,no" files="plan.md">{QUESTION}</ask>'
