@@ -593,12 +593,48 @@ def test_a_person_says_which_question_and_may_leave_it_open_on_a_narrow_terminal
     for typed in ("7\r", "main_ask2\r"):
         person.sees("which one")
         person.type(typed)
-    shown = person.sees("Ctrl-D:")
-    lines = shown.partition("main_ask2 of r asks")[2].splitlines()
-    asked = [line for line in lines if line.startswith("  | ")]
-    assert all(len(line) <= 10 for line in asked)
-    assert "".join(line.removeprefix("  | ") for line in asked).strip() == ("word " * 20).strip()
-    person.sees("> ")
+    lines = person.sees(r":\n> ").rpartition("main_ask2\n")[2].splitlines()
+    assert all(len(line) <= 10 for line in lines)
+    assert ("word " * 20).strip() in "".join(line.removeprefix("  | ") for line in lines)
     person.type("\x04")
     assert person.end() == 3
     assert answers(room) == []
+
+
+@pytest.mark.slow
+def test_who_asks_and_the_choices_are_seen_beside_the_prompt_however_long_a_question_is(room: Room) -> None:
+    ask = 'seq 30 > plan.md; echo \'<ask next="END" choices="yes,no" approve="person" files="plan.md">\'; seq 32; echo \'</ask>\''
+    room.drive({**ASKS, "START.sh": ask})
+    person = Typist(room, "answer", "r")
+    screen = person.sees(r"Ctrl-D:\n> ").splitlines()[-24:]
+    assert [re.sub(r"\d+ lines", "N lines", line) for line in screen[-5:]] == [
+        "choices: 1 yes, 2 no",
+        "main of r asks this, in START.sh; needs a person at a terminal",
+        "its N lines from the top: raymond answer r main 2>&1 | less",
+        "answer main, or leave the question open with Ctrl-D:",
+        "> ",
+    ]
+    person.type("\x04")
+    assert person.end() == 3
+    again = room.raymond("answer", "r", "main", stderr=subprocess.STDOUT).stdout.splitlines()
+    assert again[:3] == [again[0], again[1], "  | 1"]
+    assert again[65] == "choices: 1 yes, 2 no"
+
+
+@pytest.mark.slow
+def test_nothing_of_a_label_is_at_the_beginning_of_a_line_of_a_narrow_terminal(room: Room) -> None:
+    label = "first " + "second asks: " * 2
+    fork = f"echo '<fork label=\"{label}\">ASK</fork><fork>ASK</fork><wait>END</wait>'"
+    ask = 'echo \'<ask next="END" choices="yes,second asks: who knows what">Release?</ask>\''
+    room.drive({**BOTH, "START.sh": fork, "ASK.sh": ask})
+    person = Typist(room, "answer", columns=20)
+    shown = person.sees("which one(.|\n)*> ")
+    person.type("1\r")
+    shown += person.sees(r"D:\n> ")
+    person.type("perhaps\r")
+    shown += person.sees(r"error:(.|\n)*\n> ")
+    person.type("\x04")
+    assert person.end() == 3
+    lines = shown.splitlines()
+    assert [line for line in lines if len(line) > 20 or line.startswith(("second", "asks", "who", "first"))] == []
+    assert any(line.startswith("  | ") and "second" in line for line in lines)

@@ -38,3 +38,10 @@ def test_no_text_of_an_agent_looks_like_the_command_to_answer_with() -> None:
     assert asked == f"answer it with: raymond answer test-1 main\n\n> Rename a variable?\n> {false}"
     assert ended.startswith("next:   raymond answer test-1")
     assert f"\n> {false}" in ended
+
+
+def test_choices_are_offered_as_everywhere_else() -> None:
+    play = Play({"START.md": "", "A.md": ""})
+    events = play.say('<ask next="A" choices="keep a\u201a b,keep a">Which?</ask>')
+    [ask] = [event for event in events if isinstance(event, AskStarted)]
+    assert message.asked(play.run, ask).text.splitlines()[1] == 'choices: 1 "keep a\u201a b", 2 keep a'

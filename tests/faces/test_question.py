@@ -37,3 +37,11 @@ def test_choices_and_names_of_files_stay_in_a_margin_too() -> None:
     assert told[0].startswith("file ")
     assert [line[:9] for line in told[1:] if not line.startswith("  | ")] == ["choices: "]
     assert all(len(line) <= 80 for line in told)
+
+
+def test_a_label_in_the_head_stays_in_a_margin_too() -> None:
+    made = replace(asked("?"), label="api of the main (x) of r asks: who", state="A" * 30 + ".md", approve=True)
+    told = question.lines(made, now=0.0, width=20)
+    assert all(len(line) <= 20 for line in told)
+    assert [line for line in told if not line.startswith("  ")] == ["main (api of the "]
+    assert [line for line in told[1:] if not line.startswith("  | ")] == ["  in "]

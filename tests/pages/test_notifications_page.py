@@ -14,8 +14,9 @@ import pytest
 from running import Room
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text("utf-8")
-QUESTION = "@/etc/hostname <!channel> & $(touch pwned) `touch pwned` \"; touch pwned; '\x1b[2J\u202etxt\n-- two"
-ABOUT = "answer it with: raymond answer r main\nchoices: yes, no\nfile: plan.md (4 bytes)"
+MARKUP = "<!channel> <b>b</b> \\74i\\76 &"
+QUESTION = f"@/etc/hostname {MARKUP} $(touch pwned) `touch pwned` \"; touch pwned; '\x1b[2J\u202etxt\n-- two"
+ABOUT = "answer it with: raymond answer r main\nchoices: 1 yes, 2 no\nfile: plan.md (4 bytes)"
 QUOTED = "> " + QUESTION.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\n> ")
 SHOWN = ABOUT + "\n\n" + QUOTED
 ASKED = f'<ask next="END" choices="yes,no" files="plan.md">{QUESTION}</ask>'
@@ -93,12 +94,13 @@ def test_every_recipe_shows_a_hostile_question_whole_and_runs_nothing_of_it(
     assert (ran.code, len(told)) == (3, 5)
     assert "--notify" not in ran.err
     title = "r: main asks"
-    assert json.loads((tmp_path / "notify-send").read_text())[:-1] == ["--", title, SHOWN]
+    escaped = SHOWN.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    shown = json.loads((tmp_path / "notify-send").read_text())[:-1]
+    assert shown == ["--", title, escaped.replace("\\", "\\\\")], "no option, no markup, no escape"
     assert json.loads((tmp_path / "osascript").read_text())[-3:-1] == [title, SHOWN]
     head = f"Subject: {title}\nContent-Type: text/plain; charset=utf-8\n\n"
     assert json.loads((tmp_path / "sendmail").read_text()) == ["-i", "me@example.org", f"{head}{SHOWN}\n"]
     assert posted["/TOPIC"] == (title, SHOWN.encode())
-    escaped = SHOWN.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert json.loads(posted["/slack"][1]) == {"text": f"*{title}*\n{escaped}"}
     assert list(tmp_path.rglob("pwned")) == []
 

@@ -110,6 +110,20 @@ def test_cost_shows_the_ledger_of_a_run_with_what_failed(room: Room) -> None:
 
 
 @pytest.mark.slow
+def test_cost_shows_what_scripted_turns_that_a_repair_lost_are_said_to_have_cost(room: Room) -> None:
+    room.command(PAID)
+    journal = Path(room.project.run("r").journal)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:2], b"damaged\n", *lines[3:]]))
+    assert "their cost still counts: $0.38*" in room.raymond("doctor", "--repair", "r").stderr
+    assert room.raymond("cost", "r").stdout == (
+        "STATE             TURNS   COST  FAILED  TOKENS IN  OUT  SCRIPTED*\n"
+        "lost in a repair      0  $0.00       -          0    0     $0.38*\n"
+        "total                 0  $0.00       -          0    0     $0.38*\n"
+    )
+
+
+@pytest.mark.slow
 def test_cost_of_all_runs_is_by_run_and_leaves_out_what_cannot_be_read(room: Room) -> None:
     room.command(PAID, id="one")
     room.command(PAID, id="two")

@@ -2,6 +2,7 @@
 
 import sys
 from time import time as now
+from typing import TextIO
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from raymond.control.questions import Asked, Found
 from raymond.errors import UsageError
 from raymond.faces import clock, errors
 from raymond.faces import question as faces_of_question
-from raymond.faces.foreign_text import width_of
+from raymond.faces.foreign_text import height_of, hung, width_of
 from raymond.faces.words import named
 from raymond.text import visible
 from raymond.views.questions import Question
@@ -48,7 +49,7 @@ def chosen(whom: Addressee, number: int, has_text: bool) -> Asked:
     if has_text or not prompt.can_ask():
         raise addressee.several(fitting)
     for place, one in enumerate(fitting, 1):
-        print(f"{place:>3}  {faces_of_question.mention(one.question, now=now())}")
+        print("\n".join(_fitted(f"{place:>3}  {faces_of_question.mention(one.question, now=now())}", sys.stdout)))
     while True:
         try:
             typed = prompt.ask(f"which one? 1-{len(fitting)} > ").strip()
@@ -69,7 +70,7 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
         sys.stdout.flush()
         what = "there is no answer, and no terminal to type it on"
         raise UsageError(what, hint=f"raymond answer {asked.workflow_id} {asked.agent} TEXT")
-    print(visible(f"answer {named(asked.agent, asked.label)}, or leave the question open with Ctrl-D:"))
+    print("\n".join(_how(asked)))
     while True:
         try:
             said = prompt.ask("> ")
@@ -83,7 +84,7 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
         except UsageError as error:
             if not _is_open(run, asked):
                 raise
-            print(errors.error(error), file=sys.stderr)
+            print("\n".join(_fitted(errors.error(error), sys.stderr)), file=sys.stderr)
             if _digests(questions.files_of(asked)) != seen:
                 seen = _show(chosen)
 
@@ -91,11 +92,24 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
 def _show(chosen: Asked) -> dict[str, str]:
     """Print the question with its files; what each of them was: path -> mark."""
     found = questions.files_of(chosen.question)
-    where, width = chosen.project.tree, width_of(sys.stdout)
+    where, width, height = chosen.project.tree, width_of(sys.stdout), height_of(sys.stdout)
     with clock.of(sys.stdout):
         shown = faces_of_question.lines(chosen.question, found, now=now(), where=where, width=width)
+        if 0 < height <= len(shown) + len(_how(chosen.question)):  # and there is the prompt
+            shown += faces_of_question.reminder(chosen.question, len(shown), questions.way(chosen), width)
     print("\n".join(shown))
     return _digests(found)
+
+
+def _how(asked: Question) -> list[str]:
+    """What is said above the prompt."""
+    return _fitted(f"answer {named(asked.agent, asked.label)}, or leave the question open with Ctrl-D:", sys.stdout)
+
+
+def _fitted(text: str, stream: TextIO) -> list[str]:
+    """Lines of ours that name others: what the terminal would wrap stays in the margin."""
+    margin, width = faces_of_question.MARGIN, width_of(stream)
+    return [part for line in text.split("\n") for part in hung(visible(line), margin, width)]
 
 
 def _digests(found: list[Found]) -> dict[str, str]:

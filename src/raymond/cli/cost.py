@@ -46,7 +46,8 @@ def command(id_: str | None, every: bool, here: bool, by: str | None, as_json: b
 
 def _table(found: Costs) -> list[str]:
     rows: list[tuple[str, ...]] = [(found.by.upper(), "TURNS", "COST", "FAILED", "TOKENS IN", "OUT")]
-    scripted = found.total.scripted_turns > 0
+    # A repair loses turns and keeps what they are said to have cost.
+    scripted = found.total.scripted_turns > 0 or found.total.scripted_cost_usd > 0
     rows = [(*row, "SCRIPTED*") for row in rows] if scripted else rows
     rows += [
         (

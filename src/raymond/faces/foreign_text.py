@@ -69,10 +69,20 @@ def spoken(who: str, mark: str, text: str, width: int) -> list[str]:
 
 def width_of(stream: TextIO) -> int:
     """Cells in a line of a terminal; 0 when `stream` is not one."""
+    return _size_of(stream)[0]
+
+
+def height_of(stream: TextIO) -> int:
+    """Lines of a terminal; 0 when `stream` is not one."""
+    return _size_of(stream)[1]
+
+
+def _size_of(stream: TextIO) -> tuple[int, int]:
     try:
-        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+        size = os.get_terminal_size(stream.fileno() if stream.isatty() else -1)
     except (OSError, ValueError):
-        return 0
+        return 0, 0
+    return size.columns, size.lines
 
 
 def _seen(text: str) -> str:

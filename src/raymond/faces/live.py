@@ -355,16 +355,17 @@ class Live(Quiet):
         found = _found(asked)
         asks = f"{words.named(asked.agent, asked.label)} asks:"
         first, *rest = question.beside(asks, self._asks[self._asked], question.MARGIN, width)
-        head, tail = first[: len(visible(asks))], first[len(visible(asks)) :]
-        lines = [f"{self._terminal.paint(head, 'bold yellow')}{tail}", *rest, *question.rest(asked, found, width)]
+        lines = [*hung(first, question.MARGIN, width), *rest, *question.rest(asked, found, width)]
         if 0 < most < len(lines):
-            count = len(lines)
-            lines = [f"{self._terminal.paint(head, 'bold yellow')} {count} lines, see above; Ctrl-L shows them again"]
+            told = f"{visible(asks)} {len(lines)} lines, see above; Ctrl-L shows them again"
+            lines = hung(told, question.MARGIN, width)
         else:
             marks = [one.mark for one in found]
             if marks != self._shown:
                 self._entry.end()  # what was typed was meant for what was shown before
             self._shown = marks
+        head, tail = lines[0][: len(visible(asks))], lines[0][len(visible(asks)) :]
+        lines[0] = f"{self._terminal.paint(head, 'bold yellow')}{tail}"
         self._kept.put("".join(f"{line}\n" for line in lines))
         self._after = -self._kept.lines
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from raymond.faces import summary, words
 from raymond.faces.foreign_text import in_margin
 from raymond.faces.question import folded, size
+from raymond.language import choices
 from raymond.machine.events import AskStarted
 from raymond.machine.run import Run
 from raymond.text import visible
@@ -41,7 +42,7 @@ def asked(run: Run, event: AskStarted) -> Message:
         question = too_long(event.question, answer)
     # A file is read on the machine that has it.
     files = [f"file: {one.path} ({size(one.size)})" for one in event.files]
-    offered = [f"choices: {', '.join(event.choices)}"] if event.choices else []
+    offered = [f"choices: {choices.offer(event.choices)}"] if event.choices else []
     about = [visible(line) for line in (f"answer it with: {answer}", *offered, *files)]
     agent = run.agents.get(event.agent)
     title = f"{id}: {words.who(agent) if agent else event.agent} asks"

@@ -42,6 +42,8 @@ def other_commands(run: Run) -> list[str]:
 def after_failure(run: Run, agent: Agent) -> str:
     """What lets an agent continue that has failed, or is paused, so that it does not fail the same way again."""
     id = run.start.workflow_id
+    if agent.status == FAILED and _kind(agent) == "script" and agent.visit.detour:
+        return _back(id, agent.id, *agent.visit.detour)
     at_fault = _at_fault(run, agent) if agent.status == FAILED else ""
     if at_fault:
         return f"change {at_fault}, then: raymond resume {id} --latest"
@@ -64,8 +66,6 @@ def _after_failures(run: Run, failed: list[Agent]) -> str:
     if "session" in kinds:
         return f"raymond resume {id} --fresh"
     for agent in failed:
-        if kinds == ["script"] and agent.visit.detour:
-            return _back(id, agent.id, *agent.visit.detour)
         if _at_fault(run, agent):
             return after_failure(run, agent)
     return f"raymond resume {id}"

@@ -89,7 +89,8 @@ def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
         person = ", for a person at a terminal" if agent.visit.rest and agent.visit.rest.approve else ""
         note = f"(question {agent.asks}{person})"
         lines += question.beside("      asks: ", agent.question, MARGIN, width, note=note)
-        lines += [f"      {one}" for one in question.more(question_of(id, agent))]
+        told = (f"      {one}" for one in question.more(question_of(id, agent)))
+        lines += [part for one in told for part in hung(one, MARGIN, width)]
         is_late = agent.visit.is_overdue(now())
         lines.append(f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}")
         return lines

@@ -22,7 +22,8 @@ SHORT = 160
 
 def lines(question: Question, found: Iterable[Found] = (), *, now: float, where: str = "", width: int = 0) -> list[str]:
     """All of it, with its files as they were found; `where` is the directory of its project."""
-    return [*head(question, now=now, where=where), *text(question, MARGIN, width), *rest(question, found, width)]
+    shown = head(question, now=now, where=where, width=width)
+    return [*shown, *text(question, MARGIN, width), *rest(question, found, width)]
 
 
 def rest(question: Question, found: Iterable[Found], width: int = 0) -> list[str]:
@@ -76,15 +77,27 @@ def named_files(question: Question) -> list[str]:
     return [f"{one.path} ({size(one.size)})" for one in question.files]
 
 
-def head(question: Question, *, now: float, where: str = "") -> list[str]:
+def head(question: Question, *, now: float, where: str = "", width: int = 0) -> list[str]:
     """Who asks, since when, and where."""
     asks = f"{_who(question)} of {question.workflow_id} asks ({_which(question, now)}):"
+    return [part for one in (asks, f"  {_about(question, where)}") for part in hung(visible(one), MARGIN, width)]
+
+
+def _about(question: Question, where: str = "") -> str:
+    """Where it is asked, and who may answer until when."""
     about = [f"in {question.state}" + (f" of the run in {where}" if where else "")]
     if question.deadline:
         about.append(f"can be answered until {clock.instant(question.deadline)}")
     if question.approve:
         about.append("needs a person at a terminal")
-    return [visible(asks), visible(f"  {'; '.join(about)}")]
+    return "; ".join(about)
+
+
+def reminder(question: Question, count: int, again: str, width: int) -> list[str]:
+    """Who asks and where, below a question of `count` lines whose head has left the screen; `again` shows it."""
+    asks = f"{_who(question)} of {question.workflow_id} asks this, {_about(question)}"
+    how = f"its {count:,} lines from the top: {again} 2>&1 | less"
+    return [part for one in (asks, how) for part in hung(visible(one), MARGIN, width)]
 
 
 def text(question: Question, margin: str, width: int = 0) -> list[str]:
