@@ -774,7 +774,7 @@ def unwritable(room: Room) -> None:
 
 FOLDER_JOURNAL = """
 error: RUNS/r/journal.jsonl: is a directory
-hint: nothing already written is lost: fix this, then `raymond resume r`
+hint: this cannot be repaired: restore a copy of the file, or move its folder away
 """
 EMPTY_JOURNAL = """
 error: RUNS/r/journal.jsonl ends before its run begins
@@ -784,6 +784,11 @@ LOST_BEGINNING = """
 error: line 2 of RUNS/review-1f3a/journal.jsonl is damaged and good lines follow it
 hint: this cannot be repaired: restore a copy of the file, or move its folder away
 """
+
+
+def closed_journal(room: Room) -> None:
+    kept(b"whatever\n")(room)
+    Path(room.project.run("r").journal).chmod(0)
 
 
 def folder_journal(room: Room) -> None:
@@ -858,6 +863,16 @@ RUNS = {
     "resuming a journal that is a folder": Row("resume r", FOLDER_JOURNAL, code=1, there=folder_journal),
     "stopping a journal that is a folder": Row("stop r", FOLDER_JOURNAL, code=1, there=folder_journal),
     "repairing a journal that is a folder": Row("doctor --repair r", FOLDER_JOURNAL, code=1, there=folder_journal),
+    "the status of a journal that may not be read": Row(
+        "status r",
+        """
+        error: RUNS/r/journal.jsonl: permission denied
+        hint: chmod u+rw RUNS/r/journal.jsonl, as the user it belongs to; then the same command again
+        """,
+        code=1,
+        there=closed_journal,
+        obeys=True,
+    ),
     "the status of an empty journal": Row("status r", EMPTY_JOURNAL, code=1, there=kept(b"")),
     "resuming an empty journal": Row("resume r", EMPTY_JOURNAL, code=1, there=kept(b"")),
     "answering an empty journal": Row("answer r yes", EMPTY_JOURNAL, code=1, there=kept(b"")),
@@ -897,7 +912,7 @@ RUNS = {
         "resume review-1f3a",
         """
         error: RUNS/review-1f3a/journal.jsonl: permission denied
-        hint: nothing already written is lost: fix this, then `raymond resume review-1f3a`
+        hint: chmod u+rw RUNS/review-1f3a/journal.jsonl, as the user it belongs to; then the same command again
         """,
         code=1,
         there=closed,

@@ -469,3 +469,18 @@ def test_a_snapshot_that_somebody_else_wrote_does_not_keep_a_run_from_being_read
     Path(folder.snapshot).write_bytes(snapshot.pack(offset, data[first - 18 : first] if last is None else last, run))
     found = journal.read(folder)
     assert (found.run.seq, found.size, found.torn, found.folded_from) == (1, right.size, 0, first)
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EIO, "nothing was changed: fix this, then the same command again; `raymond doctor` looks at every run"),
+        (errno.EACCES, "chmod u+rw JOURNAL, as the user it belongs to; then the same command again"),
+        (errno.ELOOP, "this cannot be repaired: restore a copy of the file, or move its folder away"),
+        (errno.ENOENT, "`raymond list` shows the runs that are there"),
+    ],
+)
+def test_a_journal_that_cannot_be_opened_is_not_to_be_resumed(tmp_path: Path, number: int, hint: str) -> None:
+    folder = project_in(tmp_path).run("r")
+    error = journal_file.refused(folder, OSError(number, os.strerror(number)))
+    assert error.hint == hint.replace("JOURNAL", folder.journal)

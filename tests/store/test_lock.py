@@ -219,12 +219,12 @@ def test_a_lock_follows_the_folder_of_its_run(folder: RunFolder, tmp_path: Path)
     assert os.listdir(moved.path) == ["journal.jsonl"]
 
 
-def test_a_journal_that_is_missing_names_the_run_to_resume(folder: RunFolder) -> None:
+def test_a_journal_that_is_missing_is_no_run_to_resume(folder: RunFolder) -> None:
     os.unlink(folder.journal)
     with pytest.raises(JournalError) as caught:
         lock.take(folder)
     assert str(caught.value) == f"{folder.journal}: no such file or directory"
-    assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
+    assert caught.value.hint == "`raymond list` shows the runs that are there"
     assert lock.holder(folder) is None
     assert os.listdir(folder.path) == [], "no lock makes a journal"
 

@@ -24,6 +24,7 @@ from raymond.machine.outcome import LONG
 from raymond.machine.run import Run
 from raymond.store import journal_file, snapshot
 from raymond.store.blobs import BadBlob, put_aside, put_back
+from raymond.store.journal_file import BEYOND_REPAIR
 from raymond.store.lock import Lock
 from raymond.store.run_folder import RunFolder
 from raymond.system import files, folders
@@ -42,7 +43,6 @@ _IMPOSSIBLE = (ArithmeticError, AssertionError, AttributeError, IndexError, KeyE
 """What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
 _BEGINNING = 8 << 20
 """Bytes that hold the first decision of any run: its long texts are blobs."""
-_BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move its folder away"
 
 
 class _Line(Struct):
@@ -260,7 +260,7 @@ def _fold(folder: RunFolder, data: bytes, start: int, run: Run) -> Folded:
 
 def first(folder: RunFolder) -> RunStarted:
     """What a run was started with, without reading more of its journal."""
-    data = files.guard(folder.journal, lambda: files.contents(folder.journal, _BEGINNING), run=folder.id)
+    data = journal_file.beginning(folder, _BEGINNING)
     _check_header(folder, data)
     found = data.split(b"\n", 2)
     if len(found) < 3 or not _whole(found[1]):
@@ -397,7 +397,7 @@ def _check_header(folder: RunFolder, data: bytes) -> None:
     line = data[:end]
     if not _whole(line):
         message = f"{path} is not a journal of Raymond, or its first line is damaged"
-        raise JournalError(message, path=path, line=1, hint=_BEYOND_REPAIR)
+        raise JournalError(message, path=path, line=1, hint=BEYOND_REPAIR)
     try:
         header = msgspec.json.decode(line, type=_Header)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -435,7 +435,7 @@ def _damaged(folder: RunFolder, data: bytes, start: int, how: str) -> JournalErr
     number = data.count(b"\n", 0, start) + 1
     repair = f"`raymond doctor --repair {folder.id}` keeps a copy, cuts the journal there and lists the lost steps"
     # Nothing is left of a run without its first decision, which is in line 2.
-    hint = repair if number > 2 else _BEYOND_REPAIR
+    hint = repair if number > 2 else BEYOND_REPAIR
     return JournalError(f"line {number} of {folder.journal} {how}", path=folder.journal, line=number, hint=hint)
 
 

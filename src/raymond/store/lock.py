@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import JournalError, RunBusy
+from raymond.store import journal_file
 from raymond.store.run_folder import RunFolder
 from raymond.system import files, locks
 from raymond.system.locks import LOCKS
@@ -147,7 +148,10 @@ def _hold(folder: RunFolder, force: bool, has_flag: bool) -> int:
 
 def _open(folder: RunFolder) -> int:
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    return files.guard(folder.journal, lambda: os.open(folder.journal, flags), run=folder.id)
+    try:
+        return os.open(folder.journal, flags)
+    except OSError as error:
+        raise journal_file.refused(folder, error) from None
 
 
 def _is_current(fd: int, path: str) -> bool:
