@@ -14,6 +14,7 @@ import msgspec
 
 from raymond.drivers.face import Quiet
 from raymond.faces import words
+from raymond.faces.authored import authored
 from raymond.language import reading
 from raymond.language.tags import Transition, targets
 from raymond.machine.agent import file_name
@@ -30,6 +31,7 @@ from raymond.machine.events import (
     Event,
     RunEnded,
     RunResumed,
+    RunStarted,
     RunStopped,
     StepEnded,
     StepFailed,
@@ -62,6 +64,8 @@ class Folder(Quiet):
     def __init__(self, path: str, transcript_folder: str, tree: str = "") -> None:
         self.name = path
         self._tree = tree
+        self._authored = ""
+        """The folder of the author's files."""
         self._records = Records(transcript_folder)
         self._steps: dict[str, int] = {}
         self._states: dict[str, str] = {}
@@ -116,6 +120,7 @@ class Folder(Quiet):
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Write what these decisions say."""
+        self._authored = run.start.scope_dir if run.begun else ""
         if not self._begun:
             self._resume(run, decisions)
         self.write(decisions)
@@ -138,6 +143,8 @@ class Folder(Quiet):
 
     def _take(self, event: Event, at: float, spent: Mapping[str, StepEnded]) -> None:
         match event:
+            case RunStarted():
+                self._authored = event.scope_dir
             case AgentStarted():
                 self._states[event.agent] = event.state
                 by = f" (fork by {event.parent})" if event.parent else " (start)"
@@ -171,7 +178,12 @@ class Folder(Quiet):
                 self._log(at, event.agent, f"{state} -> (result, ended)", spent.get(event.agent), event.result)
             case AgentFailed():
                 state = self._states.get(event.agent, "?")
-                self._log(at, event.agent, f"{state} failed ({event.kind}): {event.error}", spent.get(event.agent))
+                self._log(
+                    at,
+                    event.agent,
+                    f"{state} failed ({event.kind}): {self._named(event.error)}",
+                    spent.get(event.agent),
+                )
             case _:
                 pass
 
@@ -186,9 +198,13 @@ class Folder(Quiet):
             case StepInterrupted():
                 self._log(at, event.agent, f"{state} interrupted", event)
             case StepFailed() if event.again:
-                self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {event.error}", event)
+                error = self._named(event.error)
+                self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {error}", event)
             case _:
                 pass
+
+    def _named(self, error: str) -> str:
+        return authored(error, self._authored)
 
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
