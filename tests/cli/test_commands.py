@@ -464,6 +464,11 @@ def debug_folders(room: Room) -> list[Path]:
     return sorted((room.path / ".raymond" / "debug").iterdir())
 
 
+def transitions(folder: Path) -> str:
+    """Its transitions.log, without the times."""
+    return re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", (folder / "transitions.log").read_text())
+
+
 def test_debug_keeps_every_step_and_transition_as_files(room: Room) -> None:
     ran = room.command(BOTH, "--debug")
     [folder] = debug_folders(room)
@@ -473,8 +478,7 @@ def test_debug_keeps_every_step_and_transition_as_files(room: Room) -> None:
     sent, ended = json.loads((folder / "main_p1_P_001.json").read_text())
     assert (sent["sent"], sent["tools"], sent["said"]) == ("Do it.", "Read x.py\n", "<result>ok</result>")
     assert (ended["type"], ended["cost"]) == ("StepFinished", 0.25)
-    log = re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", (folder / "transitions.log").read_text())
-    assert log == (
+    assert transitions(folder) == (
         "[main] -> START.sh (start)\n\n"
         "[main_p1] -> P.md (fork by main)\n\n"
         "[main] START.sh -> (wait, then END.sh)\n  requested: fork P, wait END\n  stack_depth: 0\n  step: 1\n  cost: $0.0000\n  total_cost: $0.0000\n\n"
@@ -498,9 +502,7 @@ def test_transitions_tell_what_was_asked_for_reminders_depth_stops_and_resumes(r
     }
     room.command(loops, "--debug", "--max-iterations", "2")
     room.resume("--max-iterations", "3", "--debug")
-    before, after = (
-        re.sub(r"(?m)^[\d-]+ [\d:]+ ", "", (one / "transitions.log").read_text()) for one in debug_folders(room)
-    )
+    before, after = map(transitions, debug_folders(room))
     told = [line for line in before.splitlines() if line.startswith(("[", "  requested", "  stack"))]
     assert told == [
         "[main] -> START.md (start)",
@@ -518,6 +520,19 @@ def test_transitions_tell_what_was_asked_for_reminders_depth_stops_and_resumes(r
     assert after.startswith("[run] resumed\n")
     assert "  stack_depth: 1\n" in after
     assert after.endswith("[run] stopped (iterations): max_iterations (3) was reached\n\n")
+
+
+@pytest.mark.slow
+def test_an_answer_that_came_while_nobody_drove_the_run_is_among_the_transitions(room: Room) -> None:
+    room.command({**ASKS, "END.sh": "echo '<result>done</result>'"}, "--debug")
+    room.raymond("answer", "r", "hunter2", "--no-resume")
+    room.resume("--debug")
+    before, after = map(transitions, debug_folders(room))
+    assert before.startswith("[main] -> START.sh (start)\n\n[main] START.sh -> (ask, then END.sh)\n")
+    assert after.startswith(
+        "[main] START.sh -> END.sh (ask, answered)\n\n[run] resumed\n\n[main] END.sh -> (result, ended)\n"
+    )
+    assert "hunter2" not in before + after
 
 
 @pytest.mark.slow

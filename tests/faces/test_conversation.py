@@ -19,11 +19,13 @@ from raymond.machine.events import (
     AskEnded,
     Decision,
     Event,
+    RequestTaken,
     RunStopped,
     StepFinished,
     StepStarted,
 )
 from raymond.machine.run import Run
+from raymond.machine.sender import Sender
 from raymond.steps.talk import Talk, one_use
 from raymond.store import journal, records
 from raymond.store.transcripts import Transcripts
@@ -172,6 +174,25 @@ def test_nothing_in_the_log_of_transitions_is_an_entry_of_its_own_or_obeyed_by_a
     text = (tmp_path / "debug" / "transitions.log").read_text()
     assert len(text.split("\n\n")) == 3, "two entries, and the end"
     assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("sender", "by"),
+    [
+        (Sender(way="face", terminal="/dev/pts/1"), " by a person"),
+        (Sender(way="command"), ""),
+        (Sender(way="socket", terminal="/dev/pts/1", steps=["k"]), " by a step"),
+        (Sender(way="inbox"), " by an unknown process"),
+    ],
+)
+def test_transitions_tell_who_answered_and_not_what(sender: Sender, by: str, tmp_path: Path) -> None:
+    folder = debug_folder.Folder(str(tmp_path / "debug"), str(tmp_path))
+    begun: list[Event] = [AgentStarted(agent="main", state="START.md")]
+    taken = RequestTaken(request="1", kind="answer", sender=sender)
+    answered: list[Event] = [taken, AskEnded(agent="main", state="END.md", answer="hunter2")]
+    folder.write([Decision(seq=1, time=0.0, events=begun), Decision(seq=2, time=0.0, events=answered)])
+    entry = (tmp_path / "debug" / "transitions.log").read_text().split("\n\n")[1]
+    assert entry == f"1970-01-01 00:00:00 [main] START.md -> END.md (ask, answered{by})"
 
 
 def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) -> None:

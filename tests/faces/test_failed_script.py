@@ -1,5 +1,6 @@
 """The last lines of a failed script are shown wherever its failure is."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from raymond.faces.live import Live
 from raymond.faces.overview import overview
 from raymond.faces.summary import ending
 from raymond.machine.events import StepFailed
+from raymond.store.home import UNPACKED
 from running import Room
 
 TESTS = "printf 'two tests\\033[2J failed\\n\\n  test_a\\n  test_b\\n' >&2; exit 1"
@@ -29,6 +31,28 @@ def test_lines_the_ending_and_status_show_what_it_said(tmp_path: Path) -> None:
     assert ran.lines[first + 1].startswith("    | two tests")
     assert margin(ending(ran.run, "failed").splitlines()) == TOLD
     assert margin(overview(ran.run, "failed", 0, str(tmp_path))) == TOLD
+
+
+@pytest.mark.slow
+def test_logs_and_transitions_name_the_authors_file_and_not_the_copy_it_ran_from(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    flow = room.flow({"START.sh": "echo $0; echo '<goto>CHECK</goto>'", "CHECK.sh": "no_such_program; exit 3"})
+    near = f"{os.path.relpath(flow, room.path)}/"
+    room.raymond("run", flow, "--id", "r", "--debug")
+    ran, failed = f"{near}START.sh\n", f"{near}CHECK.sh: line 1: no_such_program: command not found\n"
+    [log] = (room.path / ".raymond" / "debug").glob("*/transitions.log")
+    assert failed in log.read_text()
+
+    def logs(*args: str) -> str:
+        shown = room.raymond("logs", "r", *args).stdout
+        assert f"/{UNPACKED}/" not in shown
+        return shown
+
+    assert ran in logs("--step", "1")
+    assert failed in logs("--step", "2")
+    whole = logs("--text")
+    assert ran in whole
+    assert failed in whole
 
 
 @pytest.mark.parametrize(

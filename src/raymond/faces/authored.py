@@ -7,6 +7,8 @@ from raymond.store.home import UNPACKED
 
 _COPY = re.compile(rf"(?:/[^\s/:'\"]+)+/{UNPACKED}/[0-9a-f]{{64}}/")
 """The folder of one workflow among those that are unpacked."""
+PRINTED = ("out", "err", "note", "error")
+"""What of a transcript is shown with the author's files; agents were sent the names of their copies, and say them."""
 
 
 def authored(text: str, folder: str) -> str:

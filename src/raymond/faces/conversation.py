@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from raymond import durations
 from raymond.faces import clock, dollars, words
+from raymond.faces.authored import PRINTED, authored
 from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
 from raymond.faces.tail import Tail
 from raymond.machine.events import (
@@ -12,6 +13,7 @@ from raymond.machine.events import (
     AskEnded,
     Decision,
     Event,
+    RunStarted,
     StepEnded,
     StepFailed,
     StepRefused,
@@ -57,6 +59,8 @@ class Conversation:
         self._step = step
         self._since = since
         self._is_driven = is_driven
+        self._folder = ""
+        """That of the author's files."""
         self._states: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._began: dict[str, tuple[StepStarted, float]] = {}
@@ -103,13 +107,16 @@ class Conversation:
         self, lines: Sequence[Mapping[str, object]], before: Sequence[Mapping[str, object]]
     ) -> list[tuple[str, str]]:
         """What `lines` tell, without those of `before` if they are of the same record."""
-        return said(lines, len(before) if lines[:1] == before[:1] else 0)
+        parts = said(lines, len(before) if lines[:1] == before[:1] else 0)
+        return [(NAMES[name], authored(text, self._folder) if name in PRINTED else text) for name, text in parts]
 
     def _wants(self, agent: str, step: int) -> bool:
         return self._agent in ("", agent) and self._step in (0, step)
 
     def _entries(self, event: Event, at: float) -> Iterator[str]:
-        if isinstance(event, StepStarted):
+        if isinstance(event, RunStarted):
+            self._folder = event.scope_dir
+        elif isinstance(event, StepStarted):
             self._began[event.agent] = event, at
         elif isinstance(event, StepEnded):
             turn, began = self._began.pop(event.agent, (None, at))
@@ -133,8 +140,9 @@ class Conversation:
 
     def _ended(self, event: StepEnded, cost: str, began: float, at: float) -> str:
         took = durations.brief(max(0.0, at - began))
+        how = spaced(authored(_how(event), self._folder))
         head = (
-            f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {spaced(_how(event))} after {took}"
+            f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {how} after {took}"
             f"{', ' if cost else ''}{cost}"
         )
         shown = self._shown.get(event.agent, [])
@@ -148,7 +156,7 @@ def _entry(head: str, parts: Sequence[tuple[str, str]]) -> str:
 
 
 def said(lines: Sequence[Mapping[str, object]], shown: int = 0) -> list[tuple[str, str]]:
-    """What a step was sent, did and said, by the names that people read, without what the first `shown` lines tell.
+    """What a step was sent, did and said, in the order of `NAMES`, without what the first `shown` lines tell.
 
     What it did is in the order in which it happened: tools, or `worked` when texts are among them.
     """
@@ -158,7 +166,7 @@ def said(lines: Sequence[Mapping[str, object]], shown: int = 0) -> list[tuple[st
     if tools is not None:
         texts["talk"] = ""
     texts["tools"] = tools or ""
-    return [(name, texts[key]) for key, name in NAMES.items() if texts[key].strip()]
+    return [(name, texts[name]) for name in NAMES if texts[name].strip()]
 
 
 def _work(lines: Sequence[Mapping[str, object]]) -> str:

@@ -3,17 +3,19 @@
 .raymond/debug/ID_20260115_143022/
     main_START_001.json     what step 1 of main was sent and what it said
     main_step_001.raw       every line that its program printed, without secrets
-    transitions.log         who asked for what and went where, and every stop
+    transitions.log         who asked for what and went where, who answered, and every stop
 """
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from raymond.drivers.face import Quiet
 from raymond.faces import words
+from raymond.faces.authored import authored
 from raymond.language import reading
 from raymond.language.tags import Transition, targets
 from raymond.machine.agent import file_name
@@ -28,8 +30,10 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
+    RequestTaken,
     RunEnded,
     RunResumed,
+    RunStarted,
     RunStopped,
     StepEnded,
     StepFailed,
@@ -39,8 +43,10 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
+from raymond.machine.evolve import fold, is_by_driver
 from raymond.machine.run import Run
-from raymond.store import exports
+from raymond.machine.sender import Sender, who
+from raymond.store import exports, journal
 from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.system.files import make_private, private
@@ -59,9 +65,15 @@ class _Typed(msgspec.Struct):
 class Folder(Quiet):
     """A face that writes files. It never overwrites one, and an error in it never ends the run."""
 
-    def __init__(self, path: str, transcript_folder: str, tree: str = "") -> None:
+    def __init__(
+        self, path: str, transcript_folder: str, tree: str = "", journal: Callable[[], Iterable[Decision]] = tuple
+    ) -> None:
         self.name = path
         self._tree = tree
+        self._journal = journal
+        """Reads what happened before."""
+        self._authored = ""
+        """The folder of the author's files."""
         self._records = Records(transcript_folder)
         self._steps: dict[str, int] = {}
         self._states: dict[str, str] = {}
@@ -112,36 +124,48 @@ class Folder(Quiet):
         while os.path.lexists(path):
             number += 1
             path = f"{first}_{number}"
-        return Folder(path, project.run(id).transcripts, project.tree)
+        folder = project.run(id)
+        return Folder(path, folder.transcripts, project.tree, partial(journal.decisions, folder))
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Write what these decisions say."""
+        self._authored = run.start.scope_dir if run.begun else ""
         if not self._begun:
             self._resume(run, decisions)
         self.write(decisions)
 
     def _resume(self, run: Run, decisions: list[Decision]) -> None:
-        """Note where the agents of a resumed run are, and what it has cost."""
+        """Note where the agents of a resumed run were, and what it had cost, when its last driver left it.
+
+        What people did while nobody drove it, such as to answer, is written here: no driver has told of it.
+        """
         self._begun = True
-        self._states = {agent.id: agent.state for agent in run.agents.values()}
-        self._depths = {agent.id: len(agent.stack) for agent in run.agents.values() if agent.stack}
-        self._numbers = {agent.id: agent.step for agent in run.agents.values()}
-        new = [event for decision in decisions for event in decision.events]
-        self._total = run.cost - sum(event.cost for event in new if isinstance(event, StepEnded))
+        first = decisions[0].seq if decisions else run.seq + 1
+        earlier = [decision for decision in self._journal() if decision.seq < first] if first > 1 else []
+        driven = max((decision.seq for decision in earlier if is_by_driver(decision)), default=0)
+        left = fold(decision for decision in earlier if decision.seq <= driven)
+        self._states = {agent.id: agent.state for agent in left.agents.values()}
+        self._depths = {agent.id: len(agent.stack) for agent in left.agents.values() if agent.stack}
+        self._numbers = {agent.id: agent.step for agent in left.agents.values()}
+        self._total = left.cost
+        self.write(decision for decision in earlier if decision.seq > driven)
 
     def write(self, decisions: Iterable[Decision]) -> None:
         """Add the files and lines of `decisions`, which follow those before."""
         for decision in decisions:
             spent = {event.agent: event for event in decision.events if isinstance(event, StepEnded)}
+            asked = [event for event in decision.events if isinstance(event, RequestTaken)]
             for event in decision.events:
-                self._take(event, decision.time, spent)
+                self._take(event, decision.time, spent, _by(asked[0].sender) if asked else "")
 
-    def _take(self, event: Event, at: float, spent: Mapping[str, StepEnded]) -> None:
+    def _take(self, event: Event, at: float, spent: Mapping[str, StepEnded], by: str) -> None:
         match event:
+            case RunStarted():
+                self._authored = event.scope_dir
             case AgentStarted():
                 self._states[event.agent] = event.state
-                by = f" (fork by {event.parent})" if event.parent else " (start)"
-                self._log(at, event.agent, f"-> {event.state}{by}", None)
+                how = f"fork by {event.parent}" if event.parent else "start"
+                self._log(at, event.agent, f"-> {event.state} ({how})", None)
             case RunResumed():
                 self._put(at, "run", "resumed")
             case RunStopped():
@@ -161,7 +185,7 @@ class Folder(Quiet):
                 deeper = isinstance(event, AgentCalled) - isinstance(event, AgentReturned)
                 self._depths[event.agent] = self._depths.get(event.agent, 0) + deeper
                 self._reminders.pop(event.agent, None)
-                self._log(at, event.agent, f"{was} -> {event.state} ({_how(event)})", spent.get(event.agent))
+                self._log(at, event.agent, f"{was} -> {event.state} ({_how(event, by)})", spent.get(event.agent))
             case WaitStarted() | AskStarted():
                 word = "wait" if isinstance(event, WaitStarted) else "ask"
                 state = self._states.get(event.agent, "?")
@@ -171,7 +195,12 @@ class Folder(Quiet):
                 self._log(at, event.agent, f"{state} -> (result, ended)", spent.get(event.agent), event.result)
             case AgentFailed():
                 state = self._states.get(event.agent, "?")
-                self._log(at, event.agent, f"{state} failed ({event.kind}): {event.error}", spent.get(event.agent))
+                self._log(
+                    at,
+                    event.agent,
+                    f"{state} failed ({event.kind}): {self._named(event.error)}",
+                    spent.get(event.agent),
+                )
             case _:
                 pass
 
@@ -186,9 +215,13 @@ class Folder(Quiet):
             case StepInterrupted():
                 self._log(at, event.agent, f"{state} interrupted", event)
             case StepFailed() if event.again:
-                self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {event.error}", event)
+                error = self._named(event.error)
+                self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {error}", event)
             case _:
                 pass
+
+    def _named(self, error: str) -> str:
+        return authored(error, self._authored)
 
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
@@ -258,7 +291,14 @@ def tag_of(transition: Transition) -> str:
     return type(transition).__name__.lower()
 
 
-def _how(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded) -> str:
+def _by(sender: Sender | None) -> str:
+    """Who asked for something, if anything tells."""
+    if sender and sender.is_person:
+        return " by a person"
+    return {"step": " by a step", "unknown": " by an unknown process", "": ""}[who(sender)]
+
+
+def _how(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded, by: str) -> str:
     match event:
         case AgentMoved():
             return event.tag + (f", instead of {event.instead_of}" if event.instead_of else "")
@@ -269,4 +309,4 @@ def _how(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded)
         case WaitEnded():
             return "wait, timed out" if event.timed_out else "wait"
         case AskEnded():
-            return "ask, nobody answered" if event.timed_out else "ask, answered"
+            return "ask, nobody answered" if event.timed_out else f"ask, answered{by}"

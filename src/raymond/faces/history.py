@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from raymond.faces import clock, dollars, words
+from raymond.faces.authored import PRINTED, authored
 from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
@@ -155,21 +156,26 @@ def _about(decision: Decision, agent: str) -> Decision:
 
 
 def turn(
-    begun: StepStarted, ended: StepEnded | None, transcript: Sequence[Mapping[str, object]], *, as_json: bool
+    begun: StepStarted,
+    ended: StepEnded | None,
+    transcript: Sequence[Mapping[str, object]],
+    *,
+    folder: str = "",
+    as_json: bool = False,
 ) -> str:
-    """One turn of a step in full: what it was sent, what it said, what it cost."""
+    """One turn of a step in full: what it was sent, said and cost; `folder` is that of the author's files."""
     if as_json:
         about = msgspec.to_builtins(ended) if ended else None
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
     with clock.of(sys.stdout):
-        text = safe("\n".join(_turn(begun, ended, transcript)))
+        text = safe("\n".join(_turn(begun, ended, transcript, folder)))
     width = width_of(sys.stdout)
     return (
         "\n".join(one for line in text.split("\n") for one in hung(line.expandtabs(4), "  ", width)) if width else text
     )
 
 
-def _turn(begun: StepStarted, ended: StepEnded | None, lines: Sequence[Mapping[str, object]]) -> list[str]:
+def _turn(begun: StepStarted, ended: StepEnded | None, lines: Sequence[Mapping[str, object]], folder: str) -> list[str]:
     how, cost = words.NOT_DRIVEN, ""
     if ended:
         how, cost = type(ended).__name__.removeprefix("Step").lower(), dollars.of_step(ended, begun.backend)
@@ -179,6 +185,7 @@ def _turn(begun: StepStarted, ended: StepEnded | None, lines: Sequence[Mapping[s
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):
                 text = str(clock.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
+                text = authored(text, folder) if name in PRINTED else text
                 name = _NAMES.get(name, name)
                 told.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
     return told

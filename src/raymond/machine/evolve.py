@@ -102,13 +102,13 @@ def apply(run: Run, decision: Decision) -> None:
     run.now = decision.time
     for event in decision.events:
         _CHANGES[type(event)](run, event)
-    if _is_by_driver(decision):
+    if is_by_driver(decision):
         run.driven_until, run.answered = decision.time, False
     elif any(isinstance(event, AskEnded) for event in decision.events):
         run.answered = True
 
 
-def _is_by_driver(decision: Decision) -> bool:
+def is_by_driver(decision: Decision) -> bool:
     """Whether a process that drives the run made a decision; a command may make one while nobody drives it."""
     first = decision.events[0] if decision.events else None
     if isinstance(first, RequestTaken):
