@@ -461,7 +461,7 @@ def test_status_of_a_live_run_names_the_process_and_how_to_watch_it(room: Room) 
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
         lines = room.raymond("status").stdout.splitlines()
-        assert (lines[0], lines[-1]) == (f"r: running, running in process {live.pid}", "next: raymond attach r")
+        assert (lines[0], lines[-1]) == (f"r: running in process {live.pid}", "next: raymond attach r")
 
 
 def test_status_of_a_run_that_is_done_shows_its_result(room: Room) -> None:

@@ -1,6 +1,7 @@
 """Commands for many runs, and what they leave alone."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -170,7 +171,7 @@ def test_a_run_that_ends_its_steps_is_stopping_and_a_second_one_beside_it_is_war
     assert "warning: r is running in this directory too; " in other.stderr
     done = room.raymond("stop", "--all", "--yes")
     assert done.returncode == 0, done.stderr
-    assert room.raymond("status", "r").stdout.startswith("r: stopping (stopped on request), ")
+    assert re.match(r"r: stopping in process \d+ \(stopped on request\)\n", room.raymond("status", "r").stdout)
     assert room.raymond("list", "--status", "stopping").stdout.split()[-9:-7] == ["working", "r"]
     forced = room.raymond("clean", "--force", "r")
     assert (forced.returncode, forced.stdout) == (0, "r\n"), forced.stderr

@@ -436,7 +436,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     closed = next(event for event in room.events() if isinstance(event, BackendClosed))
     shown = room.raymond("status", "r").stdout.splitlines()
     assert re.fullmatch(
-        rf"r: running \(scripted is unavailable until {times.instant(closed.until)}, in 12m( \d+s)?: used up\), running in process \d+",
+        rf"r: running in process \d+ \(scripted is unavailable until {times.instant(closed.until)}, in 12m( \d+s)?: used up\)",
         shown[0],
     )
     assert [line for line in shown if line.startswith("denied: ")] == [

@@ -301,7 +301,7 @@ def test_a_request_needs_no_room_on_the_disk(corner: Corner) -> None:
     corner.folder = place.room
     with full_at(0):
         stopped = corner.raymond("stop", "r", "--now")
-    assert stopped.err == f"received by process {driver.process.pid}, which runs r\n"
+    assert stopped.err == f"r received it (process {driver.process.pid})\n"
     assert driver.wait().code == 3
 
 

@@ -21,7 +21,7 @@ def words(delivery: Delivery, id: str, agent: str = "") -> str:
             is_over = not delivery.decisions and (delivery.ended or delivery.left)
             return f"{id} had ended already" if is_over else ""
         case Taken():
-            return f"received by process {delivery.pid}, which runs {id}"
+            return f"{id} received it (process {delivery.pid})"
         case Left():
             if not delivery.host:
                 hangs = f"if it hangs: kill -9 {delivery.pid}, then the same command again"

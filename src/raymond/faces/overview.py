@@ -28,9 +28,10 @@ def overview(
     Questions are wrapped to `width` cells, unless that is 0, and never cut.
     """
     id, why = run.start.workflow_id, words.reason(run, now())
-    driven = f"running in process {pid}" if pid else f"{host} may be running it" if host else "not running"
+    driven = "" if pid else f", {host} may be running it" if host else ", not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
-    stands = f"{id}: {status}" + (f" ({why})" if why else "") + (f", {driven}" if not run.final_status else "")
+    process = f" in process {pid}" if pid and not run.final_status else ""
+    stands = f"{id}: {status}{process}" + (f" ({why})" if why else "") + (driven if not run.final_status else "")
     lines = [
         *hung(visible(stands), INDENT, width),
         f"  {run.start.name} from {run.start.scope_dir}",
