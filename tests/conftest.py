@@ -2,9 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from running import Room
 
 # How long a machine takes to think of an input is not about what is tested.
 settings.register_profile("unhurried", suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -20,3 +23,11 @@ def nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
             changed.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         yield
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    """A directory to start runs in, and nothing left running after the test."""
+    room = Room(tmp_path)
+    yield room
+    room.clear()
