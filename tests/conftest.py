@@ -3,9 +3,12 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from running import Room
 
 # How long a machine takes to think of an input is not about what is tested.
 settings.register_profile("unhurried", suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -28,3 +31,11 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     if report.passed and report.when == "call" and not sys.stdout.isatty():
         return "passed", "", ""
     return None
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    """A directory to start runs in, and nothing left running after the test."""
+    room = Room(tmp_path)
+    yield room
+    room.clear()

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,13 +32,6 @@ ASKS = {"START.sh": ASK, "END.sh": END}
 BOTH = {"START.sh": "echo '<fork>ASK</fork><fork>ASK</fork><wait>END</wait>'", "ASK.sh": ASK, "END.sh": END}
 
 Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    yield room
-    room.clear()
 
 
 @pytest.fixture

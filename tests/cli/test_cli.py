@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DONE = {"START.sh": "echo '<result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which one?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
 HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    yield room
-    room.clear()
 
 
 def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -153,13 +152,6 @@ def test_a_running_run_with_a_question_is_to_be_answered_and_no_step_of_a_dead_d
 
 
 # --- a run that works
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    yield room
-    room.clear()
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,13 +38,6 @@ TWO = {
     "END.sh": 'echo "<result>all</result>"',
 }
 """main waits for main_held1, which runs until `go`, and for main_ask2, which asks."""
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    yield room
-    room.clear()
 
 
 def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:

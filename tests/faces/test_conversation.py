@@ -41,11 +41,6 @@ SAYS = {
 }
 
 
-@pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(tmp_path, TZ="UTC")
-
-
 def spoken(room: Room, capsys: pytest.CaptureFixture[str], most: int = 0, **given: int | str) -> str:
     folder = room.project.run("r")
     decisions = list(journal.decisions(folder))

@@ -1,8 +1,6 @@
 """Agents that failed and that a wait collected: the run says so wherever somebody looks, and does not end as success."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -85,13 +83,6 @@ def test_what_failed_before_the_wait_counts_too() -> None:
     play.fail("setup", "main_a1")
     play.say("<wait failed_next='BAD'>LATE</wait>")
     assert play.main.state == "BAD.md"
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    yield room
-    room.clear()
 
 
 @pytest.mark.slow
