@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -31,7 +32,8 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.evolve import evolve, fold
-from raymond.store import lock
+from raymond.machine.requests import Request
+from raymond.store import inbox, lock
 from raymond.store.lock import Lock
 from running import GO, Room, until
 
@@ -256,3 +258,23 @@ def test_a_failed_run_completes_with_the_result_that_a_person_gives(
     assert said.out == "by hand\n"
     assert "run completed\n" in said.err
     assert runs.row(room.project, "f").status == "completed"
+
+
+@pytest.mark.parametrize("kind", ["stop", "cancel"])
+def test_a_stop_that_its_driver_did_not_live_to_hear_is_not_undone_by_itself(
+    room: Room, capsys: pytest.CaptureFixture[str], kind: Literal["stop", "cancel"]
+) -> None:
+    with room.start(
+        "run", room.flow({"START.sh": f"touch held\n{GO}\necho '<result>x</result>'"}), "--id", "s"
+    ) as live:
+        until((room.path / "held").exists, "the step")
+        live.signal(signal.SIGSTOP)
+        inbox.leave(room.project.run("s").inbox, Request(id="left", kind=kind))
+        live.signal(signal.SIGKILL)
+    room.go()
+    with pytest.raises(NotContinued, match=rf"^`raymond {kind} s` was left for a driver that died, so"):
+        hold(room.project, "s", by_itself=True)
+    assert cli.main(["resume", "--all", "--yes"]) == 0
+    left = f"s is left out: `raymond {kind} s` was left for a driver that died; raymond resume s continues it\n"
+    assert left in capsys.readouterr().err
+    assert runs.look(room.project, "s").status == "interrupted"

@@ -12,6 +12,7 @@ import pytest
 from raymond.drivers import door
 from raymond.machine.events import (
     AgentMoved,
+    AgentPaused,
     AgentStarted,
     AgentWoke,
     AskEnded,
@@ -27,7 +28,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.requests import Request
 from raymond.store import inbox
-from running import GO, Live, Room, alive, until
+from running import GO, PATIENCE, Live, Room, alive, until
 
 
 @pytest.fixture
@@ -544,6 +545,26 @@ def test_requests_left_when_nobody_drove_come_before_the_resume(room: Room) -> N
     aside = f"{folder}/late-2.json.refused"
     assert f"a request that asks for `answer` and does not tell who it comes from was put aside: {aside}\n" in ran.err
     assert [event.request for event in ran.all(RequestTaken)] == ["late-1"]
+
+
+@pytest.mark.slow
+def test_a_pause_that_was_left_for_a_dead_driver_holds_for_the_step_that_it_ran(room: Room) -> None:
+    files = {
+        "START.sh": "echo '<fork>A</fork><fork>B</fork><wait>END</wait>'",
+        "A.sh": "echo '<result>a</result>'",
+        "B.sh": HELD,
+        "END.sh": END,
+    }
+    with room.start("run", room.flow(files), "--id", "r") as live:
+        held(room, live)
+        live.signal(signal.SIGSTOP)
+        inbox.leave(room.project.run("r").inbox, Request(id="left", kind="pause", agent="main_b2"))
+        live.signal(signal.SIGKILL)
+        live.process.wait(PATIENCE)
+    room.go()
+    ran = room.resume()
+    assert (ran.code, [event.agent for event in ran.all(AgentPaused)]) == (3, ["main_b2"])
+    assert ran_steps(room).count("END.sh 1") == 0, "it waits for main_b2"
 
 
 def test_only_one_process_drives_a_run(room: Room) -> None:

@@ -426,6 +426,16 @@ def test_a_line_of_an_unexpected_shape_is_an_error_with_its_number(tmp_path: Pat
     assert runs.row(project, "r").status == "unreadable"
 
 
+@pytest.mark.parametrize("body", SHAPES.values(), ids=SHAPES)
+def test_a_beginning_of_an_unexpected_shape_is_an_error(tmp_path: Path, body: bytes) -> None:
+    folder = create(project_in(tmp_path))
+    os.truncate(folder.journal, Path(folder.journal).read_bytes().index(b"\n") + 1)
+    add_line(folder, body)
+    with pytest.raises(JournalError) as caught:
+        journal.first(folder)
+    assert "line 2 of" in str(caught.value) or "has not begun" in str(caught.value)
+
+
 def test_a_first_line_that_is_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
     folder = create(project_in(tmp_path))
     os.truncate(folder.journal, 0)

@@ -122,8 +122,11 @@ class Conductor:
 
     # What was asked
 
-    def ask(self, request: Request, now: float) -> None:
-        """A person asks for something while steps run; asking for it twice is harmless."""
+    def ask(self, request: Request, now: float, *, stops: bool = True) -> None:
+        """A person asks for something while steps run; asking for it twice is harmless.
+
+        Without `stops`, it was left for a driver that is gone: a stop of that time is not one of ours.
+        """
         if any(one.id == request.id for waiting in self.waiting.values() for one in waiting):
             return  # also when it is about another agent: one request pauses one
         refused = requests.problem(self.run, self.workspace, request, now)
@@ -131,7 +134,7 @@ class Conductor:
         is_new = request.id not in self.run.requests
         if request.kind == "pause" and agent and agent.status == RUNNING and is_new and not refused:
             self._pause_after(agent.id, request)
-        elif self.take(request, now) and request.ends_steps and not refused:
+        elif self.take(request, now) and stops and request.ends_steps and not refused:
             self.stopping = True  # the decision has the stop, unless the run was stopped before
 
     def take(self, request: Request, now: float) -> bool:

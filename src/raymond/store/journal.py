@@ -265,7 +265,12 @@ def first(folder: RunFolder) -> RunStarted:
     found = data.split(b"\n", 2)
     if len(found) < 3 or not _whole(found[1]):
         raise _unbegun(folder)
-    events = _parse(folder, found[1]).events
+    try:
+        events = _parse(folder, found[1]).events
+    except BadBlob as bad:
+        raise _damaged(folder, data, data.index(b"\n") + 1, str(bad)) from None
+    except ValueError as error:
+        raise _unknown(folder.journal, 2, error) from None
     if not events or not isinstance(events[0], RunStarted):
         raise _unbegun(folder)
     return events[0]
