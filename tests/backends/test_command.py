@@ -12,9 +12,19 @@ import pytest
 from raymond.backends import Observation, Reply, Setup, Trouble, Turn
 from raymond.backends.command import CommandBackend
 from raymond.errors import UsageError
-from raymond.machine.events import AgentFailed, StepFailed, StepFinished, StepInterrupted, StepRefused, StepStarted
+from raymond.machine.events import (
+    AgentFailed,
+    AgentPaused,
+    StepFailed,
+    StepFinished,
+    StepInterrupted,
+    StepRefused,
+    StepStarted,
+)
 from raymond.machine.inputs import Spending
+from raymond.machine.requests import Request
 from raymond.steps import probe
+from raymond.store import inbox
 from running import GO, Ran, Room, alive, until
 
 NOTES = """\
@@ -442,6 +452,15 @@ def test_a_turn_that_outlives_the_driver_is_followed_and_paid_once(room: Room) -
         ran = live.wait()
     assert (ran.code, ran.out, ran.run.cost) == (0, "paid once\n", 0.25)
     assert (len(noted(room, "args")), ran.all(StepInterrupted)) == (1, [])
+
+
+@pytest.mark.slow
+def test_a_turn_that_outlives_a_driver_which_was_asked_to_pause_it_is_paused_by_the_next(room: Room) -> None:
+    kill_while_it_runs(room)
+    inbox.leave(room.project.run("r").inbox, Request(id="left", kind="pause", agent="main"))
+    ran = room.resume()
+    assert (ran.code, [event.agent for event in ran.all(AgentPaused)]) == (3, ["main"])
+    room.nothing_runs()
 
 
 @pytest.mark.slow

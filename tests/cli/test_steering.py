@@ -560,10 +560,12 @@ def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it
     [left] = inbox.iterdir()
     assert json.loads(left.read_text())["kind"] == "pause"
     room.go()
-    assert room.raymond("resume", "r").stdout == "done\n"
+    assert room.raymond("resume", "r").returncode == 3
     [taken] = ran(room).all(RequestTaken)
     assert (taken.request, taken.kind, taken.problem) == (left.stem, "pause", "")
+    assert [event.agent for event in ran(room).all(AgentPaused)] == ["main"]
     assert list(inbox.iterdir()) == []
+    assert room.raymond("resume", "r").stdout == "done\n"
 
 
 def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -> None:
