@@ -1070,6 +1070,21 @@ def test_the_block_follows_the_size_of_the_terminal(room: Room) -> None:
         assert pane.sees("echo") == LEFT
 
 
+@pytest.mark.slow
+@in_tmux
+def test_the_screen_of_a_narrower_terminal_has_every_row_once(room: Room) -> None:
+    """What tmux has moved into its scrollback meanwhile is out of reach."""
+    fork = '<fork label="a label that takes its room">W</fork>'
+    waits = {"START.sh": f"echo '{fork * 4}<wait>END</wait>'", "W.sh": WAITS["START.sh"], "END.sh": "exit 1"}
+    with terminal(room, waits, 100) as pane:
+        pane.sees(r"main_w4  .* running .*")
+        pane.tmux("resize-window", "-x", "40", "-y", "24")
+        pane.sees(r"r · running · \d+s · 1 step · \$0\.00 of \$1…")
+        shown = [MARK.sub("", line) for line in pane.tmux("capture-pane", "-p").splitlines() if line.strip()]
+        assert [line.split()[0] for line in shown] == ["r", "main", "main_w1", "main_w2", "main_w3", "main_w4"]
+        room.go()
+
+
 @in_tmux
 def test_a_block_at_the_top_of_the_screen_does_not_get_into_the_scrollback(room: Room) -> None:
     """tmux puts a screen that is cleared from its first line on into the scrollback."""

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,7 @@ from raymond.machine.prices import Price
 from raymond.machine.run_started import Program, Recording
 from raymond.machine.sender import Sender
 from running import Room, until
+from terminals import in_tmux
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -436,3 +439,19 @@ def test_the_picture_of_the_live_view_is_small_and_loads_nothing() -> None:
     assert len(picture) < 20_000
     assert re.findall(r"https?://[^\"]+", picture) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"<(script|image|style|foreignObject)|href", picture)
+
+
+def drawn(picture: str) -> list[str]:
+    """The lines of a picture, without what differs from one time to the next."""
+    lines = re.findall(r"^<text [^>]*>(.*)</text>$", picture, re.MULTILINE)
+    return [re.sub(r"\d+|[\u2800-\u28ff]", "", re.sub(r"<[^>]*>", " ", line)).strip() for line in lines]
+
+
+@pytest.mark.slow
+@in_tmux
+def test_the_picture_of_the_live_view_is_what_a_run_shows_now(tmp_path: Path) -> None:
+    """If not: `.venv/bin/python tools/picture.py docs/live.svg`."""
+    subprocess.run([sys.executable, ROOT / "tools" / "picture.py", tmp_path / "live.svg"], check=True)
+    now, kept = ((folder / "live.svg").read_text("utf-8") for folder in (tmp_path, ROOT / "docs"))
+    assert len(drawn(now)) > 8
+    assert drawn(now) == drawn(kept)

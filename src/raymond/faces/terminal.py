@@ -3,7 +3,8 @@
 The block is always the last thing on the screen, with the cursor on the line below it, or where the person types. To
 change anything, the cursor goes up to its first row, lines that stay are written over it, and the block is written
 again below them. The terminal echoes nothing: what is typed is drawn. Nothing above the block is ever erased: where
-nobody knows what a terminal has made of the block when its size changed, old rows stay.
+nobody knows what a terminal has made of the block when its size changed, old rows stay. So do those that a narrower
+terminal has moved into its scrollback, as tmux does even if there is room on the screen: no escape reaches them there.
 """
 
 import contextlib
