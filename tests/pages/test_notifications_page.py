@@ -109,4 +109,4 @@ def test_the_first_command_of_the_page_prints_the_message(room: Room) -> None:
     [command] = re.findall(r"^raymond run flow --notify '(.*)'$", PAGE, re.MULTILINE)
     ran = room.command({"START.sh": "echo '<result>done</result>'"}, "--notify", command)
     told = ran.lines[ran.lines.index(f"--notify {command}:") :]
-    assert (told[1], "  result: done" in told) == ("  r completed", True)
+    assert (told[1], "    | result: done" in told) == ("    | r completed", True)

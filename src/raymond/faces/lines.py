@@ -156,8 +156,11 @@ class Lines(Quiet):
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""
         self.refresh()
-        told = (part for line in text.splitlines() for part in hung(visible(line), MARGIN, self._width()))
-        self._put("".join(f"{part}\n" for part in told))
+        self._put("".join(f"{part}\n" for line in text.splitlines() for part in self._noted(visible(line))))
+
+    def _noted(self, line: str) -> list[str]:
+        """A line of a note: what is in the margin stays there; commands can be pasted as they are."""
+        return hung(line, MARGIN, self._width()) if line.startswith(MARGIN) else [line]
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
