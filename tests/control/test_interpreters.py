@@ -12,6 +12,7 @@ from raymond import cli
 from raymond.control import interpreters
 from raymond.errors import BackendError
 from raymond.language import workflow
+from raymond.machine import ahead
 from raymond.machine.events import AgentCalled, AgentFailed, AgentMoved, AskStarted, Event
 from raymond.machine.run import Run
 from raymond.system import processes
@@ -74,7 +75,7 @@ def left(files: dict[str, str], entry: str, *events: Event) -> str:
     """Why a run in which these events came is not continued."""
     flow = builders.build(files, entry)
     try:
-        interpreters.check_ahead(run_at(files, entry, *events), flow)
+        interpreters.check_ahead("test-1", flow, ahead.states(run_at(files, entry, *events), flow))
     except BackendError as error:
         return f"{error}; {error.hint}"
     return ""

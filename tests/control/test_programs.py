@@ -17,7 +17,7 @@ from raymond.backends import claude_payer
 from raymond.backends.payer import Payer, fingerprint
 from raymond.control import programs
 from raymond.faces import words
-from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted, StepFailed
+from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted, StepFailed, StepStarted
 from raymond.store import versions
 from raymond.store.home import VARIABLE
 from running import Room
@@ -264,3 +264,21 @@ def test_a_dry_run_says_which_programs_would_answer_and_who_pays(room: Room) -> 
     ran = room.command({**MIXED, "START.md": "Say <goto>EVIL</goto>"}, "--dry-run")
     told = f"answers:  claude 2.1.197 (paid by {PAYER})\n          scripted replies (flow/replies.yaml)\n"
     assert told in ran.out, ran.out
+
+
+@pytest.mark.slow
+def test_a_program_that_has_become_too_old_or_is_gone_keeps_a_run_from_continuing_until_it_is_mended(
+    room: Room, tmp_path: Path
+) -> None:
+    files = {"START.sh": "echo '<ask next=\"THINK\">Which?</ask>'", "THINK.md": "Think. <result>x</result>"}
+    assert room.command(files, "--backend", "claude").code == 3
+    claude(tmp_path / "bin", "1.9.100")
+    told = room.raymond("answer", "r", "this")
+    assert told.returncode == 5, told.stderr
+    old = room.resume()
+    assert (old.code, old.run.cost, old.all(StepStarted)[1:]) == (5, 0.0, [])
+    assert "needs 2.1 or later" in old.err
+    assert old.err.endswith("hint: claude update, then: raymond resume r\n")
+    (tmp_path / "bin" / "claude").unlink()
+    assert "there is no program `claude` on the PATH" in room.resume().err
+    assert room.raymond("resume", "r", "--agent", "main", "--result", "enough").stdout == "enough\n"

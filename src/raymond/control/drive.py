@@ -11,6 +11,7 @@ from raymond.control import config, continuing, inside, interpreters, preflight,
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
+from raymond.machine import ahead
 from raymond.machine.events import UNRECORDED as UNRECORDED
 from raymond.machine.events import Program
 from raymond.machine.events import Recording as Recording
@@ -84,14 +85,14 @@ def hold(
             told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
         workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
-        workspace = _checked(run, workspace, begins=loaded is not None)
+        settings = config.load(project.tree)
+        workspace = _checked(run, workspace, settings["backends"], begins=loaded is not None)
         if unpacked.make():
             told.on_note(unpacked.note)
         trusts = _trusts(project, run, workspace, trusts_now, told)
         book = journal.Journal(folder, reading.size, held)
         book.decide(run, clock(), journal.torn(reading))
         book.write()
-        settings = config.load(project.tree)
         backends = registry.make(project, run, workspace, settings["backends"], trusts)
         parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)
         driver = Driver(
@@ -117,12 +118,14 @@ def _programs(run: Run, workspace: Workspace, tables: registry.Tables) -> list[P
     return programs.of(run.start, workspace.workflow, tables, before)
 
 
-def _checked(run: Run, workspace: Workspace, *, begins: bool) -> Workspace:
+def _checked(run: Run, workspace: Workspace, tables: registry.Tables, *, begins: bool) -> Workspace:
     """The workspace under the site rules of today; refused when the run may not or cannot continue here."""
     rules = config.site_rules()
     preflight.check_site(run, rules, workspace.workflow)
     if not begins and not run.is_over:  # a start has looked for them
-        interpreters.check_ahead(run, workspace.workflow)
+        reached = ahead.states(run, workspace.workflow)
+        interpreters.check_ahead(run.start.workflow_id, workspace.workflow, reached)
+        programs.check_ahead(run.start, workspace.workflow, reached, tables)
     return replace(workspace, models=tuple(rules.models))
 
 

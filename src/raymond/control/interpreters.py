@@ -7,8 +7,6 @@ from raymond.errors import BackendError
 from raymond.language import reach
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.workflow import Workflow, bare
-from raymond.machine import ahead
-from raymond.machine.run import Run
 from raymond.steps import script_step
 from raymond.system import programs
 
@@ -19,10 +17,10 @@ def check(workflow: Workflow) -> None:
         raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=_hint(program))
 
 
-def check_ahead(run: Run, workflow: Workflow) -> None:
-    """Refuse to continue a run that can still come to such a script."""
-    for name, program, problem in _missing(workflow, ahead.states(run, workflow)):
-        again = f"raymond resume {run.start.workflow_id}"
+def check_ahead(id: str, workflow: Workflow, reached: Container[str]) -> None:
+    """Refuse to continue run `id` if such a script is among the states that its agents can still come to."""
+    for name, program, problem in _missing(workflow, reached):
+        again = f"raymond resume {id}"
         if os.path.isabs(program):
             again += " --latest"  # the run has its own copy of the settings
         raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=f"{_hint(program)}, then: {again}")

@@ -1,7 +1,7 @@
 """What answers the prompts of a run: program, version and who pays, now and under its last driver."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from raymond.backends import Found, guard, registry
 from raymond.backends.registry import SCRIPTED, Tables
@@ -43,6 +43,19 @@ def checked(start: RunStarted, name: str, tables: Tables) -> tuple[Program, str]
         return Program(name=name), ""  # its turn cannot be started now either, and is put off
     why = f"{found.problem} ({found.hint})" if found.problem and found.hint else found.problem
     return _program(name, found), why
+
+
+def check_ahead(start: RunStarted, workflow: Workflow, reached: Container[str], tables: Tables) -> None:
+    """Refuse to continue a run if nothing answers a prompt among the states that its agents can still come to."""
+    prompts = (one.name for one in workflow.states.values() if one.kind == "prompt" and one.name in reached)
+    for name in dict.fromkeys(start.backends.get(state, start.backend) for state in prompts):
+        try:
+            found = Found(program="") if name in SCRIPTED else _looked(name, tables, raising=True)
+        except OSError:
+            continue  # its turn cannot be started now either, and is put off
+        if found.problem:
+            hint = f"{found.hint or 'when that is mended'}, then: raymond resume {start.workflow_id}"
+            raise BackendError(found.problem, backend=name, hint=hint)
 
 
 def _scripted(name: str, start: RunStarted) -> Program:
