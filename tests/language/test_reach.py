@@ -53,6 +53,7 @@ def test_a_prompt_leads_where_its_policy_or_else_its_text_says(start: str, named
         ("echo '<goto>A</goto>'; echo '<goto input=\"a>b\">B</goto>'", ALL, ALL),
         ("decide", ALL, ALL),
         ("echo 'not done' >&2\nexit 1\n", {"START"}, {"START"}),
+        ("echo 'not done' >&2; exit 1\n", {"START"}, {"START"}),
         ("decide && exit\nexit 1\n", ALL, ALL),
         ('"$RAYMOND_WORKFLOW_DIR/lib/decide"; echo "<result>x</result>"', ALL, ALL),
     ],

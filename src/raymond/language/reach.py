@@ -145,7 +145,7 @@ def _gives_up(text: str) -> bool:
     return (
         "<" not in text
         and text.count("exit") == 1
-        and re.search(r"^exit [1-9]\d*\s*\Z", text, re.MULTILINE) is not None
+        and re.search(r"(?:^|;\s*)exit [1-9]\d*\s*\Z", text, re.MULTILINE) is not None
     )
 
 
