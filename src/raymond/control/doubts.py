@@ -59,7 +59,7 @@ def of_scripts(workflow: Workflow) -> Iterator[Diagnostic]:
     for name, said in verdicts.complaints({name: text for name, text in texts.items() if _is_read(name, text)}).items():
         for line, message in bash.places(said):
             mark = frontmatter.mark(name, texts[name], line, 1, 1000)
-            yield frontmatter.diagnose(mark, "bash-syntax", f"bash: {message}", f"bash -n {name} says the same")
+            yield frontmatter.diagnose(mark, "bash-syntax", f"bash: {message}", "`bash -n` says the same")
 
 
 def _is_read(name: str, text: str) -> bool:
