@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import resource
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from raymond.errors import JournalError, RunBusy
+from raymond.errors import JournalError, RunBusy, RunNotFound
 from raymond.store import lock
 from raymond.store.home import Home
 from raymond.store.lock import Holder, Squatter
@@ -229,6 +230,14 @@ def test_a_journal_that_is_missing_is_no_run_to_resume(folder: RunFolder) -> Non
     assert caught.value.hint == "`raymond list` shows the runs that are there"
     assert lock.holder(folder) is None
     assert os.listdir(folder.path) == [], "no lock makes a journal"
+
+
+def test_of_a_run_that_was_removed_it_is_said_that_there_is_none(folder: RunFolder) -> None:
+    shutil.rmtree(folder.path)
+    with pytest.raises(RunNotFound) as caught:
+        lock.take(folder)
+    assert str(caught.value) == "there is no run `r` any more"
+    assert caught.value.hint == "`raymond list` shows the runs that are there"
 
 
 def test_a_link_in_place_of_the_journal_is_not_held(folder: RunFolder, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from raymond.control import clean, steer
+from raymond.control.handle import RunHandle
+from raymond.errors import RunNotFound
 from running import GO, alive, as_anyone, until
 from trust.places import Place, clear_away, contents, link, no_traceback
 
@@ -349,6 +353,26 @@ def test_what_an_interrupted_run_left_is_ended_although_the_disk_is_full(room: P
     done = room.raymond("clean", "--force", "r", preexec_fn=no_room)
     assert (done.returncode, done.stdout) == (0, "r\n"), done.stderr
     assert not alive(pid)
+
+
+def test_of_two_that_remove_a_run_at_once_the_loser_says_that_there_is_none(room: Place) -> None:
+    """Wherever it is when the other one is done."""
+    room.ask()
+    with room.start("clean", "--force", "r") as one, room.start("clean", "--force", "r") as other:
+        ends = sorted((live.process.wait(), live.err) for live in (one, other))
+    assert [code for code, _ in ends] == [0, 2], ends
+    assert re.match("error: there is no run `r` (any more|here or in any other project)\n", ends[1][1]), ends
+
+
+def test_a_run_that_somebody_else_removed_is_not_to_be_resumed(room: Place) -> None:
+    room.ask()
+    run = RunHandle(room.project, "r")
+    assert room.raymond("clean", "--force", "r").returncode == 0
+    for work in (clean.cancel, clean.remove, lambda run: steer.cancel(run.project, run.id)):
+        with pytest.raises(RunNotFound) as caught:
+            work(run)
+        assert str(caught.value) == "there is no run `r` any more"
+        assert caught.value.hint == "`raymond list` shows the runs that are there"
 
 
 def test_what_cannot_be_removed_is_named_and_everything_else_goes(room: Place) -> None:
