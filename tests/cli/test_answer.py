@@ -352,26 +352,66 @@ def test_a_run_that_was_cancelled_asks_nothing(room: Room, raymond: Command) -> 
 
 
 @pytest.mark.parametrize("words", [("answer", "r", "yes"), ("stop", "r"), ("cancel", "r")])
-@pytest.mark.parametrize("file", ["driver.json", "journal.jsonl"])
+@pytest.mark.parametrize("room_left", [True, False])
 def test_what_a_full_disk_did_not_take_is_to_be_asked_again(
-    room: Room, raymond: Command, words: tuple[str, ...], file: str
+    room: Room, raymond: Command, words: tuple[str, ...], room_left: bool
 ) -> None:
+    """Whether or not there is room for the name of the command, which it can do without."""
     room.drive(ASKS)
     book = Path(room.project.run("r").journal)
     before = book.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0 if file == "driver.json" else len(before) + 5, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 5 if room_left else 0, hard))
     try:
         code, out, err = raymond(*words)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    told = f"error: {book.parent / file}: file too large"
+    told = f"error: {book}: file too large"
     assert (code, out, err.splitlines()) == (
         1,
         "",
         [told, "hint: nothing was recorded: fix this, then run the same command again"],
     )
     assert book.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [("answer", "r", "yes", "--no-resume"), ("stop", "r", "--now"), ("cancel", "r")])
+def test_what_fits_into_the_journal_is_taken_where_no_other_file_can_be_made(
+    room: Room, words: tuple[str, ...]
+) -> None:
+    """As on a disk that is full: the last block of the journal often has room for a line."""
+    before = as_anyone()
+    room.drive(ASKS)
+    folder = Path(room.project.run("r").path)
+    folder.chmod(0o500)
+    try:
+        argv = [*before, sys.executable, "-m", "raymond", *words]
+        done = subprocess.run(argv, cwd=room.path, env=room.environment, text=True, capture_output=True, check=False)
+    finally:
+        folder.chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "driver.json").exists()
+    assert f"{words[0]} " in done.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("answer", "r", "yes", "--no-resume"), 0),
+        (("resume", "r"), 3),
+        (("stop", "r", "--now"), 0),
+        (("cancel", "r"), 0),
+        (("clean", "--force", "r"), 0),
+    ],
+)
+def test_a_folder_in_the_place_of_driver_json_is_in_the_way_of_no_command(
+    room: Room, raymond: Command, words: tuple[str, ...], code: int
+) -> None:
+    """Any step can put it there."""
+    room.drive(ASKS)
+    Path(room.project.run("r").driver, "deep").mkdir(parents=True)
+    done = raymond(*words)
+    assert done[0] == code, done
 
 
 # All questions

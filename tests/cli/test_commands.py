@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -441,6 +442,57 @@ def test_a_log_that_cannot_be_written_any_more_does_not_cost_the_run(room: Room,
     assert (ran.code, ran.out) == (0, "done\n")
     assert ran.lines.count("/dev/full: no space left on device; nothing more is written there") == 1
     assert len(ran.lines) == 5 + 4 + 1
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(room: Room) -> None:
+    """Neither by whoever names it nor, later, by the process that continues the run."""
+    os.mkfifo(room.path / "pipe")
+    refused = (2, "", "error: --log-file pipe: nobody reads this pipe\n")
+    assert told(room.raymond("run", room.flow(DONE), "--log-file", "pipe")) == refused
+    reader = os.open(room.path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert room.command(ASKS, "--log-file", "pipe").code == 3
+    assert b"main asks" in os.read(reader, 4096)
+    os.close(reader)
+    done = room.raymond("answer", "r", "yes", "--attach")
+    assert (done.returncode, done.stdout) == (0, "yes\n"), done.stderr
+    said = f"--log-file {room.path}/pipe: nobody reads this pipe; nothing more is written there"
+    assert said in done.stderr.splitlines()
+
+
+READER = """
+import os, select, sys
+fd = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+print("ready", flush=True)
+poll = select.poll()
+poll.register(fd)
+poll.poll()
+os.set_blocking(fd, True)
+while data := os.read(fd, 4096):
+    sys.stdout.buffer.write(data)
+"""
+"""What `cat pipe` does, and says when it reads: it ends when nobody has the pipe open for writing any more."""
+
+
+@pytest.mark.parametrize("detached", [(), ("-d",)])
+def test_whoever_reads_a_log_from_a_pipe_is_not_lost_before_the_run_begins(
+    room: Room, detached: tuple[str, ...]
+) -> None:
+    os.mkfifo(room.path / "pipe")
+    with subprocess.Popen([sys.executable, "-c", READER], cwd=room.path, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout
+        assert reader.stdout.readline() == "ready\n"
+        assert room.raymond("run", room.flow(DONE), "--log-file", "pipe", *detached).returncode == 0
+        assert "completed" in reader.stdout.read().splitlines()[-1]
+
+
+def test_a_disk_is_no_log_file(room: Room) -> None:
+    """It cannot be appended to: what is on it would be written over."""
+    try:
+        os.mknod(room.path / "disk", stat.S_IFBLK | 0o600, os.makedev(7, 255))
+    except OSError:
+        pytest.skip("only root can make a device")
+    refused = (2, "", "error: --log-file disk: a disk cannot be appended to\n")
+    assert told(room.raymond("run", room.flow(DONE), "--log-file", "disk")) == refused
 
 
 # --- --debug

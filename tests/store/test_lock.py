@@ -4,13 +4,16 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
+import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from raymond.errors import JournalError, RunBusy
+from raymond.errors import JournalError, RunBusy, RunNotFound
 from raymond.store import lock
 from raymond.store.home import Home
 from raymond.store.lock import Holder, Squatter
@@ -229,6 +232,14 @@ def test_a_journal_that_is_missing_is_no_run_to_resume(folder: RunFolder) -> Non
     assert os.listdir(folder.path) == [], "no lock makes a journal"
 
 
+def test_of_a_run_that_was_removed_it_is_said_that_there_is_none(folder: RunFolder) -> None:
+    shutil.rmtree(folder.path)
+    with pytest.raises(RunNotFound) as caught:
+        lock.take(folder)
+    assert str(caught.value) == "there is no run `r` any more"
+    assert caught.value.hint == "`raymond list` shows the runs that are there"
+
+
 def test_a_link_in_place_of_the_journal_is_not_held(folder: RunFolder, tmp_path: Path) -> None:
     os.rename(folder.journal, tmp_path / "outside")
     os.symlink(tmp_path / "outside", folder.journal)
@@ -238,13 +249,78 @@ def test_a_link_in_place_of_the_journal_is_not_held(folder: RunFolder, tmp_path:
     assert lock.holder(folder) is None
 
 
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may have a byte: the nearest thing to a full disk that needs no disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def test_one_that_cannot_be_signed_is_let_go(folder: RunFolder) -> None:
-    os.mkdir(folder.driver)
-    with pytest.raises(JournalError) as caught:
+    with full_disk(), pytest.raises(JournalError) as caught:
         lock.take(folder)
-    assert str(caught.value) == f"{folder.driver}: is a directory"
-    os.rmdir(folder.driver)
+    assert str(caught.value) == f"{folder.driver}: file too large"
     lock.take(folder).release()
+
+
+def test_one_that_is_held_for_a_moment_needs_no_room_for_a_name(folder: RunFolder) -> None:
+    with full_disk():
+        held = lock.take(folder, brief=True)
+    assert os.listdir(folder.path) == ["journal.jsonl"]
+    assert refused(folder) == ("process ? drives r", STATUS), "it is a lock all the same"
+    held.release()
+    lock.take(folder).release()
+
+
+def test_one_without_a_name_leaves_that_of_another_host(folder: RunFolder) -> None:
+    sign(folder, Holder(4242, "elsewhere", "1"))
+    before = signed(folder)
+    with full_disk():
+        held = lock.take(folder, force=True, brief=True)
+    os.write(held.fd, b"more\n")
+    held.release()
+    assert signed(folder) == before
+
+
+def test_a_file_system_without_locks_needs_the_name(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else would keep two commands apart."""
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "fcntl", none)
+    monkeypatch.setattr(fcntl, "flock", none)
+    with full_disk(), pytest.raises(JournalError) as caught:
+        lock.take(folder, force=True, brief=True)
+    assert str(caught.value) == f"{folder.driver}: file too large"
+
+
+@pytest.mark.parametrize("brief", [False, True])
+def test_a_folder_in_the_place_of_the_name_is_moved_aside_whatever_is_in_it(folder: RunFolder, brief: bool) -> None:
+    os.makedirs(f"{folder.driver}/deep/er")
+    held = lock.take(folder, brief=brief)
+    assert signed(folder).pid == os.getpid()
+    (aside,) = Path(folder.path).glob("driver.json.*.aside")
+    assert (aside / "deep" / "er").is_dir()
+    os.unlink(folder.driver)
+    os.mkdir(folder.driver)
+    held.sign(folder.socket)
+    assert signed(folder).socket == folder.socket
+    held.release()
+
+
+def test_a_link_or_a_pipe_in_the_place_of_the_name_is_replaced(folder: RunFolder, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    os.symlink(outside, folder.driver)
+    lock.take(folder).release()
+    os.mkfifo(folder.driver)
+    lock.take(folder).release()
+    assert (os.listdir(outside), os.listdir(folder.path)) == ([], ["journal.jsonl"])
 
 
 def test_a_file_system_without_locks_is_said_and_can_be_overruled(

@@ -1,12 +1,14 @@
 """Whether a request is in the journal of a run."""
 
 import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
 
 from crash import runs
 from raymond.control.deliver import deliver
+from raymond.errors import RunNotFound
 from raymond.store import taken
 from raymond.store.project import Project
 
@@ -28,6 +30,13 @@ def test_what_was_taken_is_found_also_far_up(project: Project, monkeypatch: pyte
     assert taken.is_taken(folder, request.id)
     monkeypatch.setattr(taken, "_LATEST", 10)
     assert taken.is_taken(folder, request.id)
+
+
+def test_a_run_that_was_removed_meanwhile_is_not_to_be_resumed(project: Project) -> None:
+    shutil.rmtree(project.run("r").path)
+    with pytest.raises(RunNotFound) as caught:
+        taken.is_taken(project.run("r"), "any")
+    assert str(caught.value) == "there is no run `r` any more"
 
 
 def test_what_somebody_wrote_is_no_request(project: Project) -> None:

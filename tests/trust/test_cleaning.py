@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from running import GO, as_anyone, until
+from raymond.control import clean, steer
+from raymond.control.handle import RunHandle
+from raymond.errors import RunNotFound
+from running import GO, alive, as_anyone, until
 from trust.places import Place, clear_away, contents, link, no_traceback
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -22,6 +27,11 @@ OLD = time.time() - 7200
 
 def age(path: Path) -> None:
     os.utime(path, (OLD, OLD), follow_symlinks=False)
+
+
+def no_room() -> None:
+    """No file may have a byte: the nearest thing to a full disk that needs no disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 def ended(room: Place, id: str = "r") -> None:
@@ -319,9 +329,50 @@ def test_a_run_that_cannot_be_removed_does_not_keep_the_others(room: Place) -> N
 def test_a_finished_run_is_removed_from_a_disk_that_is_full(room: Place) -> None:
     ended(room)
     folder = room.folder()
-    done = room.raymond("clean", "r", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    done = room.raymond("clean", "r", preexec_fn=no_room)
     assert (done.returncode, done.stdout) == (0, "r\n"), done.stderr
     assert not folder.exists()
+
+
+def test_an_unfinished_run_is_removed_from_a_disk_that_is_full(room: Place) -> None:
+    """That it was cancelled cannot be written, and goes with it anyway."""
+    room.ask()
+    folder = room.folder()
+    done = room.raymond("cancel", "r", preexec_fn=no_room)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, f"error: {folder}/journal.jsonl: file too large")
+    done = room.raymond("clean", "--force", "r", preexec_fn=no_room)
+    assert (done.returncode, done.stdout) == (0, "r\n"), done.stderr
+    assert not folder.exists()
+
+
+def test_what_an_interrupted_run_left_is_ended_although_the_disk_is_full(room: Place) -> None:
+    with room.start("run", room.flow({"START.sh": "echo $$ > pid; exec sleep 600"}), "--id", "r") as live:
+        note = room.path / "pid"
+        pid = int(until(lambda: note.read_text() if note.exists() else None, "its process"))
+        live.signal(signal.SIGKILL)
+    done = room.raymond("clean", "--force", "r", preexec_fn=no_room)
+    assert (done.returncode, done.stdout) == (0, "r\n"), done.stderr
+    assert not alive(pid)
+
+
+def test_of_two_that_remove_a_run_at_once_the_loser_says_that_there_is_none(room: Place) -> None:
+    """Wherever it is when the other one is done."""
+    room.ask()
+    with room.start("clean", "--force", "r") as one, room.start("clean", "--force", "r") as other:
+        ends = sorted((live.process.wait(), live.err) for live in (one, other))
+    assert [code for code, _ in ends] == [0, 2], ends
+    assert re.match("error: there is no run `r` (any more|here or in any other project)\n", ends[1][1]), ends
+
+
+def test_a_run_that_somebody_else_removed_is_not_to_be_resumed(room: Place) -> None:
+    room.ask()
+    run = RunHandle(room.project, "r")
+    assert room.raymond("clean", "--force", "r").returncode == 0
+    for work in (clean.cancel, clean.remove, lambda run: steer.cancel(run.project, run.id)):
+        with pytest.raises(RunNotFound) as caught:
+            work(run)
+        assert str(caught.value) == "there is no run `r` any more"
+        assert caught.value.hint == "`raymond list` shows the runs that are there"
 
 
 def test_what_cannot_be_removed_is_named_and_everything_else_goes(room: Place) -> None:

@@ -12,7 +12,7 @@ from raymond.control import runs
 from raymond.control.drive import AS_IT_IS, UNRECORDED, HeldRun, Recording, Resumption, hold
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
-from raymond.faces import summary, words
+from raymond.faces import log_file, summary, words
 from raymond.faces.fanout import Faces
 from raymond.faces.log_file import LogFile
 from raymond.text import is_text, visible
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def check(show: ShowFlags) -> None:
     """Refuse a log file that cannot be written before the run begins or continues."""
     if show.log_file:
-        LogFile(show.log_file, show.log_format).close()
+        log_file.check(show.log_file)
 
 
 def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:

@@ -7,7 +7,7 @@ from time import time as now
 
 from raymond.control import inside, naming, runs
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError, UsageError
+from raymond.errors import JournalError, RunBusy, UsageError
 from raymond.language.refusal import Refusal
 from raymond.machine.run import Run
 from raymond.store import clean, lock
@@ -34,13 +34,21 @@ def named(ids: Sequence[str], *, force: bool = False) -> list[RunHandle | UsageE
 
 
 def cancel(run: RunHandle) -> None:
-    """End a run for good so that it can be removed; nothing when it has ended."""
+    """End a run for good so that it can be removed; nothing when it has ended.
+
+    A full disk may have no room for that in its journal, which need not be there: it goes with the run.
+    """
     from raymond.control import steer
     from raymond.control.deliver import Left
 
     if _finished(run.project, run.id) is not None or _is_lost(run.project, run.id):
         return
-    done = steer.cancel(run.project, run.id)
+    try:
+        done = steer.cancel(run.project, run.id)
+    except RunBusy:
+        raise
+    except JournalError:
+        return  # whoever drives it now holds its lock, and is in the way of its removal
     if isinstance(done, Refusal) and done.kind != "run_ended":
         raise UsageError(done.reason, hint=done.hint)
     if isinstance(done, Left) and done.host:
@@ -68,7 +76,7 @@ def remove(run: RunHandle) -> None:
     """Remove a run; an unfinished one that another host may still drive is refused."""
     read, folder = run.read(), run.project.run(run.id)
     # A driver that leaves ends what is left running, then removes the spool: looking again takes milliseconds a run.
-    is_left = os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
+    is_left = not read.final_status or os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
     left = Leftovers(folder, read.start) if is_left else None
     clean.remove_run(run.project, run.id, left, finished=bool(read.final_status))
 

@@ -107,7 +107,7 @@ def deliver(
             return problem
     try:
         with _unrecorded(folder, request):
-            held = lock.take(folder, force=force)
+            held = lock.take(folder, force=force, brief=True)
     except RunBusy as busy:
         sent = _send(folder, request, busy, within)
         return sent or deliver(project, id, request, force=force, face=face)

@@ -1,6 +1,8 @@
 """The lines of a run in a file, as text or JSON."""
 
+import errno
 import os
+import stat
 from typing import TextIO
 
 import msgspec
@@ -16,19 +18,39 @@ _KEPT = ("print", "tool", "text", "note")
 """What steps do that is kept: pieces of texts and signs of life are for those who watch."""
 
 
-def _private(path: str, flags: int) -> int:
-    """Follows a link: the path is a person's to choose, and /dev/stdout is one."""
-    return os.open(path, flags, 0o600)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+def check(path: str) -> None:
+    """Refuse a file that cannot be written. A pipe stays open: whoever reads it leaves when its last writer does."""
+    fd = _opened(path, _NEW)
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        os.close(fd)
+
+
+def _opened(path: str, flags: int) -> int:
+    """A file that can be appended to. Follows a link: the path is a person's to choose, and /dev/stdout is one."""
+    try:
+        if os.path.exists(path) and stat.S_ISBLK(os.stat(path).st_mode):
+            raise OSError(errno.EINVAL, "a disk cannot be appended to")
+        fd = os.open(path, flags | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise UsageError(f"--log-file {path}: {_reason(path, error)}") from None
+    os.set_blocking(fd, True)
+    return fd
+
+
+def _reason(path: str, error: OSError) -> str:
+    if error.errno == errno.ENXIO and stat.S_ISFIFO(os.stat(path).st_mode):
+        return "nobody reads this pipe"
+    return (error.strerror or "").lower()
 
 
 class LogFile(Quiet):
     """Every line of a run in a file: as the terminal would show it, or an event as JSON."""
 
     def __init__(self, path: str, form: str) -> None:
-        try:
-            self._file: TextIO = open(path, "a", encoding="utf-8", errors="backslashreplace", opener=_private)
-        except OSError as error:
-            raise UsageError(f"--log-file {path}: {(error.strerror or '').lower()}") from None
+        self._file: TextIO = open(path, "a", encoding="utf-8", errors="backslashreplace", opener=_opened)
         self.name = path
         self._json = form == "json"
         self._lines = lines.Lines(self._file)

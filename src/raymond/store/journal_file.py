@@ -4,13 +4,14 @@ import contextlib
 import errno
 from collections.abc import Callable, Iterator
 
-from raymond.errors import JournalError
+from raymond.errors import JournalError, RunNotFound
 from raymond.store.run_folder import RunFolder
-from raymond.system import files
+from raymond.system import files, folders
 
 LONGEST = 128 << 20
 """Bytes in a line: texts are blobs, so no decision comes near it."""
 BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move its folder away"
+_LISTED = "`raymond list` shows the runs that are there"
 _NO_FILE = (errno.EISDIR, errno.ELOOP, errno.EINVAL)
 """A folder, a link or a device is in its place."""
 
@@ -33,7 +34,9 @@ def _read(folder: RunFolder, read: Callable[[], bytes]) -> bytes:
 
 
 def refused(folder: RunFolder, error: OSError) -> JournalError:
-    """The error for a journal that the file system does not open."""
+    """The error for a journal that the file system does not open; somebody may just have removed the run."""
+    if error.errno == errno.ENOENT and not folders.is_folder(folder.path):
+        return RunNotFound(f"there is no run `{folder.id}` any more", path=folder.journal, hint=_LISTED)
     return files.trouble(folder.journal, error, hint=_way_out(folder, error))
 
 
@@ -43,7 +46,7 @@ def _way_out(folder: RunFolder, error: OSError) -> str:
         case errno.EACCES | errno.EPERM:
             return f"chmod u+rw {folder.journal}, as the user it belongs to; then the same command again"
         case errno.ENOENT:
-            return "`raymond list` shows the runs that are there"
+            return _LISTED
         case number if number in _NO_FILE:
             return BEYOND_REPAIR
         case _:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from raymond.errors import JournalError, RunBusy
 from raymond.store import journal_file
 from raymond.store.run_folder import RunFolder
-from raymond.system import files, locks
+from raymond.system import files, folders, locks
 from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
@@ -57,12 +57,17 @@ class Lock:
         self._size = os.fstat(fd).st_size
         self._signed = False
 
-    def sign(self, socket: str = "") -> None:
-        """Record this process as the holder, and where it takes requests; call it again after a fork."""
+    def sign(self, socket: str = "", *, needed: bool = True) -> None:
+        """Record this process as the holder, and where it takes requests; call it again after a fork.
+
+        Unless that is `needed`, a name that cannot be written is left out: it keeps nobody away, the lock does.
+        """
         holder = Holder(os.getpid(), os.uname().nodename, start_time(os.getpid()), socket)
         try:
-            files.replace(self._folder.driver, msgspec.json.encode(holder), run=self._folder.id)
+            _write(self._folder, holder)
         except JournalError:
+            if not needed:
+                return
             if not self._signed:
                 self._let_go()
             raise
@@ -89,7 +94,7 @@ class Lock:
     def _unsign(self) -> None:
         """Take our name back; one of another host that we overruled returns if we then did nothing to the run."""
         if self._signed and _is_elsewhere(self._before) and os.fstat(self.fd).st_size == self._size:
-            files.replace(self._folder.driver, msgspec.json.encode(self._before))
+            _write(self._folder, self._before)
         elif self._signed:
             os.unlink(self._folder.driver)
 
@@ -101,12 +106,15 @@ class Lock:
         self.fd = -1
 
 
-def take(folder: RunFolder, *, force: bool = False, sign: bool = True, has_flag: bool = True) -> Lock:
+def take(
+    folder: RunFolder, *, force: bool = False, sign: bool = True, brief: bool = False, has_flag: bool = True
+) -> Lock:
     """Hold the lock of a run, or raise RunBusy with its holder.
 
-    Whoever only removes the run need not `sign`. `has_flag`: the person can be told to use --force.
+    Whoever only removes the run need not `sign`. `brief`: it is held for a moment, to write something down, so that a
+    name for which the disk has no room can be left out. `has_flag`: the person can be told to use --force.
     """
-    fd = _hold(folder, force, has_flag)
+    fd, is_locked = _hold(folder, force, has_flag)
     holder = _read(folder)
     if _is_elsewhere(holder) and not force:
         os.close(fd)
@@ -120,24 +128,27 @@ def take(folder: RunFolder, *, force: bool = False, sign: bool = True, has_flag:
         )
     held = Lock(folder, fd, holder)
     if sign:
-        held.sign()
+        held.sign(needed=not (brief and is_locked))
     return held
 
 
-def _hold(folder: RunFolder, force: bool, has_flag: bool) -> int:
-    """The locked journal. Somebody may only be looking at it, and it may be replaced while we wait for it."""
+def _hold(folder: RunFolder, force: bool, has_flag: bool) -> tuple[int, bool]:
+    """The journal, and whether it is locked: with `force` also where no file can be.
+
+    Somebody may only be looking at it, and it may be replaced while we wait for it.
+    """
     until = time.monotonic() + LOOKED_AT
     while True:
         fd = _open(folder)
         try:
             if LOCKS.take(fd):
                 if _is_current(fd, folder.journal):
-                    return fd
+                    return fd, True
                 os.close(fd)
                 continue
         except OSError as error:
             if force:
-                return fd
+                return fd, False
             os.close(fd)
             raise _cannot_lock(folder, error, has_flag) from None
         os.close(fd)
@@ -229,6 +240,19 @@ def _read(folder: RunFolder) -> Holder:
         return msgspec.json.decode(files.contents(folder.driver, 4096), type=Holder)
     except (OSError, msgspec.DecodeError, RecursionError):
         return Holder()
+
+
+def _write(folder: RunFolder, holder: Holder) -> None:
+    """Any step can put a folder where the name belongs: it is moved aside, whatever is in it."""
+    name = msgspec.json.encode(holder)
+    try:
+        files.replace(folder.driver, name, run=folder.id)
+    except JournalError:
+        if not folders.is_folder(folder.driver):
+            raise
+        aside = f"{folder.driver}.{os.urandom(4).hex()}.aside"
+        files.guard(folder.driver, lambda: os.rename(folder.driver, aside), run=folder.id)
+        files.replace(folder.driver, name, run=folder.id)
 
 
 def _busy(folder: RunFolder) -> RunBusy:

@@ -2,7 +2,7 @@
 
 import os
 
-from raymond.store import journal
+from raymond.store import journal, journal_file
 from raymond.store.run_folder import RunFolder
 from raymond.system import files
 
@@ -12,7 +12,12 @@ _LATEST = 4 << 20
 
 def is_taken(folder: RunFolder, request: str) -> bool:
     """Whether the request of this id is there, taken or refused."""
-    return files.guard(folder.journal, lambda: _is_taken(folder.journal, request), run=folder.id)
+    try:
+        return _is_taken(folder.journal, request)
+    except FileNotFoundError as error:
+        raise journal_file.refused(folder, error) from None
+    except OSError as error:
+        raise files.trouble(folder.journal, error, run=folder.id) from None
 
 
 def _is_taken(path: str, request: str) -> bool:
