@@ -27,7 +27,7 @@ test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most
 	@$(BIN)/python -m pytest
 
 test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families
-	@$(BIN)/python -m pytest -m slow -n 3
+	@$(BIN)/python -m pytest -m slow -n 4
 
 check: $(STAMP) ## format, lint, types, imports
 	@$(BIN)/ruff format --check .
@@ -51,7 +51,7 @@ crashpoints: $(STAMP) ## crash or fail every system call of a short run; SAMPLE=
 
 e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked on loopback
 	@bash tests/e2e/install
-	@$(BIN)/python -m pytest -m e2e -n 2 tests/e2e
+	@$(BIN)/python -m pytest -m e2e -n 3 tests/e2e
 
 pins: ## resolve requirements*.txt again after a change of pyproject.toml (newer versions: tools/pins --upgrade)
 	@PYTHON=$(PYTHON) tools/pins
