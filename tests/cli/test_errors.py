@@ -1326,12 +1326,13 @@ def _some(screen: io.FileIO) -> bytes:
         return b""  # Linux says so when the last process has left the terminal
 
 
-def test_an_error_at_a_terminal_of_20_columns_is_the_same(room: Room) -> None:
+def test_an_error_at_a_terminal_of_20_columns_is_the_same_and_wrapped_in_its_margin(room: Room) -> None:
     room.flow(prompt("---\nmodle: opus\n---\n"), "room/flow")
     code, text = at_terminal(room, 20, "run", "flow")
     assert code == 6
     assert text == (
-        "error: there is no key `modle`\n"
+        "error: there is no \n"
+        "  | key `modle`\n"
         " --> flow/START.md:2:1\n"
         "  |\n"
         "2 | modle: opus\n"

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from builders import Play
-from raymond.faces import cells, summary
+from raymond.cli import delivery
+from raymond.control.leftovers import Leftover
+from raymond.errors import UsageError
+from raymond.faces import cells, errors, summary
 from raymond.faces.conversation import Conversation
-from raymond.faces.foreign_text import hung, in_margin, spoken
+from raymond.faces.foreign_text import fitted, hung, in_margin, spoken
 from raymond.faces.lines import Lines
 from raymond.faces.overview import overview
 from raymond.faces.tail import Tail
@@ -139,3 +142,33 @@ def test_nothing_in_a_conversation_looks_like_the_answer_of_a_person(
 def test_a_note_that_quotes_a_long_line_keeps_it_in_the_margin(terminal: Terminal) -> None:
     Lines(terminal.stream).on_note(f"--notify tell:\n    | {'x' * 74}{FALSE}")
     assert not [line for line in shown(terminal.read()) if line.startswith("next:")]
+
+
+def test_a_command_at_the_end_of_a_line_of_ours_can_be_pasted() -> None:
+    command = "raymond answer review-03d57587 main_review1 2>&1 | less"
+    assert fitted(f"its 42 lines from the top: {command}", "  | ", 60) == ["its 42 lines from the top:", f"  {command}"]
+    assert fitted(f"short: {command}", "  | ", 80) == [f"short: {command}"]
+    quoted = f"its agents: main_a1 ({'x' * 60}: {command})"
+    assert fitted(quoted, "  | ", 60) == hung(quoted, "  | ", 60), "what others wrote is not taken for one"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_an_error_keeps_what_it_quotes_in_the_margin(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Terminal()
+    termios.tcsetwinsize(made.stream.fileno(), (24, width))
+    monkeypatch.setattr(sys, "stderr", made.stream)
+    for length in range(width):
+        problem = UsageError(
+            f"`{'x' * length}` is not one of: 1 yes, 2 {FALSE}", hint=f"its agents: main ({FALSE * 3})"
+        )
+        told = shown(errors.error(problem), width)
+        assert [line[:4] for line in told if line.startswith(FALSE[:4])] == []
+    made.close()
+
+
+def test_what_a_process_is_called_stays_in_the_margin(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", terminal.stream)
+    for length in range(80):
+        left = [Leftover(pid=19617, agent="main", command=f"{'x' * length}{FALSE}: raymond resume r --goto E.sh")]
+        told = shown("\n".join(delivery.still_running(left, "r")))
+        assert [line for line in told if line.startswith("next:") or line.strip().startswith("raymond")] == []

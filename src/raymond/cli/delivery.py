@@ -1,9 +1,13 @@
 """What became of a request, in words."""
 
+import sys
+
 from raymond.control.deliver import Delivery, Journaled, Left, Taken
 from raymond.control.leftovers import Leftover
 from raymond.errors import UsageError
 from raymond.faces import words as words_of
+from raymond.faces.errors import MARGIN
+from raymond.faces.foreign_text import fitted, hung, width_of
 from raymond.faces.summary import one_line
 from raymond.language.refusal import Refusal
 from raymond.text import visible
@@ -51,7 +55,9 @@ def still_running(left: list[Leftover], id: str, *, now: bool = False) -> list[s
     lines = [f"  {one.pid}  {one.agent or '-'}  {one_line(one.command)}" for one in left[:SHOWN]]
     lines += [f"  ... and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
     way = "they cannot be ended" if now else f"to end them: raymond stop {id} --now"
-    return [visible(line) for line in ("still there, although the run is not running:", *lines, way)]
+    width = width_of(sys.stdout) or width_of(sys.stderr)
+    told = [part for line in lines for part in hung(visible(line), MARGIN, width)]
+    return ["still there, although the run is not running:", *told, *fitted(visible(way), MARGIN, width)]
 
 
 def _hint(refusal: Refusal, id: str, agent: str) -> str:

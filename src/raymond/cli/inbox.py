@@ -9,7 +9,7 @@ import msgspec
 from raymond.control import questions
 from raymond.control.questions import Asked
 from raymond.faces import documents, question
-from raymond.faces.foreign_text import hung, width_of
+from raymond.faces.foreign_text import fitted, hung, width_of
 from raymond.text import visible
 
 
@@ -36,5 +36,5 @@ def _lines(asked: Asked) -> list[str]:
     where, width = asked.project.tree, width_of(sys.stdout)
     shown = question.lines(asked.question, now=now(), where=where, width=width)
     files = [f"file: {one}" for one in question.named_files(asked.question)]
-    below = [*files, f"answer: {questions.way(asked)}"]
-    return [*shown, *(part for one in below for part in hung(visible(one), question.MARGIN, width))]
+    named = [part for one in files for part in hung(visible(one), question.MARGIN, width)]
+    return [*shown, *named, *fitted(visible(f"answer: {questions.way(asked)}"), question.MARGIN, width)]

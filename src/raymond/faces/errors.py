@@ -1,10 +1,14 @@
 """Errors as people read them: what, where, and the way out."""
 
+import sys
 from collections.abc import Sequence
 
 from raymond.errors import Diagnostic, Error, WorkflowError
+from raymond.faces.foreign_text import fitted, hung, width_of
 from raymond.text import visible
 
+MARGIN = "  | "
+"""Before what a terminal would wrap: others' words are quoted in errors."""
 _WIDEST = 200
 """Characters of a line that are shown around an error."""
 
@@ -13,14 +17,17 @@ def error(problem: Error) -> str:
     """An error as people read it: what, where, and the way out."""
     if isinstance(problem, WorkflowError):
         return "\n".join(diagnostic(one) for one in problem.diagnostics)
-    lines = [f"error: {problem}", *([f"hint: {problem.hint}"] if problem.hint else [])]
-    return "\n".join(visible(line) for text in lines for line in text.split("\n"))
+    width = width_of(sys.stderr)
+    lines = [part for line in f"error: {problem}".split("\n") for part in hung(visible(line), MARGIN, width)]
+    hint = [visible(line) for line in f"hint: {problem.hint}".split("\n")] if problem.hint else []
+    # One that has several lines is ours, and may be a text to copy.
+    return "\n".join([*lines, *(fitted(hint[0], MARGIN, width) if len(hint) == 1 else hint)])
 
 
 def diagnostic(one: Diagnostic) -> str:
     """One finding with its line and a caret under the place."""
     code = f" [{one.id}]" if one.severity == "warning" else ""
-    lines = [visible(f"{one.severity}: {one.message}{code}")]
+    lines = hung(visible(f"{one.severity}: {one.message}{code}"), MARGIN, width_of(sys.stderr))
     if one.line:
         lines.append(visible(f" --> {one.file}:{one.line}:{one.column or 1}"))
         if one.source:
@@ -46,8 +53,10 @@ def _excerpt(one: Diagnostic) -> list[str]:
 
     number, at = str(one.line), max(0, one.column - 1)
     margin = " " * len(number)
-    start = max(0, at - _WIDEST // 2) if len(one.source) > _WIDEST else 0
-    source = "".join(letter if _is_plain(letter) else "\ufffd" for letter in one.source[start : start + _WIDEST])
+    width = width_of(sys.stderr)
+    widest = max(20, min(_WIDEST, width - len(margin) - 3)) if width else _WIDEST
+    start = max(0, at - widest // 2) if len(one.source) > widest else 0
+    source = "".join(letter if _is_plain(letter) else "\ufffd" for letter in one.source[start : start + widest])
     # A tab is as wide as the terminal says, above and below; some characters are twice as wide as others.
     before = "".join("\t" if letter == "\t" else " " * size(letter) for letter in source[: at - start])
     caret = before + "^" * max(1, size(source[at - start : at - start + one.length]))

@@ -15,6 +15,7 @@ _UNSEEN = re.compile(
     r"|(?<![\u2190-\u2bff\U0001f000-\U0001faff])\ufe0f"
 )
 """Marks on the character before them that show nothing, and that other texts may have; one makes an emoji a picture."""
+_COMMAND = re.compile(r": (raymond [\w./@%+=-]+(?: [\w./@%+=|&>-]+)*)$")
 _TAB = 4
 _CUT = ".."
 
@@ -60,6 +61,17 @@ def hung(line: str, margin: str, width: int = 0) -> list[str]:
     end = _end(line, 0, width)
     margin, room = _room(margin, width)
     return [line[:end], *(f"{margin}{piece}" for piece in _wrapped(line[end:], room))]
+
+
+def fitted(line: str, margin: str, width: int = 0) -> list[str]:
+    """The same, with a command at its end on a line of its own, where it can be pasted.
+
+    What others wrote stands in quotes or brackets, so that no command of theirs is at the end.
+    """
+    command = _COMMAND.search(line) if width and cells.most(line) > width else None
+    if not command:
+        return hung(line, margin, width)
+    return [*hung(line[: command.start() + 1], margin, width), *hung(f"  {command[1]}", margin, width)]
 
 
 def spoken(who: str, mark: str, text: str, width: int) -> list[str]:

@@ -185,29 +185,30 @@ class Live(Quiet):
             wrong = self._wrong(answer)
             if wrong:
                 width, _ = self._terminal.size()
-                self._kept.put("".join(f"{one}\n" for one in hung(plain(f"not sent: {wrong}"), question.MARGIN, width)))
+                told = (part for one in wrong for part in hung(plain(one), question.MARGIN, width))
+                self._kept.put("".join(f"{part}\n" for part in told))
             else:
                 answers.append((self._asked, answer))
                 self._answer(answer)
         self._draw()
         return answers
 
-    def _wrong(self, answer: str) -> str:
-        """Why an answer cannot be sent; empty when it can."""
+    def _wrong(self, answer: str) -> list[str]:
+        """Why an answer cannot be sent, in lines; empty when it can."""
         secret = self._refuses(answer)
         if secret:
-            return f"it contains {secret}; a step reads secrets from its environment"
+            return [f"not sent: it contains {secret}; a step reads secrets from its environment"]
         asked = self._question()
         if asked and asked.choices and choices.pick(asked.choices, answer) is None:
-            return f"it is not one of: {choices.offer(asked.choices)}"
+            return [f"not sent: it is not one of: {choices.offer(asked.choices)}"]
         found = _found(asked) if asked else []
         hidden = asked_files.hidden(found)
         if hidden:
-            return f"{hidden}; to answer all the same: {self._way()} --unseen"
+            return [f"not sent: {hidden}; to answer all the same:", f"  {self._way()} --unseen"]
         if [one.mark for one in found] != self._shown:
             self._print_question()
-            return "a file has changed since it was shown: see above, and answer again"
-        return ""
+            return ["not sent: a file has changed since it was shown: see above, and answer again"]
+        return []
 
     def close(self) -> None:
         """Take the block away and leave the terminal as it was."""

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from raymond import durations
 from raymond.faces import clock
-from raymond.faces.foreign_text import hung, in_margin, spaced
+from raymond.faces.foreign_text import fitted, hung, in_margin, spaced
 from raymond.language import choices
 from raymond.machine.label import named
 from raymond.store.asked_files import Found
@@ -97,7 +97,7 @@ def reminder(question: Question, count: int, again: str, width: int) -> list[str
     """Who asks and where, below a question of `count` lines whose head has left the screen; `again` shows it."""
     asks = f"{_who(question)} of {question.workflow_id} asks this, {_about(question)}"
     how = f"its {count:,} lines from the top: {again} 2>&1 | less"
-    return [part for one in (asks, how) for part in hung(visible(one), MARGIN, width)]
+    return [*hung(visible(asks), MARGIN, width), *fitted(visible(how), MARGIN, width)]
 
 
 def text(question: Question, margin: str, width: int = 0) -> list[str]:
