@@ -311,9 +311,22 @@ def test_a_turn_whose_prompt_does_not_fit_on_the_disk_is_started_again_later(cor
     corner.flow = runs.workflow(corner.folder / "flow", **states)
     with full_at(12_000):
         done = corner.raymond("run", str(corner.flow), "--id", "r", "--input", INPUT, "--backend", "scripted-program")
-    assert "file too large" in said(done).lower()
+    spool = corner.project.run("r").spool
+    assert said(done).startswith(f"error: step 3 of main cannot be started, {spool}: file too large\n")
     told = runs.story(corner.project, "r")
     assert runs.running(told.run) == ["main"]
+    goes_on(corner)
+
+
+def test_a_conversation_that_does_not_fit_on_the_disk_is_named(corner: Corner) -> None:
+    """The file is named, whatever the driver was doing when the disk was full."""
+    corner.flow = runs.workflow(corner.folder / "flow", **STATES | {"THINK_md": "{{run_input}}" * 10})
+    with full_at(12_000):
+        done = corner.run()
+    sessions = corner.project.run("r").sessions
+    assert re.match(f"error: {sessions}/[-0-9a-f]+.json: file too large\n", said(done)), done.err
+    assert "then `raymond resume r`\n" in said(done)
+    assert os.listdir(sessions) == []
     goes_on(corner)
 
 

@@ -15,7 +15,7 @@ from raymond.backends.claude_stream import StreamReader, tool_line
 from raymond.backends.replies import Replies, Scripted
 from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
-from raymond.system.files import contents, make_private, private
+from raymond.system.files import contents, make_private, replace
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "testing", "fake_claude.py")
 _CAN = Abilities(branches=True, continues=True, takes_session_ids=True, caps_cost=True, recalls=True)
@@ -137,10 +137,7 @@ def keep(folder: str, session: str, base: str, prompt: str, reply: Reply) -> Non
         tokens_in=spent.tokens_in,
         tokens_out=spent.tokens_out,
     )
-    aside = os.path.join(folder, f".{session}")
-    with open(aside, "wb", opener=private) as file:
-        file.write(msgspec.json.encode(turn))
-    os.replace(aside, os.path.join(folder, f"{session}.json"))
+    replace(os.path.join(folder, f"{session}.json"), msgspec.json.encode(turn))
 
 
 def _load(folder: str, session: str) -> Session | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from raymond.cli import streams
 from raymond.errors import Error, UsageError
 
 if TYPE_CHECKING:
@@ -156,6 +157,8 @@ def _refused(error: Exception) -> str:
     """What the machine refused, in words; nothing when the error has another reason."""
     if isinstance(error, MemoryError):
         return "there is not enough memory"
+    if isinstance(error, streams.Unwritten):
+        return f"standard output could not be written: {(error.strerror or '').lower()}"
     if isinstance(error, OSError) and (error.filename or error.errno in _MACHINE):
         return f"{error.filename or 'the system refused a call'}: {(error.strerror or '').lower()}"
     crowded = [os.strerror(number) for number in (errno.EMFILE, errno.ENFILE)]

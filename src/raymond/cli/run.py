@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from raymond.cli import background, choice, flags, foreground, texts
+from raymond.cli import background, choice, flags, foreground, streams, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
@@ -97,6 +97,9 @@ def _begun(id: str) -> Iterator[None]:
         yield
     except JournalError as error:
         error.hint = error.hint.replace("then try again", f"then {resume}")
+        raise
+    except streams.Unwritten as error:
+        error.add_note(f"`raymond status {id}`")  # which tells the same
         raise
     except (OSError, ImportError, MemoryError) as error:
         error.add_note(resume)

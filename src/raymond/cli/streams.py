@@ -3,16 +3,37 @@
 import io
 import os
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from raymond.text import safe
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class Unwritten(OSError):
+    """Standard output could not be written: no file can be named, and no run has to be resumed for it."""
+
+
+class Output(io.FileIO):
+    """The file of standard output, whose errors can be told from those of other files; nobody reads: a broken pipe."""
+
+    def write(self, data: "ReadableBuffer") -> int:
+        """Write it, or as much as the file takes."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Unwritten(error.errno, error.strerror) from None
+
 
 class Buffered(io.TextIOWrapper):
-    """A stream with a buffer, around one that has none."""
+    """A stream with a buffer over `raw`, the file of another stream, which may have none."""
 
     def __init__(self, stream: io.TextIOWrapper, raw: io.RawIOBase) -> None:
-        super().__init__(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+        by_line = stream.line_buffering or stream.write_through
+        super().__init__(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=by_line)
         self.around = stream  # which would close the file if nobody had it any more
 
 
@@ -62,7 +83,7 @@ class Said(Guarded):
 
 def guard() -> None:
     """Guard stderr, and stdout where a person reads it: a program gets results and documents as they are."""
-    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
+    sys.stdout, sys.stderr = _named(_buffered(sys.stdout)), _buffered(sys.stderr)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = Said(sys.stderr)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty():
@@ -74,6 +95,16 @@ def _buffered(stream: TextIO) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.RawIOBase):
         return stream
     return Buffered(stream, stream.buffer)
+
+
+def _named(stream: TextIO) -> TextIO:
+    """Standard output that says so when it cannot be written."""
+    if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.BufferedWriter):
+        return stream
+    if not isinstance(stream.buffer.raw, io.FileIO):
+        return stream
+    stream.flush()
+    return Buffered(stream, Output(stream.fileno(), "wb", closefd=False))
 
 
 def unguarded(stream: TextIO) -> TextIO:

@@ -339,7 +339,7 @@ class Driver:
                 self._make_room()
                 step.put_off(error)
                 return
-            what = f"step {step.number} of {agent.id} cannot be started, {error.filename or self._journal.path}"
+            what = f"step {step.number} of {agent.id} cannot be started, {error.filename or self._host.spool}"
             raise trouble(what, error, run=self.run.start.workflow_id) from None
         self._watch(step)
         if not step.ended and self._conductor.started(agent.id, self._clock()):
