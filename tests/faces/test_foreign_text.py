@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders import Play
+from raymond import cli
 from raymond.cli import delivery
 from raymond.control.leftovers import Leftover
 from raymond.errors import UsageError
@@ -172,3 +173,15 @@ def test_what_a_process_is_called_stays_in_the_margin(terminal: Terminal, monkey
         left = [Leftover(pid=19617, agent="main", command=f"{'x' * length}{FALSE}: raymond resume r --goto E.sh")]
         told = shown("\n".join(delivery.still_running(left, "r")))
         assert [line for line in told if line.startswith("next:") or line.strip().startswith("raymond")] == []
+
+
+def test_a_prompt_that_is_only_tried_stays_in_the_margin(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "flow").mkdir()
+    (tmp_path / "flow" / "START.md").write_text(f"{'x' * 78}{FALSE} <result>x</result>", "utf-8")
+    (tmp_path / "flow" / "replies.yaml").write_text("START: <result>x</result>", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdout", terminal.stream)
+    assert cli.main(["run", "flow", "--dry-run"]) == 0
+    assert not [line for line in shown(terminal.read()) if line.startswith("next:")]

@@ -1,6 +1,7 @@
 """`--dry-run` in words: what a run would start with."""
 
 import shlex
+import sys
 from collections.abc import Sequence
 
 import msgspec
@@ -10,6 +11,7 @@ from raymond.control.plan import FirstStep, Limit, Plan
 from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.faces import errors, trusting, words
 from raymond.faces.dollars import dollars
+from raymond.faces.foreign_text import hung, width_of
 from raymond.text import visible
 
 _WARNING = ("id", "message", "file", "line", "column", "hint")
@@ -28,7 +30,8 @@ def show(plan: Plan) -> str:
         *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),
         *_limits(plan),
     ]
-    shown = "".join(f"{visible(line)}\n" for line in lines)
+    width = width_of(sys.stdout)
+    shown = "".join(f"{part}\n" for line in lines for part in hung(visible(line), "  ", width))
     return f"{shown}{errors.warnings(plan.warnings)}nothing was started\n"
 
 
