@@ -65,6 +65,7 @@ clean: ## remove the environment and all caches; runs stay
 
 # One environment for everything, made again when the pins or the project's description change. Every file that is
 # fetched must have a hash that stands in the pins, what builds the project among them: its own build fetches nothing.
+# Compiled at once: a module that is first imported while a test limits the size of files is kept cut off by Python.
 $(STAMP): pyproject.toml requirements-dev.txt
 	@echo "setting up .venv (once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -72,4 +73,5 @@ $(STAMP): pyproject.toml requirements-dev.txt
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src
 	@touch $@
