@@ -23,7 +23,8 @@ from raymond.machine.events import (
     WorkflowChanged,
 )
 from raymond.machine.limits import Limits
-from raymond.store import journal, lock, verdicts, zips
+from raymond.machine.requests import Request
+from raymond.store import inbox, journal, lock, verdicts, zips
 from raymond.system import ancestry
 from running import GO, Ran, Room, alive, until
 
@@ -566,6 +567,43 @@ def test_a_request_outlives_the_driver_it_was_left_for_and_the_next_one_takes_it
     assert [event.agent for event in ran(room).all(AgentPaused)] == ["main"]
     assert list(inbox.iterdir()) == []
     assert room.raymond("resume", "r").stdout == "done\n"
+
+
+def orphaned_pause(room: Room, agent: str, files: dict[str, str], started: str) -> Path:
+    """The file of a pause that was left for a driver, which was killed before it could look."""
+    pid = background(room, files, started)
+    os.kill(pid, signal.SIGSTOP)
+    path = inbox.leave(room.project.run("r").inbox, Request(id="left", kind="pause", agent=agent))
+    kill(pid)
+    return Path(path)
+
+
+@pytest.mark.slow
+def test_an_agent_that_was_moved_is_not_paused_by_what_was_left_before(room: Room) -> None:
+    left = orphaned_pause(room, "main", {**HELD, "END.sh": "echo '<result>moved</result>'"}, "started.r")
+    done = room.raymond("resume", "r", "--agent", "main", "--goto", "END")
+    assert (done.returncode, done.stdout) == (0, "moved\n")
+    assert "pause refused: too late: main was moved first" in done.stderr
+    assert not left.exists()
+    taken = [(event.kind, event.problem) for event in ran(room).all(RequestTaken)]
+    assert taken == [("pause", "too late: main was moved first"), ("move", "")]
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_resumes_every_agent_whatever_pause_was_left_before(room: Room) -> None:
+    left = orphaned_pause(room, "main", HELD, "started.r")
+    assert room.raymond("stop", "r").returncode == 0
+    assert not left.exists()
+    room.go()
+    done = room.raymond("resume", "r")
+    assert (done.returncode, done.stdout, ran(room).all(AgentPaused)) == (0, "done\n", [])
+
+
+def test_what_is_refused_leaves_a_pause_that_was_left_where_it_is(room: Room) -> None:
+    left = orphaned_pause(room, "main", HELD, "started.r")
+    before = bytes_of(room)
+    assert room.raymond("resume", "r", "--agent", "main", "--goto", "NOWHERE").returncode == 2
+    assert (left.exists(), bytes_of(room)) == (True, before)
 
 
 def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -> None:

@@ -769,3 +769,37 @@ def test_what_needs_a_person_is_not_got_around_by_a_failure() -> None:
     for kind in ("move", "result"):
         assert "approval of a person" in play.refused(kind, agent="main", state="N")
     assert AgentRetried(agent="main") in play.ask("retry", agent="main"), "which asks again"
+
+
+@pytest.mark.parametrize(
+    ("by", "why"),
+    [
+        (Request(id="by", kind="move", agent="main_a1", state="N"), "main_a1 was moved"),
+        (Request(id="by", kind="retry", agent="main_a1"), "main_a1 was retried"),
+        (Request(id="by", kind="result", agent="main_a1"), "main_a1 was given a result"),
+        (Request(id="by", kind="give_up", agent="main_a1"), "main_a1 was given up"),
+        (Request(id="by", kind="answer", agent="main_a1", text="x"), "main_a1 was answered"),
+        (Request(id="by", kind="answer", text="x"), "main_a1 was answered"),
+        (Request(id="by", kind="stop"), "the run was stopped"),
+        (Request(id="by", kind="cancel"), "the run was cancelled"),
+    ],
+)
+def test_a_pause_that_was_left_is_refused_once_something_later_decides_about_its_agent(by: Request, why: str) -> None:
+    left = Request(id="left", kind="pause", agent="main_a1", sender=Sender(way="inbox"))
+    refused = RequestTaken(request="left", kind="pause", problem=f"too late: {why} first", sender=left.sender)
+    assert requests.overtaken(asking().run, left, by) == [refused]
+
+
+@pytest.mark.parametrize(
+    ("kind", "agent", "by"),
+    [
+        ("pause", "main_b2", Request(id="by", kind="move", agent="main_a1", state="N")),
+        ("pause", "main_b2", Request(id="by", kind="pause", agent="main_b2")),
+        ("pause", "main_b2", Request(id="by", kind="limits", budget=1.0)),
+        ("pause", "main", Request(id="by", kind="answer", text="x")),
+        ("pause", "nobody", Request(id="by", kind="answer", text="x")),
+        ("stop", "", Request(id="by", kind="stop")),
+    ],
+)
+def test_what_was_left_stays_when_nothing_later_is_about_it(kind: Any, agent: str, by: Request) -> None:
+    assert requests.overtaken(asking().run, Request(id="left", kind=kind, agent=agent), by) == []

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.control import config, inside, programs, runs
+from raymond.control import config, inside, left_requests, programs, runs
 from raymond.errors import Error, NotContinued
 from raymond.machine.run import Run
-from raymond.store import inbox
 from raymond.store.project import Project
 from raymond.views.status import run_status
 
@@ -29,15 +28,7 @@ def why_not(project: Project, run: Run) -> str:
         return f"{run.start.workflow_id} has ended"
     if run.stop and not runs.was_shut_down(run):
         return f"{run.start.workflow_id} is {run_status(run)}"
-    return _stop_left(project, run) or _difference(project, run)
-
-
-def _stop_left(project: Project, run: Run) -> str:
-    """That somebody has asked to stop the run, and its driver died before it heard of it."""
-    id = run.start.workflow_id
-    left = (request for _, request in inbox.look(project.run(id).inbox) if request)
-    asked = next((one.kind for one in left if one.kind in ("stop", "cancel") and one.id not in run.requests), "")
-    return f"`raymond {asked} {id}` was left for a driver that died" if asked else ""
+    return left_requests.stop(project.run(run.start.workflow_id), run) or _difference(project, run)
 
 
 def _difference(project: Project, run: Run) -> str:
@@ -68,7 +59,7 @@ def _resumable(project: Project, seen: runs.Seen) -> Iterator[str | LeftOut]:
     if seen.status == runs.ANSWERED:
         yield LeftOut(id, "it was answered and not continued")
     elif seen.status == runs.INTERRUPTED or runs.was_shut_down(seen.run):
-        why = _stop_left(project, seen.run)
+        why = left_requests.stop(project.run(id), seen.run)
         if not why and os.path.isdir(project.tree):
             why = _difference(project, seen.run)
         yield LeftOut(id, why) if why else id

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.control import leftovers, runs
+from raymond.control import left_requests, leftovers, runs
 from raymond.control.leftovers import Leftover
 from raymond.drivers import origin
 from raymond.drivers.face import Face
@@ -256,8 +256,11 @@ def _journal(
     problem = requests.problem(run, workspace, request, time())
     if problem:
         return problem
+    overtaken = _overtake(project.run(id), run, request, commit)
     commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])
     _append(project.run(id), held, folded.size, request, decisions)
+    for path in overtaken:
+        inbox.remove(path)
     with contextlib.suppress(JournalError):
         exports.put_state(project.tree, id, documents.state_file(run, status=runs.left(run)))
     if face:
@@ -265,6 +268,16 @@ def _journal(
         face.refresh(run)
     left = leftovers.find(project.run(id), run) if request.kind in ("stop", "cancel") else []
     return Journaled(decisions, ended=ended, left=left)
+
+
+def _overtake(folder: RunFolder, run: Run, request: Request, commit: Callable[[list[Event]], None]) -> list[str]:
+    """Refuse the pauses that were left for a driver that died and that `request` comes after; their files."""
+    paths: list[str] = []
+    for path, left in left_requests.found(folder, run):
+        refused = requests.overtaken(run, left, request)
+        commit(refused)
+        paths += [path] if refused else []
+    return paths
 
 
 def _clear(project: Project, run: Run, *, at_once: bool) -> Journaled | None:
