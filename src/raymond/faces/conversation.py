@@ -21,7 +21,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.label import label_of, named
 from raymond.steps.talk import in_order, only_tools
-from raymond.store.records import Records
+from raymond.store.records import Records, is_gone
 from raymond.text import visible
 from raymond.views.ledger import ENTERS
 
@@ -145,13 +145,13 @@ class Conversation:
             f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {how} after {took}"
             f"{', ' if cost else ''}{cost}"
         )
-        shown = self._shown.get(event.agent, [])
-        return _entry(head, self._parts(self._records.ended(event), shown))
+        shown, lines = self._shown.get(event.agent, []), self._records.ended(event)
+        return _entry(head, self._parts(lines, shown), [words.GONE] if is_gone(event, lines) else [])
 
 
-def _entry(head: str, parts: Sequence[tuple[str, str]]) -> str:
+def _entry(head: str, parts: Sequence[tuple[str, str]], notes: Sequence[str] = ()) -> str:
     width = width_of(sys.stdout)
-    told = [*hung(head, "  ", width), *(line for name, text in parts for line in section(name, text, width))]
+    told = [*hung(head, "  ", width), *notes, *(line for name, text in parts for line in section(name, text, width))]
     return "\n".join(told) + "\n\n"
 
 
