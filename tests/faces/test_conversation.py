@@ -235,7 +235,7 @@ def test_what_a_running_step_was_sent_and_has_said_is_shown_as_it_comes_and_once
 
     assert shown(*begun) == ["step 1: main in START.md, running since 1970-01-01T00:01:00Z", ""]
     record.publish(1.0)
-    assert shown()[1:] == ["prompt:", "  Look at it.", ""]
+    assert shown() == ["step 1: main in START.md, continued", "prompt:", "  Look at it.", ""]
     record.add("tools", "Read x.py\n")
     record.publish(1.5)
     assert shown() == [], "not more often than once a second"
@@ -248,7 +248,7 @@ def test_what_a_running_step_was_sent_and_has_said_is_shown_as_it_comes_and_once
     again = kept.step("main", step=2, state="START.md", sent="Again.")
     assert shown(StepStarted(agent="main", step=2)) == []
     again.publish(3.0)
-    assert shown()[1:] == ["prompt:", "  Again.", ""]
+    assert shown() == ["step 2: main in START.md, running since 1970-01-01T00:01:00Z", "prompt:", "  Again.", ""]
     kept.close()
 
 

@@ -67,6 +67,8 @@ class Conversation:
         self._is_first = True
         self._shown: dict[str, list[Mapping[str, object]]] = {}
         """What was shown of the steps that run."""
+        self._headed: set[tuple[int, int]] = set()
+        """Steps and turns of which it was shown since when they run."""
         self._lost: set[int] = set()
         """Those of which it was said that nobody drives them."""
 
@@ -96,7 +98,8 @@ class Conversation:
         parts = self._parts(lines, before)
         is_lost = not is_driven and step not in self._lost
         if self._is_first or parts or is_lost:
-            how = "continued" if before else f"running since {clock.instant(began)}"
+            how = "continued" if (step, begun.turn) in self._headed else f"running since {clock.instant(began)}"
+            self._headed.add((step, begun.turn))
             if is_lost:
                 self._lost.add(step)
                 how = f"started {clock.instant(began)}, {words.NOT_DRIVEN}"
