@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from raymond.faces import clock, dollars, words
 from raymond.faces.authored import PRINTED, authored
@@ -11,7 +12,7 @@ from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
-from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepStarted
+from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted
 from raymond.machine.label import named
 from raymond.store.records import Records, is_gone
 from raymond.text import safe, visible
@@ -71,7 +72,7 @@ class _Lines(Lines):
 
     def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
-        return super()._lines(decision, spent, total)
+        return super()._lines(replace(decision, events=_told_once(decision.events)), spent, total)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         text = super()._line(event, spent, total)
@@ -144,6 +145,16 @@ class Json:
                 fields = {"time": times.instant(decision.time), "seq": decision.seq, **msgspec.to_builtins(event)}
                 self._tail.put(msgspec.json.encode(fields).decode() + "\n")
         self._tail.end()
+
+
+def _told_once(events: Sequence[Event]) -> list[Event]:
+    """Without the failure of an agent that is word for word that of its step."""
+    failed = {(event.agent, event.kind, event.error) for event in events if isinstance(event, StepFailed)}
+    return [
+        event
+        for event in events
+        if not isinstance(event, AgentFailed) or (event.agent, event.kind, event.error) not in failed
+    ]
 
 
 def _about(decision: Decision, agent: str) -> Decision:
