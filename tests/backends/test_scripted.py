@@ -404,13 +404,25 @@ def test_a_program_is_followed_without_pidfds_and_proc(tmp_path: Path) -> None:
 
 WRONG = [
     ("START.md: {txt: hi}", "txt", "unknown key `txt`"),
-    ("START.md: {cost: much}", "much", "Expected `float`, got `str` - at `$.cost`"),
+    ("START.md: {cost: much}", "much", "`cost` must be a number, not a text"),
     ("START.md: {delay: 5}", "5", "delay must be a duration such as 200ms or 5s"),
     ("START.md: [[x, {retry_after: soon}]]", "soon", "retry_after must be a duration such as 200ms or 5s"),
     ("START.md: [7]", "7", "it is neither text nor a mapping"),
     ("START.md: {tokens: 7}", "7", "tokens must be a mapping such as {in: 1000, out: 20}"),
     ("START.md: {tokens: {out: -1}}", "-1", "`tokens: out` must be a whole number, 0 or more"),
-    ("START.md: {tokens: {in: few}}", "few", "Expected `int`, got `str` - at `$.tokens_in`"),
+    ("START.md: {tokens: {in: few}}", "few", "`tokens: in` must be a number, not a text"),
+    ("START.md: {tokens: {inn: 3}}", "inn", "unknown key `inn` in tokens"),
+    ("START.md: {tokens_in: 3}", "tokens_in", "unknown key `tokens_in`"),
+    ("START.md: {text: 5}", "5", "`text` must be a text, not a number"),
+    ("START.md: {text: ~}", "~", "`text` must be a text, not nothing"),
+    ("START.md: {silent: yes}", "yes", "`silent` must be true or false, not a text"),
+    ("START.md: {capped: 1}", "1", "`capped` must be true or false, not a number"),
+    ("START.md: {denied: Bash}", "Bash", "`denied` must be a list, not a text"),
+    ("START.md: {denied: [x, 7]}", "7", "`denied: 2` must be a text, not a number"),
+    ("START.md: {tools: [Bash]}", "Bash", "`tools: 1` must be a mapping, not a text"),
+    ("START.md: {tools: [{nam: Bash}]}", "nam", "unknown key `nam` in tools"),
+    ("START.md: {writes: [x]}", "[x]", "`writes` must be a mapping, not a list"),
+    ("START.md: {writes: {x: true}}", "true", "`writes: x` must be a text, not true or false"),
     ("START.md: {writes: {../x: hi}}", "../x", "`../x` in writes leads out of its folder"),
     ("START.md: [x, [x, {cost: -1}]]", "-1", "`cost` must be a number of dollars, 0 or more"),
 ]
@@ -468,6 +480,24 @@ def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:
         "  | ^^^^^^^^\n"
         "hint: the first one is in line 1\n"
     )
+
+
+def test_a_replies_file_that_is_a_list_is_answered_with_a_line_of_one(room: Room) -> None:
+    ran = room.command({"START.md": "", "replies.yaml": "- a\n"})
+    assert ran.code == 6
+    assert ran.err.startswith("error: expected keys with values\n --> ../flow/replies.yaml:1:1\n")
+    assert ran.err.endswith("\nhint: write lines like `START.md: <result>done</result>`\n")
+
+
+def test_a_key_given_twice_hides_no_other_wrong_reply(room: Room) -> None:
+    ran = room.command({"START.md": "", "replies.yaml": "B.md: x\nB.md: y\nSTART.md: 5\n"})
+    assert ran.code == 6
+    assert [line for line in ran.err.splitlines() if line.startswith(("error:", " -->"))] == [
+        "error: `B.md` is given twice",
+        " --> ../flow/replies.yaml:2:1",
+        "error: the reply for START.md cannot be used: it is neither text nor a mapping",
+        " --> ../flow/replies.yaml:3:11",
+    ]
 
 
 def test_replies_given_with_a_flag_are_taken_instead(room: Room) -> None:

@@ -369,7 +369,7 @@ def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume(room: Room) -
     room.drive(ASKS)
     room.raymond("resume", "r", "--agent", "main", "--give-up")
     [failed] = ran(room).all(AgentFailed)
-    assert (failed.kind, failed.error) == ("given up", "given up by a person")
+    assert (failed.kind, failed.error) == ("given up", "given up by a command"), "not typed on a terminal"
     assert room.raymond("resume", "r").returncode == 1
     assert ran(room).all(AgentRetried) == []
 

@@ -12,6 +12,7 @@ from raymond.errors import UsageError
 from raymond.faces import debug_folder
 from raymond.faces.conversation import Conversation
 from raymond.faces.fanout import Faces
+from raymond.faces.history import turn
 from raymond.faces.tail import Tail
 from raymond.machine.events import (
     AgentFailed,
@@ -234,7 +235,7 @@ def test_what_a_running_step_was_sent_and_has_said_is_shown_as_it_comes_and_once
 
     assert shown(*begun) == ["step 1: main in START.md, running since 1970-01-01T00:01:00Z", ""]
     record.publish(1.0)
-    assert shown()[1:] == ["prompt:", "  Look at it.", ""]
+    assert shown() == ["step 1: main in START.md, continued", "prompt:", "  Look at it.", ""]
     record.add("tools", "Read x.py\n")
     record.publish(1.5)
     assert shown() == [], "not more often than once a second"
@@ -247,7 +248,7 @@ def test_what_a_running_step_was_sent_and_has_said_is_shown_as_it_comes_and_once
     again = kept.step("main", step=2, state="START.md", sent="Again.")
     assert shown(StepStarted(agent="main", step=2)) == []
     again.publish(3.0)
-    assert shown()[1:] == ["prompt:", "  Again.", ""]
+    assert shown() == ["step 2: main in START.md, running since 1970-01-01T00:01:00Z", "prompt:", "  Again.", ""]
     kept.close()
 
 
@@ -307,3 +308,27 @@ def test_a_turn_and_a_script_that_last_can_be_read_along(room: Room) -> None:
     until(lambda: "stderr:\n  busy\n" in room.raymond("logs", "r", "--text").stdout, "the output")
     room.go()
     room.raymond("wait", "r")
+
+
+@pytest.mark.parametrize("kept", [0, 20])
+def test_a_step_whose_transcript_is_gone_says_so_and_tells_nothing_of_its_agent(
+    room: Room, capsys: pytest.CaptureFixture[str], tmp_path: Path, kept: int
+) -> None:
+    room.drive({"START.sh": "echo '<goto>B.sh</goto>'", "B.sh": "echo '<result>x</result>'"})
+    folder = room.project.run("r")
+    transcript = Path(folder.transcripts, "main.jsonl")
+    transcript.write_bytes(transcript.read_bytes()[:kept])
+    assert spoken(room, capsys) == (
+        "step 1: main in START.sh, TIME, finished after 0s\nits transcript is gone\n\n"
+        "step 2: main in B.sh, TIME, finished after 0s\nits transcript is gone\n\n"
+    )
+    decisions = list(journal.decisions(folder))
+    [one] = history.step(room.project, "r", decisions, 2)
+    assert turn(one.begun, one.ended, one.transcript, state=one.state) == (
+        "step 2: main in B.sh, finished\nits transcript is gone"
+    )
+    debug_folder.Folder(str(tmp_path / "debug"), folder.transcripts).write(decisions)
+    log = (tmp_path / "debug/transitions.log").read_text()
+    assert [line for line in log.splitlines() if "requested:" in line] == [
+        "  requested: unknown, its transcript is gone"
+    ] * 2

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from builders import Play
+from raymond.faces.history import Text
 from raymond.faces.live import Live
 from raymond.faces.overview import overview
 from raymond.faces.summary import ending
+from raymond.faces.tail import Tail
 from raymond.machine.events import StepFailed
+from raymond.store import journal
 from raymond.store.home import UNPACKED
 from running import Room
 
@@ -31,6 +34,20 @@ def test_lines_the_ending_and_status_show_what_it_said(tmp_path: Path) -> None:
     assert ran.lines[first + 1].startswith("    | two tests")
     assert margin(ending(ran.run, "failed").splitlines()) == TOLD
     assert margin(overview(ran.run, "failed", 0, str(tmp_path))) == TOLD
+
+
+def test_logs_tells_the_failure_once_with_what_the_script_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = Room(tmp_path)
+    room.drive({"START.sh": TESTS})
+    folder = room.project.run("r")
+    capsys.readouterr()
+    Text("", folder.transcripts, Tail()).show(list(journal.decisions(folder)))
+    lines = capsys.readouterr().out.splitlines()
+    [at] = [number for number, line in enumerate(lines) if " main failed " in line]
+    assert lines[at].endswith("] #1 main failed (script): ended with exit code 1: test_b")
+    assert margin(lines[at + 1 :]) == TOLD
 
 
 @pytest.mark.slow

@@ -640,7 +640,7 @@ def test_moves_that_were_not_to_be_expected_stay() -> None:
 def test_what_a_person_should_know_is_said_at_once() -> None:
     made = Watched()
     made.live.on_note("pausing after 1 running step (main)\x1b[A")
-    assert made.paper.lines[:2] == [STARTED, "pausing after 1 running step (main)"]
+    assert made.paper.lines[:2] == [STARTED, "pausing after 1 running step (main)\\x1b[A"], "shown, and not obeyed"
 
 
 def test_what_is_said_before_the_run_is_known_stands_alone() -> None:

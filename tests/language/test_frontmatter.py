@@ -69,8 +69,6 @@ def test_nothing_is_an_empty_mapping(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "place", "hint"),
     [
-        ("a: 1\nb: 2\na: 3", "`a` is given twice", (3, 1, 1, "a: 3"), "the first one is in line 1"),
-        ("a:\n  x: 1\n  x: 2", "`x` is given twice", (3, 3, 1, "  x: 2"), "the first one is in line 2"),
         ("a:\n\t- b", "YAML cannot be indented with tabs", (2, 1, 1, "\t- b"), "use spaces"),
         ("a: b\n\tc: d", "YAML cannot be indented with tabs", (2, 1, 1, "\tc: d"), "use spaces"),
         ("a: &x 1\nb: *x", "anchors and aliases are not supported", (1, 4, 4, "a: &x 1"), "write the value itself"),
@@ -115,6 +113,24 @@ def test_what_is_refused_says_where_and_what_to_do(
     found = wrong(text)
     assert (found.message, found.hint) == (message, hint)
     assert (found.line, found.column, found.length, found.source) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "place", "first"),
+    [
+        ("a: 1\nb: 2\na: 3", "a", (3, 1, 1, "a: 3"), 1),
+        ("a:\n  x: 1\n  x: 2\nb: 2", "x", (3, 3, 1, "  x: 2"), 2),
+    ],
+)
+def test_a_key_given_twice_is_refused_and_the_rest_is_read(
+    text: str, name: str, place: tuple[int, int, int, str], first: int
+) -> None:
+    document = frontmatter.load(text, file="X.md")
+    [found] = document.diagnostics
+    assert (found.id, found.message) == ("bad-frontmatter", f"`{name}` is given twice")
+    assert found.hint == f"the first one is in line {first}"
+    assert (found.line, found.column, found.length, found.source) == place
+    assert document.values["b"] == 2
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000, "? " * 50_000, "a: " + "{b: " * 50_000])

@@ -126,9 +126,10 @@ def test_an_entry_that_leaves_out_a_state_and_leaves_none_to_choose_is_doubtful(
 
 
 def test_states_at_which_only_subtasks_begin_are_no_place_to_return_to() -> None:
+    left = "and K and L, which the agent can name there, are named for something else"
     assert [(id, at, message) for id, at, message, _ in doubts("call, target: K", "function, target: L")] == [
-        ("no-choice", 1, "this `call` has no `return`, so the agent can only name K or L there"),
-        ("no-choice", 2, "this `function` has no `return`, so the agent can only name K or L there"),
+        ("no-choice", 1, f"this `call` has no `return`, {left}"),
+        ("no-choice", 2, f"this `function` has no `return`, {left}"),
     ]
 
 
@@ -203,10 +204,12 @@ def test_a_variable_has_a_value_when_a_fork_or_a_flag_gives_it_one() -> None:
         ("<!-- <goto>NEXT</goto> --> Do it.", ["dead-end"]),
         ("", ["empty-state"]),
         ("---\nmodel: opus\n---\n \n", ["empty-state"]),
-        ("Then <gotoo>NEXT</gotoo>", ["misspelt-tag", "no-transition"]),
-        (f"{TWO}Then <gotoo>NEXT</gotoo>", ["misspelt-tag", "no-transition"]),
+        ("Then <gotoo>NEXT</gotoo>", ["no-transition"]),
+        (f"{TWO}Then <gotoo>NEXT</gotoo>", ["no-transition"]),
+        ("Then <gotoo>NEXT</gotoo> <!-- raymond: ignore no-transition the model knows -->", ["misspelt-tag"]),
+        ("Then <gotoo>NEXT</gotoo> <!-- raymond: ignore misspelt-tag it is one -->", ["no-transition"]),
         (f"{POLICY}Then <gotoo>NEXT</gotoo>", ["misspelt-tag"]),
-        ("Say <promise>DONE</promise>", ["foreign-tag", "no-transition"]),
+        ("Say <promise>DONE</promise>", ["no-transition"]),
         (f"{POLICY}Do it.", []),
         (f"{TWO}Do it. {{{{transitions}}}}", []),
         ("```\n<goto>NEXT</goto>\n```", []),
@@ -220,9 +223,9 @@ def test_a_prompt_without_a_tag_is_found_unless_it_needs_none(body: str, ids: li
     assert [found.id for found in check(body)] == ids
 
 
-def test_each_misspelt_tag_of_a_prompt_without_another_is_an_error() -> None:
+def test_each_misspelt_tag_of_a_prompt_without_another_is_one_error() -> None:
     found = check("Say <gotoo>NEXT</gotoo> or <reslut>done</reslut>.\nOr <rest>NEXT</rest>.")
-    assert [(one.line, one.column, one.message, one.hint) for one in found if one.severity == "error"] == [
+    assert [(one.line, one.column, one.message, one.hint) for one in found] == [
         (line, column, f"`<{name}>` is not a tag, and START.md has no other: every turn would be wasted", hint)
         for line, column, name, hint in (
             (1, 5, "gotoo", "did you mean <goto>NEXT</goto>?"),

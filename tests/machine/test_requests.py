@@ -441,11 +441,20 @@ def test_only_a_person_opens_more_directories() -> None:
     assert play.run.start.roots == ["/a", "/b"]
 
 
-def test_an_agent_that_a_step_of_the_outer_run_gives_up_says_so() -> None:
+@pytest.mark.parametrize(
+    ("sender", "who"),
+    [
+        (Sender(way="socket", steps=["outer"]), "a step"),
+        (Sender(way="command", pid=7, terminal="/dev/pts/1"), "a person"),
+        (Sender(way="command", pid=7), "a command"),
+        (Sender(way="inbox"), "an unknown process"),
+    ],
+)
+def test_an_agent_that_is_given_up_says_by_whom(sender: Sender, who: str) -> None:
     play = Play(FILES, inside=["outer"])
-    [_, failed, *_] = play.ask("give_up", agent="main", sender=Sender(way="socket", steps=["outer"]))
+    [_, failed, *_] = play.ask("give_up", agent="main", sender=sender)
     assert isinstance(failed, AgentFailed)
-    assert failed.error == "given up by a step"
+    assert failed.error == f"given up by {who}"
 
 
 def test_the_others_go_on_while_one_is_paused() -> None:

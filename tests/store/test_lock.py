@@ -23,6 +23,7 @@ from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
 STATUS = "`raymond stop r` stops it; `raymond status r` shows what it does"
+UNKNOWN = "try again in a moment; if it drives the run, `raymond stop r` stops it"
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_who_holds_it_is_not_decided_by_what_driver_json_says(folder: RunFolder,
     if content is not None:
         Path(folder.driver).write_bytes(content)
     assert lock.holder(folder) == Holder()
-    assert refused(folder) == ("process ? drives r", STATUS)
+    assert refused(folder) == ("an unknown process holds the lock of r", UNKNOWN)
     held.release()
 
 
@@ -271,7 +272,7 @@ def test_one_that_is_held_for_a_moment_needs_no_room_for_a_name(folder: RunFolde
     with full_disk():
         held = lock.take(folder, brief=True)
     assert os.listdir(folder.path) == ["journal.jsonl"]
-    assert refused(folder) == ("process ? drives r", STATUS), "it is a lock all the same"
+    assert refused(folder) == ("an unknown process holds the lock of r", UNKNOWN), "it is a lock all the same"
     held.release()
     lock.take(folder).release()
 

@@ -1,6 +1,6 @@
 """`replies.yaml`: what a scripted agent says, state by state."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -31,8 +31,22 @@ KEYS = (
     "only_model",
 )
 _HINT = "a text, or a mapping of " + ", ".join(KEYS)
-_PLACES = {"tokens_in": ("tokens", "in"), "tokens_out": ("tokens", "out")}
-"""Where an author writes a field that has another name there."""
+_EXAMPLE = "START.md: <result>done</result>"
+_TEXT, _NUMBER, _FLAG, _LIST, _MAPPING = "a text", "a number", "true or false", "a list", "a mapping"
+_WORDS = {str: _TEXT, int: _NUMBER, float: _NUMBER, bool: _FLAG, list: _LIST, dict: _MAPPING}
+"""What a value in the file is called."""
+_MEANT = {
+    "text": _TEXT,
+    "cost": _NUMBER,
+    "writes": _MAPPING,
+    "tools": _LIST,
+    "denied": _LIST,
+    "fail": _TEXT,
+    "error": _TEXT,
+    "silent": _FLAG,
+    "capped": _FLAG,
+    "only_model": _FLAG,
+}
 
 
 class Scripted(Struct, frozen=True, kw_only=True):
@@ -67,7 +81,7 @@ class Replies:
     def __init__(self, text: str, file: str = "replies.yaml") -> None:
         from raymond.language import frontmatter
 
-        document = frontmatter.load(text, file=file)
+        document = frontmatter.load(text, file=file, example=_EXAMPLE)
         self._states = document.values
         self._keys = document.keys
         for path, reply in _each(self._states):
@@ -77,7 +91,7 @@ class Replies:
                 message = f"the reply for {path[0]} cannot be used: {wrong}"
                 document.refuse((*path, *wrong.path), "bad-reply", message, _HINT, key=wrong.key)
         if document.diagnostics:
-            raise WorkflowError(*document.diagnostics)
+            raise WorkflowError(*sorted(document.diagnostics, key=lambda one: (one.line, one.column)))
 
     def find(self, turn: Turn) -> Scripted | None:
         """The reply to `turn`; None when there is none."""
@@ -115,8 +129,8 @@ class Replies:
 class _WrongReply(Exception):
     """A reply cannot be used; `path` leads to what is wrong in it, and with `key` to the name of that."""
 
-    def __init__(self, reason: object, *path: str, key: bool = False) -> None:
-        super().__init__(str(reason))
+    def __init__(self, reason: str, *path: str | int, key: bool = False) -> None:
+        super().__init__(reason)
         self.path = path
         self.key = key
 
@@ -141,18 +155,15 @@ def _read(entry: Any) -> Scripted:
         return Scripted(text=entry)
     if not isinstance(entry, dict):
         raise _WrongReply("it is neither text nor a mapping")
-    unknown = set(entry) - {*KEYS, *Scripted.__struct_fields__}
-    if unknown:
-        raise _WrongReply(f"unknown key `{min(unknown)}`", min(unknown), key=True)
+    _check_keys(entry, KEYS)
+    _check_kinds(entry)
     fields = dict(entry)
     for key in ("delay", "retry_after"):
         if key in fields:
             fields[key] = _seconds(key, fields[key])
-    tokens = fields.pop("tokens", None) or {}
-    if not isinstance(tokens, dict):
-        raise _WrongReply("tokens must be a mapping such as {in: 1000, out: 20}", "tokens")
-    reply = _convert({**fields, "tokens_in": tokens.get("in", 0), "tokens_out": tokens.get("out", 0)})
-    _check_amounts(reply)
+    tokens = _tokens(fields.pop("tokens", None) or {})
+    reply = msgspec.convert({**fields, **tokens}, Scripted)
+    _check_amount(amounts.dollars, reply.cost, "cost")
     if reply.fail and reply.fail not in REPORTED:
         raise _WrongReply(f"fail must be one of {', '.join(REPORTED)}", "fail")
     for path in reply.writes:
@@ -161,29 +172,53 @@ def _read(entry: Any) -> Scripted:
     return reply
 
 
-def _convert(fields: dict[str, Any]) -> Scripted:
+def _check_keys(entry: Mapping[str, Any], known: Collection[str], *path: str | int) -> None:
+    unknown = set(entry) - set(known)
+    if unknown:
+        within = f" in {path[0]}" if path else ""
+        raise _WrongReply(f"unknown key `{min(unknown)}`{within}", *path, min(unknown), key=True)
+
+
+def _check_kinds(entry: Mapping[str, Any]) -> None:
+    for key, meant in _MEANT.items():
+        if key in entry:
+            _check_kind(meant, entry[key], key)
+    for path, text in entry.get("writes", {}).items():
+        _check_kind(_TEXT, text, "writes", path)
+    for at, name in enumerate(entry.get("denied", [])):
+        _check_kind(_TEXT, name, "denied", at)
+    for at, tool in enumerate(entry.get("tools", [])):
+        _check_kind(_MAPPING, tool, "tools", at)
+        _check_keys(tool, ("name", "input"), "tools", at)
+
+
+def _check_kind(meant: str, value: Any, *path: str | int) -> None:
+    found = _WORDS.get(type(value), "nothing")
+    if found != meant:
+        raise _WrongReply(f"{_named(path)} must be {meant}, not {found}", *path)
+
+
+def _named(path: tuple[str | int, ...]) -> str:
+    """What leads to a value, for people: a list is counted from 1."""
+    return "`" + ": ".join(str(one + 1) if isinstance(one, int) else one for one in path) + "`"
+
+
+def _tokens(tokens: Any) -> dict[str, int]:
+    """The fields of a reply that its tokens are."""
+    if not isinstance(tokens, dict):
+        raise _WrongReply("tokens must be a mapping such as {in: 1000, out: 20}", "tokens")
+    _check_keys(tokens, ("in", "out"), "tokens")
+    for key, count in tokens.items():
+        _check_kind(_NUMBER, count, "tokens", key)
+        _check_amount(partial(amounts.count, least=0), count, "tokens", key)
+    return {f"tokens_{key}": count for key, count in tokens.items()}
+
+
+def _check_amount(read: Callable[[object], float], amount: object, *path: str) -> None:
     try:
-        return msgspec.convert(fields, Scripted)
-    except msgspec.ValidationError:
-        for key, value in fields.items():
-            try:
-                msgspec.convert({key: value}, Scripted)
-            except msgspec.ValidationError as error:
-                raise _WrongReply(error, *_PLACES.get(key, (key,))) from None
-        raise
-
-
-def _check_amounts(reply: Scripted) -> None:
-    for key, read, amount in (
-        ("cost", amounts.dollars, reply.cost),
-        ("tokens_in", partial(amounts.count, least=0), reply.tokens_in),
-        ("tokens_out", partial(amounts.count, least=0), reply.tokens_out),
-    ):
-        try:
-            read(amount)
-        except ValueError as error:
-            place = _PLACES.get(key, (key,))
-            raise _WrongReply(f"`{': '.join(place)}` must be {error}", *place) from None
+        read(amount)
+    except ValueError as error:
+        raise _WrongReply(f"{_named(path)} must be {error}", *path) from None
 
 
 def _seconds(key: str, value: Any) -> float:

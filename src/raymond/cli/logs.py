@@ -58,7 +58,7 @@ def command(
 
         folder = run.start.scope_dir
         for one in history.step(run.project, run.id, decisions, step, agent or ""):
-            print(turn(one.begun, one.ended, one.transcript, folder=folder, as_json=as_json))
+            print(turn(one.begun, one.ended, one.transcript, state=one.state, folder=folder, as_json=as_json))
         return 0
     if debug_dir:
         from raymond.faces import debug_folder

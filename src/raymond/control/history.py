@@ -13,6 +13,7 @@ from raymond.machine.events import Decision, Event, StepEnded, StepStarted
 from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.views import agent_names
+from raymond.views.ledger import ENTERS
 
 _DAY = 86400.0
 _NAMED = 20
@@ -26,6 +27,7 @@ class StepRecord(Struct, frozen=True):
     ended: StepEnded | None
     """None when its driver died before that, and nobody has driven the run since."""
     transcript: list[dict[str, object]]
+    state: str
 
 
 def agent_of(id: str, decisions: Iterable[Decision], word: str) -> str:
@@ -55,17 +57,21 @@ def step(project: Project, id: str, decisions: Sequence[Decision], number: int, 
     folder = project.run(id)
     records, turns = Records(folder.transcripts), list[StepRecord]()
     begun: StepStarted | None = None
+    states: dict[str, str] = {}
     for event in _events(decisions):
-        if isinstance(event, StepStarted) and event.step == number:
+        if isinstance(event, ENTERS):
+            states[event.agent] = event.state
+        elif isinstance(event, StepStarted) and event.step == number:
             begun = event
         elif isinstance(event, StepEnded) and event.step == number and begun:
-            turns.append(StepRecord(begun, event, records.ended(event)))
+            turns.append(StepRecord(begun, event, records.ended(event), states.get(event.agent, "?")))
             begun = None
     if begun and runs.is_driven(folder):
         hint = f"raymond attach {id} shows what {begun.agent} is doing"
         raise UsageError(f"step {number} of {id} has not ended", hint=hint)
     if begun:
-        turns.append(StepRecord(begun, None, records.so_far(begun.agent, number, begun.turn)))
+        lines = records.so_far(begun.agent, number, begun.turn)
+        turns.append(StepRecord(begun, None, lines, states.get(begun.agent, "?")))
     return turns
 
 

@@ -21,7 +21,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.label import label_of, named
 from raymond.steps.talk import in_order, only_tools
-from raymond.store.records import Records
+from raymond.store.records import Records, is_gone
 from raymond.text import visible
 from raymond.views.ledger import ENTERS
 
@@ -67,6 +67,8 @@ class Conversation:
         self._is_first = True
         self._shown: dict[str, list[Mapping[str, object]]] = {}
         """What was shown of the steps that run."""
+        self._headed: set[tuple[int, int]] = set()
+        """Steps and turns of which it was shown since when they run."""
         self._lost: set[int] = set()
         """Those of which it was said that nobody drives them."""
 
@@ -96,7 +98,8 @@ class Conversation:
         parts = self._parts(lines, before)
         is_lost = not is_driven and step not in self._lost
         if self._is_first or parts or is_lost:
-            how = "continued" if before else f"running since {clock.instant(began)}"
+            how = "continued" if (step, begun.turn) in self._headed else f"running since {clock.instant(began)}"
+            self._headed.add((step, begun.turn))
             if is_lost:
                 self._lost.add(step)
                 how = f"started {clock.instant(began)}, {words.NOT_DRIVEN}"
@@ -145,13 +148,13 @@ class Conversation:
             f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {how} after {took}"
             f"{', ' if cost else ''}{cost}"
         )
-        shown = self._shown.get(event.agent, [])
-        return _entry(head, self._parts(self._records.ended(event), shown))
+        shown, lines = self._shown.get(event.agent, []), self._records.ended(event)
+        return _entry(head, self._parts(lines, shown), [words.GONE] if is_gone(event, lines) else [])
 
 
-def _entry(head: str, parts: Sequence[tuple[str, str]]) -> str:
+def _entry(head: str, parts: Sequence[tuple[str, str]], notes: Sequence[str] = ()) -> str:
     width = width_of(sys.stdout)
-    told = [*hung(head, "  ", width), *(line for name, text in parts for line in section(name, text, width))]
+    told = [*hung(head, "  ", width), *notes, *(line for name, text in parts for line in section(name, text, width))]
     return "\n".join(told) + "\n\n"
 
 

@@ -48,12 +48,13 @@ from raymond.machine.run import Run
 from raymond.machine.sender import Sender, who
 from raymond.store import exports, journal
 from raymond.store.project import Project
-from raymond.store.records import Records
+from raymond.store.records import Records, is_gone
 from raymond.system.files import make_private, private
 from raymond.text import visible
 from raymond.views import times
 
 _PIECE = "stream_event"
+_GONE = f"unknown, {words.GONE}"
 _HELD = 1 << 16
 """Characters of programs' lines that are held back, to be written together."""
 
@@ -226,7 +227,7 @@ class Folder(Quiet):
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = self._records.ended(event)
-        self._asked[event.agent] = requested(lines)
+        self._asked[event.agent] = requested(lines) if lines else _GONE if is_gone(event, lines) else ""
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
         state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"

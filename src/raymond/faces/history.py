@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from raymond.faces import clock, dollars, words
 from raymond.faces.authored import PRINTED, authored
@@ -11,9 +12,9 @@ from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
-from raymond.machine.events import AskEnded, Decision, Event, StepEnded, StepStarted
+from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted
 from raymond.machine.label import named
-from raymond.store.records import Records
+from raymond.store.records import Records, is_gone
 from raymond.text import safe, visible
 from raymond.views import times
 from raymond.views.tally import Tally
@@ -71,7 +72,7 @@ class _Lines(Lines):
 
     def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
-        return super()._lines(decision, spent, total)
+        return super()._lines(replace(decision, events=_told_once(decision.events)), spent, total)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         text = super()._line(event, spent, total)
@@ -146,6 +147,16 @@ class Json:
         self._tail.end()
 
 
+def _told_once(events: Sequence[Event]) -> list[Event]:
+    """Without the failure of an agent that is word for word that of its step."""
+    failed = {(event.agent, event.kind, event.error) for event in events if isinstance(event, StepFailed)}
+    return [
+        event
+        for event in events
+        if not isinstance(event, AgentFailed) or (event.agent, event.kind, event.error) not in failed
+    ]
+
+
 def _about(decision: Decision, agent: str) -> Decision:
     if not agent:
         return decision
@@ -160,27 +171,31 @@ def turn(
     ended: StepEnded | None,
     transcript: Sequence[Mapping[str, object]],
     *,
+    state: str = "?",
     folder: str = "",
     as_json: bool = False,
 ) -> str:
-    """One turn of a step in full: what it was sent, said and cost; `folder` is that of the author's files."""
+    """One turn of a step of `state` in full: what it was sent, said and cost; `folder` has the author's files."""
     if as_json:
         about = msgspec.to_builtins(ended) if ended else None
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
     with clock.of(sys.stdout):
-        text = safe("\n".join(_turn(begun, ended, transcript, folder)))
+        text = safe("\n".join(_turn(begun, ended, transcript, state, folder)))
     width = width_of(sys.stdout)
     return (
         "\n".join(one for line in text.split("\n") for one in hung(line.expandtabs(4), "  ", width)) if width else text
     )
 
 
-def _turn(begun: StepStarted, ended: StepEnded | None, lines: Sequence[Mapping[str, object]], folder: str) -> list[str]:
+def _turn(
+    begun: StepStarted, ended: StepEnded | None, lines: Sequence[Mapping[str, object]], state: str, folder: str
+) -> list[str]:
     how, cost = words.NOT_DRIVEN, ""
     if ended:
         how, cost = type(ended).__name__.removeprefix("Step").lower(), dollars.of_step(ended, begun.backend)
-    state = next((line["state"] for line in lines if "state" in line), "?")
     told = [f"step {begun.step}: {begun.agent} in {state}, {how} {cost}".rstrip()]
+    if ended and is_gone(ended, lines):
+        told.append(words.GONE)
     for line in lines:
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
             if name not in ("step", "state"):

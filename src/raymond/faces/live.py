@@ -146,7 +146,7 @@ class Live(Quiet):
 
     def on_note(self, text: str) -> None:
         """Something a person should know."""
-        self._kept.on_note("\n".join(plain(line) for line in text.splitlines()))
+        self._kept.on_note(text)
         self._draw()
 
     def on_pausing(self, run: Run) -> None:

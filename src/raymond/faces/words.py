@@ -52,6 +52,8 @@ _RECEIVED = {"answer": "answer received", "limits": "new limits received"}
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 NOT_DRIVEN = "interrupted: no process drives the run"
 """Of a step that has not ended, and whose driver is gone."""
+GONE = "its transcript is gone"
+"""Of a step that was recorded, when the record cannot be read any more."""
 
 
 def reason(run: Run, now: float = 0.0) -> str | None:

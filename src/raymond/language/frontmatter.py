@@ -86,12 +86,12 @@ def mark(file: str, source: str, line: int, column: int, length: int = 1) -> Mar
     return Mark(file, line, column, shown, max(1, min(length, len(shown) - column + 1)))
 
 
-def load(text: str, *, file: str, source: str | None = None) -> Document:
-    """Read a mapping. `text` is in `source` at the same lines and columns. Never raises."""
+def load(text: str, *, file: str, source: str | None = None, example: str = "model: opus") -> Document:
+    """Read a mapping. `text` is in `source` at the same lines and columns; `example` is a line of it. Never raises."""
     document = Document(file)
     source = text if source is None else source
     try:
-        _read(text, document, source)
+        _read(text, document, source, example)
     except _Wrong as wrong:
         line, column, length = wrong.place
         place = mark(file, source, line, column, length)
@@ -122,7 +122,7 @@ def suggest(word: str, known: Iterable[str] | Mapping[str, str]) -> str:
     return f"did you mean `{folded[close[0]]}`?" if close else ""
 
 
-def _read(text: str, document: Document, source: str) -> None:
+def _read(text: str, document: Document, source: str, example: str) -> None:
     import yaml
 
     if bad := re.search(_UNPRINTABLE, text):
@@ -136,7 +136,7 @@ def _read(text: str, document: Document, source: str) -> None:
     if node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
         return
     if not isinstance(node, yaml.MappingNode):
-        raise _wrong_at(node, "expected keys with values", "write lines like `model: opus`")
+        raise _wrong_at(node, "expected keys with values", f"write lines like `{example}`")
     document.values = _value(node, (), document, source.split("\n"), set())
 
 
@@ -194,8 +194,10 @@ def _value(node: Any, path: Path, document: Document, lines: list[str], seen: se
             raise _wrong_at(key, "a key must be text")
         name = key.value
         if name in values:
-            first = document.keys[(*path, name)].line
-            raise _wrong_at(key, f"`{name}` is given twice", f"the first one is in line {first}")
+            place, first = _mark(key, document.file, lines), document.keys[(*path, name)].line
+            hint = f"the first one is in line {first}"
+            document.diagnostics.append(diagnose(place, "bad-frontmatter", f"`{name}` is given twice", hint))
+            continue  # the rest can be read, and may be wrong too
         document.keys[(*path, name)] = _mark(key, document.file, lines)
         values[name] = _value(item, (*path, name), document, lines, seen)
     return values

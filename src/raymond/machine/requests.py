@@ -374,5 +374,13 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
         case _:
             if agent.status == FAILED:
                 return Refusal("agent_status", f"{agent.id} has already failed")
-            by = "a step" if who(request.sender) == "step" else "a person"
-            return transitions.give_up(run, workspace, agent, "given up", request.text or f"given up by {by}")
+            return transitions.give_up(run, workspace, agent, "given up", request.text or _given_up(request.sender))
+
+
+def _given_up(sender: Sender | None) -> str:
+    """Who gave an agent up; only what was typed on a terminal is said to be a person."""
+    if sender is None or sender.is_person:
+        return "given up by a person"
+    return {"step": "given up by a step", "unknown": "given up by an unknown process", "": "given up by a command"}[
+        who(sender)
+    ]

@@ -265,12 +265,15 @@ def _busy(folder: RunFolder) -> RunBusy:
 
 def _driven(folder: RunFolder, holder: Holder) -> RunBusy:
     """One that takes requests drives the run; another one that has signed may only write something down."""
-    if holder.socket or not holder.pid:
+    who, does = f"process {holder.pid}" if holder.pid else "an unknown process", "holds the lock of"
+    if holder.socket:
         does, hint = "drives", f"`raymond stop {folder.id}` stops it; `raymond status {folder.id}` shows what it does"
+    elif holder.pid:
+        hint = f"try again in a moment; if it hangs: kill {holder.pid}"
     else:
-        does, hint = "holds the lock of", f"try again in a moment; if it hangs: kill {holder.pid}"
+        hint = f"try again in a moment; if it drives the run, `raymond stop {folder.id}` stops it"
     return RunBusy(
-        f"process {holder.pid or '?'} {does} {folder.id}" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
+        f"{who} {does} {folder.id}" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
         path=folder.journal,
         pid=holder.pid,
         host=holder.host,

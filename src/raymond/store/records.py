@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -65,6 +65,11 @@ class Records:
             if is_its:
                 lines.append(line)
         return lines
+
+
+def is_gone(event: StepEnded, lines: Sequence[Mapping[str, object]]) -> bool:
+    """Whether the turn that ended with `event` was recorded, and its `lines` cannot be read any more."""
+    return event.offset >= 0 and not lines
 
 
 def read(folder: str, agent: str, offset: int) -> list[Line]:

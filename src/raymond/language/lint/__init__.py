@@ -10,6 +10,8 @@ from raymond.language import frontmatter, reach
 from raymond.language.lint import approvals, attributes, endings, entries, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
+_MISSPELT = ("misspelt-tag", "unclosed-tag", "unquoted-attribute", "foreign-tag")
+
 
 def errors(workflow: Workflow) -> list[Diagnostic]:
     """What stops `run` before money is spent."""
@@ -42,7 +44,7 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
             if state.name not in unread:
                 found += endings.check(workflow, state, [one for one in found if _is_misspelt(one, state)])
     left = dict.fromkeys(one for one in ignores.silence(found, ignored) if _counts(one, workflow, counted))
-    return sorted(left, key=lambda one: (one.file, one.line, one.column))
+    return sorted(_once(left), key=lambda one: (one.file, one.line, one.column))
 
 
 def _prompt(workflow: Workflow, state: State, given: Collection[str]) -> Iterator[Diagnostic]:
@@ -56,7 +58,17 @@ def _prompt(workflow: Workflow, state: State, given: Collection[str]) -> Iterato
 
 
 def _is_misspelt(one: Diagnostic, state: State) -> bool:
-    return one.file == state.name and one.id in ("misspelt-tag", "unclosed-tag", "unquoted-attribute", "foreign-tag")
+    return one.file == state.name and one.id in _MISSPELT
+
+
+def _once(found: Collection[Diagnostic]) -> Iterator[Diagnostic]:
+    """Each place once: that a prompt has no other tag says also that this one is misspelt."""
+    told = {_place(one) for one in found if one.id == "no-transition"}
+    return (one for one in found if one.id not in _MISSPELT or _place(one) not in told)
+
+
+def _place(one: Diagnostic) -> tuple[str, int, int]:
+    return one.file, one.line, one.column
 
 
 def _counts(one: Diagnostic, workflow: Workflow, counted: Collection[str]) -> bool:

@@ -20,10 +20,17 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
         left = [_choices(allowed, at, name) for name in missing]
         if not all(left) or len(set[str]().union(*left)) < len(missing):
             without = " and ".join(f"no `{name}`" for name in missing)
-            message = f"this `{entry.tag}` has {without}, so the agent can only name {' or '.join(entries.named)} there"
+            message = f"this `{entry.tag}` has {without}, {_left(entries.named)}"
             hint = f"say what you mean: {', '.join(f'{name}: NEXT.md' for name in missing)}"
             mark = mark_of(workflow, state, ("allowed_transitions", at))
             yield frontmatter.diagnose(mark, "no-choice", message, hint)
+
+
+def _left(named: Sequence[str]) -> str:
+    """What the agent can name; several states are a choice, but each of them is there for something else."""
+    if len(named) == 1:
+        return f"so the agent can only name {named[0]} there"
+    return f"and {', '.join(named[:-1])} and {named[-1]}, which the agent can name there, are named for something else"
 
 
 def _choices(allowed: Sequence[Allowed], at: int, missing: str) -> set[str]:
