@@ -647,6 +647,9 @@ def test_status_and_list_tell_of_a_stop_that_was_left_for_a_driver_that_died(
     assert room.raymond("status", "r").stdout.splitlines()[-2:] == [f"left: {left}; {then}", "next: raymond resume r"]
     [row] = json.loads(room.raymond("list", "--json").stdout)
     assert (row["status"], row["reason"]) == ("interrupted", left)
+    assert room.raymond(kind, "r").returncode == 0
+    assert "left:" not in room.raymond("status", "r").stdout
+    assert os.listdir(room.project.run("r").inbox) == []
 
 
 def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -> None:

@@ -280,7 +280,7 @@ def _journal(
 
 
 def _overtake(folder: RunFolder, run: Run, request: Request, commit: Callable[[list[Event]], None]) -> list[str]:
-    """Refuse the pauses that were left for a driver that died and that `request` comes after; their files."""
+    """Refuse what was left for a driver that died and that `request` overtakes; the files of it."""
     paths: list[str] = []
     for path, left in left_requests.found(folder, run):
         refused = requests.overtaken(run, left, request)
