@@ -16,6 +16,7 @@ import yaml
 
 from raymond import durations
 from raymond.cli import COMMANDS, GROUPS, demo
+from raymond.store import exports
 from raymond.store.lock import Holder
 from running import GO, Room, until
 
@@ -130,6 +131,41 @@ def test_an_id_that_exists_is_refused(room: Room) -> None:
         "",
         "error: run `r` already exists\nhint: `raymond status r` shows it; choose another --id\n",
     )
+
+
+@pytest.mark.slow
+def test_a_dry_run_refuses_an_id_that_exists_as_the_run_would(room: Room) -> None:
+    room.drive(DONE)
+    flow = room.flow(DONE)
+    refused = told(room.raymond("run", flow, "--id", "r", "--dry-run"))
+    assert refused == told(room.raymond("run", flow, "--id", "r"))
+    assert refused[0] == 2
+    document = room.raymond("run", flow, "--id", "r", "--dry-run", "--json")
+    [error] = json.loads(document.stdout)["errors"]
+    assert (document.returncode, error["message"]) == (2, "run `r` already exists")
+
+
+@pytest.mark.slow
+def test_a_dry_run_refuses_what_is_in_the_way_of_the_folder_as_the_run_would(room: Room) -> None:
+    room.drive(DONE)
+    flow, folder = room.flow(DONE), Path(room.project.run("other").path)
+    folder.mkdir(0o700)
+    assert room.raymond("run", flow, "--id", "other", "--dry-run").returncode == 0, "an empty folder is not"
+    (folder / "notes").touch()
+    refused = told(room.raymond("run", flow, "--id", "other", "--dry-run"))
+    assert refused == told(room.raymond("run", flow, "--id", "other"))
+    assert refused[2].startswith(f"error: {folder} is in the way\n")
+
+
+@pytest.mark.slow
+def test_a_dry_run_refuses_the_id_of_a_run_of_an_earlier_release_as_the_run_would(room: Room) -> None:
+    flow = room.flow(DONE)
+    former = Path(exports.former_journal(room.project.tree, "old"))
+    former.parent.mkdir(parents=True)
+    former.touch()
+    refused = told(room.raymond("run", flow, "--id", "old", "--dry-run"))
+    assert room.raymond("run", flow, "--id", "old").stderr.endswith(refused[2])
+    assert (refused[0], refused[2].splitlines()[0]) == (2, "error: an earlier release kept a run `old` in .raymond")
 
 
 @pytest.mark.parametrize("id", ["a/b", "../x", "", "x" * 101, "a b"])

@@ -807,8 +807,24 @@ def test_a_pause_that_was_left_is_refused_once_something_later_decides_about_its
         ("pause", "main_b2", Request(id="by", kind="limits", budget=1.0)),
         ("pause", "main", Request(id="by", kind="answer", text="x")),
         ("pause", "nobody", Request(id="by", kind="answer", text="x")),
-        ("stop", "", Request(id="by", kind="stop")),
+        ("cancel", "", Request(id="by", kind="stop")),
+        ("stop", "", Request(id="by", kind="move", agent="main_a1", state="N")),
+        ("stop", "", Request(id="by", kind="answer", text="x")),
     ],
 )
 def test_what_was_left_stays_when_nothing_later_is_about_it(kind: Any, agent: str, by: Request) -> None:
     assert requests.overtaken(asking().run, Request(id="left", kind=kind, agent=agent), by) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "by", "why"),
+    [
+        ("stop", "stop", "the run was stopped"),
+        ("stop", "cancel", "the run was cancelled"),
+        ("cancel", "cancel", "the run was cancelled"),
+    ],
+)
+def test_a_stop_that_was_left_is_settled_when_it_is_asked_for_again(left: Any, by: Any, why: str) -> None:
+    refused = RequestTaken(request="left", kind=left, problem=f"too late: {why} first")
+    found = requests.overtaken(asking().run, Request(id="left", kind=left), Request(id="by", kind=by))
+    assert found == [refused]

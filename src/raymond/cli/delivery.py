@@ -2,7 +2,7 @@
 
 import sys
 
-from raymond.control.deliver import Delivery, Journaled, Left, Taken
+from raymond.control.deliver import Delivery, Journaled, Left, LeftBefore, Taken
 from raymond.control.leftovers import Leftover
 from raymond.errors import UsageError
 from raymond.faces import words as words_of
@@ -26,6 +26,9 @@ def words(delivery: Delivery, id: str, agent: str = "") -> str:
             return f"{id} had ended already" if is_over else ""
         case Taken():
             return f"{id} received it (process {delivery.pid})"
+        case LeftBefore():
+            kept = f"the pause of {delivery.agent} was left for a driver that died and waits for the next one"
+            return f"{id} is not running: {kept}; to continue: raymond resume {id}"
         case Left():
             if not delivery.host:
                 hangs = f"if it hangs: kill -9 {delivery.pid}, then the same command again"

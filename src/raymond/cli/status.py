@@ -10,8 +10,9 @@ from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
 from raymond.faces import clock, documents
-from raymond.faces.foreign_text import width_of
+from raymond.faces.foreign_text import hung, width_of
 from raymond.faces.overview import SHOWN, overview
+from raymond.faces.summary import INDENT
 from raymond.text import visible
 
 
@@ -32,7 +33,7 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
         with clock.of(sys.stdout):
             lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout))
-        print("\n".join([*lines[:-1], *_left(found, seen), lines[-1]]))
+        print("\n".join([*lines[:-1], *_left(found, seen), *_unheard(found, seen), lines[-1]]))
     if seen.note:
         print("\n".join(map(visible, seen.note.split("\n"))), file=sys.stderr)
     return 0
@@ -46,3 +47,13 @@ def _left(found: RunHandle, seen: Seen) -> list[str]:
     from raymond.control import leftovers
 
     return delivery.still_running(leftovers.find(found.project.run(found.id), seen.run), found.id)
+
+
+def _unheard(found: RunHandle, seen: Seen) -> list[str]:
+    """What was asked of a driver that died: the command to run next may undo it."""
+    if seen.pid or seen.host or seen.run.is_over:
+        return []
+    from raymond.control import left_requests
+
+    told = (f"left: {one}" for one in left_requests.told(found.project.run(found.id), seen.run))
+    return [part for one in told for part in hung(visible(one), INDENT, width_of(sys.stdout))]

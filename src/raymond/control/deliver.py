@@ -66,6 +66,13 @@ class Left(Struct, frozen=True):
     """The other machine it is on; empty for this one."""
 
 
+class LeftBefore(Struct, frozen=True):
+    """Nobody drives the run: this was asked of a driver that died, and waits for the next one."""
+
+    agent: str
+    """The agent to pause."""
+
+
 class Journaled(Struct, frozen=True):
     """Nobody drives the run: these decisions follow from the request and are in the journal."""
 
@@ -76,7 +83,7 @@ class Journaled(Struct, frozen=True):
     """Of a stop: the processes of the run that still run."""
 
 
-Delivery: TypeAlias = Taken | Left | Journaled | Refusal
+Delivery: TypeAlias = Taken | Left | LeftBefore | Journaled | Refusal
 """A refusal means that nothing else was done: at most who tried was written."""
 
 
@@ -225,7 +232,7 @@ def _was_taken(path: str, folder: RunFolder, within: float) -> bool:
 
 def _journal(
     project: Project, held: Lock, folded: Folded, workspace: Workspace, request: Request, face: Face | None
-) -> Journaled | Refusal:
+) -> Journaled | LeftBefore | Refusal:
     """Decide and write it here; the lock is held."""
     run, id = folded.run, folded.run.start.workflow_id
     if face:
@@ -246,6 +253,8 @@ def _journal(
     agent = run.agents.get(request.agent)
     if request.kind == "pause" and agent and agent.status == RUNNING:
         # Its process may live on: the next driver finds it, or ends it.
+        if request.agent in left_requests.pauses(project.run(id), run):
+            return LeftBefore(request.agent)
         return Refusal("not_driven", f"{id} is not running: {request.agent} was interrupted")
     if refused and refused.kind == "run_ended" and request.kind in ("stop", "cancel"):
         return _clear(project, run, at_once=request.ends_steps) or refused
@@ -271,7 +280,7 @@ def _journal(
 
 
 def _overtake(folder: RunFolder, run: Run, request: Request, commit: Callable[[list[Event]], None]) -> list[str]:
-    """Refuse the pauses that were left for a driver that died and that `request` comes after; their files."""
+    """Refuse what was left for a driver that died and that `request` overtakes; the files of it."""
     paths: list[str] = []
     for path, left in left_requests.found(folder, run):
         refused = requests.overtaken(run, left, request)

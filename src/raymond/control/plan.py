@@ -8,7 +8,7 @@ from msgspec import Struct
 from raymond.backends import Backend, Direct, Turn, registry
 from raymond.control import doubts, programs, trust
 from raymond.control.config import Config
-from raymond.control.start import Choices, prepare
+from raymond.control.start import Choices, check_former, prepare
 from raymond.errors import Diagnostic
 from raymond.language import lint
 from raymond.machine import variables
@@ -75,6 +75,10 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     """What a run of `loaded` would start with here; nothing is written."""
     project, prepared = projects.at(os.getcwd()), prepare(loaded, options)
     start = prepared.start
+    check_former(project, start.workflow_id)
+    taken = project.run(start.workflow_id).in_the_way()
+    if taken:
+        raise taken
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
     workspace = workspaces.workspace(project, run, loaded)
     trusts = trust.standing(project, start, loaded.workflow, trusts_now=options.trust_project).trusts

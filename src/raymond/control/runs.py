@@ -7,13 +7,14 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from raymond.control import left_requests
 from raymond.errors import JournalError
 from raymond.faces import documents
 from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
-from raymond.store import blobs, journal, lock
+from raymond.store import blobs, inbox, journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -154,7 +155,7 @@ def row(project: Project, id: str) -> RunRow:
         driven=driven,
         status=status,
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
-        reason=found.reason,
+        reason=found.reason or (_unheard(folder) if status == INTERRUPTED else None),
         questions=questions,
         agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
@@ -165,6 +166,16 @@ def row(project: Project, id: str) -> RunRow:
         started_at=found.started_at,
         updated_at=found.updated_at,
     )
+
+
+def _unheard(folder: RunFolder) -> str | None:
+    """That a stop was left for a driver that died here; the journal is only read when something was left."""
+    if not any(inbox.look(folder.inbox)) or lock.signed(folder).host not in ("", os.uname().nodename):
+        return None
+    try:
+        return left_requests.stop(folder, journal.read(folder).run) or None
+    except JournalError:
+        return None
 
 
 class _AgentState(Struct):

@@ -216,10 +216,7 @@ def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
     started = replace(
         started, commit=git.head(project.tree), programs=programs.of(started, loaded.workflow, options.tables)
     )
-    path = exports.former_journal(project.tree, started.workflow_id)
-    if os.path.lexists(path):
-        hint = f"raymond adopt {started.workflow_id} takes it over; or choose another --id"
-        raise RunExists(f"an earlier release kept a run `{started.workflow_id}` in .raymond", path=path, hint=hint)
+    check_former(project, started.workflow_id)
     if options.trust_project or any(state.kind == "prompt" for state in loaded.workflow.states.values()):
         from raymond.control import trust  # scripts have no agents' programs
 
@@ -228,6 +225,14 @@ def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
     journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
     return replace(prepared, start=started)
+
+
+def check_former(project: Project, id: str) -> None:
+    """Refuse the id of a run that an earlier release kept in the project."""
+    path = exports.former_journal(project.tree, id)
+    if os.path.lexists(path):
+        hint = f"raymond adopt {id} takes it over; or choose another --id"
+        raise RunExists(f"an earlier release kept a run `{id}` in .raymond", path=path, hint=hint)
 
 
 def begin_here(loaded: Loaded, options: Choices) -> RunHandle:

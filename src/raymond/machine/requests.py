@@ -111,9 +111,12 @@ def problem(run: Run, workspace: Workspace, request: Request, now: float = 0.0) 
 def overtaken(run: Run, left: Request, by: Request) -> list[Event]:
     """The refusal of a pause that was `left` for a driver which died, when `by` decides about its agent after that.
 
+    A stop or cancel that was left is overtaken when it is asked for again, and a stop by a cancel.
+
     No clock is asked: what lies there when nobody drives the run is older than what is asked now.
     """
-    if left.kind != "pause" or not _decides(run, by, left.agent):
+    is_again = left.kind in ("stop", "cancel") and by.kind in (left.kind, "cancel")
+    if not is_again and not (left.kind == "pause" and _decides(run, by, left.agent)):
         return []
     what = _DECIDED[by.kind].format(left.agent)
     return [RequestTaken(request=left.id, kind=left.kind, problem=f"too late: {what} first", sender=left.sender)]

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond import amounts
-from raymond.errors import JournalError, NewerJournal, RunExists
+from raymond.errors import JournalError, NewerJournal
 from raymond.machine.events import Decision, Event, JournalCut, RunStarted, StepEnded
 from raymond.machine.evolve import apply
 from raymond.machine.failures import KINDS
@@ -205,12 +205,9 @@ def create(folder: RunFolder, decision: Decision, source: Callable[[RunFolder], 
         files.sync_folder(os.path.dirname(folder.path))
     except OSError as error:
         _remove(aside.path)
-        if folder.exists and begun:
-            hint = f"`raymond status {folder.id}` shows it; choose another --id"
-            raise RunExists(f"run `{folder.id}` already exists", path=folder.path, hint=hint) from None
-        if begun and os.path.lexists(folder.path):
-            hint = f"it is not a run: remove {folder.path}, or choose another --id"
-            raise RunExists(f"{folder.path} is in the way", path=folder.path, hint=hint) from None
+        taken = folder.in_the_way() if begun else None
+        if taken:
+            raise taken from None
         raise files.trouble(folder.journal, error, hint=begun, run=folder.id) from None
     except BaseException:
         _remove(aside.path)

@@ -5,6 +5,7 @@ import re
 
 from msgspec import Struct
 
+from raymond.errors import RunExists
 from raymond.store.home import Home
 from raymond.system import folders
 
@@ -117,3 +118,20 @@ class RunFolder(Struct, frozen=True):
             return True
         except (OSError, ValueError):
             return False
+
+    @property
+    def _is_empty(self) -> bool:
+        try:
+            return folders.is_folder(self.path) and not os.listdir(self.path)
+        except OSError:
+            return False
+
+    def in_the_way(self) -> RunExists | None:
+        """Why no new run can have this folder; None when it is free."""
+        if self.exists:
+            hint = f"`raymond status {self.id}` shows it; choose another --id"
+            return RunExists(f"run `{self.id}` already exists", path=self.path, hint=hint)
+        if os.path.lexists(self.path) and not self._is_empty:
+            hint = f"it is not a run: remove {self.path}, or choose another --id"
+            return RunExists(f"{self.path} is in the way", path=self.path, hint=hint)
+        return None
