@@ -35,6 +35,8 @@ class Error(Exception):
     """Base of every deliberate error."""
 
     exit_code = 1
+    again = ""
+    """The command with which a run continues once this is mended, if the hint ends in it."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -62,9 +64,10 @@ class BackendError(Error):
 
     exit_code = 5
 
-    def __init__(self, message: str, *, backend: str, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, backend: str, hint: str = "", again: str = "") -> None:
+        super().__init__(message, hint=f"{hint}, then: {again}" if again else hint)
         self.backend = backend
+        self.again = again
 
 
 class JournalError(Error):

@@ -149,7 +149,8 @@ def test_a_program_that_is_new_enough(room: Room, version: str) -> None:
 )
 def test_a_program_that_says_no_version(room: Room, body: str, what: str) -> None:
     path = claude(room, body, beginning="#!/bin/sh\n")
-    assert refused(room) == (5, f"error: {path} did not print its version but: {what}\nhint: claude update\n")
+    hint = f"see what it does: {path} --version"
+    assert refused(room) == (5, f"error: {path} did not print its version but: {what}\nhint: {hint}\n")
 
 
 def test_a_program_that_says_no_version_in_time(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:

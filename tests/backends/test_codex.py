@@ -892,8 +892,10 @@ def installed(tmp_path: Path) -> Callable[[str], str]:
 
 def test_a_program_that_is_not_there_is_said_to_be_missing() -> None:
     found = codex(program="codex-nobody").look()
-    hint = "install Codex, then start it once to log in; `--backend scripted` needs no account"
-    assert found == Found(program="", problem="there is no program `codex-nobody` on the PATH", hint=hint)
+    hint, instead = "install Codex, then start it once to log in", "`--backend scripted` needs no account"
+    problem = "there is no program `codex-nobody` on the PATH"
+    assert found == Found(program="", problem=problem, hint=hint, instead=instead)
+    assert found.advice == f"{hint}; {instead}"
 
 
 def test_somebody_who_is_not_logged_in_is_told_how(installed: Callable[[str], str]) -> None:
@@ -910,7 +912,9 @@ def test_an_old_program_is_refused(installed: Callable[[str], str]) -> None:
 
 def test_a_program_without_a_version_is_refused(installed: Callable[[str], str]) -> None:
     path = installed("hello")
-    assert codex(program=path).look().problem == f"{path} did not print its version but: hello"
+    found = codex(program=path).look()
+    assert found.problem == f"{path} did not print its version but: hello"
+    assert found.hint == f"see what it does: {path} --version", "nothing says that an update helps"
 
 
 PROVIDER = 'model_provider = "own"\n[model_providers.own]\nenv_key = "OWN_KEY"\n'

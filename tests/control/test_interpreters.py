@@ -128,7 +128,7 @@ def test_a_resumed_or_answered_run_says_it_before_anything_starts(
     ]
     capsys.readouterr()
     assert cli.main(["answer", "r", "yes"]) == 5
-    kept = "the answer is kept, nothing was started; to continue: raymond resume r"
+    kept = "the answer is kept, nothing was started"  # how to continue is in the hint
     assert capsys.readouterr().err.splitlines()[2:] == [*why, kept]
     assert cli.main(["resume", "r"]) == 5
     assert capsys.readouterr().err.splitlines() == why

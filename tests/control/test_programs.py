@@ -229,6 +229,7 @@ LATE = "---\nbackend: {}\n---\nSay <result>x</result>"
     ("backend", "version", "error"),
     [
         ("claude", "1.0.3", "{}/claude is Claude Code 1.0.3; Raymond needs 2.1 or later (claude update)"),
+        ("codex", "", "there is no program `no-codex` on the PATH (install Codex, then start it once to log in)"),
         (
             "mine",
             "",
@@ -239,7 +240,7 @@ LATE = "---\nbackend: {}\n---\nSay <result>x</result>"
 def test_a_turn_of_a_program_that_nobody_named_and_that_cannot_be_used_fails_once_and_says_why(
     room: Room, tmp_path: Path, backend: str, version: str, error: str
 ) -> None:
-    room.settings('[backends.mine]\ncommand = ["my-agent"]\n')
+    room.settings('[backends.mine]\ncommand = ["my-agent"]\n[backends.codex]\nprogram = "no-codex"\n')
     claude(tmp_path / "bin", version)
     ran = room.command({**MIXED, "EVIL.md": LATE.format(backend)})
     [failed] = ran.all(StepFailed)

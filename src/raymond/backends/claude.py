@@ -25,6 +25,7 @@ from raymond.backends import (
 )
 from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
+from raymond.backends.contract import NO_ACCOUNT
 from raymond.backends.json_lines import as_table, decode
 from raymond.store import versions
 from raymond.system import programs
@@ -34,7 +35,7 @@ OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What an outer Claude Code sets for its children; everything else is the user's."""
 OLDEST = (2, 1)
 """The oldest version Raymond is tested with."""
-_INSTALL = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
+_INSTALL = "install Claude Code, then start it once to log in"
 _LOG_IN = "start `claude` once and log in, or set ANTHROPIC_API_KEY"
 _ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 """Tools that wait for a person, who is not there."""
@@ -83,14 +84,16 @@ class Claude:
         """Look for the program, its version and who is logged in."""
         path, problem = programs.locate(self._program)
         if problem:
-            return Found(program=path, problem=problem, hint=_INSTALL)
+            return Found(program=path, problem=problem, hint=_INSTALL, instead=NO_ACCOUNT)
         version, problem = versions.checked(path, "Claude Code", OLDEST, OUTER)
         folder = os.path.dirname(sessions())
         named = self._options.setting_sources
         settings = _own_settings(folder)
         own = settings if named is None or "user" in named else {}
         payer = claude_payer.of(os.environ, folder, own)
-        hint = "claude update" if problem else "" if payer.name else _LOG_IN
+        hint = "" if payer.name else _LOG_IN
+        if problem:
+            hint = programs.way_out(path, version, "claude update")
         return Found(
             program=path,
             problem=problem,

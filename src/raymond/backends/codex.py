@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox, codex_trust, program_options
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, home, priced, read
+from raymond.backends.contract import NO_ACCOUNT
 from raymond.backends.json_lines import as_table, decode
 from raymond.backends.payer import Payer, digest, fingerprint, host
 from raymond.store import versions
@@ -35,7 +36,7 @@ OUTER = (
 """What an outer Codex sets for its children; everything else is the user's."""
 OLDEST = (0, 166)
 """The oldest version Raymond is tested with."""
-_INSTALL = "install Codex, then start it once to log in; `--backend scripted` needs no account"
+_INSTALL = "install Codex, then start it once to log in"
 _ADDRESS = "OPENAI_BASE_URL"
 _FIXED = ("exec", "--json", "--skip-git-repo-check")
 
@@ -72,10 +73,12 @@ class Codex:
         """Look for the program, its version and who is logged in."""
         path, problem = programs.locate(self._program)
         if problem:
-            return Found(program=path, problem=problem, hint=_INSTALL)
+            return Found(program=path, problem=problem, hint=_INSTALL, instead=NO_ACCOUNT)
         version, problem = versions.checked(path, "Codex", OLDEST, OUTER)
         payer = _payer(os.environ)
-        hint = "codex update" if problem else "" if payer.name else LOG_IN
+        hint = "" if payer.name else LOG_IN
+        if problem:
+            hint = programs.way_out(path, version, "codex update")
         found = Found(program=path, problem=problem, version=version, hint=hint)
         return replace(found, payer=payer.name, key=payer.key, host=payer.host, account=payer.account)
 

@@ -56,6 +56,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Where the program may use settings that come with a project: nowhere, unless a person said so."""
 
 
+NO_ACCOUNT = "`--backend scripted` needs no account"
+"""What would do as well as a program that is missing."""
+
+
 class Found(Struct, frozen=True, kw_only=True):
     """What is known of a backend on this machine without asking it anything that costs money."""
 
@@ -78,6 +82,13 @@ class Found(Struct, frozen=True, kw_only=True):
     """What the user has set up to act in every turn, such as hooks: each in a few words."""
     hint: str = ""
     """What to do when it is missing, or when nobody is logged in."""
+    instead: str = ""
+    """What would do as well, for a run that has not started."""
+
+    @property
+    def advice(self) -> str:
+        """What to do before a run starts."""
+        return "; ".join(one for one in (self.hint, self.instead) if one)
 
 
 class Turn(Struct, frozen=True, kw_only=True):

@@ -131,7 +131,7 @@ def _check_program(program: Backend) -> None:
     _of_person()
     found = guard.look(program)
     if found.problem:
-        raise BackendError(found.problem, backend=program.name, hint=found.hint)
+        raise BackendError(found.problem, backend=program.name, hint=found.advice)
 
 
 def make(

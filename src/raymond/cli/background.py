@@ -25,6 +25,8 @@ class NotStarted(Struct, frozen=True):
     """Another process drives it."""
     is_left: bool = False
     """It was left to its owner."""
+    is_told: bool = False
+    """The error ends in the command that continues it."""
 
 
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
@@ -108,7 +110,8 @@ def _ended(held: HeldRun) -> NotStarted:
 def _failed(error: Error | OSError, id: str) -> NotStarted:
     known = error if isinstance(error, Error) else _refused(error, id)
     is_driven, is_left = isinstance(known, RunBusy) and known.drives, isinstance(known, NotContinued)
-    return NotStarted(known.exit_code, str(known) if is_left else errors.error(known), is_driven, is_left)
+    told = str(known) if is_left else errors.error(known)
+    return NotStarted(known.exit_code, told, is_driven, is_left, bool(known.again))
 
 
 def _refused(error: OSError, id: str) -> Error:

@@ -28,7 +28,7 @@ def go_on(run: RunHandle, *, attach: bool) -> int:
     except NotContinued as left:
         return _kept(run, str(left))
     except Error as error:
-        return _kept(run, errors.error(error))
+        return _kept(run, errors.error(error), is_told=bool(error.again))
 
 
 def _here(run: RunHandle) -> int:
@@ -43,7 +43,7 @@ def _here(run: RunHandle) -> int:
 def _in_background(run: RunHandle) -> int:
     failed = background.launch(run, foreground.as_before(run, ShowFlags()), _HOW)
     if failed and not failed.is_driven:
-        return _kept(run, failed.trouble)
+        return _kept(run, failed.trouble, is_told=failed.is_told)
     print(f"answered; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
     return 0
 
@@ -55,11 +55,15 @@ def follow(run: RunHandle) -> int:
     return watch.follow(run)
 
 
-def _kept(run: RunHandle, why: str) -> int:
-    """Say why the run does not continue, unless another process has driven it to its end meanwhile."""
+def _kept(run: RunHandle, why: str, *, is_told: bool = False) -> int:
+    """Say why the run does not continue, unless another process has driven it to its end meanwhile.
+
+    `is_told`: the reason ends in the command that continues it.
+    """
     now = run.read()
     if now.is_over:
         print(f"answered; {run.id} has ended: raymond logs {run.id}", file=sys.stderr)
         return 0
-    print(f"{why}\nthe answer is kept, nothing was started; to continue: {next_command(now)}", file=sys.stderr)
+    then = "" if is_told else f"; to continue: {next_command(now)}"
+    print(f"{why}\nthe answer is kept, nothing was started{then}", file=sys.stderr)
     return KEPT

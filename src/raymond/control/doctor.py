@@ -90,7 +90,7 @@ def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) 
     backend = registry.backend(name, settings["backends"] if settings else {})
     found = guard.look(backend)
     if found.problem:
-        return _wrong("probe", f"{name}: {found.problem}", found.hint)
+        return _wrong("probe", f"{name}: {found.problem}", found.advice)
     asking(name)
     began = time.monotonic()
     # In a folder of its own: nothing that lies here is to be used.
@@ -267,9 +267,9 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool, is_defaul
     found = guard.look(backend)
     if found.problem:
         if is_wanted or found.program:
-            return [Finding(name, found.problem, False, found.hint, needed=needed)]
+            return [Finding(name, found.problem, False, found.advice, needed=needed)]
         told = _NOT_INSTALLED if name in registry.PROGRAMS else f"{_UNAVAILABLE}{found.problem}"
-        return [Finding(name, told, hint=f"it is the default: {found.hint}" if is_default else "", needed=needed)]
+        return [Finding(name, told, hint=f"it is the default: {found.advice}" if is_default else "", needed=needed)]
     lasts = f", and are deleted after {found.keeps_days} days" if found.keeps_days else ""
     kinds = {(True, True): "branch", (False, True): "continue in place"}
     how = kinds.get((backend.can.branches, backend.can.continues), "are not kept")

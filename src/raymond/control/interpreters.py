@@ -23,7 +23,7 @@ def check_ahead(id: str, workflow: Workflow, reached: Container[str]) -> None:
         again = f"raymond resume {id}"
         if os.path.isabs(program):
             again += " --latest"  # the run has its own copy of the settings
-        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=f"{_hint(program)}, then: {again}")
+        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=_hint(program), again=again)
 
 
 def _hint(program: str) -> str:

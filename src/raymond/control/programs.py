@@ -54,8 +54,8 @@ def check_ahead(start: RunStarted, workflow: Workflow, reached: Container[str], 
         except OSError:
             continue  # its turn cannot be started now either, and is put off
         if found.problem:
-            hint = f"{found.hint or 'when that is mended'}, then: raymond resume {start.workflow_id}"
-            raise BackendError(found.problem, backend=name, hint=hint)
+            hint, again = found.hint or "when that is mended", f"raymond resume {start.workflow_id}"
+            raise BackendError(found.problem, backend=name, hint=hint, again=again)
 
 
 def _scripted(name: str, start: RunStarted) -> Program:

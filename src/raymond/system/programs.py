@@ -83,6 +83,11 @@ def too_old(path: str, said: str, title: str, oldest: tuple[int, ...]) -> str:
     return f"{path} is {title} {found}; Raymond needs {'.'.join(map(str, oldest))} or later"
 
 
+def way_out(path: str, said: str, update: str) -> str:
+    """What to do about a program that cannot be used: an update helps one that is too old, and so said its version."""
+    return update if said else f"see what it does: {path} --version"
+
+
 def numbers(said: str) -> tuple[int, ...]:
     """The version in a text, as numbers that can be compared; empty when there is none."""
     found = re.search(r"\d+(?:\.\d+)+", said)
