@@ -73,7 +73,7 @@ class Screen:
 
 
 def main(target: str) -> int:
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         folder = Path(made)
         (folder / "upgrade").mkdir()
         for name, text in FILES.items():
@@ -83,6 +83,9 @@ def main(target: str) -> int:
             screen.sees(r"answer main_work3")
             screen.tmux("send-keys", "yes", "Enter")
             shown = screen.sees(r"main_work5 .*done[^$]*\$(.|\n)*TEST\.md +running +8s")
+            for _ in range(2):  # so that nobody writes into the folder any more
+                screen.tmux("send-keys", "C-c")
+            screen.sees("raymond resume")
         finally:
             screen.tmux("kill-server")
     Path(target).write_text(picture(shown.rstrip("\n").split("\n")), "utf-8")

@@ -225,8 +225,8 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
         check.document("Setting", setting)
     check.document("Ledger", json.loads(room.raymond("cost", "r", "--json").stdout))
     allowed = ("Row", "Run", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
-    # A script that no signal could end has no exit code; nobody waits for one here.
-    assert check.unseen(*allowed) == ["Record.exit: null"], "a table promises what no command printed"
+    # A script that no signal could end has no exit code, and a turn whose driver was killed no end: nobody has one here.
+    assert check.unseen(*allowed) == ["Turn.ended: null", "Record.exit: null"], "a table promises what was not printed"
 
 
 def test_what_a_dry_run_prints_as_json_is_documented(
