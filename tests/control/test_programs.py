@@ -200,7 +200,7 @@ def test_a_run_that_was_answered_by_somebody_else_is_not_continued(room: Room, t
 
 MIXED = {
     "START.md": "Say <result>x</result>",
-    "EVIL.md": "---\nbackend: claude\n---\nSay <result>x</result>",
+    "EVIL.md": "---\nbackend: claude\nretries: 0\n---\nSay <result>x</result>",
     "replies.yaml": "START: {text: '<goto>EVIL</goto>'}",
 }
 

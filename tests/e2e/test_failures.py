@@ -80,7 +80,9 @@ def test_a_usage_limit_closes_the_backend_until_its_reset_and_scripts_go_on(desk
         status = room.raymond("status", "r").stdout
         live.signal(signal.SIGTERM)
         ran = live.wait()
-    assert re.match(rf"r: running \(claude is unavailable until {instant(reset)}, in 59m \d+s: {said}", status)
+    assert re.match(
+        rf"r: running in process \d+ \(claude is unavailable until {instant(reset)}, in 59m \d+s: {said}", status
+    )
     assert ran.code == 143
     assert failures(ran) == [("limit", False)]
     assert [(event.kind, event.until) for event in ran.all(BackendClosed)] == [("limit", reset)]
