@@ -491,6 +491,7 @@ TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), SLICES, st.text(max_size=3))
 @given(text=TEXTS, cuts=st.lists(st.integers(0, 600), max_size=12))
 @example(text=KEY * 2, cuts=list(range(0, 600, 7)))
 @example(text="sk-ant-" + RANDOM * 150, cuts=[8190, 8191, 8192, 8193, 8200])
+@pytest.mark.slow
 def test_a_stream_in_any_chunks_says_what_the_whole_text_says(text: str, cuts: list[int]) -> None:
     for known in (SECRETS, Secrets()):
         edges = [0, *sorted(cuts), len(text)]
@@ -518,6 +519,7 @@ def test_what_was_cleaned_stays_as_it_is(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=4), plain=st.booleans(), nested=st.booleans(), slash=st.booleans())
+@pytest.mark.slow
 def test_a_line_of_json_stays_one(texts: list[str], plain: bool, nested: bool, slash: bool) -> None:
     line = json.dumps({"a": texts, "b": dict.fromkeys(texts, 1)}, ensure_ascii=plain)
     line = json.dumps({"inner": line}) if nested else line

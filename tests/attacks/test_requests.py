@@ -71,6 +71,7 @@ def test_no_step_answers_a_question_of_its_own_run(room: Place, disguise: str) -
     assert all(event.problem and event.sender and event.sender.may_be_step for event in kept(room, RequestTaken))
 
 
+@pytest.mark.slow
 def test_who_tried_is_in_the_journal(room: Place) -> None:
     out = room.path.parent / "out"
     room.command(asking(DISGUISES["orphan"], out=str(out)))
@@ -516,6 +517,7 @@ print(door.recv(1000).decode(), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_gone_when_it_is_looked_at_is_no_person(room: Place) -> None:
     """Whoever connected has ended, and another process speaks."""
     out = room.path.parent / "out"
@@ -698,6 +700,7 @@ def test_status_shows_all_of_a_question(room: Place) -> None:
     assert "        | 90\n        | last\n" in seen
 
 
+@pytest.mark.slow
 def test_status_shows_a_long_question_whole(room: Place) -> None:
     room.command({**ASKS, "START.sh": 'echo \'<ask next="END">\'; seq 1 200; echo "last</ask>"'})
     seen = room.raymond("status", "r").stdout

@@ -15,6 +15,7 @@ SHOWS = {
 }
 
 
+@pytest.mark.slow
 def test_input_that_swallows_the_transition_of_a_script_ends_in_a_failure(room: Place) -> None:
     ran = room.command(SHOWS, "--input", SWALLOWS)
     assert ran.code == 1
@@ -48,6 +49,7 @@ def test_a_print_may_speak_of_tags(text: str) -> None:
     assert (said.refused, said.prints) == (None, (text,))
 
 
+@pytest.mark.slow
 def test_an_agent_is_reminded(room: Place) -> None:
     wrong, right = "<print>I go on: <goto>END</goto></print><result>no</result>", "<goto>END</goto>"
     files = {

@@ -101,6 +101,7 @@ def test_an_answer_is_taken_as_it_is_printed(room: Room, body: str, result: str)
     assert (ran.code, ran.result) == (0, result)
 
 
+@pytest.mark.slow
 def test_an_answer_of_a_megabyte_is_taken_whole(room: Room) -> None:
     agent(room, "printf '<result>'; head -c 1000000 /dev/zero | tr '\\0' x; printf '</result>'")
     table(room)
@@ -208,6 +209,7 @@ def test_a_program_that_is_not_there_is_said_before_the_run_begins(room: Room) -
     assert room.project.ids() == []
 
 
+@pytest.mark.slow
 def test_a_program_that_may_not_be_started_is_said_before_the_run_begins(room: Room) -> None:
     path = agent(room, "")
     os.chmod(path, 0o644)
@@ -286,6 +288,7 @@ def test_with_resume_a_conversation_goes_on_in_place_under_its_first_id(room: Ro
     assert noted(room, "prompts") == ["Begin.", "Go on.", "End."]
 
 
+@pytest.mark.slow
 def test_with_branch_every_turn_leaves_the_one_before_as_it_was(room: Room) -> None:
     agent(room, TALKS)
     table(

@@ -398,6 +398,7 @@ def test_a_process_that_is_killed_before_it_drives_is_said_and_is_not_our_bug(ro
     assert room.resume().out == "done\n"
 
 
+@pytest.mark.slow
 def test_a_second_process_in_the_background_is_refused_at_the_terminal(room: Room) -> None:
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
@@ -549,6 +550,7 @@ def test_list_as_json_is_one_document(room: Room) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None:
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
@@ -814,6 +816,7 @@ def test_a_result_that_the_terminal_cannot_show_is_written_all_the_same(room: Ro
     assert (done.returncode, done.stdout) == (0, "\\xe9\n")
 
 
+@pytest.mark.slow
 def test_the_demo_runs_to_its_end(room: Room) -> None:
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr

@@ -51,6 +51,7 @@ def modes(folder: Path) -> set[str]:
 # --- starting
 
 
+@pytest.mark.slow
 def test_start_is_run(room: Room) -> None:
     done = room.raymond("start", room.flow(DONE), "--id", "r")
     assert (done.returncode, done.stdout) == (0, "done\n")
@@ -444,6 +445,7 @@ def test_a_log_that_cannot_be_written_any_more_does_not_cost_the_run(room: Room,
     assert len(ran.lines) == 5 + 4 + 1
 
 
+@pytest.mark.slow
 def test_a_pipe_that_nobody_reads_is_not_waited_for(room: Room) -> None:
     """Neither by whoever names it nor, later, by the process that continues the run."""
     os.mkfifo(room.path / "pipe")
@@ -763,6 +765,7 @@ def test_a_url_that_answers_with_an_error_does_not_cost_the_run(
     assert [line for line in ran.lines if "notif" in line] == [f"--notify {address}/broken: {said}"]
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_program_shows_its_exact_command_line(room: Room) -> None:
     flow = room.flow(PROMPT)
     shown = room.raymond("run", flow, "--dry-run", "--backend", "scripted-program", "--id", "r", "--model", "small")

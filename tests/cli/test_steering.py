@@ -128,12 +128,14 @@ def test_all_takes_up_what_would_have_gone_on_by_itself(room: Room, kind: str) -
     until(lambda: any(getattr(event, "timed_out", False) for event in ran(room).events), "the end of the time")
 
 
+@pytest.mark.slow
 def test_all_takes_up_what_was_ended_with_the_machine(room: Room) -> None:
     os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
     room.nothing_runs()
     assert told(room.raymond("resume", "--all", "--dry-run"))[:2] == (0, "r\n")
 
 
+@pytest.mark.slow
 def test_all_leaves_alone_what_was_ended_by_a_signal_that_nobody_can_tell(room: Room) -> None:
     """Earlier releases wrote a sentence instead of the number: it may have been Ctrl-C, which a person means."""
     os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
@@ -149,6 +151,7 @@ def test_all_leaves_alone_what_was_ended_by_a_signal_that_nobody_can_tell(room: 
     assert room.resume().result == "done"
 
 
+@pytest.mark.slow
 def test_all_goes_on_after_a_run_that_cannot_be_read(room: Room) -> None:
     for id in ("bad", "good"):
         kill(background(room, HELD, f"started.{id}", id))
@@ -179,6 +182,7 @@ def test_a_run_is_not_moved_over_another_of_its_name(room: Room) -> None:
     assert (tree(room), (bytes_of(room), bytes_of(other))) == (before, kept)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_driven_is_not_moved(room: Room) -> None:
     elsewhere = room.path.parent / "elsewhere"
     elsewhere.mkdir()
@@ -309,6 +313,7 @@ def test_latest_of_a_run_of_a_zip_takes_the_zip_as_it_is_now(room: Room) -> None
     assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "END").stdout == "new\n"
 
 
+@pytest.mark.slow
 def test_latest_of_a_run_that_is_driven_is_refused(room: Room) -> None:
     pid = background(room, TWO, "started.main_held1.1")
     until(lambda: ran(room).run.statuses.get("asking"), "the question")
@@ -399,6 +404,7 @@ def test_a_run_that_is_driven_gets_the_request_and_takes_it(
     assert (after.result, after.run.outcomes["main_ask2"].result or None) == ("all", answer)
 
 
+@pytest.mark.slow
 def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
     pid = background(room, TWO, "started.main_held1.1")
     assert told(room.raymond("resume", "r", "--budget", "7", "--max-iterations", "50", "--max-time", "2h")) == (
@@ -521,6 +527,7 @@ def test_an_agent_that_sleeps_is_stopped_and_sleeps_on_until_somebody_moves_it(r
     assert room.raymond("resume", "r", "--agent", "main", "--goto", "END").stdout == "done\n"
 
 
+@pytest.mark.slow
 def test_an_agent_of_a_run_nobody_drives_is_stopped_at_once(room: Room) -> None:
     files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
     with room.start("run", room.flow(files), "--id", "r") as live:
@@ -600,6 +607,7 @@ def test_a_run_that_was_stopped_resumes_every_agent_whatever_pause_was_left_befo
     assert (done.returncode, done.stdout, ran(room).all(AgentPaused)) == (0, "done\n", [])
 
 
+@pytest.mark.slow
 def test_what_is_refused_leaves_a_pause_that_was_left_where_it_is(room: Room) -> None:
     left = orphaned_pause(room, "main", HELD, "started.r")
     before = bytes_of(room)
@@ -663,6 +671,7 @@ def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -
     assert bytes_of(room) == before
 
 
+@pytest.mark.slow
 def test_an_agent_whose_driver_was_killed_can_be_moved_without_doing_its_step_again(room: Room) -> None:
     files = {**HELD, "END.sh": 'echo "<result>moved $RAYMOND_INPUT</result>"'}
     kill(background(room, files, "started.r"))
@@ -785,6 +794,7 @@ def test_a_run_that_is_not_finished_is_never_removed(room: Room) -> None:
     assert room.raymond("resume", "killed").stdout == "done\n"
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_is_left_alone_with_all_it_needs(room: Room) -> None:
     room.raymond("run", room.flow(LONG), "--id", "bad", "--input", "x" * 20_000)
     path = Path(room.project.run("bad").journal)

@@ -114,6 +114,7 @@ def test_logs_of_a_run_that_was_taken_up_are_those_of_all_its_drivers(room: Room
     assert again == [line.removeprefix("#2 ") for line in shown[-3:]]
 
 
+@pytest.mark.slow
 def test_logs_can_be_those_of_one_agent(room: Room) -> None:
     room.drive(
         {
@@ -144,6 +145,7 @@ def timeless(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
 
 
+@pytest.mark.slow
 def test_logs_of_a_step_show_what_a_script_said(room: Room) -> None:
     room.command(MIXED)
     assert timeless(room.raymond("logs", "r", "--step", "1").stdout) == (
@@ -231,6 +233,7 @@ def test_logs_of_a_step_that_is_not_there_say_which_one_is_the_last(room: Room) 
     )
 
 
+@pytest.mark.slow
 def test_logs_as_json_are_the_events_with_time_and_number(room: Room) -> None:
     run = room.command(MIXED)
     lines = [json.loads(line) for line in room.raymond("logs", "r", "--json").stdout.splitlines()]
@@ -304,6 +307,7 @@ def test_logs_that_follow_end_when_nobody_reads_them(room: Room, flags: tuple[st
 # --- attach
 
 
+@pytest.mark.slow
 def test_attach_shows_lines_until_the_run_ends_and_ends_with_its_exit_code(room: Room) -> None:
     background(room, {**HELD, "END.sh": "exit 1"})
     with room.start("attach", "r") as live:
@@ -363,6 +367,7 @@ def test_wait_ends_with_the_run_its_exit_code_and_its_result(room: Room, end: st
     assert (document["workflow_id"], document["result"]) == ("r", out.strip() or None)
 
 
+@pytest.mark.slow
 def test_wait_for_a_run_that_has_ended_or_asks_ends_at_once(room: Room) -> None:
     room.drive(DONE, id="done")
     room.drive(ASKS, id="asks")
@@ -377,6 +382,7 @@ def test_wait_for_a_run_that_has_ended_or_asks_ends_at_once(room: Room) -> None:
 # --- list and status
 
 
+@pytest.mark.slow
 def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project(room: Room) -> None:
     room.raymond("run", room.flow(ASKS), "--id", "mine")
     other = room.path.parent / "other"
@@ -403,6 +409,7 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     assert [one["workflow_id"] for one in json.loads(room.raymond("list", "--json").stdout)] == ["mine"]
 
 
+@pytest.mark.slow
 def test_list_says_which_runs_nobody_drives_any_more(room: Room) -> None:
     pid = background(room, HELD)
     [live] = json.loads(room.raymond("list", "--json").stdout)
@@ -413,6 +420,7 @@ def test_list_says_which_runs_nobody_drives_any_more(room: Room) -> None:
     assert (left["status"], left["driven"]) == ("interrupted", False)
 
 
+@pytest.mark.slow
 def test_a_stale_state_file_is_not_believed(room: Room) -> None:
     room.drive(ASKS)
     path = Path(room.project.run("r").state)
@@ -448,6 +456,7 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
     assert reason == f"scripted is unavailable until {times.instant(closed.until)}: used up"
 
 
+@pytest.mark.slow
 def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
     forks = "".join("<fork>ASK</fork>" for _ in range(60))
     room.drive({**ASKS, "ASK.sh": ASKS["START.sh"], "START.sh": f"echo '{forks}<wait>END</wait>'"})
@@ -542,6 +551,7 @@ def test_a_run_elsewhere_is_watched_and_answered_on_the_terminal(room: Room) -> 
 
 
 @in_tmux
+@pytest.mark.slow
 def test_ctrl_c_on_the_terminal_leaves_a_watched_run_running(room: Room) -> None:
     pid = background(room, HELD)
     with terminal(room, "attach", "r") as pane:

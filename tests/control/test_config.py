@@ -293,6 +293,7 @@ def test_a_wrong_value_in_the_environment_names_the_variable(room: Room) -> None
     )
 
 
+@pytest.mark.slow
 def test_a_person_without_a_home_has_no_settings_of_their_own(room: Room) -> None:
     of_user(room, "budget = 1")
     of_project(room, "max_turns = 7")

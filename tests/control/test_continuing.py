@@ -165,6 +165,7 @@ class Patient(Quiet):
         self._held.release()
 
 
+@pytest.mark.slow
 def test_a_resume_waits_for_a_command_that_holds_the_run(room: Room) -> None:
     face = Patient(lock.take(room.project.run("r")))
     hold(room.project, "r", face).close()

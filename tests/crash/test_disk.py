@@ -149,6 +149,7 @@ def test_a_disk_that_is_full_at_any_line_of_the_journal_stops_the_run_and_loses_
     assert met == set(range(1, len(ends))), "every line met the limit; the first is written with the header"
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_when_a_run_is_taken_up_stops_it_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -342,6 +343,7 @@ def test_a_disk_that_fills_while_a_workflow_is_unpacked_leaves_nothing_half_unpa
     goes_on(corner)
 
 
+@pytest.mark.slow
 def test_the_real_command_on_a_full_disk_says_one_paragraph_and_ends_with_1(corner: Corner) -> None:
     """The same through the program itself, whose limit is set before it starts."""
     place = Place(corner.folder / "real")

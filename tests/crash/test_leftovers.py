@@ -55,6 +55,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             end(made.pid(name))
 
 
+@pytest.mark.slow
 def test_what_a_finished_step_left_running_is_there_after_a_crash(scene: Scene) -> None:
     scene.reach()
     scene.command.kill()
@@ -88,6 +89,7 @@ def test_a_step_that_a_repair_has_lost_is_ended_before_it_runs_again(scene: Scen
     assert (done.code, done.out) == (0, "it lives\n"), done.err
 
 
+@pytest.mark.slow
 def test_stop_now_ends_the_steps_of_a_dead_driver(scene: Scene) -> None:
     scene.reach()
     scene.command.kill()
@@ -106,6 +108,7 @@ def test_stop_now_ends_the_steps_of_a_dead_driver(scene: Scene) -> None:
     assert (run.stop and run.stop.kind, runs.running(run)) == ("stop", [])
 
 
+@pytest.mark.slow
 def test_stop_says_what_still_runs_of_a_dead_driver(scene: Scene) -> None:
     scene.reach()
     scene.command.kill()
@@ -152,6 +155,7 @@ def noted(scene: Scene) -> str:
     return path.read_text() if path.exists() else ""
 
 
+@pytest.mark.slow
 def test_stop_now_ends_what_carries_no_mark(scene: Scene) -> None:
     scene.reach(BARE)
     pid = bare(scene, scene.pid())
@@ -163,6 +167,7 @@ def test_stop_now_ends_what_carries_no_mark(scene: Scene) -> None:
     assert not noted(scene)
 
 
+@pytest.mark.slow
 def test_with_allow_start_only_what_carries_a_mark_is_ended(scene: Scene) -> None:
     """A run that a step has started must outlive this one, and cannot be told from other processes."""
     scene.reach(SERVER, "env -i setsid sleep 999 & echo $! > bare; echo x >> uses; cat gate", "--allow-start")

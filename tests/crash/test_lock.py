@@ -54,6 +54,7 @@ class Gated(Place):
 # --- drivers
 
 
+@pytest.mark.slow
 def test_a_second_driver_is_refused_with_the_pid_of_the_first(tmp_path: Path) -> None:
     place = Gated(tmp_path)
     first = place.begin()
@@ -72,6 +73,7 @@ def test_a_second_driver_is_refused_with_the_pid_of_the_first(tmp_path: Path) ->
     assert first.wait().code == 0
 
 
+@pytest.mark.slow
 def test_many_drivers_at_once_are_one_driver_and_refusals(tmp_path: Path) -> None:
     place = Gated(tmp_path)
     first = place.begin()
@@ -87,6 +89,7 @@ def test_many_drivers_at_once_are_one_driver_and_refusals(tmp_path: Path) -> Non
     assert runs.story(place.project, ID).resumed == 1
 
 
+@pytest.mark.slow
 def test_the_lock_of_a_dead_driver_is_taken(tmp_path: Path) -> None:
     place = Gated(tmp_path)
     first = place.begin()

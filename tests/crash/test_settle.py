@@ -199,6 +199,7 @@ def test_setting_the_clock_is_no_silence(scene: Scene, hours: float, clock: floa
     finished_once(scene)
 
 
+@pytest.mark.slow
 def test_a_last_line_without_its_end_is_taken_from_the_spool(scene: Scene) -> None:
     pid = scene.kill_driver()
     scene.open_gate()
@@ -239,6 +240,7 @@ def test_a_program_that_lives_is_followed_by_a_third_driver(scene: Scene) -> Non
     finished_once(scene)
 
 
+@pytest.mark.slow
 def test_a_program_whose_pid_was_not_noted_is_found_by_its_mark(scene: Scene) -> None:
     pid = scene.kill_driver()
     scene.spool("pid").unlink()
@@ -252,6 +254,7 @@ def test_a_program_whose_pid_was_not_noted_is_found_by_its_mark(scene: Scene) ->
     finished_once(scene)
 
 
+@pytest.mark.slow
 def test_without_a_spool_the_reply_is_recalled_from_the_session(scene: Scene) -> None:
     pid = scene.kill_driver()
     scene.open_gate()
@@ -264,6 +267,7 @@ def test_without_a_spool_the_reply_is_recalled_from_the_session(scene: Scene) ->
     finished_once(scene)
 
 
+@pytest.mark.slow
 def test_when_all_is_lost_the_step_runs_again_and_both_costs_count(scene: Scene) -> None:
     end(scene.kill_driver())
     sleeper = int((scene.room / "sleeper").read_text())
@@ -307,6 +311,7 @@ def test_the_leftovers_are_gone_before_the_step_runs_again(scene: Scene) -> None
     assert resumed.wait().code == 0
 
 
+@pytest.mark.slow
 def test_a_pid_that_another_process_has_now_is_left_alone(scene: Scene) -> None:
     end(scene.kill_driver())
     bystander = scene.other("sleep", "1000")
@@ -327,6 +332,7 @@ def test_when_the_program_is_dead_the_step_runs_again(anywhere: Scene) -> None:
     assert journal.read(anywhere.project.run(ID)).run.cost == 0.75
 
 
+@pytest.mark.slow
 def test_resume_restart_ends_a_live_turn(scene: Scene) -> None:
     pid = scene.kill_driver()
 
@@ -341,6 +347,7 @@ def test_resume_restart_ends_a_live_turn(scene: Scene) -> None:
     assert journal.read(scene.project.run(ID)).run.cost == 0.75
 
 
+@pytest.mark.slow
 def test_resume_restart_takes_a_result_that_is_there(scene: Scene) -> None:
     pid = scene.kill_driver()
     scene.open_gate()
@@ -388,6 +395,7 @@ def test_a_script_whose_end_was_not_journaled_is_ended_and_runs_again_under_the_
     assert not place.marked()
 
 
+@pytest.mark.slow
 def test_a_second_resume_of_a_followed_turn_is_refused(scene: Scene) -> None:
     scene.kill_driver()
     second = scene.resume()

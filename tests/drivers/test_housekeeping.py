@@ -88,6 +88,7 @@ def test_what_cannot_be_written_is_told_once_and_tried_again() -> None:
     assert tried == [b"one", b"two"]
 
 
+@pytest.mark.slow
 def test_it_says_what_the_state_file_says_and_nothing_of_the_journal(room: Room) -> None:
     assert room.command(ASKS).code == 3
     export = Path(exports.state_file(room.project.tree, "r"))

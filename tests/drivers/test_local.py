@@ -447,6 +447,7 @@ def request(room: Room, request: Request) -> None:
     door.ask(socket, request, 60)
 
 
+@pytest.mark.slow
 def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -462,6 +463,7 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -
     assert room.resume().out == "end\n"
 
 
+@pytest.mark.slow
 def test_stop_now_ends_the_running_step(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -475,6 +477,7 @@ def test_stop_now_ends_the_running_step(room: Room) -> None:
     assert room.resume().out == "end\n"
 
 
+@pytest.mark.slow
 def test_an_answer_reaches_a_live_run(room: Room) -> None:
     files = {
         "START.sh": """echo '<fork next="ASK">WORK</fork>'""",

@@ -286,6 +286,7 @@ def done(folder: str, looks: int) -> None:
     kept.close()
 
 
+@pytest.mark.slow
 def test_what_a_turn_did_is_shown_once_and_in_order_whenever_somebody_looked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

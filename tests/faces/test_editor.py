@@ -136,6 +136,7 @@ def test_ctrl_d_leaves_a_question_open_only_where_nothing_is_typed() -> None:
     assert entry.take(b"\x7f\x04", is_asked=True) is Typed.LEAVE
 
 
+@pytest.mark.slow
 def test_an_answer_has_a_largest_size_however_it_comes() -> None:
     entry = Entry(Clock())
     entry.begin(b"")

@@ -125,6 +125,7 @@ def test_a_decision_counts_that_was_made_before_the_run_was_stopped(room: Room, 
     assert (room.path / "times").read_text() == "x"
 
 
+@pytest.mark.slow
 def test_a_driver_looks_around_between_many_short_lines(room: Room) -> None:
     says = ["bash", "-c", "seq 3000; echo '<result>done</result>'"]
     room.settings(f"[backends.mine]\ncommand = {json.dumps(says)}\n")

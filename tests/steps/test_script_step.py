@@ -848,6 +848,7 @@ def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path
     assert not room.project.run("inner").exists
 
 
+@pytest.mark.slow
 def test_the_end_of_the_outer_run_ends_what_the_inner_one_started(room: Room) -> None:
     inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")
     outer = f"mkdir nested; cd nested; exec {sys.executable} -m raymond run {inner} --id inner >&2"
@@ -860,6 +861,7 @@ def test_the_end_of_the_outer_run_ends_what_the_inner_one_started(room: Room) ->
         room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_a_raymond_left_behind_in_the_background_is_ended_with_its_processes(room: Room) -> None:
     """It is nobody's child any more, and its script is in yet another session; both carry the outer mark."""
     inner = room.flow({"START.sh": "echo $$ > inner; sleep 1000"}, "inner")

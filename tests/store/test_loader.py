@@ -476,6 +476,7 @@ def test_too_many_files_in_a_zip_are_refused(tmp_path: Path) -> None:
     assert (found.id, found.message, found.hint) == ("too-large", "there are more than 1,000 files in this zip", LIMITS)
 
 
+@pytest.mark.slow
 def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path, {"START.md": "x", "big.bin": b"\0" * (zips.MOST_BYTES + 1)})
     found = refused(path)

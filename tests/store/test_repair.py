@@ -62,6 +62,7 @@ def numbered(room: Room) -> list[int]:
     return [event.step for event in happened if isinstance(event, StepStarted)]
 
 
+@pytest.mark.slow
 def test_no_step_has_the_number_of_one_that_was_lost(room: Room) -> None:
     """Sessions and marks of processes are named after steps: a reply or a process of the lost time must not fit."""
     assert room.raymond("doctor", "--repair", "r").returncode == 0
@@ -85,6 +86,7 @@ def test_what_a_repair_says_goes_beyond_lines_that_are_missing(room: Room) -> No
     assert cut.decisions >= len(lines) - 1 - 4
 
 
+@pytest.mark.slow
 def test_a_second_repair_does_not_come_back_to_the_numbers_of_the_first(room: Room) -> None:
     path = Path(room.project.run("r").journal)
     damaged = path.read_bytes().split(b"\n")
@@ -117,6 +119,7 @@ def test_a_request_that_cuts_off_a_torn_line_keeps_its_numbers_from_coming_again
     assert journal.read(room.project.run("r")).run.steps > 2
 
 
+@pytest.mark.slow
 def test_a_journal_that_is_not_damaged_is_not_repaired(room: Room) -> None:
     assert room.raymond("doctor", "--repair", "r").returncode == 0
     again = room.raymond("doctor", "--repair", "r")
@@ -125,6 +128,7 @@ def test_a_journal_that_is_not_damaged_is_not_repaired(room: Room) -> None:
     assert room.project.ids() == ["r"]
 
 
+@pytest.mark.slow
 def test_doctor_without_a_flag_examines_the_machine_and_mends_nothing(room: Room) -> None:
     before = Path(room.project.run("r").journal).read_bytes()
     asked = room.raymond("doctor")
@@ -144,6 +148,7 @@ def snap(folder: RunFolder) -> None:
     held.release()
 
 
+@pytest.mark.slow
 def test_a_run_whose_snapshot_was_taken_after_the_damage_is_not_cut(room: Room) -> None:
     folder = room.project.run("r")
     path = Path(folder.journal)

@@ -257,6 +257,7 @@ def test_an_agent_with_a_very_long_name_has_a_file(kept: Transcripts, folder: st
     assert len(file_name("\N{SNOWMAN}" * 100).encode()) < 200
 
 
+@pytest.mark.slow
 def test_a_chain_of_40_forks_runs(tmp_path: Path) -> None:
     script = """
     n=${RAYMOND_VAR_n:-0}; touch "$RAYMOND_TASK_FOLDER/here"

@@ -113,6 +113,7 @@ for pid in parents[::2]:
 """
 
 
+@pytest.mark.slow
 def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_all() -> None:
     """Every second one of the processes above another ends, from the top, and it always comes from here."""
     orphans = Orphans()

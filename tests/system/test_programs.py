@@ -116,6 +116,7 @@ def test_a_person_can_say_where_the_program_is(room: Room) -> None:
     assert str(finding(room)["found"]).startswith(f"2.1.325 (Claude Code) at {path}; ")
 
 
+@pytest.mark.slow
 def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> None:
     claude(room)
     of_a_person(room, '[backends.claude]\ncommand = ["my-claude"]\n')
@@ -133,6 +134,7 @@ def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> 
     assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
 
 
+@pytest.mark.slow
 def test_hooks_and_plug_ins_of_the_person_are_pointed_out_unless_they_are_left_out(room: Room) -> None:
     claude(room)
     settings = Path(room.environment["HOME"], ".claude", "settings.json")
@@ -282,6 +284,7 @@ def test_doctor_asks_nothing_that_costs_without_a_word(room: Room) -> None:
     assert not (room.path / "asked").exists()
 
 
+@pytest.mark.slow
 def test_a_probe_is_one_real_turn(room: Room) -> None:
     claude(room, ANSWERS)
     done = room.raymond("doctor", "--probe")

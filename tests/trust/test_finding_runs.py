@@ -16,6 +16,7 @@ def other(room: Place) -> Place:
 # --- from anywhere
 
 
+@pytest.mark.slow
 def test_status_and_logs_find_a_run_from_the_root_directory(room: Place) -> None:
     room.ask("nightly-1")
     status = room.raymond("status", "nightly-1", cwd="/")
@@ -34,6 +35,7 @@ def test_a_prefix_is_enough_to_read(room: Place, command: str) -> None:
     assert done.stdout or command == "wait"
 
 
+@pytest.mark.slow
 def test_a_full_id_is_enough_to_change_something_elsewhere(room: Place, other: Place) -> None:
     room.ask("nightly-1")
     done = other.raymond("answer", "nightly-1", "yes", "--no-resume")

@@ -55,6 +55,7 @@ def test_a_run_of_a_project_that_was_moved_is_not_resumed_by_itself(room: Place)
     refused(room, move(room))
 
 
+@pytest.mark.slow
 def test_a_run_of_a_project_that_was_moved_can_still_be_read(room: Place) -> None:
     answered(room)
     move(room)
@@ -78,6 +79,7 @@ def test_a_moved_run_that_asks_again_goes_on_without_being_told_twice(room: Plac
     assert (done.returncode, done.stdout) == (0, f"{moved}\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_is_not_resumed_in_another_repository_at_the_same_path(room: Place) -> None:
     answered(room)
     move(room)

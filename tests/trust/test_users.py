@@ -43,6 +43,7 @@ def planted(folder: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_user_further_up_is_not_looked_at(room: Place) -> None:
     root = planted(room.path.parent)
     before = contents(root)
