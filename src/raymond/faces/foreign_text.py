@@ -91,7 +91,9 @@ def height_of(stream: TextIO) -> int:
 
 def _size_of(stream: TextIO) -> tuple[int, int]:
     try:
-        size = os.get_terminal_size(stream.fileno() if stream.isatty() else -1)
+        if not stream.isatty():
+            return 0, 0
+        size = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
         return 0, 0
     return size.columns, size.lines

@@ -27,10 +27,17 @@ _NAMES = {"out": "stdout", "err": "stderr"}
 
 def told(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
     """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
+    return _told(records.ended(event))
+
+
+def _prints(lines: Sequence[Mapping[str, object]]) -> bool:
+    """Whether a tag that prints may be in what a step said, perhaps in two of its lines."""
+    return "<print" in "".join([str(line[name]) for line in lines for name in ("out", "said") if name in line])
+
+
+def _told(lines: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, str]]:
     reader = None
-    lines = records.ended(event)
-    # Reading tags is most of the work, and hardly a step prints.
-    prints = "<print" in "".join(str(line.get(name, "")) for line in lines for name in ("out", "said"))
+    prints = _prints(lines)  # reading tags is most of the work, and hardly a step does
     for line in lines:
         for name, kind in (("tools", "tool"), ("out", "text"), ("said", "text")):
             text = str(line.get(name, ""))
@@ -50,6 +57,8 @@ class _Lines(Lines):
     def __init__(self, tail: Tail) -> None:
         super().__init__(sys.stdout)
         self._tail = tail
+        self.columns = 0
+        """Cells in a line; 0 when lines may be of any length."""
         self.step = 0
         """The step whose output is told."""
         self._ended: dict[str, int] = {}
@@ -67,12 +76,11 @@ class _Lines(Lines):
         self._put("".join(f"{line}\n" for line in told))
 
     def _width(self) -> int:
-        width = super()._width()
-        return max(1, width - len(f"#{self.step} ")) if width and self.step else width
+        return max(1, self.columns - len(f"#{self.step} ")) if self.columns and self.step else self.columns
 
     def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
         self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
-        return super()._lines(replace(decision, events=_told_once(decision.events)), spent, total)
+        return super()._lines(_told_once(decision), spent, total)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         text = super()._line(event, spent, total)
@@ -99,7 +107,11 @@ class Text:
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print these."""
+        self._lines.columns = width_of(sys.stdout)
         for decision in decisions:
+            if len(decision.events) == 1 and isinstance(decision.events[0], StepStarted):
+                self._tally.add(decision.events[0])  # every second one has no line
+                continue
             tells = decision.time >= self._since
             for event in decision.events:
                 if isinstance(event, StepEnded):
@@ -121,9 +133,12 @@ class Text:
     def _end(self, event: StepEnded, tells: bool) -> None:
         if not tells or not self._wants(event.agent):
             return
+        lines = self._records.ended(event)
+        if not _prints(lines) and not any("tools" in line for line in lines):
+            return  # as most steps
         self._lines.refresh()
         self._lines.step = event.step
-        for kind, text in told(self._records, event):
+        for kind, text in _told(lines):
             self._lines.on_output(event.agent, kind, text)
         self._lines.step = 0
 
@@ -147,14 +162,17 @@ class Json:
         self._tail.end()
 
 
-def _told_once(events: Sequence[Event]) -> list[Event]:
+def _told_once(decision: Decision) -> Decision:
     """Without the failure of an agent that is word for word that of its step."""
-    failed = {(event.agent, event.kind, event.error) for event in events if isinstance(event, StepFailed)}
-    return [
-        event
-        for event in events
-        if not isinstance(event, AgentFailed) or (event.agent, event.kind, event.error) not in failed
+    failed = {(one.agent, one.kind, one.error) for one in decision.events if isinstance(one, StepFailed)}
+    if not failed:
+        return decision
+    events = [
+        one
+        for one in decision.events
+        if not isinstance(one, AgentFailed) or (one.agent, one.kind, one.error) not in failed
     ]
+    return replace(decision, events=events)
 
 
 def _about(decision: Decision, agent: str) -> Decision:

@@ -109,8 +109,11 @@ class Lines(Quiet):
 
     def _fitted(self, line: str) -> str:
         """A line that may quote others, so that none of it is at the beginning of a line of the terminal."""
+        width = self._width()
+        if not width:
+            return line
         first, *rest = line.split("\n")
-        return "\n".join((*hung(first, MARGIN, self._width()), *rest))
+        return "\n".join((*hung(first, MARGIN, width), *rest))
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         agent = getattr(event, "agent", "")

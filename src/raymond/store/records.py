@@ -119,9 +119,12 @@ def _decoded(raw: bytes) -> tuple[Line, int]:
 
     A driver of an earlier release wrote on at the end of what a killed one had left.
     """
-    for begin in (0, raw.rfind(_FIRST)):
-        with contextlib.suppress(msgspec.DecodeError, RecursionError):
-            return _decode(raw[begin:]), begin
+    try:
+        return _decode(raw), 0
+    except (msgspec.DecodeError, RecursionError):
+        begin = raw.rfind(_FIRST)
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        return _decode(raw[begin:]), begin
     return {}, 0
 
 
