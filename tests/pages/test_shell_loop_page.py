@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,6 @@ def block(name: str) -> str:
     found = re.search(rf"^`{name}`.*?^```\w+\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
     assert found, name
     return found[1]
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    yield room
-    room.clear()
 
 
 @pytest.mark.slow

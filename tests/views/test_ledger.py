@@ -1,7 +1,6 @@
 """The ledger: every turn that was paid for, and its sums by state, agent, model, day and run."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -87,13 +86,6 @@ def test_a_torn_end_is_no_entry() -> None:
     play = Play(FILES, backend="claude")
     play.commit([JournalCut(steps=5)])
     assert ledger.entries("r", play.decisions) == []
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    yield room
-    room.clear()
 
 
 @pytest.mark.slow
