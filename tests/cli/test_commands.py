@@ -492,7 +492,7 @@ def test_a_disk_is_no_log_file(room: Room) -> None:
     try:
         os.mknod(room.path / "disk", stat.S_IFBLK | 0o600, os.makedev(7, 255))
     except OSError:
-        pytest.skip("only root can make a device")
+        pytest.skip("a device cannot be made here: that takes root, and a system that lets it")
     refused = (2, "", "error: --log-file disk: a disk cannot be appended to\n")
     assert told(room.raymond("run", room.flow(DONE), "--log-file", "disk")) == refused
 

@@ -237,7 +237,7 @@ def test_of_a_run_that_was_removed_it_is_said_that_there_is_none(folder: RunFold
     shutil.rmtree(folder.path)
     with pytest.raises(RunNotFound) as caught:
         lock.take(folder)
-    assert str(caught.value) == "there is no run `r` any more"
+    assert str(caught.value) == "run `r` no longer exists"
     assert caught.value.hint == "`raymond list` shows the runs that are there"
 
 

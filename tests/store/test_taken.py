@@ -36,7 +36,7 @@ def test_a_run_that_was_removed_meanwhile_is_not_to_be_resumed(project: Project)
     shutil.rmtree(project.run("r").path)
     with pytest.raises(RunNotFound) as caught:
         taken.is_taken(project.run("r"), "any")
-    assert str(caught.value) == "there is no run `r` any more"
+    assert str(caught.value) == "run `r` no longer exists"
 
 
 def test_what_somebody_wrote_is_no_request(project: Project) -> None:

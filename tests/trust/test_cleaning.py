@@ -371,7 +371,7 @@ def test_a_run_that_somebody_else_removed_is_not_to_be_resumed(room: Place) -> N
     for work in (clean.cancel, clean.remove, lambda run: steer.cancel(run.project, run.id)):
         with pytest.raises(RunNotFound) as caught:
             work(run)
-        assert str(caught.value) == "there is no run `r` any more"
+        assert str(caught.value) == "run `r` no longer exists"
         assert caught.value.hint == "`raymond list` shows the runs that are there"
 
 

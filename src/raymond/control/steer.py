@@ -44,7 +44,7 @@ def answer(
 
 
 def _unlike(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> Refusal | None:
-    """Why the files of a question are not what the person who answers it has seen."""
+    """Why an answer is refused: a file of the question cannot be shown, or has changed since the person saw it."""
     found = [asked_files.look(asked.cwd, one.path) for one in asked.files]
     hidden = asked_files.hidden(found)
     if hidden and not unseen:

@@ -36,7 +36,7 @@ def _read(folder: RunFolder, read: Callable[[], bytes]) -> bytes:
 def refused(folder: RunFolder, error: OSError) -> JournalError:
     """The error for a journal that the file system does not open; somebody may just have removed the run."""
     if error.errno == errno.ENOENT and not folders.is_folder(folder.path):
-        return RunNotFound(f"there is no run `{folder.id}` any more", path=folder.journal, hint=_LISTED)
+        return RunNotFound(f"run `{folder.id}` no longer exists", path=folder.journal, hint=_LISTED)
     return files.trouble(folder.journal, error, hint=_way_out(folder, error))
 
 
