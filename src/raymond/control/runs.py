@@ -7,7 +7,6 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from raymond.control import left_requests
 from raymond.errors import JournalError
 from raymond.faces import documents
 from raymond.machine.agent import ASKING, RUNNING
@@ -173,6 +172,8 @@ def _unheard(folder: RunFolder) -> str | None:
     if not any(inbox.look(folder.inbox)) or lock.signed(folder).host not in ("", os.uname().nodename):
         return None
     try:
+        from raymond.control import left_requests  # which knows all that can be asked, and takes long to import
+
         return left_requests.stop(folder, journal.read(folder).run) or None
     except JournalError:
         return None
