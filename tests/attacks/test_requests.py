@@ -142,7 +142,7 @@ def test_a_turn_that_outlived_its_driver_is_still_a_step(room: Place) -> None:
         until(lambda: Path(f"{out}.pid").exists(), "the step")
         kill(live)
         Path(f"{out}.go").touch()
-        until(lambda: "over" in out.read_text(), "the attempt")
+        until(lambda: out.exists() and "over" in out.read_text(), "the attempt")
     assert "`answer` was asked for by a step of this run" in out.read_text()
     assert kept(room, AskEnded) == []
     [tried] = kept(room, RequestTaken)
