@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from raymond.faces import history
-from raymond.machine.events import StepFinished
+from raymond.faces.tail import Tail
+from raymond.machine.events import AgentMoved, Decision, StepFinished
 from raymond.store.records import Records
 from raymond.store.transcripts import PIECE, Transcripts
 
@@ -20,3 +21,30 @@ def test_what_is_printed_is_told_wherever_a_piece_of_the_transcript_ends(tmp_pat
     ended = StepFinished(agent="main", step=1, offset=record.end(exit=0))
     kept.close()
     assert [told for kind, told in history.told(Records(str(tmp_path)), ended) if kind == "print"] == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "pieces", [("<print>hello</print>",), ("<pr", "int>hello</print>"), ("<", "print>hello</print>")]
+)
+def test_logs_show_what_the_last_step_of_an_agent_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pieces: tuple[str, ...]
+) -> None:
+    kept = Transcripts(str(tmp_path))
+    decisions = []
+    for step in range(1, 10):
+        record = kept.step("main", step=step, state="A.sh")
+        for piece in pieces if step == 5 else ("nothing <goto>A</goto>",):
+            record.add("out", piece)
+            record.flush()
+        ended = StepFinished(agent="main", step=step, offset=record.end(exit=0))
+        moved = AgentMoved(agent="main", tag="goto", state="A.sh")
+        decisions.append(Decision(seq=step, time=0, events=[ended, moved]))
+    kept.close()
+
+    printer = history.Text("", str(tmp_path), Tail())
+    printer.show(decisions[:3])
+    printer.show(decisions[3:])
+
+    told = capsys.readouterr().out.splitlines()
+    assert [line for line in told if "(goto)" not in line] == ["#5 main | hello"]
+    assert len(told) == 10

@@ -139,6 +139,9 @@ def test_a_hole_of_terabytes_at_the_end_is_no_line(
     os.truncate(f"{folder}/main.jsonl", 8 << 40)
     assert texts(folder, "main", offset) == "said\n"
     assert transcripts.last_line(folder, "main") == ""
+    assert transcripts.last_of((b"not there",), folder, "main", offset) > offset, (
+        "it may be there: nobody searches that"
+    )
 
 
 def test_nobody_else_can_read_a_transcript(kept: Transcripts, folder: str) -> None:
@@ -188,6 +191,25 @@ def test_a_record_that_goes_over_several_files_is_read_whole(small: None, kept: 
     assert len(os.listdir(folder)) > 4
     assert texts(folder, "main", offset) == said
     assert records.read(folder, "main", offset)[-1]["exit"] == 0
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 64, 1 << 20])
+def test_the_last_of_some_words_is_found_in_all_files(
+    small: None, kept: Transcripts, folder: str, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(transcripts, "_SEARCHED", at_once)
+    offsets = []
+    for step in range(40):
+        record = kept.step("main", step=step, state="A.sh")
+        record.add("out", "needle" if step == 17 else "<p" if step in (3, 30) else "hay" * 10)
+        offsets.append(record.end(exit=0))
+    words = (b"needle", b"<p")
+    assert len(os.listdir(folder)) >= 3
+    assert offsets[30] < transcripts.last_of(words, folder, "main", 0) < offsets[31]
+    assert offsets[30] < transcripts.last_of(words, folder, "main", offsets[30]) < offsets[31]
+    assert transcripts.last_of(words, folder, "main", offsets[31]) == -1
+    assert offsets[17] < transcripts.last_of(words[:1], folder, "main", offsets[4]) < offsets[18]
+    assert transcripts.last_of(words, folder, "nobody", 0) == -1
 
 
 def test_a_later_driver_counts_the_files_that_were_rolled(small: None, kept: Transcripts, folder: str) -> None:

@@ -9,11 +9,10 @@ from msgspec import Struct
 from raymond import durations
 from raymond.control import agents, runs
 from raymond.errors import UsageError
-from raymond.machine.events import Decision, Event, StepEnded, StepStarted
+from raymond.machine.events import Decision, Event, StepEnded, StepStarted, is_entry
 from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.views import agent_names
-from raymond.views.ledger import ENTERS
 
 _DAY = 86400.0
 _NAMED = 20
@@ -59,7 +58,7 @@ def step(project: Project, id: str, decisions: Sequence[Decision], number: int, 
     begun: StepStarted | None = None
     states: dict[str, str] = {}
     for event in _events(decisions):
-        if isinstance(event, ENTERS):
+        if is_entry(event):
             states[event.agent] = event.state
         elif isinstance(event, StepStarted) and event.step == number:
             begun = event

@@ -18,12 +18,12 @@ from raymond.machine.events import (
     StepFailed,
     StepRefused,
     StepStarted,
+    is_entry,
 )
 from raymond.machine.label import label_of, named
 from raymond.steps.talk import in_order, only_tools
 from raymond.store.records import Records, is_gone
 from raymond.text import visible
-from raymond.views.ledger import ENTERS
 
 NAMES = {
     "sent": "prompt",
@@ -130,7 +130,7 @@ class Conversation:
             self._shown.pop(event.agent, None)
         elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
             yield _answer(event, self._who(event.agent), at)
-        if isinstance(event, ENTERS):
+        if is_entry(event):
             self._states[event.agent] = event.state
         if isinstance(event, AgentStarted) and (event.label or event.variables):
             self._labels[event.agent] = event.label or label_of(event.variables)

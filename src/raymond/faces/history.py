@@ -1,7 +1,8 @@
 """What happened in a run, told afterwards from its journal and transcripts: as lines, as JSON, or one step in full."""
 
+import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -12,15 +13,19 @@ from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
-from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted
+from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted, is_end
 from raymond.machine.label import named
+from raymond.store import transcripts
 from raymond.store.records import Records, is_gone
+from raymond.system import garbage
 from raymond.text import safe, visible
 from raymond.views import times
 from raymond.views.tally import Tally
 
 _TEXTS = ("sent", "talk", "said", "tools", "out", "decided", "err", "note", "error")
 """What is shown first of a step."""
+_LOUD = (b'"tools":', b"<p", b'<"')
+"""One of these stands in the record of a step that used tools or printed, perhaps with a tag in two lines of it."""
 _NAMES = {"out": "stdout", "err": "stderr"}
 """What is called otherwise in a transcript."""
 
@@ -79,14 +84,23 @@ class _Lines(Lines):
         return max(1, self.columns - len(f"#{self.step} ")) if self.columns and self.step else self.columns
 
     def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
-        self._ended = {event.agent: event.step for event in decision.events if isinstance(event, StepEnded)}
-        return super()._lines(_told_once(decision), spent, total)
+        self._ended = {}
+        failed = set()
+        for event in decision.events:
+            if is_end(event):
+                self._ended[event.agent] = event.step
+            if type(event) is StepFailed:
+                failed.add((event.agent, event.kind, event.error))
+        return super()._lines(_told_once(decision, failed) if failed else decision, spent, total)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         text = super()._line(event, spent, total)
         step = self._ended.get(getattr(event, "agent", ""), 0)
-        # A failure names its step itself.
-        return f"#{step} {text.replace(f' step {step} ', ' ', 1)}" if text and step else text
+        if not text or not step:
+            return text
+        if is_end(event):
+            text = text.replace(f" step {step} ", " ", 1)  # it names its step itself
+        return f"#{step} {text}"
 
     def _put(self, text: str) -> None:
         if self.step:
@@ -102,21 +116,29 @@ class Text:
         self._lines = _Lines(tail)
         self._agent = agent
         self._since = since
+        self._folder = transcript_folder
         self._records = Records(transcript_folder)
+        self._loud: dict[str, int] = {}
+        """Where in the transcript of each agent the last step may be that tells something."""
         self._tally = Tally()
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print these."""
+        with garbage.kept():
+            self._show(decisions)
+
+    def _show(self, decisions: Sequence[Decision]) -> None:
         self._lines.columns = width_of(sys.stdout)
+        self._loud.clear()  # more may be written since
         for decision in decisions:
-            if len(decision.events) == 1 and isinstance(decision.events[0], StepStarted):
+            if len(decision.events) == 1 and type(decision.events[0]) is StepStarted:
                 self._tally.add(decision.events[0])  # every second one has no line
                 continue
             tells = decision.time >= self._since
             for event in decision.events:
-                if isinstance(event, StepEnded):
+                if is_end(event):
                     self._end(event, tells)
-                elif isinstance(event, AskEnded) and tells and not event.timed_out and self._wants(event.agent):
+                elif type(event) is AskEnded and tells and not event.timed_out and self._wants(event.agent):
                     self._lines.answered(event)
             self._lines.folder = self._tally.start.scope_dir if self._tally.start else ""
             kept, costs = _about(decision, self._agent), spending(self._tally, decision)
@@ -133,6 +155,9 @@ class Text:
     def _end(self, event: StepEnded, tells: bool) -> None:
         if not tells or not self._wants(event.agent):
             return
+        if not self._may_tell(event):
+            self._records.skip(event)
+            return
         lines = self._records.ended(event)
         if not _prints(lines) and not any("tools" in line for line in lines):
             return  # as most steps
@@ -141,6 +166,16 @@ class Text:
         for kind, text in _told(lines):
             self._lines.on_output(event.agent, kind, text)
         self._lines.step = 0
+
+    def _may_tell(self, event: StepEnded) -> bool:
+        """Whether something of that step may have to be told; most tell nothing, and need not be read then."""
+        if event.offset < 0:
+            return True
+        if event.agent not in self._loud:
+            self._loud[event.agent] = -1  # what cannot be read tells nothing
+            with contextlib.suppress(OSError):
+                self._loud[event.agent] = transcripts.last_of(_LOUD, self._folder, event.agent, event.offset)
+        return self._loud[event.agent] >= event.offset
 
 
 class Json:
@@ -162,11 +197,8 @@ class Json:
         self._tail.end()
 
 
-def _told_once(decision: Decision) -> Decision:
-    """Without the failure of an agent that is word for word that of its step."""
-    failed = {(one.agent, one.kind, one.error) for one in decision.events if isinstance(one, StepFailed)}
-    if not failed:
-        return decision
+def _told_once(decision: Decision, failed: Container[tuple[str, str, str]]) -> Decision:
+    """Without failures of agents that are word for word those of steps: the agent, the class and the error."""
     events = [
         one
         for one in decision.events

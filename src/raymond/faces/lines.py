@@ -10,21 +10,17 @@ from raymond.faces.authored import authored
 from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, width_of
 from raymond.machine import budget
 from raymond.machine.events import (
-    AgentCalled,
     AgentEnded,
     AgentFailed,
-    AgentMoved,
-    AgentReturned,
     AgentStarted,
-    AskEnded,
     AskStarted,
     Decision,
     Event,
-    StepEnded,
     StepFailed,
     StepFinished,
     StepStarted,
-    WaitEnded,
+    is_end,
+    is_entry,
 )
 from raymond.machine.label import label_of, named
 from raymond.machine.run import Run
@@ -32,12 +28,14 @@ from raymond.text import safe, visible
 from raymond.views import tally
 from raymond.views.tally import Tally
 
-_UNTOLD = (StepStarted, StepFinished)
+_UNTOLD = frozenset((StepStarted, StepFinished))
 _SHOWN = ("print", "tool", "note")
 """What steps do that has a line; the rest is for those who watch."""
 MARGIN = "    | "
 """Before lines of others, and before what a line of ours has no room for."""
-_MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
+
+
+_FAILURES = frozenset((StepFailed, AgentFailed))
 
 
 def output(text: str, width: int) -> str:
@@ -49,7 +47,7 @@ def spending(told: Tally, decision: Decision) -> tuple[dict[str, str], str]:
     """What each agent's step that ended here cost, free ones left out, and the run with it; `told` counts it."""
     spent = {}
     for event in decision.events:
-        if isinstance(event, StepEnded) and event.cost:
+        if is_end(event) and event.cost:
             spent[event.agent] = dollars.of_step(event, told.backends.get(event.agent, ""))
         told.add(event)
     return spent, dollars.dollars(told.real, told.scripted, estimated=told.estimated) if spent else ""
@@ -93,19 +91,18 @@ class Lines(Quiet):
     def refresh(self, run: Run | None = None) -> None:
         """Write every line that was not written yet."""
         if self._untold:
-            text = "".join(self._lines(*one) for one in self._untold)
+            with clock.of(self._stream):
+                text = "".join([self._lines(*one) for one in self._untold])
             self._untold.clear()
             if text:
                 self._put(text)
 
     def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
-        told = [event for event in decision.events if type(event) not in _UNTOLD]
+        told = [self._line(event, spent, total) for event in decision.events if type(event) not in _UNTOLD]
         if not told:
             return ""
-        with clock.of(self._stream):
-            at = clock.instant(decision.time)
-            lines = [self._line(event, spent, total) for event in told]
-        return "".join(f"{self._fitted(f'[{at}] {line}')}\n" for line in lines if line)
+        at = clock.instant(decision.time)
+        return "".join([f"{self._fitted(f'[{at}] {line}')}\n" for line in told if line])
 
     def _fitted(self, line: str) -> str:
         """A line that may quote others, so that none of it is at the beginning of a line of the terminal."""
@@ -117,29 +114,33 @@ class Lines(Quiet):
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         agent = getattr(event, "agent", "")
-        if isinstance(event, AgentStarted) and event.variables:
+        if type(event) is AgentStarted and event.variables:
             self._labels[agent] = event.label or label_of(event.variables)
-        text = words.line(event, self._states.get(agent, ""), self._labels.get(agent, ""))
+        label, width = self._labels.get(agent, ""), self._width()
+        text = words.line(event, self._states.get(agent, ""), label)
         if text is None:
             return ""
+        self._follow(event)
         rest = ""
-        if isinstance(event, AskStarted):
-            asks = f"{named(agent, self._labels.get(agent, ''))} asks:"
-            text, *more = question.beside(asks, event.question, MARGIN, self._width())
+        if type(event) is AskStarted:
+            text, *more = question.beside(f"{named(agent, label)} asks:", event.question, MARGIN, width)
             rest = "".join(f"\n{line}" for line in more)
         else:
             text = " ".join(text.splitlines())
-            text = authored(text, self.folder) if isinstance(event, StepFailed | AgentFailed) else text
-            text = spaced(text) if self._width() else visible(text)
-        if isinstance(event, StepFailed):
-            rest = output(authored(event.output, self.folder), self._width())
-        if isinstance(event, _MOVES):
-            self._states[agent] = event.state
-        elif isinstance(event, AgentEnded):
-            self._states.pop(agent, None)
-            self._labels.pop(agent, None)
+            text = authored(text, self.folder) if type(event) in _FAILURES else text
+            text = spaced(text) if width else visible(text)
+        if type(event) is StepFailed:
+            rest = output(authored(event.output, self.folder), width)
         cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
         return f"{text}{cost}{rest}"
+
+    def _follow(self, event: Event) -> None:
+        """Note where an agent is."""
+        if is_entry(event):
+            self._states[event.agent] = event.state
+        elif type(event) is AgentEnded:
+            self._states.pop(event.agent, None)
+            self._labels.pop(event.agent, None)
 
     def _width(self) -> int:
         """Cells in a line; 0 when lines may be of any length."""

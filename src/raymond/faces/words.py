@@ -189,7 +189,11 @@ def money(run: Run) -> str:
 
 def line(event: Event, state: str = "", label: str = "") -> str | None:
     """`event` in one line, with the `state` its agent leaves and its label; None when it says nothing to a person."""
-    agent = named(getattr(event, "agent", ""), label)
+    told = _agent_line(event, named(getattr(event, "agent", ""), label), f" {state}" if state else "")
+    return told or _run_line(event)  # far more is told of agents
+
+
+def _run_line(event: Event) -> str | None:
     match event:
         case RunStarted():
             begun = f"run {event.workflow_id} started: {event.name} at {event.entry}"
@@ -226,19 +230,8 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
         case RequestTaken():
             what = event.kind.replace("_", " ")
             return f"{what} refused: {event.problem}" if event.problem else _RECEIVED.get(what, f"{what} requested")
-        case StepRefused():
-            if event.capped:
-                return f"{agent} reached its share of the budget"
-            if event.blocked:
-                return f"{agent} was denied tools it needs: {', '.join(event.denied)}"
-            return f"{agent} is asked again: {event.reason}"
-        case StepFailed():
-            again = f"; tries again at {instant(event.retry_at)}" if event.retry_at else ""
-            return f"{agent} step {event.step} failed ({event.kind}): {event.error}{again}"
-        case StepInterrupted():
-            return f"{agent} step {event.step} interrupted"
         case _:
-            return _agent_line(event, agent, f" {state}" if state else "")
+            return None
 
 
 def program(one: Program) -> str:
@@ -262,13 +255,13 @@ def _budget(event: RunStarted) -> str:
 
 def _agent_line(event: Event, agent: str, left: str) -> str | None:
     match event:
-        case AgentHeld():
-            return f"{agent} waits for {event.pool}"
+        case AgentMoved():
+            return f"{agent}{left} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
         case AgentStarted():
             by = f" forked by {event.parent}" if event.parent else ""
             return f"{agent} starts at {event.state}{by}{_until(event.wake_at)}"
-        case AgentMoved():
-            return f"{agent}{left} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
+        case AgentHeld():
+            return f"{agent} waits for {event.pool}"
         case AgentCalled():
             return f"{agent}{left} -> {event.state} ({event.tag}, then {event.then})"
         case AgentReturned():
@@ -293,6 +286,23 @@ def _agent_line(event: Event, agent: str, left: str) -> str | None:
             return f"{agent} paused: {_pause(event.kind, event.reason, event.tools, event.backend)}"
         case AgentRetried():
             return f"{agent} tries again"
+        case _:
+            return _step_line(event, agent)
+
+
+def _step_line(event: Event, agent: str) -> str | None:
+    match event:
+        case StepRefused():
+            if event.capped:
+                return f"{agent} reached its share of the budget"
+            if event.blocked:
+                return f"{agent} was denied tools it needs: {', '.join(event.denied)}"
+            return f"{agent} is asked again: {event.reason}"
+        case StepFailed():
+            again = f"; tries again at {instant(event.retry_at)}" if event.retry_at else ""
+            return f"{agent} step {event.step} failed ({event.kind}): {event.error}{again}"
+        case StepInterrupted():
+            return f"{agent} step {event.step} interrupted"
         case _:
             return None
 

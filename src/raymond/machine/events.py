@@ -5,7 +5,7 @@ removed or given another meaning. Names of states are resolved, directories abso
 journal needs nothing else.
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -452,6 +452,21 @@ class Decision(Struct, frozen=True, kw_only=True):
     seq: int
     time: float
     events: list[Event]
+
+
+_Entry: TypeAlias = AgentStarted | AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded
+_ENTRIES = frozenset((AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded))
+_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted))
+
+
+def is_end(event: Event) -> TypeGuard[StepEnded]:
+    """Whether `event` ends a step; `isinstance` of its base class takes five times as long."""
+    return type(event) in _ENDS
+
+
+def is_entry(event: Event) -> TypeGuard[_Entry]:
+    """Whether its agent enters a state with `event`; as fast."""
+    return type(event) in _ENTRIES
 
 
 encode = msgspec.json.Encoder().encode

@@ -27,7 +27,7 @@ from raymond.store.blobs import BadBlob, put_aside, put_back
 from raymond.store.journal_file import BEYOND_REPAIR
 from raymond.store.lock import Lock
 from raymond.store.run_folder import RunFolder
-from raymond.system import files, folders
+from raymond.system import files, folders, garbage
 from raymond.views.times import second
 
 _T = TypeVar("_T")
@@ -287,7 +287,7 @@ def check(folder: RunFolder) -> None:
 
 
 def _scan_all(folder: RunFolder, take: Callable[[Decision], object]) -> None:
-    with journal_file.memory(folder):
+    with journal_file.memory(folder), garbage.kept():
         data = journal_file.content(folder)
         _check_header(folder, data)
         _scan(folder, data, data.index(b"\n") + 1, take, 0)

@@ -18,12 +18,12 @@ from raymond.machine.events import (
     StepEnded,
     StepFinished,
     StepStarted,
+    is_entry,
 )
 from raymond.machine.limits import Limits, limits_of
 from raymond.machine.run import Run, pool_of
 from raymond.machine.step_changes import scripted_of, unpaid
 from raymond.store.transcripts import lines_from
-from raymond.views.ledger import ENTERS
 
 
 class LostStep(Struct, frozen=True):
@@ -44,7 +44,7 @@ def steps(run: Run, lost: Iterable[Decision], transcripts: str) -> list[LostStep
     found = {agent.step: LostStep(agent.step, agent.id, agent.state, is_kept=True) for agent in running}
     states = {agent.id: agent.state for agent in run.agents.values() if agent.status == READY}
     for event in _events(lost):
-        if isinstance(event, ENTERS):
+        if is_entry(event):
             states[event.agent] = event.state
         elif isinstance(event, StepStarted):
             found.setdefault(event.step, LostStep(event.step, event.agent, states.get(event.agent, "")))

@@ -6,8 +6,9 @@ A step is one or more JSON lines; the first carries its number. Long output is w
 import contextlib
 import os
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
+from typing import BinaryIO
 
 import msgspec
 
@@ -27,6 +28,8 @@ _CUT = f"more than {MOST >> 20} MiB of output: the rest is not recorded\n"
 _OPEN = 16
 """How many files stay open; beyond that the least recently used one is closed."""
 
+_SEARCHED = 1 << 20
+"""Bytes that are searched at once."""
 _LAST = 32 << 10
 _SAID = ("error", "said", "out", "err", "tools")
 
@@ -194,6 +197,29 @@ def last_line(folder: str, agent: str) -> str:
 
 def lines_from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
     """The lines from `offset` on; a record may continue in the next file."""
+    for _, file in _open_from(folder, agent, offset):
+        yield from iter(partial(file.readline, LONGEST), b"")
+
+
+def last_of(words: Sequence[bytes], folder: str, agent: str, offset: int) -> int:
+    """Where the last one of `words` may stand that is not before `offset`; -1 when there is none. A fast search."""
+    last, short = -1, max(map(len, words)) - 1
+    for begin, file in _open_from(folder, agent, offset):
+        size = os.fstat(file.fileno()).st_size
+        if size > LONGEST:
+            return begin + size  # a hole that would take hours
+        kept = b""
+        while piece := file.read(_SEARCHED):
+            kept += piece
+            at = max(kept.rfind(word) for word in words)
+            last = begin + at if at >= 0 else last
+            begin += max(0, len(kept) - short)
+            kept = kept[max(0, len(kept) - short) :]
+    return last
+
+
+def _open_from(folder: str, agent: str, offset: int) -> Iterator[tuple[int, BinaryIO]]:
+    """The files of an agent that go beyond `offset`, each from there on, and where that is."""
     begin = 0
     for path in _files(folder, agent):
         try:
@@ -203,5 +229,5 @@ def lines_from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
         if offset < begin + size:
             with open(path, "rb", opener=private) as file:
                 file.seek(max(0, offset - begin))
-                yield from iter(partial(file.readline, LONGEST), b"")
+                yield max(begin, offset), file
         begin += size

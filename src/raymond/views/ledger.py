@@ -7,18 +7,15 @@ from msgspec.structs import replace
 
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import (
-    AgentCalled,
-    AgentMoved,
-    AgentReturned,
     AgentStarted,
-    AskEnded,
     Decision,
     JournalCut,
     RunStarted,
     StepEnded,
     StepFinished,
     StepStarted,
-    WaitEnded,
+    is_end,
+    is_entry,
 )
 from raymond.machine.label import label_of
 from raymond.machine.step_changes import scripted_of, unpaid
@@ -27,8 +24,6 @@ from raymond.views.times import second
 WAYS = ("state", "agent", "model", "day")
 LOST = "lost in a repair"
 """The state, agent and model of what a repair has lost."""
-ENTERS = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
-"""The events with which an agent enters a state."""
 
 
 class Entry(Struct, frozen=True):
@@ -99,22 +94,22 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
     found: list[Entry] = []
     for decision in decisions:
         for event in decision.events:
-            if isinstance(event, ENTERS):
+            if is_entry(event):
                 states[event.agent] = event.state
-                if isinstance(event, AgentStarted) and event.variables:
+                if type(event) is AgentStarted and event.variables:
                     labels[event.agent] = event.label or label_of(event.variables)
-            elif isinstance(event, RunStarted):
+            elif type(event) is RunStarted:
                 start = event
-            elif isinstance(event, StepStarted):
+            elif type(event) is StepStarted:
                 started[event.agent] = event
-            elif isinstance(event, StepEnded) and event.agent in started:
+            elif is_end(event) and event.agent in started:
                 turn = started.pop(event.agent)
                 if turn.backend:
                     cost = unpaid(paid, event)
                     entry = _entry(run, decision.time, states.get(event.agent, ""), turn, event, cost)
                     found.append(replace(entry, label=labels.get(event.agent, "")))
                 paid.pop(event.step, None)
-            elif isinstance(event, JournalCut):
+            elif type(event) is JournalCut:
                 paid |= event.paid
                 found += _lost(run, decision.time, event.cost, scripted_of(start, event) if start else 0.0)
     reported = {entry.asked: entry.model for entry in found if entry.model}

@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 from raymond.machine.agent import RUNNING, SCRIPTED, backend_of
-from raymond.machine.events import Event, JournalCut, RunStarted, StepEnded, StepStarted
+from raymond.machine.events import Event, JournalCut, RunStarted, StepEnded, StepStarted, is_end
 from raymond.machine.run import Run
 from raymond.machine.step_changes import scripted_of, unpaid
 
@@ -28,26 +28,27 @@ class Tally(Struct):
 
     def add(self, event: Event) -> None:
         """Count what happened next."""
-        match event:
-            case RunStarted():
-                self.start = event
-            case StepStarted():
-                self.backends[event.agent] = event.backend
-            case StepEnded():
-                cost = unpaid(self.paid, event)
-                self.paid.pop(event.step, None)
-                self.estimated = self.estimated or event.estimated
-                if self.backends.get(event.agent, "") in SCRIPTED:
-                    self.scripted += cost
-                else:
-                    self.real += cost
-            case JournalCut():
-                lost = scripted_of(self.start, event) if self.start else event.scripted
-                self.scripted += lost
-                self.real += event.cost - lost
-                self.paid.update(event.paid)
-            case _:
-                pass
+        if type(event) is StepStarted:
+            self.backends[event.agent] = event.backend
+        elif is_end(event):
+            if event.cost or event.estimated or self.paid:
+                self._end(event)
+        elif type(event) is RunStarted:
+            self.start = event
+        elif type(event) is JournalCut:
+            lost = scripted_of(self.start, event) if self.start else event.scripted
+            self.scripted += lost
+            self.real += event.cost - lost
+            self.paid.update(event.paid)
+
+    def _end(self, event: StepEnded) -> None:
+        cost = unpaid(self.paid, event)
+        self.paid.pop(event.step, None)
+        self.estimated = self.estimated or event.estimated
+        if self.backends.get(event.agent, "") in SCRIPTED:
+            self.scripted += cost
+        else:
+            self.real += cost
 
 
 def of_run(run: Run) -> Tally:
