@@ -65,9 +65,41 @@ def test_several_runs_are_named_with_their_status_and_project(projects: Projects
     with pytest.raises(SeveralRuns) as caught:
         found("same")
     assert str(caught.value) == "`same` is a run of 2 other projects"
-    assert caught.value.hint.splitlines()[0] == "raymond -C DIR ..., with one of these:"
+    assert caught.value.hint.splitlines()[0] == "say which:"
     projects.keep("here", same="completed")
     assert found("same") == ("here", "same")
+
+
+@pytest.mark.parametrize(
+    ("args", "commands"),
+    [
+        (["status", "nig"], ["raymond -C TWO status night", "raymond -C ONE status night"]),
+        (["status", "night"], ["raymond -C TWO status night", "raymond -C ONE status night"]),
+        (["logs", "--tail", "3", "n"], ["logs --tail 3 night", "logs --tail 3 night", "raymond logs --tail 3 note"]),
+        (["cancel", "not"], ["raymond cancel note"]),
+        (
+            ["-C", ".", "logs", "n", "--agent", "my agent"],
+            [
+                "logs night --agent 'my agent'",
+                "logs night --agent 'my agent'",
+                "raymond -C . logs note --agent 'my agent'",
+            ],
+        ),
+        (["logs", "n", "--agent", "n"], ["logs night ...", "logs night ...", "raymond logs note ..."]),
+        (["answer", "n", "one\ntwo"], ["answer night ...", "answer night ...", "raymond answer note ..."]),
+    ],
+)
+def test_a_name_that_fits_several_is_answered_with_the_command_for_each(
+    projects: Projects, capsys: pytest.CaptureFixture[str], args: list[str], commands: list[str]
+) -> None:
+    """The command as it was typed, and where the id alone would not do, with the project."""
+    one, two = projects.keep("one", note="waiting", night="failed"), projects.keep("two", night="failed")
+    assert cli.main(args) == 2
+    lines = capsys.readouterr().err.splitlines()[2:]
+    assert len(lines) == len(commands)
+    for command in commands:
+        there = command.replace("ONE", one.tree).replace("TWO", two.tree)
+        assert any(f"{there}  " in line for line in lines), (there, lines)
 
 
 def test_of_many_runs_a_few_are_named(projects: Projects) -> None:

@@ -35,11 +35,30 @@ _ALL = "`raymond list --all` shows the runs of all projects"
 class SeveralRuns(UsageError):
     """Several runs match; a person on a terminal can choose."""
 
-    def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which") -> None:
+    def __init__(
+        self,
+        message: str,
+        candidates: Sequence[RunRow],
+        *,
+        given: str = "",
+        way: str = "say which",
+        command: Callable[[RunRow], str] | None = None,
+    ) -> None:
         more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []
-        shown = table.lines(COLUMNS, cells(candidates[:SHOWN]))
-        super().__init__(message, hint="\n  ".join([f"{way}:", *shown, *more]))
+        shown = candidates[:SHOWN]
+        rows = [
+            (command(row) if command else row.workflow_id, *others)
+            for row, (_, *others) in zip(shown, cells(shown), strict=True)
+        ]
+        super().__init__(message, hint="\n  ".join([f"{way}:", *table.lines(COLUMNS, rows), *more]))
         self.candidates = candidates
+        self.given = given
+        """The name that fits all of them; empty when none was given."""
+        self._way = way
+
+    def spelled(self, command: Callable[[RunRow], str]) -> "SeveralRuns":
+        """The same with the command for each run in place of its id."""
+        return SeveralRuns(str(self), self.candidates, given=self.given, way=self._way, command=command)
 
 
 def cells(rows: Sequence[RunRow]) -> list[tuple[str, ...]]:
@@ -170,17 +189,23 @@ def known(word: str) -> str:
 
 def _several(given: str, found: list[tuple[Project, str]]) -> SeveralRuns:
     rows = [runs.row(project, id) for project, id in found]
-    if all(id == given for _, id in found):
-        what = f"`{given}` is a run of {len(found)} other projects"
-        return SeveralRuns(what, rows, way="raymond -C DIR ..., with one of these")
-    return SeveralRuns(f"`{given}` is the beginning of {len(found)} runs", rows)
+    is_whole = all(id == given for _, id in found)
+    what = f"is a run of {len(found)} other projects" if is_whole else f"is the beginning of {len(found)} runs"
+    return SeveralRuns(f"`{given}` {what}", rows, given=given)
 
 
 def _check_whole(given: str, found: list[tuple[Project, str]], verb: str) -> None:
     if found and verb in _WHOLE:
         rows = [runs.row(project, id) for project, id in found]
         what = f"`{given}` is a run of another project: `{verb}` cannot be undone, and needs its full id"
-        raise SeveralRuns(what, rows, way="in full")
+        raise SeveralRuns(what, rows, given=given, way="in full")
+
+
+def needs_place(row: RunRow) -> bool:
+    """Whether the id of a run, typed here, means a run of another project as well, or instead."""
+    home = here()
+    others = (one for one in (home, *projects.known(home.home)) if one.tree != row.project)
+    return row.project != home.tree and any(one.run(row.workflow_id).exists for one in others)
 
 
 def unknown(given: str, *, otherwise: str) -> RunNotFound:
