@@ -669,6 +669,26 @@ def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
 
 
 @pytest.mark.slow
+def test_a_resume_without_a_name_says_which_run_it_takes_and_never_chooses_between_two(room: Room) -> None:
+    fails = {"START.sh": "exit 1", "END.sh": "echo '<result>ended</result>'"}
+    room.drive(fails, id="broken")
+    done = room.raymond("resume", "--agent", "main", "--goto", "END")
+    assert (done.stdout, done.stderr.splitlines()[0]) == ("ended\n", "resuming broken")
+    assert room.raymond("resume").stderr.splitlines()[0] == "broken has ended: nothing to resume"
+    room.drive(fails, id="other")
+    room.drive({"START.sh": "echo '<goto>START</goto>'"}, id="limited", max_iterations=2)
+    before = room.events("limited"), room.events("other")
+    code, out, err = told(room.raymond("resume", "--agent", "main", "--goto", "END"))
+    assert (code, out, (room.events("limited"), room.events("other"))) == (2, "", before)
+    commands = [re.split(r"  +", line.strip())[:2] for line in err.splitlines()[2:]]
+    assert err.startswith("error: 2 runs match\nhint: say which:\n")
+    assert commands == [
+        ["raymond resume limited --agent main --goto END", "stopped"],
+        ["raymond resume other --agent main --goto END", "failed"],
+    ]
+
+
+@pytest.mark.slow
 def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room: Room) -> None:
     room.command({**ASKS, "END.sh": 'echo "<result>$PWD</result>"'})
     (room.path / "sub").mkdir()

@@ -142,7 +142,8 @@ def test_looking_takes_the_latest_run_here(projects: Projects) -> None:
 )
 def test_the_only_run_that_the_command_can_act_on_is_meant(projects: Projects, verb: str, id: str) -> None:
     """Nobody drives any of them: there is nothing to wait for, so that the latest is told of."""
-    projects.keep("here", failed="failed", paused="paused", over="cancelled", done="completed")
+    failed = {} if verb == "resume" else {"failed": "failed"}
+    projects.keep("here", **failed, paused="paused", over="cancelled", done="completed")
     assert found(None, verb, changes=True) == ("here", id)
 
 
@@ -150,6 +151,15 @@ def test_a_failed_run_is_meant_when_nothing_else_can_be_resumed(projects: Projec
     projects.keep("here", bad="failed", done="completed")
     assert found(None, "resume", changes=True) == ("here", "bad")
     assert found(None, "stop", changes=True) == ("here", "done")
+
+
+def test_a_failed_run_and_one_that_was_stopped_can_both_be_resumed(projects: Projects) -> None:
+    """Neither is taken without being named: it would be retried, moved or put on other files."""
+    projects.keep("here", limited={"status": "stopped", "stop_kind": "limit"}, bad="failed", done="completed")
+    for verb in ("resume", "change"):
+        with pytest.raises(SeveralRuns, match="2 runs match") as caught:
+            found(None, verb, changes=True)
+        assert [row.workflow_id for row in caught.value.candidates] == ["bad", "limited"]
 
 
 def test_when_several_can_be_meant_they_are_named(projects: Projects) -> None:

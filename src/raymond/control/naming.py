@@ -82,7 +82,11 @@ def _can_stop(row: RunRow) -> bool:
 
 
 def _can_resume(row: RunRow) -> bool:
-    return _is_unfinished(row) and not row.driven
+    return _can_change(row) and not row.driven
+
+
+def _can_change(row: RunRow) -> bool:
+    return row.status not in (*_DONE, "unreadable")
 
 
 def _has_failed(row: RunRow) -> bool:
@@ -100,12 +104,17 @@ def _asks(row: RunRow) -> bool:
 _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
     "stop": (_can_stop,),
     "cancel": (_is_unfinished, _has_failed),
-    "resume": (_can_resume, _has_failed),
+    "resume": (_can_resume,),
+    "change": (_can_change,),
     "answer": (_asks,),
     "attach": (_is_driven,),
     "wait": (_is_driven,),
 }
-"""What a command can act on; what comes first is looked for first."""
+"""What a command can act on; what comes first is looked for first.
+
+A resume retries what failed, and costs: whichever run it could mean counts. "change" is a resume that moves an agent or
+raises a limit, which also a run that is running takes.
+"""
 
 
 def named(given: str | None = None, *, changes: bool = False, verb: str = "") -> tuple[Project, str]:
