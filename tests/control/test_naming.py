@@ -136,21 +136,36 @@ def test_looking_takes_the_latest_run_here(projects: Projects) -> None:
     assert found() == ("here", "two")
 
 
-@pytest.mark.parametrize(
-    ("verb", "id"),
-    [("resume", "paused"), ("stop", "paused"), ("cancel", "paused"), ("wait", "done"), ("attach", "done")],
-)
-def test_the_only_run_that_the_command_can_act_on_is_meant(projects: Projects, verb: str, id: str) -> None:
-    """Nobody drives any of them: there is nothing to wait for, so that the latest is told of."""
+@pytest.mark.parametrize("verb", ["resume", "stop", "cancel"])
+def test_the_only_run_that_the_command_can_act_on_is_meant(projects: Projects, verb: str) -> None:
     failed = {} if verb == "resume" else {"failed": "failed"}
     projects.keep("here", **failed, paused="paused", over="cancelled", done="completed")
-    assert found(None, verb, changes=True) == ("here", id)
+    assert found(None, verb, changes=True) == ("here", "paused")
+
+
+@pytest.mark.parametrize("runs", [{"bad": "failed"}, {"bad": "failed", "done": "completed"}])
+def test_what_is_about_running_runs_means_none_that_has_ended(projects: Projects, runs: dict[str, str]) -> None:
+    """Or a script that waits would get the exit code of an old run."""
+    projects.keep("here", **runs)
+    latest = [*runs][-1]
+    for verb, more in (("stop", ""), ("attach", ""), ("wait", f"; raymond wait {latest} exits with its exit code")):
+        with pytest.raises(UsageError) as caught:
+            found(None, verb)
+        assert (str(caught.value), caught.value.exit_code) == ("no run here is running", 2)
+        assert caught.value.hint == f"raymond status shows the latest run{more}"
+
+
+def test_attaching_means_what_asks_when_nothing_runs(projects: Projects) -> None:
+    asks = {"status": "waiting", "agents": [{"status": "asking"}]}
+    projects.keep("here", asks=asks, done="completed")
+    assert found(None, "attach") == ("here", "asks")
+    with pytest.raises(UsageError, match="no run here is running"):
+        found(None, "wait")
 
 
 def test_a_failed_run_is_meant_when_nothing_else_can_be_resumed(projects: Projects) -> None:
     projects.keep("here", bad="failed", done="completed")
     assert found(None, "resume", changes=True) == ("here", "bad")
-    assert found(None, "stop", changes=True) == ("here", "done")
 
 
 def test_a_failed_run_and_one_that_was_stopped_can_both_be_resumed(projects: Projects) -> None:

@@ -107,7 +107,7 @@ _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
     "resume": (_can_resume,),
     "change": (_can_change,),
     "answer": (_asks,),
-    "attach": (_is_driven,),
+    "attach": (_is_driven, _asks),
     "wait": (_is_driven,),
 }
 """What a command can act on; what comes first is looked for first.
@@ -115,13 +115,16 @@ _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
 A resume retries what failed, and costs: whichever run it could mean counts. "change" is a resume that moves an agent or
 raises a limit, which also a run that is running takes.
 """
+_RUNNING = ("stop", "attach", "wait")
+"""Commands that are about what runs now: the latest run is not meant when it has ended."""
 
 
 def named(given: str | None = None, *, changes: bool = False, verb: str = "") -> tuple[Project, str]:
     """The run that `given` is the id of, or the beginning of one: a run of this project, else of any.
 
-    A whole id comes before the beginning of one. Without a name it is the only run here that `verb` can act on; where
-    there is none, or if it only looks, the latest. Where no run was started, none is meant: a person may choose one.
+    A whole id comes before the beginning of one. Without a name it is the only run here that `verb` can act on; if it
+    only looks, the latest, and also where there is none, unless it is about what runs now. Where no run was started,
+    none is meant: a person may choose one.
     """
     home = here()
     if given is not None:
@@ -129,7 +132,7 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
     ids = home.ids()
     if not ids:
         raise _elsewhere(home, verb, changes)
-    rows = [runs.row(home, id) for id in ids] if len(ids) > 1 else []
+    rows = [runs.row(home, id) for id in ids] if len(ids) > 1 or verb in _RUNNING else []
     found = _actable(rows, verb, changes)
     if len(found) > 1:
         # Who chooses anyway may choose what was not looked for first.
@@ -139,7 +142,14 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
     if found and unreadable:
         what = f"{found[0].workflow_id} may not be the only one: {_list(row.workflow_id for row in unreadable)}"
         raise SeveralRuns(f"{what} cannot be read", [*found, *unreadable])
+    if not found and verb in _RUNNING:
+        raise _nothing_runs(ids[0], verb)
     return home, found[0].workflow_id if found else ids[0]
+
+
+def _nothing_runs(latest: str, verb: str) -> UsageError:
+    ended = f"; raymond wait {latest} exits with its exit code" if verb == "wait" else ""
+    return UsageError("no run here is running", hint=f"raymond status shows the latest run{ended}")
 
 
 def _actable(rows: list[RunRow], verb: str, changes: bool) -> list[RunRow]:
