@@ -77,10 +77,14 @@ def test_what_names_a_run_or_an_agent_is_no_answer_but_shows_the_question(
     [
         ("reveiw-1", "did you mean `review-1`?"),
         ("Leave it out.", "to answer: raymond answer review-1 main TEXT"),
+        ("yes", "to answer: raymond answer review-1 main TEXT"),
+        ("Notea", "to answer: raymond answer review-1 main TEXT"),
+        ("notez", "did you mean `notes`?"),
     ],
 )
 def test_one_word_is_never_an_answer(room: Room, raymond: Command, word: str, hint: str) -> None:
-    room.drive(ASKS, id="review-1")
+    room.drive({"START.sh": "echo '<result></result>'"}, id="notes")
+    room.drive({**ASKS, "START.sh": ASK.replace("<ask ", '<ask choices="yes,notea" ')}, id="review-1")
     told = f"error: there is no run `{word}` here or in any other project\nhint: {hint}\n"
     assert raymond("answer", word) == (2, "", told)
     assert answers(room, "review-1") == []

@@ -76,10 +76,16 @@ def _is_agent(found: Open, word: str) -> bool:
 
 
 def _no_run(word: str, here: Open) -> RunNotFound:
-    """The error for a word that names nothing; it may be meant as an answer, which needs the id."""
+    """The error for a word that names nothing; it may be meant as an answer, which needs the id.
+
+    Where something is asked, only what is very like the id of a run is taken for one, and a choice never.
+    """
     found = here.asked or questions.of_runs(every=True).asked
-    ways = [_way(one, "TEXT") for one in found[:3]] or ["raymond answer ID TEXT"]
-    return naming.unknown(cut(word), otherwise=f"to answer: {' or '.join(ways)}")
+    if not found:
+        return naming.unknown(cut(word), otherwise="to answer: raymond answer ID TEXT")
+    ways = [_way(one, "TEXT") for one in found[:3]]
+    is_choice = any(choices.pick(one.question.choices, word) for one in found)
+    return naming.unknown(cut(word), otherwise=f"to answer: {' or '.join(ways)}", like=1.0 if is_choice else _NEAR)
 
 
 def _selected(first: Addressee, word: str) -> Addressee:

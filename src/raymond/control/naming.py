@@ -29,6 +29,8 @@ COLUMNS = (
 _DONE = ("completed", "cancelled")
 _WHOLE = ("cancel", "clean")
 """What cannot be undone: a run of another project has to be named in full for it."""
+_LIKE = 0.5
+"""How much of a name an id shares that may be meant: from 0 to 1, where it is the same."""
 _ALL = "`raymond list --all` shows the runs of all projects"
 
 
@@ -227,13 +229,15 @@ def needs_place(row: RunRow) -> bool:
     return row.project != home.tree and any(one.run(row.workflow_id).exists for one in others)
 
 
-def unknown(given: str, *, otherwise: str) -> RunNotFound:
-    """The error for a name that is nowhere; the hint names the nearest id, or what to do `otherwise`."""
+def unknown(given: str, *, otherwise: str, like: float = _LIKE) -> RunNotFound:
+    """The error for a name that is nowhere; the hint names the ids that are `like` it, or what to do `otherwise`."""
     home = here()
-    return _unknown(home, [one for one in projects.known(home.home) if one.tree != home.tree], given, otherwise)
+    return _unknown(home, [one for one in projects.known(home.home) if one.tree != home.tree], given, otherwise, like)
 
 
-def _unknown(home: Project, others: list[Project], given: str, otherwise: str = _ALL) -> RunNotFound:
+def _unknown(
+    home: Project, others: list[Project], given: str, otherwise: str = _ALL, like: float = _LIKE
+) -> RunNotFound:
     """The error for a name that is nowhere."""
     if given in _waiting(home):
         hint = f"raymond adopt {given} takes it over"
@@ -241,7 +245,7 @@ def _unknown(home: Project, others: list[Project], given: str, otherwise: str = 
     import difflib
 
     ids = [id for project in (home, *others) for id in project.ids()]
-    close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, 0.5)
+    close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, like)
     hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else otherwise
     return RunNotFound(f"there is no run `{given}` here or in any other project", hint=hint)
 
