@@ -455,6 +455,21 @@ def test_the_inbox_has_every_open_question_whole_with_the_command_that_answers_i
     ]
 
 
+def test_without_an_id_only_this_project_is_asked_unless_it_has_no_runs(
+    room: Room, raymond: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    room.drive(ASKS)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert "main of r asks" in raymond("answer")[1], "no run was ever started here"
+    flow = room.flow({"START.sh": "echo '<result>done</result>'"}, "quick")
+    assert raymond("run", flow, "--id", "mine", "-q")[0] == 0
+    hint = "raymond inbox lists the questions of all projects"
+    told = f"error: no agent is waiting for an answer in this project\nhint: {hint}\n"
+    assert raymond("answer") == (2, "", told)
+
+
 def test_a_question_can_be_answered_wherever_its_command_is_typed(room: Room, raymond: Command, tmp_path: Path) -> None:
     here, there = room.project, Project(Home(str(room.home)), str(tmp_path / "it's there"))
     room.drive(ASKS, id="same")
