@@ -24,7 +24,7 @@ from raymond.store import journal
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.views.times import instant
-from running import PATIENCE, Room, as_anyone, until
+from running import GO, PATIENCE, Room, as_anyone, until
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
 END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
@@ -597,6 +597,21 @@ def test_who_attaches_to_a_run_that_waits_for_an_answer_is_asked(room: Room) -> 
     assert person.end() == 3, person.said
     person = Typist(room, "attach", "r")
     person.sees(r"Ctrl-D:\n> ")
+    person.type("yes\r")
+    assert person.end() == 0, person.said
+    assert person.said.endswith("told yes\n"), "it continued here"
+    assert answers(room) == ["yes"]
+
+
+@pytest.mark.slow
+def test_who_watches_a_run_is_asked_when_it_comes_to_rest_on_a_question(room: Room) -> None:
+    """Its process is gone then: what is typed would otherwise go to the shell, as a command."""
+    flow = room.flow({**ASKS, "START.sh": f"{GO}; {ASK}"})
+    assert room.raymond("run", flow, "--id", "r", "-d").returncode == 0
+    person = Typist(room, "attach", "r")
+    person.sees(r"watching r; Ctrl-C leaves it running")
+    room.go()
+    assert "\n".join(QUESTION) in person.sees(r"Ctrl-D:\n> ")
     person.type("yes\r")
     assert person.end() == 0, person.said
     assert person.said.endswith("told yes\n"), "it continued here"

@@ -44,9 +44,9 @@ def _continue(done: Answered, *, attach: bool, no_resume: bool) -> int:
         if not done.is_driven:
             print(f"answered; to continue: raymond resume {done.run.id}", file=sys.stderr)
         return 0
-    from raymond.cli import continuing
+    from raymond.cli import company, continuing
 
-    return continuing.follow(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
+    return company.keep(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
 
 
 def _answered(words: tuple[str, ...], file: str | None, number: int, unseen: bool) -> Answered | None:
