@@ -517,6 +517,18 @@ def test_what_cannot_be_read_is_said_and_nothing_is_the_only_one_beside_it(room:
     assert answers(room, "u1") == answers(room, "u2") == []
 
 
+@pytest.mark.parametrize("attach", [False, True])
+def test_an_answer_to_a_run_whose_project_was_moved_names_one_way_on(room: Room, attach: bool) -> None:
+    room.drive(ASKS)
+    moved = room.path.parent / "moved"
+    room.path.rename(moved)
+    done = room.raymond("answer", "r", "yes", *(["--attach"] if attach else []), cwd=moved)
+    assert (done.returncode, done.stderr.splitlines()[-2:]) == (
+        5,
+        ["hint: if the project was moved: raymond resume r --cd DIR", "the answer is kept, nothing was started"],
+    )
+
+
 # At a terminal
 
 
