@@ -640,7 +640,9 @@ def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Roo
     person.type("yes\r")
     assert "  | and again\n" in person.sees(r"choices: 1 Yes, 2 no\n> "), "what nobody has seen is not approved"
     person.type("perhaps\r")
-    assert "and again" not in person.sees(r"is not one of(.|\n)*\n> "), "it has not changed once more"
+    again = person.sees(r"is not one of(.|\n)*\n> ")
+    assert "and again" not in again, "it has not changed once more"
+    assert "hint:" not in again, "the question is on the screen"
     (room.path / "report.md").unlink()
     person.type("2\r")
     person.sees(r"cannot be read: no such file(.|\n)*\n> ")
@@ -648,6 +650,17 @@ def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Roo
     assert "answer r --unseen" in person.sees(r"hint: (.|\n)*\n> "), "nobody approves what they cannot see"
     person.type("\x04")
     assert person.end() == 3, person.said
+    assert answers(room) == []
+
+
+def test_what_changed_is_approved_on_a_terminal_only_and_every_hint_says_so(room: Room, raymond: Command) -> None:
+    room.drive(SHOWS)
+    (room.path / "report.md").write_text("other\n", "utf-8")
+    way = "answer on a terminal, which shows it first, or bring it back as it was: raymond answer r"
+    for words in (("r", "yes"), ("r", "main", "yes", "--unseen")):
+        assert raymond("answer", *words) == (2, "", f"error: report.md changed since it asked\nhint: {way}\n")
+    code, _, err = raymond("answer", "r")
+    assert (code, err.splitlines()[-1]) == (2, f"hint: report.md changed since it asked: {way}")
     assert answers(room) == []
 
 
