@@ -664,6 +664,13 @@ def test_what_changed_is_approved_on_a_terminal_only_and_every_hint_says_so(room
     assert answers(room) == []
 
 
+def test_who_must_type_an_answer_in_a_terminal_is_told_the_whole_command(room: Room, raymond: Command) -> None:
+    room.drive({**ASKS, "START.sh": ASK.replace("<ask ", '<ask approve="person" ')})
+    code, _, err = raymond("answer", "r", "yes")
+    way = "type it in a terminal (ssh -t), with no pipe: raymond answer r main TEXT"
+    assert (code, err.splitlines()[-1]) == (2, f"hint: {way}")
+
+
 def test_what_cannot_be_shown_is_approved_by_those_who_say_so(room: Room, raymond: Command) -> None:
     room.drive(SHOWS)
     (room.path / "report.md").unlink()

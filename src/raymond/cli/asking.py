@@ -140,7 +140,9 @@ def send(
     from raymond.faces.lines import Lines
 
     told = steer.answer(run.project, run.id, agent, said, question=question, seen=seen, unseen=unseen, face=Lines())
-    left = delivery.words(told, run.id, agent, is_shown=seen is not None)
+    asked = questions.of_run(run.project, run.id).asked
+    who = agent or (asked[0].question.agent if len(asked) == 1 else "")
+    left = delivery.words(told, run.id, who, is_shown=seen is not None)
     if left:
         print(left, file=sys.stderr)
-    return Answered(run, is_driven=bool(left), open=len(questions.of_run(run.project, run.id).asked))
+    return Answered(run, is_driven=bool(left), open=len(asked))
