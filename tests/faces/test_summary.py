@@ -135,7 +135,8 @@ def test_what_failed_after_a_limit_was_reached_is_changed_and_the_limit_is_raise
     play.say("<goto>S</goto>")
     play.begin("main")
     play.pass_time(1.0)
-    assert play.run.stop and play.run.stop.limit == "time"
+    assert play.run.stop
+    assert play.run.stop.limit == "time"
     play.now += 29.0
     play.fail("script")
     play.pass_time()
