@@ -4,6 +4,7 @@ import math
 import shlex
 
 from raymond import durations
+from raymond.machine import handled
 from raymond.machine.agent import FAILED, SCRIPTED, Agent
 from raymond.machine.run import Run, pool_of
 from raymond.views.status import failed_agents, run_status
@@ -29,6 +30,11 @@ def next_command(run: Run, now: float = 0.0) -> str:
     if status != "failed" and _more(run):
         return f"raymond resume {id}{_more(run)}"
     return _after_failures(run, failed_agents(run))
+
+
+def instead_of_resume(run: Run) -> str:
+    """What to do about a run that failed and cannot be resumed; empty when there is nothing to do."""
+    return handled.advice(run) if run.final_status == FAILED else ""
 
 
 def other_commands(run: Run) -> list[str]:
