@@ -524,7 +524,7 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room: Room) -> None:
     ran = room.command({})
     assert ran.code == 6
     assert ran.err == (
-        "error: byte 13 of `replies.yaml` is not UTF-8\n"
+        "error: byte 14 of `replies.yaml` is not UTF-8\n"
         " --> ../flow/replies.yaml:1:14\n"
         "  |\n"
         "1 | START.md: caf\ufffd\n"

@@ -116,6 +116,9 @@ def _known(name: str, tables: Tables, state: str) -> Backend:
         if state:
             raise BackendError(f"{error} for {state}", backend=name, hint=error.hint) from None
         raise
+    except UsageError as error:
+        path = settings_file.of_person()  # nobody else can set up a backend
+        raise UsageError(f"{path}: {error}" if path else str(error), hint=error.hint) from None
 
 
 def _check_replies(state: str, start: RunStarted, files: Mapping[str, bytes]) -> None:
