@@ -435,6 +435,21 @@ def test_a_script_that_is_silent_while_it_works_says_for_how_long_it_may_be() ->
     assert [where for where, body in silent.items() if "\n# timeout: " not in f"\n{body}"] == []
 
 
+@pytest.mark.slow
+def test_a_run_that_a_step_may_not_start_fails_the_step_of_the_page(room: Room) -> None:
+    page = (ROOT / "docs" / "language.md").read_text("utf-8")
+    [script] = re.findall(r"^```bash\n(id=.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    review = room.path / "review"
+    review.mkdir()
+    (review / "START.sh").write_text("echo '<result>fine</result>'")
+    python = f'raymond() {{ "{sys.executable}" -m raymond "$@"; }}\n'
+    refused = room.command({"START.sh": python + script})
+    assert (refused.code, refused.out) == (1, "")
+    started = room.command({"START.sh": python + script}, "--allow-start", id="allowed")
+    assert (started.code, started.out.startswith("the review continues as review-")) == (0, True)
+    until(lambda: "running" not in room.raymond("list", "--json").stdout, "the review to end")
+
+
 # --- README and links ------------------------------------------------------------------------------------------------
 
 
