@@ -747,7 +747,7 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     done = room.raymond("stop", "r")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "r is stopped; to continue: raymond resume r"
-    assert room.raymond("status").stdout.startswith("r: stopped (stopped on request), not running\n")
+    assert room.raymond("status").stdout.startswith("r: stopped (on request), not running\n")
 
 
 def test_a_run_that_has_ended_cannot_be_stopped(room: Room) -> None:
