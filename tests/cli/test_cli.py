@@ -770,7 +770,7 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     done = room.raymond("stop", "r")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "r is stopped; to continue: raymond resume r"
-    assert room.raymond("status").stdout.startswith("r: stopped (stopped on request), not running\n")
+    assert room.raymond("status").stdout.startswith("r: stopped (on request), not running\n")
 
 
 def test_a_run_that_has_ended_cannot_be_stopped(room: Room) -> None:
@@ -848,10 +848,34 @@ def test_the_demo_runs_to_its_end(room: Room) -> None:
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
+
+
+INSTALLED = str(Path(sys.executable).with_name("raymond"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argv", "path", "shown"),
+    [
+        ((INSTALLED,), f"{os.path.dirname(INSTALLED)}:{os.defpath}", "raymond"),
+        ((INSTALLED,), os.defpath, INSTALLED),
+        ((sys.executable, "-m", "raymond"), os.defpath, f"{sys.executable} -m raymond"),
+    ],
+    ids=["on the PATH", "by its path", "as a module"],
+)
+def test_what_the_demo_suggests_can_be_pasted_wherever_raymond_is(
+    room: Room, argv: tuple[str, ...], path: str, shown: str
+) -> None:
+    def typed(*words: str) -> "subprocess.CompletedProcess[str]":
+        environment = {**room.environment, "PATH": path}
+        return subprocess.run(words, cwd=room.path, env=environment, capture_output=True, text=True, check=False)
+
+    done = typed(*argv, "demo")
     tried = re.findall(r"^  (\S.*)$", done.stderr.partition("three things to try:\n")[2], re.MULTILINE)
-    assert [line.split()[:2] for line in tried] == [["raymond", "logs"], ["raymond", "run"], ["cp", "-r"]]
-    read = room.raymond(*tried[0].split()[1:])
-    assert (read.returncode, "Developers who run agents overnight." in read.stdout) == (0, True)
+    assert [line.count(f"{shown} ") for line in tried] == [1, 1, 1]
+    said = [typed("bash", "-c", line) for line in (tried[0], *(f"{line} --dry-run" for line in tried[1:]))]
+    assert [one.returncode for one in said] == [0, 0, 0]
+    assert "Developers who run agents overnight." in said[0].stdout
 
 
 def test_the_demo_takes_ten_seconds_for_whoever_watches_and_no_time_otherwise() -> None:

@@ -440,7 +440,7 @@ def test_a_run_that_is_driven_gets_the_request_and_takes_it(
     pid = background(room, TWO, "started.main_held1.1")
     until(lambda: ran(room).run.statuses.get("asking"), "the question")
     done = room.raymond("resume", "r", "--agent", "main_ask2", *flags)
-    assert told(done) == (0, "", f"r received it (process {pid})\n")
+    assert told(done) == (0, "", f"r received the request (process {pid})\n")
     until(lambda: [one for one in ran(room).all(what) if one.agent == "main_ask2"], "the move")
     assert pid_of(room) == pid
     room.go()
@@ -454,7 +454,7 @@ def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
     assert told(room.raymond("resume", "r", "--budget", "7", "--max-iterations", "50", "--max-time", "2h")) == (
         0,
         "",
-        f"r received it (process {pid})\n",
+        f"r received the request (process {pid})\n",
     )
     until(
         lambda: ran(room).run.limits == Limits(7.0, 50, 0, 7200.0),
@@ -527,7 +527,7 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
     assert told(room.raymond("stop", "r", "--agent", "main_held1")) == (
         0,
         "",
-        f"r received it (process {pid})\n",
+        f"r received the request (process {pid})\n",
     )
     until(lambda: ran(room).all(AgentPaused), "the pause")
     assert [one.agent for one in ran(room).all(StepInterrupted)] == ["main_held1"]
@@ -559,7 +559,7 @@ def test_an_agent_that_sleeps_is_stopped_and_sleeps_on_until_somebody_moves_it(r
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("sleeps until")
         done = room.raymond("stop", "r", "--agent", "main")
-        assert told(done) == (0, "", f"r received it (process {live.pid})\n")
+        assert told(done) == (0, "", f"r received the request (process {live.pid})\n")
         after = live.wait()
     assert (after.code, after.run.agents["main"].status) == (3, "paused")
     assert "main paused: paused by a person" in after.lines

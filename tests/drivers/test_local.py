@@ -454,7 +454,7 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -
         held(room, live)
         done = room.raymond("stop", "r")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"r received it (process {live.pid})\n"
+        assert done.stderr == f"r received the request (process {live.pid})\n"
         live.sees("stopping: stopped on request")
         room.go()
         ran = live.wait()
@@ -490,7 +490,7 @@ def test_an_answer_reaches_a_live_run(room: Room) -> None:
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("main asks: Which?")
         done = room.raymond("answer", "r", "the blue one", "--no-resume")
-        assert (done.returncode, done.stderr) == (0, f"r received it (process {live.pid})\n")
+        assert (done.returncode, done.stderr) == (0, f"r received the request (process {live.pid})\n")
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "the blue one\n")
     assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines

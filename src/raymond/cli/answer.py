@@ -23,8 +23,8 @@ def command(
 ) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking. Without ID, an agent that asks in this project is meant, or in any project
-    if this one has no runs; an answer in words needs the ID. A run that is not running continues in the background.
+    Leave AGENT out when only one is asking. Without ID, choose among the questions of this project, or of all projects
+    if this one has no runs; a TEXT needs the ID. A run that no process drives continues in the background.
     """
     if attach and no_resume:
         raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")

@@ -34,7 +34,7 @@ def words(delivery: Delivery, id: str, agent: str = "", *, is_shown: bool = Fals
             is_over = not delivery.decisions and (delivery.ended or delivery.left)
             return f"{id} had ended already" if is_over else ""
         case Taken():
-            return f"{id} received it (process {delivery.pid})"
+            return f"{id} received the request (process {delivery.pid})"
         case LeftBefore():
             kept = f"the pause of {delivery.agent} was left for a driver that died and waits for the next one"
             return f"{id} is not running: {kept}; to continue: raymond resume {id}"

@@ -20,7 +20,8 @@ from raymond.faces import errors, words
 def command(id_: str | None, given: ResumeFlags) -> int:
     """Continue run ID where it left off.
 
-    Failed and paused agents try again, unless its driver died or --agent names one of them.
+    Failed and paused agents try again, unless the process that drove the run died or --agent names one of them. With
+    --all or --here, runs continue in the background.
     """
     check(id_, given)
     choice.mention_earlier()

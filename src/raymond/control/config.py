@@ -1,4 +1,4 @@
-"""What people set once: policy file over flags over environment over the person's file, which a project may narrow.
+"""What people set once: site rules over flags over environment over the person's file, which a project may narrow.
 
 Every value remembers where it came from. An unknown key is an error in any of them.
 """
@@ -204,9 +204,11 @@ KEYS: dict[str, Key] = {
     "effort": Key(_name, "", "how hard the model thinks, where that can be set", '"high"'),
     "budget": Key(amounts.dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00", reach=_limit()),
     "max_iterations": Key(amounts.count, 0, "steps a run may take", "200", reach=_limit()),
-    "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"', reach=_limit()),
+    "max_time": Key(duration, 0.0, "how long a run may take; only time with a driver counts", '"8h"', reach=_limit()),
     "max_parallel": Key(amounts.count, 0, "steps at once, per backend and for scripts", "4", reach=_limit(PARALLEL)),
-    "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"', reach=_limit(600.0)),
+    "timeout": Key(
+        duration, 600.0, "how long a step may print nothing; then it is stopped", '"10m"', reach=_limit(600.0)
+    ),
     "max_wait": Key(
         duration, 86400.0, "how long to wait for a usage limit to end; 0s for not at all", '"24h"', reach=float
     ),
@@ -240,7 +242,7 @@ SITE_KEYS: dict[str, Key] = {
 
 
 class SiteRules(Struct, frozen=True, kw_only=True):
-    """The limits the policy file sets for everybody."""
+    """The limits that an administrator sets for everybody."""
 
     max_budget: float = 0.0
     allow_skip_permissions: bool = True
@@ -300,7 +302,7 @@ def tree_of(cwd: str) -> str:
 
 
 def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
-    """The policy file's rules; none when there is no such file."""
+    """The rules in `policy_file`; none when there is no such file."""
     return SiteRules(**_table(policy_file, _content(policy_file), SITE_KEYS))
 
 
