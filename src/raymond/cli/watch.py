@@ -3,7 +3,7 @@
 import sys
 
 from raymond.cli import terminals
-from raymond.control import runs
+from raymond.control import left_requests, runs
 from raymond.control.attach import attach
 from raymond.control.follow import Follower
 from raymond.control.handle import RunHandle
@@ -16,7 +16,7 @@ def follow(found: RunHandle) -> int:
     follower = Follower(project, id)
     follower.look()
     if not follower.pid:
-        return summary.tell(follower.run, runs.left(follower.run))
+        return _tell(found, follower)
     face = terminals.face(watches=True)
     try:
         attach(project, id, follower, face, f"watching {id}; Ctrl-C leaves it running")
@@ -28,4 +28,10 @@ def follow(found: RunHandle) -> int:
         )
         return 0
     face.close()
-    return summary.tell(follower.run, runs.left(follower.run))
+    return _tell(found, follower)
+
+
+def _tell(found: RunHandle, follower: Follower) -> int:
+    """How it ended, and what nobody has heard of; the exit code."""
+    left = left_requests.of(found.project, follower.run)
+    return summary.tell(follower.run, runs.left(follower.run), left=left.lines(), then=left.next_command)
