@@ -112,6 +112,10 @@ class NotContinued(Error):
 
     exit_code = 5
 
+    def __init__(self, message: str, *, again: str = "") -> None:
+        super().__init__(f"{message}: {again}" if again else message)
+        self.again = again
+
 
 class UsageError(Error):
     """The command makes no sense."""

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -672,36 +671,12 @@ def test_a_pause_that_is_asked_for_again_after_its_driver_was_killed_is_kept(roo
     assert (bytes_of(room), [*left.parent.iterdir()]) == (before, [left])
     said = room.raymond("status", "r").stdout.splitlines()
     assert said[-2:] == [
-        "left: the pause of main was left for a driver that died; the next one takes it",
+        "left: the pause of main was left for a driver that died; the next one obeys it",
         "next: raymond resume r",
     ]
     room.go()
     assert room.raymond("resume", "r").returncode == 3
     assert "left:" not in room.raymond("status", "r").stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "then"),
-    [
-        ("stop", "the same command again stops it, a resume continues"),
-        ("cancel", "the next one ends the run"),
-    ],
-)
-def test_status_and_list_tell_of_a_stop_that_was_left_for_a_driver_that_died(
-    room: Room, kind: Literal["stop", "cancel"], then: str
-) -> None:
-    pid = background(room, HELD, "started.r")
-    os.kill(pid, signal.SIGSTOP)
-    inbox.leave(room.project.run("r").inbox, Request(id="left", kind=kind))
-    kill(pid)
-    left = f"`raymond {kind} r` was left for a driver that died"
-    assert room.raymond("status", "r").stdout.splitlines()[-2:] == [f"left: {left}; {then}", "next: raymond resume r"]
-    [row] = json.loads(room.raymond("list", "--json").stdout)
-    assert (row["status"], row["reason"]) == ("interrupted", left)
-    assert room.raymond(kind, "r").returncode == 0
-    assert "left:" not in room.raymond("status", "r").stdout
-    assert os.listdir(room.project.run("r").inbox) == []
 
 
 def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -> None:

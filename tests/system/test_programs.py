@@ -196,6 +196,16 @@ def test_the_first_program_on_the_path_that_can_be_started_counts(
     assert programs.locate("other-agent") == (path, f"{path} is not executable: chmod +x {path}")
 
 
+def test_a_program_that_was_moved_on_the_path_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "old" / "moved-agent").touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/old:{tmp_path}/new")
+    assert programs.locate("moved-agent") == (f"{tmp_path}/old/moved-agent", "")
+    (tmp_path / "old" / "moved-agent").rename(tmp_path / "new" / "moved-agent")
+    assert programs.locate("moved-agent") == (f"{tmp_path}/new/moved-agent", "")
+
+
 def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked_for_its_version(room: Room) -> None:
     claude(room, '#!/bin/sh\necho "2.1.5${CLAUDECODE:+ inside}"\n')
     room.environment["CLAUDECODE"] = "1"

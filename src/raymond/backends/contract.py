@@ -155,6 +155,8 @@ class Command(Struct, frozen=True):
     """Variables that are not passed on to it."""
     files: dict[str, bytes] = {}
     """Files it finds in the turn's spool, next to its prompt."""
+    program: str = ""
+    """What the command starts in its turn, if it is a shell: when that is missing, nothing is started or paid."""
 
 
 class Observation(Struct, frozen=True):

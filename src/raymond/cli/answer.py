@@ -7,6 +7,7 @@ import click
 from raymond.cli import addressee, asking, names, texts
 from raymond.cli.asking import Answered
 from raymond.cli.count import Count
+from raymond.control import left_requests
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 
@@ -42,7 +43,7 @@ def _continue(done: Answered, *, attach: bool, no_resume: bool) -> int:
     """What follows for the run."""
     if no_resume or (done.is_driven and not attach):
         if not done.is_driven:
-            print(f"answered; to continue: raymond resume {done.run.id}", file=sys.stderr)
+            print(f"answered; {left_requests.onward(done.run.project, done.run.id)}", file=sys.stderr)
         return 0
     from raymond.cli import company, continuing
 

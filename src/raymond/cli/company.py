@@ -15,7 +15,7 @@ def keep(run: RunHandle) -> int:
         if seen is None:
             return 0
         if runs.left(seen) != "waiting" or not _waits_for_us(run):
-            return watch.tell(seen)
+            return watch.tell(run, seen)
     from raymond.cli import asking, continuing
 
     done = asking.ask(run)

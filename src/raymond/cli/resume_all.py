@@ -72,8 +72,7 @@ def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
             if isinstance(found, Error):
                 worst = max(worst, _tell(found))
             elif isinstance(found, LeftOut):
-                then = f"raymond resume {found.id} continues it"
-                print(visible(f"{found.id} is left out: {found.why}; {then}"), file=sys.stderr)
+                print(visible(f"{found.id} is left out: {found.why}; {found.then}"), file=sys.stderr)
             elif not here and not os.path.isdir(project.tree):
                 print(visible(f"{found} is left out: {project.tree} is gone"), file=sys.stderr)
             else:

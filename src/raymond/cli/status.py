@@ -33,7 +33,7 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
         with clock.of(sys.stdout):
             lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout))
-        print("\n".join([*lines[:-1], *_left(found, seen), *_unheard(found, seen), lines[-1]]))
+        print("\n".join([*lines[:-1], *_left(found, seen), *_unheard(found, seen, lines[-1])]))
     if seen.note:
         print("\n".join(map(visible, seen.note.split("\n"))), file=sys.stderr)
     return 0
@@ -49,11 +49,12 @@ def _left(found: RunHandle, seen: Seen) -> list[str]:
     return delivery.still_running(leftovers.find(found.project.run(found.id), seen.run), found.id)
 
 
-def _unheard(found: RunHandle, seen: Seen) -> list[str]:
-    """What was asked of a driver that died: the command to run next may undo it."""
+def _unheard(found: RunHandle, seen: Seen, then: str) -> list[str]:
+    """What was asked of a driver that died, and the command to run `then`, which may be another one because of it."""
     if seen.pid or seen.host or seen.run.is_over:
-        return []
+        return [then]
     from raymond.control import left_requests
 
-    told = (f"left: {one}" for one in left_requests.told(found.project.run(found.id), seen.run))
-    return [part for one in told for part in hung(visible(one), INDENT, width_of(sys.stdout))]
+    left = left_requests.of(found.project, seen.run)
+    told = [part for one in left.lines() for part in hung(visible(f"left: {one}"), INDENT, width_of(sys.stdout))]
+    return [*told, f"next: {left.next_command}" if left.next_command else then]

@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from raymond.cli import terminals
-from raymond.control import runs
+from raymond.control import left_requests, runs
 from raymond.control.attach import attach
 from raymond.control.follow import Follower
 from raymond.control.handle import RunHandle
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 def follow(found: RunHandle) -> int:
     """Watch a run until nobody drives it; its exit code."""
     seen = until_left(found)
-    return tell(seen) if seen else 0
+    return tell(found, seen) if seen else 0
 
 
-def tell(seen: "Run") -> int:
-    """How a run stands that nobody drives; its exit code."""
-    return summary.tell(seen, runs.left(seen))
+def tell(found: RunHandle, seen: "Run") -> int:
+    """How a run stands that nobody drives, and what nobody has heard of; its exit code."""
+    left = left_requests.of(found.project, seen)
+    return summary.tell(seen, runs.left(seen), left=left.lines(), then=left.next_command)
 
 
 def until_left(found: RunHandle) -> "Run | None":

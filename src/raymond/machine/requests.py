@@ -43,17 +43,6 @@ _LONGEST = 1000
 _SHOWN = 10
 """Agents that are named in place of one that does not exist."""
 
-_DECIDED = {
-    "stop": "the run was stopped",
-    "cancel": "the run was cancelled",
-    "answer": "{} was answered",
-    "retry": "{} was retried",
-    "move": "{} was moved",
-    "result": "{} was given a result",
-    "give_up": "{} was given up",
-}
-"""Requests that say what becomes of an agent, or of all: what has happened when one was taken."""
-
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing asked; its `id` makes a second delivery harmless."""
@@ -106,29 +95,6 @@ def problem(run: Run, workspace: Workspace, request: Request, now: float = 0.0) 
         return None
     follow = _follow(run, workspace, request, now)
     return follow if isinstance(follow, Refusal) else None
-
-
-def overtaken(run: Run, left: Request, by: Request) -> list[Event]:
-    """The refusal of a pause that was `left` for a driver which died, when `by` decides about its agent after that.
-
-    A stop or cancel that was left is overtaken when it is asked for again, and a stop by a cancel.
-
-    No clock is asked: what lies there when nobody drives the run is older than what is asked now.
-    """
-    is_again = left.kind in ("stop", "cancel") and by.kind in (left.kind, "cancel")
-    if not is_again and not (left.kind == "pause" and _decides(run, by, left.agent)):
-        return []
-    what = _DECIDED[by.kind].format(left.agent)
-    return [RequestTaken(request=left.id, kind=left.kind, problem=f"too late: {what} first", sender=left.sender)]
-
-
-def _decides(run: Run, request: Request, name: str) -> bool:
-    """Whether a request that is taken says what becomes of an agent."""
-    if request.kind in ("stop", "cancel"):
-        return True
-    if request.kind == "answer" and not request.agent:
-        return name in run.agents and run.agents[name].status == ASKING
-    return request.kind in _DECIDED and request.agent == name
 
 
 def cut(run: Run, name: str, spent: Mapping[str, Any]) -> list[Event]:
