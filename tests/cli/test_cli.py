@@ -222,12 +222,12 @@ def test_an_input_that_is_not_utf_8_is_refused(room: Room) -> None:
         assert told(room.raymond("run", flow, "--input", "-", stdin=stdin)) == (
             2,
             "",
-            "error: stdin is not UTF-8 (byte 3)\nhint: save it as UTF-8\n",
+            "error: stdin is not UTF-8 (byte 4)\nhint: save it as UTF-8\n",
         )
     assert told(room.raymond("run", flow, "--input", "@in.txt")) == (
         2,
         "",
-        "error: `in.txt` is not UTF-8 (byte 3)\nhint: save it as UTF-8\n",
+        "error: `in.txt` is not UTF-8 (byte 4)\nhint: save it as UTF-8\n",
     )
     argument = subprocess.run(
         [sys.executable, "-m", "raymond", "run", flow, "--input", b"caf\xe9"],
@@ -265,7 +265,10 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
     ("flags", "error"),
     [
         (("--var", "colour"), "`colour` is not a variable\nhint: --var name=value"),
-        (("--var", "a-b=1"), "`a-b` cannot be the name of a variable\nhint: use letters, digits and _"),
+        (
+            ("--var", "a-b=1"),
+            "`a-b` cannot be the name of a variable\nhint: use letters, digits and _, and do not begin with a digit",
+        ),
         (("--var", "input=1"), "--var cannot set `input`, a built-in variable\nhint: --input TEXT"),
         (("--var", "state=1"), "--var cannot set `state`, a built-in variable\nhint: choose another name"),
         (("--set", "START"), "`START` is not STATE.KEY=VALUE\nhint: --set REVIEW.md.max_visits=5"),
@@ -772,7 +775,11 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
 
 def test_a_run_that_has_ended_cannot_be_stopped(room: Room) -> None:
     room.drive(DONE)
-    assert told(room.raymond("stop", "r")) == (2, "", "error: r has ended\n")
+    assert told(room.raymond("stop", "r")) == (
+        2,
+        "",
+        "error: r has ended\nhint: `raymond logs r` shows what happened\n",
+    )
 
 
 # Streams

@@ -293,6 +293,30 @@ def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -
     assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "NEW").stdout == "new\n"
 
 
+def test_latest_does_not_look_at_files_that_the_run_cannot_come_to(room: Room) -> None:
+    room.drive(
+        {
+            **ASKS,
+            "END.sh": "echo '<result>end</result>' # see PLAN.md",
+            "PLAN.md": "- [ ] all of it",
+            "replies.yaml": "",
+        }
+    )
+    done = room.raymond("resume", "r", "--latest", "--strict", "--agent", "main", "--goto", "END", "-q")
+    assert (done.returncode, done.stdout) == (0, "end\n")
+    assert "PLAN.md" not in done.stderr
+
+
+@pytest.mark.parametrize("told", ["goto", "needed"])
+def test_latest_looks_at_states_that_only_the_run_leads_to(room: Room, told: str) -> None:
+    room.drive({**ASKS, "PLAN.md": "- [ ] all of it"})
+    room.flow({"START.sh": DONE["START.sh"], "END.sh": "echo '<goto>PLAN</goto>'"} if told == "needed" else {})
+    moved = ("--agent", "main", "--goto", "PLAN") if told == "goto" else ()
+    done = room.raymond("resume", "r", "--latest", "--strict", *moved)
+    assert done.returncode == 6
+    assert done.stderr.startswith("error: PLAN.md does not tell the agent how to end its answer\n")
+
+
 @pytest.mark.parametrize("settings", [{}, {"workflow.yaml": "name: thing"}], ids=["unnamed", "named"])
 def test_latest_of_a_run_of_one_file_takes_that_file_again(room: Room, settings: dict[str, str]) -> None:
     flow = room.flow({"ONE.sh": ASKS["START.sh"], "END.sh": ASKS["END.sh"], **settings})

@@ -242,6 +242,8 @@ def _hint(word: str) -> str:
     close = difflib.get_close_matches(word, COMMANDS, 1)
     if word in ("init", "new"):
         return "a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
+    if word in ("lint", "check", "validate"):
+        return "raymond run PATH --dry-run checks a workflow and starts nothing"
     if id and (id == word or not close):
         return f"{id} is a run: raymond status {id} shows it"
     return f"did you mean `raymond {close[0]}`?" if close else "raymond --help lists the commands"

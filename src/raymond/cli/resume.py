@@ -55,7 +55,8 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         from raymond.control.upgrade import upgrade
 
         renamed = dict(map(pair, given.renamed))
-        done = upgrade(run.project, run.id, renamed, force=given.force, strict=given.strict)
+        to = given.goto or ""
+        done = upgrade(run.project, run.id, renamed, to=to, force=given.force, strict=given.strict)
         print(words.line(done.changed), file=sys.stderr)
         sys.stderr.write(errors.warnings(done.warnings))
     elif given.strict:

@@ -5,6 +5,7 @@ Every value remembers where it came from. An unknown key is an error in any of t
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -109,7 +110,7 @@ def duration(value: Any) -> float:
     """Seconds, from a duration as people write it."""
     seconds = durations.parse(value) if isinstance(value, str) else None
     if seconds is None:
-        raise ValueError("a duration, like 90s, 10m or 2h")
+        raise ValueError(f"{durations.explain(value)}, like 90s, 10m or 2h")
     return seconds
 
 
@@ -331,7 +332,7 @@ def _table(path: str, data: bytes, known: Mapping[str, Key]) -> dict[str, Any]:
     try:
         values = tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start + 1})", hint="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {str(error).lower()}", hint="budget = 5.00") from None
     except (ValueError, RecursionError):  # Python reads no number of more than 4,300 digits
@@ -353,7 +354,16 @@ def _read(key: Key, name: str, value: Any, where: str) -> Any:
     try:
         return key.read(value)
     except ValueError as error:
-        raise UsageError(f"{where}: `{name}` must be {error}", hint=f"{name} = {key.example}") from None
+        raise UsageError(f"{where}: `{name}` must be {error}", hint=_example(key, name, where)) from None
+
+
+def _example(key: Key, name: str, where: str) -> str:
+    """How to set it right in the place it was set in: a variable of the environment takes no TOML."""
+    variable = f"{PREFIX}{name.upper()}"
+    if not where.endswith(variable):
+        return f"{name} = {key.example}"
+    value = key.example.strip('["]')
+    return f"{variable}={shlex.quote(value)}"
 
 
 def _given(key: Key, name: str, value: Any, flag: str) -> Any:
