@@ -267,7 +267,7 @@ ENGINE = {
 }
 READING = (
     *("list", "list --json", "list --all", "status", "status --json"),
-    *("logs", "logs --json", "logs --step 1", "wait", "wait --json"),
+    *("logs", "logs --json", "logs --step 1", "wait r", "wait r --json"),
     *("inbox", "inbox --json"),
     *("clean", "clean --dry-run", "config show", "config show --json"),
     *("completion bash", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),

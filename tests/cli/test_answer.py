@@ -631,6 +631,15 @@ def test_who_watches_a_run_is_asked_when_it_comes_to_rest_on_a_question(room: Ro
 
 
 @pytest.mark.slow
+def test_a_person_is_told_that_there_is_nothing_to_resume_and_cron_is_not(room: Room) -> None:
+    """cron mails whatever is printed."""
+    person = Typist(room, "resume", "--all")
+    assert (person.end(), person.said) == (0, "nothing to resume\n")
+    done = room.raymond("resume", "--all")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
 def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Room) -> None:
     room.drive(SHOWS)
     (room.path / "report.md").write_text("other\n", "utf-8")

@@ -5,7 +5,7 @@ import sys
 
 from msgspec.structs import replace
 
-from raymond.cli import background, foreground, many
+from raymond.cli import background, foreground, many, picker
 from raymond.cli.background import NotStarted
 from raymond.cli.flags import ResumeFlags, ShowFlags
 from raymond.control import continuing, handle, naming, runs
@@ -27,6 +27,8 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
     rows, worst = _interrupted(here=given.here)
     if rows and not given.show.quiet:
         many.show(rows)
+    if not rows and not given.show.quiet and picker.can_ask():
+        print("nothing to resume", file=sys.stderr)
     if given.dry_run:
         for row in rows:
             print(row.workflow_id)
