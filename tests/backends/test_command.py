@@ -561,11 +561,11 @@ def test_a_wrong_table_is_refused_with_the_way_out(options: dict[str, Any], erro
 
 def test_a_wrong_table_ends_the_command_with_2_before_a_run_begins(room: Room) -> None:
     table(room, 'command = ["my-agent", "{id}"]')
-    ran = run(room)
+    ran, file = run(room), f"{room.environment['HOME']}/.config/raymond/config.toml"
     assert (ran.code, ran.err) == (
         2,
         (
-            "error: [backends.mine]: `command` contains {id}, which is not a placeholder\n"
+            f"error: {file}: [backends.mine]: `command` contains {{id}}, which is not a placeholder\n"
             "hint: there are: {new}, {session}, {model}, {effort}\n"
         ),
     )

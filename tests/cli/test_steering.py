@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import zipfile
@@ -291,6 +292,30 @@ def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -
     assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "NEW").stdout == "new\n"
 
 
+def test_latest_does_not_look_at_files_that_the_run_cannot_come_to(room: Room) -> None:
+    room.drive(
+        {
+            **ASKS,
+            "END.sh": "echo '<result>end</result>' # see PLAN.md",
+            "PLAN.md": "- [ ] all of it",
+            "replies.yaml": "",
+        }
+    )
+    done = room.raymond("resume", "r", "--latest", "--strict", "--agent", "main", "--goto", "END", "-q")
+    assert (done.returncode, done.stdout) == (0, "end\n")
+    assert "PLAN.md" not in done.stderr
+
+
+@pytest.mark.parametrize("told", ["goto", "needed"])
+def test_latest_looks_at_states_that_only_the_run_leads_to(room: Room, told: str) -> None:
+    room.drive({**ASKS, "PLAN.md": "- [ ] all of it"})
+    room.flow({"START.sh": DONE["START.sh"], "END.sh": "echo '<goto>PLAN</goto>'"} if told == "needed" else {})
+    moved = ("--agent", "main", "--goto", "PLAN") if told == "goto" else ()
+    done = room.raymond("resume", "r", "--latest", "--strict", *moved)
+    assert done.returncode == 6
+    assert done.stderr.startswith("error: PLAN.md does not tell the agent how to end its answer\n")
+
+
 @pytest.mark.parametrize("settings", [{}, {"workflow.yaml": "name: thing"}], ids=["unnamed", "named"])
 def test_latest_of_a_run_of_one_file_takes_that_file_again(room: Room, settings: dict[str, str]) -> None:
     flow = room.flow({"ONE.sh": ASKS["START.sh"], "END.sh": ASKS["END.sh"], **settings})
@@ -354,6 +379,25 @@ def test_an_input_or_result_can_come_from_a_file_or_from_stdin(room: Room) -> No
     assert done.stdout == "from stdin\n"
 
 
+@pytest.mark.slow
+def test_an_agent_that_was_denied_a_tool_tries_again_with_it_as_status_says(room: Room) -> None:
+    """The tool is allowed before the agent tries again, also when another process drives the run."""
+    room.drive(
+        {
+            "START.md": "---\non_denied: pause\n---\nDo it. <result>what you did</result>\n",
+            "replies.yaml": "START:\n- - {text: 'No. <result>no</result>', denied: ['Bash(make)']}\n  - <result>ok</result>",
+        },
+        backend="scripted",
+    )
+    lines = room.raymond("status", "r").stdout.splitlines()
+    command = "raymond resume r --agent main --retry --allow-tool 'Bash(make)'"
+    assert f"      next:  {command}" in lines
+    assert lines[-1] == "next: raymond resume r --allow-tool 'Bash(make)'"
+    assert room.raymond(*shlex.split(command)[1:]).stdout == "ok\n"
+    asked = [event.kind for event in ran(room).all(RequestTaken)]
+    assert asked == ["limits", "retry"]
+
+
 def test_retry_lets_an_agent_that_failed_try_again(room: Room) -> None:
     room.drive({"START.sh": "test -e fixed && echo '<result>ok</result>'"})
     (room.path / "fixed").touch()
@@ -395,7 +439,7 @@ def test_a_run_that_is_driven_gets_the_request_and_takes_it(
     pid = background(room, TWO, "started.main_held1.1")
     until(lambda: ran(room).run.statuses.get("asking"), "the question")
     done = room.raymond("resume", "r", "--agent", "main_ask2", *flags)
-    assert told(done) == (0, "", f"r received it (process {pid})\n")
+    assert told(done) == (0, "", f"r received the request (process {pid})\n")
     until(lambda: [one for one in ran(room).all(what) if one.agent == "main_ask2"], "the move")
     assert pid_of(room) == pid
     room.go()
@@ -409,7 +453,7 @@ def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
     assert told(room.raymond("resume", "r", "--budget", "7", "--max-iterations", "50", "--max-time", "2h")) == (
         0,
         "",
-        f"r received it (process {pid})\n",
+        f"r received the request (process {pid})\n",
     )
     until(
         lambda: ran(room).run.limits == Limits(7.0, 50, 0, 7200.0),
@@ -482,7 +526,7 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
     assert told(room.raymond("stop", "r", "--agent", "main_held1")) == (
         0,
         "",
-        f"r received it (process {pid})\n",
+        f"r received the request (process {pid})\n",
     )
     until(lambda: ran(room).all(AgentPaused), "the pause")
     assert [one.agent for one in ran(room).all(StepInterrupted)] == ["main_held1"]
@@ -514,7 +558,7 @@ def test_an_agent_that_sleeps_is_stopped_and_sleeps_on_until_somebody_moves_it(r
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("sleeps until")
         done = room.raymond("stop", "r", "--agent", "main")
-        assert told(done) == (0, "", f"r received it (process {live.pid})\n")
+        assert told(done) == (0, "", f"r received the request (process {live.pid})\n")
         after = live.wait()
     assert (after.code, after.run.agents["main"].status) == (3, "paused")
     assert "main paused: paused by a person" in after.lines

@@ -46,7 +46,7 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room)
         "what": "claude",
         "found": "not installed",
         "ok": True,
-        "hint": "it is the default: install Claude Code, then start it once to log in; `--backend scripted` needs no account",
+        "hint": "it is the default: install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`",
         "backend": None,
         "needed": True,
     }
@@ -55,7 +55,7 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room)
     wanted = finding(room)
     assert (wanted["ok"], wanted["hint"]) == (
         False,
-        "install Claude Code, then start it once to log in; `--backend scripted` needs no account",
+        "install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`",
     )
     shown = room.raymond("doctor")
     assert shown.returncode == 1
@@ -323,7 +323,10 @@ def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room: Room) -> None:
     *_, last, hint = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (1, "")
     assert last == "BAD  probe: claude: there is no program `claude` on the PATH"
-    assert hint == "     hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account"
+    assert (
+        hint
+        == "     hint: install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`"
+    )
 
 
 def test_a_probe_can_ask_a_program_of_ones_own(room: Room) -> None:

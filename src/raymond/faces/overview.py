@@ -31,7 +31,8 @@ def overview(
     driven = "" if pid else f", {host} may be running it" if host else ", not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     process = f" in process {pid}" if pid and not run.final_status else ""
-    stands = f"{id}: {status}{process}" + (f" ({why})" if why else "") + (driven if not run.final_status else "")
+    held = f" ({why.removeprefix(f'{status} ')})" if why else ""
+    stands = f"{id}: {status}{process}{held}" + (driven if not run.final_status else "")
     lines = [
         *hung(visible(stands), INDENT, width),
         f"  {run.start.name} from {run.start.scope_dir}",

@@ -12,7 +12,7 @@ from raymond import amounts
 from raymond.language import choices
 from raymond.language.refusal import Refusal
 from raymond.language.refusal import cut as cut_short
-from raymond.machine import transitions
+from raymond.machine import handled, transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
     UNRECORDED,
@@ -194,15 +194,15 @@ def _whole(run: Run, workspace: Workspace, request: Request, now: float) -> list
     if refused:
         return refused
     if run.final_status == CANCELLED:
-        return Refusal("run_ended", f"{run.start.workflow_id} was cancelled")
+        return Refusal("run_ended", f"{run.start.workflow_id} was cancelled", _shown(run))
     match request.kind:
         case "cancel":
             if run.is_over:
-                return Refusal("run_ended", f"{run.start.workflow_id} has ended")
+                return Refusal("run_ended", f"{run.start.workflow_id} has ended", _shown(run))
             return [RunStopped(kind="cancelled", at_once=True, by=who(request.sender))]
         case "stop":
             if run.final_status:
-                return Refusal("run_ended", f"{run.start.workflow_id} has ended")
+                return Refusal("run_ended", f"{run.start.workflow_id} has ended", _shown(run))
             stopped = run.stop and run.stop.kind in ("stop", "limit")
             return [] if stopped else [RunStopped(kind="stop", at_once=request.now, by=who(request.sender))]
         case "limits":
@@ -213,6 +213,10 @@ def _whole(run: Run, workspace: Workspace, request: Request, now: float) -> list
             return _answer(run, workspace, request, now)
         case _:
             return _agent(run, workspace, request)
+
+
+def _shown(run: Run) -> str:
+    return f"`raymond logs {run.start.workflow_id}` shows what happened"
 
 
 def _limits(run: Run, request: Request) -> list[Event] | Refusal:
@@ -311,7 +315,8 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
     agent = run.agents.get(request.agent)
     if not agent:
         what = f"there is no agent {request.agent} left in {run.start.workflow_id}"
-        return Refusal("no_such_agent", what, _among("its agents", request.agent, [*run.agents]))
+        others = _among("its agents", request.agent, [*run.agents])
+        return Refusal("no_such_agent", what, handled.advice(run, request.agent) or others)
     if agent.status == RUNNING and request.kind == "pause":
         return []  # its driver ends the step first
     if agent.status == RUNNING:
