@@ -21,7 +21,7 @@ def follow(found: RunHandle) -> int:
 
 
 def tell(found: RunHandle, seen: "Run") -> int:
-    """How a run stands that nobody drives, and what nobody has heard of; its exit code."""
+    """How a run stands that nobody drives, and what was asked of it that nobody has heard; its exit code."""
     left = left_requests.of(found.project, seen)
     return summary.tell(seen, runs.left(seen), left=left.lines(), then=left.next_command)
 
