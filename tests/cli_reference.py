@@ -23,7 +23,8 @@ Made from the commands by `{MAKE}`; change the commands, not this page.
 
 An id may be shortened to any unique beginning. It is looked up in this project first, then in all of them; `cancel` and
 `clean` need the full id of a run of another project. Without an id, `status`, `logs` and `cost` mean the latest run of this
-project, and other commands the only one that they can act on; when there are several, a terminal asks which.
+project, and other commands the only one that they can act on; when there are several, a terminal asks which. `attach`,
+`stop` and `wait` exit with 2 when none is running.
 `--all` always means all projects, and `--here` this one. [runs.md](runs.md) says what a project is and where runs are kept.
 
 Standard output carries results only, everything said to a person goes to standard error. What `--json` prints stands in

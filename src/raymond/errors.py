@@ -35,12 +35,12 @@ class Error(Exception):
     """Base of every deliberate error."""
 
     exit_code = 1
-    again = ""
-    """The command with which a run continues once this is mended, if the hint ends in it."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", again: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        self.again = again
+        """The command with which a run continues, if the hint ends in it."""
 
 
 class WorkflowError(Error):
@@ -65,9 +65,8 @@ class BackendError(Error):
     exit_code = 5
 
     def __init__(self, message: str, *, backend: str, hint: str = "", again: str = "") -> None:
-        super().__init__(message, hint=f"{hint}, then: {again}" if again else hint)
+        super().__init__(message, hint=f"{hint}, then: {again}" if again else hint, again=again)
         self.backend = backend
-        self.again = again
 
 
 class JournalError(Error):

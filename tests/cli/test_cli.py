@@ -613,7 +613,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
         room.drive(DONE, id=id)
     code, out, err = told(room.raymond("resume", "alpha"))
     assert (code, out) == (2, "")
-    which = r"  alpha-2  completed +\S+\n  alpha-1  completed +\S+\n"
+    which = r"  raymond resume alpha-2  completed +\S+\n  raymond resume alpha-1  completed +\S+\n"
     assert re.fullmatch(rf"error: `alpha` is the beginning of 2 runs\nhint: say which:\n{which}", err)
 
 
@@ -647,7 +647,7 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     *said, which = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
     assert said == ["error: no run has been started here yet", f"hint: {hint}", "or say which:"]
-    assert re.fullmatch(rf"  r  waiting  \S+  asks 1 question  {re.escape(str(room.path))}", which)
+    assert re.fullmatch(rf"  raymond {command} r  waiting  \S+  asks 1 question  {re.escape(str(room.path))}", which)
     assert os.listdir(nowhere) == []
 
 
@@ -658,7 +658,7 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> 
     for args in (("resume",), ("stop",)):
         code, out, err = told(room.raymond(*args))
         assert (code, out) == (2, "")
-        which = r"  two  waiting +\S+  asks 1 question\n  one  waiting +\S+  asks 1 question\n"
+        which = "".join(rf"  raymond {args[0]} {id}  waiting +\S+  asks 1 question\n" for id in ("two", "one"))
         assert re.fullmatch(rf"error: 2 runs match\nhint: say which:\n{which}", err)
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
@@ -669,6 +669,26 @@ def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
     room.drive(DONE, id="later")
     assert room.raymond("answer", "main", "yes", "--no-resume").returncode == 0
     assert room.raymond("resume").stdout == "yes\n"
+
+
+@pytest.mark.slow
+def test_a_resume_without_a_name_says_which_run_it_takes_and_never_chooses_between_two(room: Room) -> None:
+    fails = {"START.sh": "exit 1", "END.sh": "echo '<result>ended</result>'"}
+    room.drive(fails, id="broken")
+    done = room.raymond("resume", "--agent", "main", "--goto", "END")
+    assert (done.stdout, done.stderr.splitlines()[0]) == ("ended\n", "resuming broken")
+    assert room.raymond("resume").stderr.splitlines()[0] == "broken has ended: nothing to resume"
+    room.drive(fails, id="other")
+    room.drive({"START.sh": "echo '<goto>START</goto>'"}, id="limited", max_iterations=2)
+    before = room.events("limited"), room.events("other")
+    code, out, err = told(room.raymond("resume", "--agent", "main", "--goto", "END"))
+    assert (code, out, (room.events("limited"), room.events("other"))) == (2, "", before)
+    commands = [re.split(r"  +", line.strip())[:2] for line in err.splitlines()[2:]]
+    assert err.startswith("error: 2 runs match\nhint: say which:\n")
+    assert commands == [
+        ["raymond resume limited --agent main --goto END", "stopped"],
+        ["raymond resume other --agent main --goto END", "failed"],
+    ]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import zipfile
@@ -377,6 +378,25 @@ def test_an_input_or_result_can_come_from_a_file_or_from_stdin(room: Room) -> No
     room.drive(ASKS, id="b")
     done = room.raymond("resume", "b", "--agent", "main", "--result", "-", stdin=None, input="from stdin")
     assert done.stdout == "from stdin\n"
+
+
+@pytest.mark.slow
+def test_an_agent_that_was_denied_a_tool_tries_again_with_it_as_status_says(room: Room) -> None:
+    """The tool is allowed before the agent tries again, also when another process drives the run."""
+    room.drive(
+        {
+            "START.md": "---\non_denied: pause\n---\nDo it. <result>what you did</result>\n",
+            "replies.yaml": "START:\n- - {text: 'No. <result>no</result>', denied: ['Bash(make)']}\n  - <result>ok</result>",
+        },
+        backend="scripted",
+    )
+    lines = room.raymond("status", "r").stdout.splitlines()
+    command = "raymond resume r --agent main --retry --allow-tool 'Bash(make)'"
+    assert f"      next:  {command}" in lines
+    assert lines[-1] == "next: raymond resume r --allow-tool 'Bash(make)'"
+    assert room.raymond(*shlex.split(command)[1:]).stdout == "ok\n"
+    asked = [event.kind for event in ran(room).all(RequestTaken)]
+    assert asked == ["limits", "retry"]
 
 
 def test_retry_lets_an_agent_that_failed_try_again(room: Room) -> None:

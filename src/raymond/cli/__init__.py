@@ -111,6 +111,7 @@ def main(args: list[str]) -> int:
 
             completing.answer(os.environ[COMPLETE], args)
         return 0
+    typed = args
     try:
         _check_text(args)
         args = go_to(args)
@@ -126,6 +127,11 @@ def main(args: list[str]) -> int:
         return done if isinstance(done, int) else 0
     except click.exceptions.Exit as end:
         return end.exit_code
+    except UsageError as error:
+        from raymond.cli import retyping
+        from raymond.faces import errors
+
+        return _say(errors.error(retyping.spelled(error, typed)), error.exit_code)
     except Error as error:
         from raymond.faces import errors
 

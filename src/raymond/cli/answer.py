@@ -23,8 +23,8 @@ def command(
 ) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking. Without ID, those that ask in this project are meant; an answer in words
-    needs the ID. A run that is not running continues in the background.
+    Leave AGENT out when only one is asking. Without ID, an agent that asks in this project is meant, or in any project
+    if this one has no runs; an answer in words needs the ID. A run that is not running continues in the background.
     """
     if attach and no_resume:
         raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")
@@ -44,9 +44,9 @@ def _continue(done: Answered, *, attach: bool, no_resume: bool) -> int:
         if not done.is_driven:
             print(f"answered; to continue: raymond resume {done.run.id}", file=sys.stderr)
         return 0
-    from raymond.cli import continuing
+    from raymond.cli import company, continuing
 
-    return continuing.follow(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
+    return company.keep(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
 
 
 def _answered(words: tuple[str, ...], file: str | None, number: int, unseen: bool) -> Answered | None:

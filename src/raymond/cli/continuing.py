@@ -37,7 +37,9 @@ def _here(run: RunHandle) -> int:
     except RunBusy as busy:
         if not busy.drives:
             raise
-        return follow(run)  # somebody has resumed it since, and has read the answer
+        from raymond.cli import watch
+
+        return watch.follow(run)  # somebody has resumed it since, and has read the answer
 
 
 def _in_background(run: RunHandle) -> int:
@@ -46,13 +48,6 @@ def _in_background(run: RunHandle) -> int:
         return _kept(run, failed.trouble, is_told=failed.is_told)
     print(f"answered; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
     return 0
-
-
-def follow(run: RunHandle) -> int:
-    """Watch a run that another process drives."""
-    from raymond.cli import watch
-
-    return watch.follow(run)
 
 
 def _kept(run: RunHandle, why: str, *, is_told: bool = False) -> int:

@@ -16,10 +16,19 @@ SHOWN = 20
 """Processes that are shown."""
 
 
-def words(delivery: Delivery, id: str, agent: str = "") -> str:
-    """Who has the request; nothing when it was journaled here. A refusal is an error."""
+_SHOWN = ("not_a_choice", "changed")
+"""Refusals whose hint is to look at the question."""
+
+
+def words(delivery: Delivery, id: str, agent: str = "", *, is_shown: bool = False) -> str:
+    """Who has the request; nothing when it was journaled here. A refusal is an error.
+
+    `is_shown`: the question is on the screen, and is asked again.
+    """
     match delivery:
         case Refusal():
+            if is_shown and delivery.kind in _SHOWN:
+                raise UsageError(delivery.reason)
             raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, agent or "AGENT"))
         case Journaled():
             is_over = not delivery.decisions and (delivery.ended or delivery.left)

@@ -8,7 +8,7 @@ from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, runs, steer
+from raymond.control import inside, naming, runs, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.faces import errors, words
@@ -35,7 +35,9 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         from raymond.cli import resume_all
 
         return resume_all.resume(given, how)
-    run = choice.change(id_, "resume")
+    run = choice.change(id_, "change" if given.agent or given.limits.given or given.roots else "resume")
+    if not id_ and naming.actable([runs.row(run.project, run.id)], "resume"):
+        print(f"resuming {run.id}", file=sys.stderr)
     steer.check_resume(run.project, run.start)
     if given.show.notify:
         inside.check_person("resume --notify")

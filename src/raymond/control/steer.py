@@ -50,8 +50,13 @@ def _unlike(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> 
         return Refusal("hidden", hidden, f"bring the file back, or: raymond answer {id} --unseen")
     changed = asked_files.changed(found, asked.files, seen)
     if changed:
-        return Refusal("changed", f"{', '.join(changed)} changed since it asked", f"raymond answer {id} shows it")
+        return Refusal("changed", f"{', '.join(changed)} changed since it asked", seen_first(id))
     return None
+
+
+def seen_first(id: str) -> str:
+    """How to answer although a file of the question has changed: whoever answers must have seen it as it is now."""
+    return f"answer on a terminal, which shows it first, or bring it back as it was: raymond answer {id}"
 
 
 def _asked(project: Project, id: str, agent: str) -> Question | None:

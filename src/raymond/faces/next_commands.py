@@ -2,10 +2,11 @@
 
 import math
 import shlex
+from collections.abc import Iterable
 
 from raymond import durations
 from raymond.machine import handled
-from raymond.machine.agent import FAILED, SCRIPTED, Agent
+from raymond.machine.agent import FAILED, PAUSED, SCRIPTED, Agent
 from raymond.machine.run import Run, pool_of
 from raymond.views.status import failed_agents, run_status
 
@@ -25,8 +26,7 @@ def next_command(run: Run, now: float = 0.0) -> str:
         return f"raymond answer {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
-        flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.rights.allowed)
-        return f"raymond resume {id} {flags}".rstrip()
+        return f"raymond resume {id} {_allowing(run, run.denied)}".rstrip()
     if status != "failed" and _more(run):
         return f"raymond resume {id}{_more(run)}"
     return _after_failures(run, failed_agents(run))
@@ -61,7 +61,13 @@ def after_failure(run: Run, agent: Agent) -> str:
             either = f"{longer} or tool_timeout" if longer == "timeout" and at_fault.endswith(".md") else longer
             return f"set a longer {either} in {at_fault}, then: raymond resume {id} --latest{_more(run)}"
         return f"change {at_fault}, then: raymond resume {id} --latest{_more(run)}"
-    return f"raymond resume {id} --agent {agent.id} --retry{_more(run)}"
+    denied = agent.visit.stuck.tools if agent.visit.stuck and agent.status == PAUSED else ()
+    return f"raymond resume {id} --agent {agent.id} --retry {_allowing(run, denied)}".rstrip() + _more(run)
+
+
+def _allowing(run: Run, denied: Iterable[str]) -> str:
+    """The flags that allow tools which the run may not use yet: without them, they are denied again."""
+    return " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in denied if tool not in run.rights.allowed)
 
 
 def _at_fault(run: Run, agent: Agent) -> str:
