@@ -8,8 +8,9 @@ LONGEST = 366 * 86400.0
 
 
 def explain(text: object) -> str:
-    """Why `parse` has not read `text`: what it should be."""
-    is_long = isinstance(text, str) and _FORM.fullmatch(text.strip())
+    """What `text`, which `parse` has not read, should be."""
+    found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+    is_long = found and float(found[1]) * _SECONDS[found[2]] > LONGEST
     return f"a duration of at most {LONGEST / 86400.0:g}d" if is_long else "a duration"
 
 

@@ -103,7 +103,12 @@ def test_nothing_is_an_empty_mapping(text: str) -> None:
             (1, 4, 1, "a: @b"),
             "put the value in quotes",
         ),
-        ("a: {b: c", "YAML: while parsing a flow mapping: did not find expected ',' or '}'", (2, 1, 1, ""), ""),
+        (
+            "a: {b: c",
+            "YAML: while parsing a flow mapping: did not find expected ',' or '}'",
+            (1, 4, 1, "a: {b: c"),
+            "close the quote or the bracket that begins here",
+        ),
         ("a: " + "[" * 30 + "]" * 30, "nested too deeply", (1, 23, 22, "a: " + "[" * 30 + "]" * 30), ""),
     ],
 )

@@ -239,6 +239,7 @@ BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is
         ("timeout: 1.5", "`timeout` has no unit", "1.5 what? write 1.5s or 1.5m"),
         ("timeout: 5x", "`timeout` must be a duration", "write it like 90s, 10m or 2h"),
         ("timeout: 0s", "`timeout` must be a duration", "write it like 90s, 10m or 2h"),
+        ("timeout: 400d", "`timeout` must be a duration of at most 366d", "write it like 90s, 10m or 2h"),
         ("timeout: true", "`timeout` must be a duration", "write it like 90s, 10m or 2h"),
         ("retries: -1", "`retries` must be a whole number, 0 or more", "retries: 3"),
         ("retries: 1.5", "`retries` must be a whole number, 0 or more", "retries: 3"),
