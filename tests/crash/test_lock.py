@@ -194,15 +194,17 @@ def test_a_request_handed_over_and_delivered_too_is_taken_once(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("no_senders")
-def test_requests_are_taken_in_the_order_they_came(tmp_path: Path) -> None:
+def test_of_answers_that_lie_there_together_the_last_counts(tmp_path: Path) -> None:
+    """Whoever saw nothing follow answered again."""
     project, id = question(tmp_path)
     for number, text in enumerate(("one", "two", "three")):
         runs.leave(project, id, Request(id=f"{9 - number}", kind="answer", text=text))
         os.utime(Path(project.run(id).inbox, f"{9 - number}.json"), (1000 + number, 1000 + number))
     runs.drive(project, id)
     assert [(one.request, one.problem) for one in taken(project, id)] == [
-        *(("9", ""), ("8", "no agent is waiting for an answer")),
-        ("7", "no agent is waiting for an answer"),
+        ("8", "too late: main was answered first"),
+        ("9", "too late: main was answered first"),
+        ("7", ""),
     ]
 
 

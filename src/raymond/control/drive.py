@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, continuing, inside, interpreters, left_requests, preflight, programs, run_lock
+from raymond.control import config, continuing, inside, interpreters, preflight, programs, run_lock
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
@@ -19,6 +19,7 @@ from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 from raymond.store import blobs, journal, sources, workspaces
+from raymond.store.journal import Folded
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
@@ -81,8 +82,6 @@ def hold(
         if loaded is None:
             inside.check(run.start, "resume")  # whoever has just started it may drive it
         sources.settle(folder, run.start.source)
-        if reading.torn:
-            told.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
         workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
         settings = config.load(project.tree)
@@ -94,9 +93,7 @@ def hold(
         book.decide(run, clock(), journal.torn(reading))
         book.write()
         backends = registry.make(project, run, workspace, settings["backends"], trusts)
-        left = left_requests.of(project, run).note() if run.seq > 1 else ""
-        if left:
-            told.on_note(left)
+        _tell_lost(project, reading, told)
         parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)
         driver = Driver(
             *parts,
@@ -111,6 +108,19 @@ def hold(
         held.release()
         raise
     return HeldRun(project, held, book, unpacked, driver)
+
+
+def _tell_lost(project: Project, reading: Folded, face: Face) -> None:
+    """Say what of the driver before was cut off, and what becomes of requests that it did not live to hear."""
+    if reading.torn:
+        face.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
+    if reading.run.seq == 1:
+        return
+    from raymond.control import left_requests  # a run that begins has none
+
+    left = left_requests.of(project, reading.run).note()
+    if left:
+        face.on_note(left)
 
 
 def _programs(run: Run, workspace: Workspace, tables: registry.Tables) -> list[Program]:

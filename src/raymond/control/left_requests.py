@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from time import time
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,13 +12,15 @@ from raymond.errors import Error
 from raymond.faces.lines import MARGIN
 from raymond.faces.summary import one_line
 from raymond.language.refusal import cut
-from raymond.machine.fates import Fate, fates
-from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender
-from raymond.store import inbox, journal, lock, workspaces
+from raymond.store import inbox, journal, lock
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from raymond.machine.fates import Fate
+    from raymond.machine.requests import Request
 
 _LEFT = "was left for a driver that died"
 _SHOWN = 10
@@ -31,7 +34,7 @@ _FLAGS = {
 _LISTS = {"allowed_tools": "--allow-tool", "roots": "--root"}
 
 
-def found(folder: RunFolder, run: Run) -> Iterator[tuple[str, Request]]:
+def found(folder: RunFolder, run: Run) -> "Iterator[tuple[str, Request]]":
     """Every request that was left and not taken, with the path of its file; nobody can tell who left it."""
     for path, request in inbox.look(folder.inbox):
         if request and request.id not in run.requests:
@@ -40,7 +43,7 @@ def found(folder: RunFolder, run: Run) -> Iterator[tuple[str, Request]]:
 
 def tell_senders(folder: RunFolder) -> bool:
     """Whether the next driver takes from others only where it sees who asks: see sender.is_heard."""
-    from raymond.system import sockets  # only what was left has to be judged
+    from raymond.system import sockets
 
     return sockets.tell_senders(folder.path)
 
@@ -51,6 +54,9 @@ def of(project: Project, run: Run) -> "LeftRequests":
     left = [] if run.is_over else [request for _, request in found(folder, run)]
     if not left or lock.signed(folder).host not in ("", os.uname().nodename):
         return LeftRequests(folder.id, [])
+    from raymond.machine.fates import fates  # only what was left has to be judged
+    from raymond.store import workspaces
+
     try:
         workspace = workspaces.workspace(project, run)
     except Error:
@@ -69,7 +75,7 @@ class LeftRequests(Struct, frozen=True):
     """The requests that were left for a driver of run `id`, the oldest first, with what becomes of them."""
 
     id: str
-    fates: list[Fate]
+    fates: "list[Fate]"
 
     @property
     def ends_run(self) -> bool:
@@ -102,7 +108,7 @@ class LeftRequests(Struct, frozen=True):
         told = [f"{MARGIN}{what}: {_present(fate)}" for what, fate in self._shown() if not fate.is_put_aside]
         return "\n".join([f"what {_LEFT}:", *told]) if told else ""
 
-    def _future(self, fate: Fate) -> str:
+    def _future(self, fate: "Fate") -> str:
         request = fate.request
         again = f"raymond {request.kind} {self.id}" + (" --now" if request.now and request.kind == "stop" else "")
         if fate.is_put_aside:
@@ -114,7 +120,7 @@ class LeftRequests(Struct, frozen=True):
             return f"{again} stops the run, a resume continues it"
         return "the next one ends the run for good" if request.kind == "cancel" else "the next one obeys it"
 
-    def _shown(self) -> list[tuple[str, Fate]]:
+    def _shown(self) -> "list[tuple[str, Fate]]":
         return list(_told(self.fates))[:_SHOWN]
 
     def _more(self) -> list[str]:
@@ -122,7 +128,7 @@ class LeftRequests(Struct, frozen=True):
         return [f"{more} more requests were left for a driver that died"] if more > 0 else []
 
 
-def _told(all: Iterable[Fate]) -> Iterator[tuple[str, Fate]]:
+def _told(all: "Iterable[Fate]") -> "Iterator[tuple[str, Fate]]":
     """Each request in words; stops, and pauses that are obeyed, together."""
     together: dict[str, list[Fate]] = {}
     for one in all:
@@ -135,18 +141,18 @@ def _told(all: Iterable[Fate]) -> Iterator[tuple[str, Fate]]:
         yield _stop(asked) if kind == "stop" else f"the pause of {_names(one.agent for one in asked)}", _last(same)
 
 
-def _last(stops: list[Fate]) -> Fate:
+def _last(stops: "list[Fate]") -> "Fate":
     """The one that stands for all of them."""
     return next((one for one in stops if one.request.now), stops[-1])
 
 
-def _present(fate: Fate) -> str:
+def _present(fate: "Fate") -> str:
     if fate.refusal:
         return f"refused, {one_line(fate.refusal)}"
     return "the run continues" if fate.request.kind == "stop" else "obeyed now"
 
 
-def _stop(stops: list[Request]) -> str:
+def _stop(stops: "list[Request]") -> str:
     return "a stop --now" if any(one.now for one in stops) else "a stop"
 
 
@@ -156,7 +162,7 @@ def _names(agents: Iterable[str]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more}"
 
 
-def _words(request: Request) -> str:
+def _words(request: "Request") -> str:
     agent = cut(request.agent)
     match request.kind:
         case "pause":
@@ -177,7 +183,7 @@ def _words(request: Request) -> str:
             return f"a {request.kind}"
 
 
-def _limits(request: Request) -> str:
+def _limits(request: "Request") -> str:
     set_ = [f"{flag} {getattr(request, name):g}" for name, flag in _FLAGS.items() if getattr(request, name) is not None]
     more = [f"{flag} {one}" for name, flag in _LISTS.items() for one in getattr(request, name)]
     return " ".join([*set_, *more, *([f"--on-ask {request.on_ask}"] if request.on_ask else [])])
