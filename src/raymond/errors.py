@@ -29,6 +29,8 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     """The text of that line, shown with a caret under it."""
     length: int = 1
     hint: str = ""
+    lines: tuple[str, ...] = ()
+    """The hint in lines, if it has several that are ours; in any other, a line break was quoted from somewhere."""
 
 
 class Error(Exception):
@@ -37,6 +39,8 @@ class Error(Exception):
     exit_code = 1
     again = ""
     """The command with which a run continues once this is mended, if the hint ends in it."""
+    lines: tuple[str, ...] = ()
+    """The hint in lines, if it has several that are ours; in any other, a line break was quoted from somewhere."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

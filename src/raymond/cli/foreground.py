@@ -14,8 +14,9 @@ from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces import log_file, summary, words
 from raymond.faces.fanout import Faces
+from raymond.faces.foreign_text import said
 from raymond.faces.log_file import LogFile
-from raymond.text import is_text, visible
+from raymond.text import is_text
 from raymond.views.status import exit_code
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def as_before(handle: RunHandle, show: ShowFlags) -> ShowFlags:
     try:
         check(before)
     except UsageError as error:
-        print(visible(f"{error}; nothing more is written there"), file=sys.stderr)
+        print(said(f"{error}; nothing more is written there", sys.stderr), file=sys.stderr)
         return show
     return before
 

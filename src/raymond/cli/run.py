@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import click
 
+from raymond import pasted
 from raymond.cli import background, choice, flags, foreground, streams, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, JournalError, UsageError, WorkflowError
-from raymond.text import visible
+from raymond.faces.foreign_text import said
 
 _MOST_WARNINGS = 10
 """Warnings shown before a run; a dry run shows all."""
@@ -107,11 +108,9 @@ def _begun(id: str) -> Iterator[None]:
 
 
 def _warn(run: RunHandle, path: str) -> None:
-    import shlex
-
     from raymond.faces import errors
 
-    all_with = f"raymond run {shlex.quote(path)} --dry-run"
+    all_with = f"raymond run {pasted.word(path, 'PATH')} --dry-run"
     sys.stderr.write(errors.warnings(run.warnings, _MOST_WARNINGS, all_with))
 
 
@@ -123,4 +122,5 @@ def _mention_unused(settings: config.Config) -> None:
     if told:
         verb, what = ("is", "it goes") if len(told) == 1 else ("are", "they go")
         where = next(iter(settings.unused.values())).origin
-        print(visible(f"{where}: {', '.join(told)} {verb} not used: {what} further than what is set"), file=sys.stderr)
+        line = f"{where}: {', '.join(told)} {verb} not used: {what} further than what is set"
+        print(said(line, sys.stderr), file=sys.stderr)

@@ -10,7 +10,7 @@ from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
 from raymond.faces import clock, documents
-from raymond.faces.foreign_text import hung, width_of
+from raymond.faces.foreign_text import MARGIN, hung, told, width_of
 from raymond.faces.overview import SHOWN, overview
 from raymond.faces.summary import INDENT
 from raymond.text import visible
@@ -32,10 +32,11 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
     else:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
         with clock.of(sys.stdout):
-            lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout))
-        print("\n".join([*lines[:-1], *_left(found, seen), *_unheard(found, seen), lines[-1]]))
+            more = [*_left(found, seen), *_unheard(found, seen)]
+            lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout), more=more)
+        print("\n".join(lines))
     if seen.note:
-        print("\n".join(map(visible, seen.note.split("\n"))), file=sys.stderr)
+        print("\n".join(told(seen.note, MARGIN, width_of(sys.stderr))), file=sys.stderr)
     return 0
 
 

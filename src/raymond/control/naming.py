@@ -35,10 +35,11 @@ _ALL = "`raymond list --all` shows the runs of all projects"
 class SeveralRuns(UsageError):
     """Several runs match; a person on a terminal can choose."""
 
-    def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which") -> None:
+    def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which", first: str = "") -> None:
         more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []
         shown = table.lines(COLUMNS, cells(candidates[:SHOWN]))
-        super().__init__(message, hint="\n  ".join([f"{way}:", *shown, *more]))
+        self.lines = (*([first] if first else []), f"{way}:", *(f"  {line}" for line in (*shown, *more)))
+        super().__init__(message, hint="\n".join(self.lines))
         self.candidates = candidates
 
 
@@ -134,7 +135,7 @@ def _elsewhere(home: Project, verb: str, changes: bool) -> UsageError | RunNotFo
     nothing = nothing_in(home)
     rows = runs.rows(every=True)
     found = _actable(rows, verb, changes) or ([] if changes or verb in _ACTS else rows)
-    return SeveralRuns(str(nothing), found, way=f"{nothing.hint}\nor say which") if found else nothing
+    return SeveralRuns(str(nothing), found, way="or say which", first=nothing.hint) if found else nothing
 
 
 # --- a run with a name
