@@ -1,9 +1,8 @@
 """The command to run next: one that makes progress, and does not repeat a failure for money."""
 
 import math
-import shlex
 
-from raymond import durations
+from raymond import durations, pasted
 from raymond.machine.agent import FAILED, SCRIPTED, Agent
 from raymond.machine.run import Run, pool_of
 from raymond.views.status import failed_agents, run_status
@@ -22,11 +21,16 @@ def next_command(run: Run, now: float = 0.0) -> str:
         return f"raymond answer {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
-        flags = " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in run.denied if tool not in run.rights.allowed)
+        flags = " ".join(allowing(tool) for tool in run.denied if tool not in run.rights.allowed)
         return f"raymond resume {id} {flags}".rstrip()
     if run.stop and run.stop.kind == "limit":
         return f"raymond resume {id} {_more(run)}".rstrip()
     return _after_failures(run, failed_agents(run))
+
+
+def allowing(tool: str) -> str:
+    """The flag that allows a tool."""
+    return pasted.flag("--allow-tool", tool, "TOOL")
 
 
 def other_commands(run: Run) -> list[str]:
@@ -35,7 +39,7 @@ def other_commands(run: Run) -> list[str]:
     if run.is_over or run.stop or [_kind(agent) for agent in failed] != ["script"] or failed[0].visit.detour:
         return []
     its = f"raymond resume {run.start.workflow_id} --agent {failed[0].id}"
-    elsewhere = [f"{its} --goto {run.start.entry}"] if failed[0].state != run.start.entry else []
+    elsewhere = [f"{its} {_going(run.start.entry)}"] if failed[0].state != run.start.entry else []
     return [f"{its} --retry", *elsewhere]
 
 
@@ -46,7 +50,7 @@ def after_failure(run: Run, agent: Agent) -> str:
         return _back(id, agent.id, *agent.visit.detour)
     at_fault = _at_fault(run, agent) if agent.status == FAILED else ""
     if at_fault:
-        return f"change {at_fault}, then: raymond resume {id} --latest"
+        return f"change {pasted.name(at_fault)}, then: raymond resume {id} --latest"
     return f"raymond resume {id} --agent {agent.id} --retry"
 
 
@@ -73,7 +77,12 @@ def _after_failures(run: Run, failed: list[Agent]) -> str:
 
 def _back(id: str, agent: str, source: str, used_up: str) -> str:
     """Out of the state that a loop without an end leads to: it fails on purpose, and would fail again."""
-    return f"raise max_visits in {used_up}, then raymond resume {id} --latest --agent {agent} --goto {source}"
+    then = f"raymond resume {id} --latest --agent {agent} {_going(source)}"
+    return f"raise max_visits in {pasted.name(used_up)}, then: {then}"
+
+
+def _going(state: str) -> str:
+    return pasted.flag("--goto", state, "STATE")
 
 
 def _kind(agent: Agent) -> str:
