@@ -611,6 +611,8 @@ def test_what_cannot_be_shown_is_approved_by_those_who_say_so(room: Room, raymon
     code, _, err = raymond("answer", "r", "yes")
     why = "error: `report.md` cannot be read: no such file or directory, so it cannot be shown"
     assert (code, err.splitlines()[0]) == (2, why)
+    code, _, err = raymond("answer", "r", "--unseen")
+    assert (code, err.splitlines()[-1]) == (2, "hint: raymond answer r main TEXT --unseen"), "there is no terminal"
     (room.path / "report.md").write_text("other\n", "utf-8")
     assert raymond("answer", "r", "yes", "--unseen")[0] == 2, "what can be shown must have been seen"
     (room.path / "report.md").unlink()

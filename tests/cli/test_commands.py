@@ -430,6 +430,7 @@ def test_a_log_file_that_cannot_be_opened_is_refused_before_anything_starts(
     flags = ("--log-file", "nowhere/log.txt", *detached)
     error = (2, "", "error: --log-file nowhere/log.txt: no such file or directory\n")
     assert told(room.raymond("run", room.flow(DONE), *flags)) == error
+    assert told(room.raymond("run", room.flow(DONE), *flags, "--dry-run")) == error
     assert files_in(room.path) == files_in(room.home) == []
     room.drive(ASKS)
     before = Path(room.project.run("r").journal).read_bytes()

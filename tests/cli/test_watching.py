@@ -564,3 +564,16 @@ def test_ctrl_c_on_the_terminal_leaves_a_watched_run_running(room: Room) -> None
         assert alive(pid)
         room.go()
         assert room.raymond("wait", "r").stdout == "done\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [(), ("--text",)])
+def test_a_run_that_is_removed_under_a_watcher_is_said_to_be(room: Room, text: tuple[str, ...]) -> None:
+    background(room, HELD)
+    with room.start("logs", "r", "-f", *text) as live:
+        until(lambda: live.out, "what is there")
+        live.signal(signal.SIGSTOP)
+        assert room.raymond("clean", "--force", "r").returncode == 0
+        live.signal(signal.SIGCONT)
+        ended = live.wait()
+    assert (ended.code, ended.err) == (2, "error: run r was removed meanwhile\n")

@@ -69,7 +69,8 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
     if not prompt.can_ask():
         sys.stdout.flush()
         what = "there is no answer, and no terminal to type it on"
-        raise UsageError(what, hint=f"raymond answer {asked.workflow_id} {asked.agent} TEXT")
+        way = f"raymond answer {asked.workflow_id} {asked.agent} TEXT"
+        raise UsageError(what, hint=f"{way} --unseen" if unseen else way)
     print("\n".join(_how(asked)))
     while True:
         try:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from raymond.faces import Face
 
 
-def check(show: ShowFlags) -> None:
+def check(show: ShowFlags, *, dry: bool = False) -> None:
     """Refuse a log file that cannot be written before the run begins or continues."""
     if show.log_file:
-        log_file.check(show.log_file)
+        (log_file.check_dry if dry else log_file.check)(show.log_file)
 
 
 def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:

@@ -48,6 +48,7 @@ def _dry_run(path: str, given: StartFlags) -> int:
         _check(path, given)
         loaded = start.load(path, texts.overrides(given.settings))
         given, options, settings = _choose(given)
+        foreground.check(given.show, dry=True)
         # With --json every finding is in the document, and the exit code says that it would be refused.
         refuses, options.strict = options.strict, options.strict and not given.show.as_json
         made = plan.plan(loaded, options, settings)

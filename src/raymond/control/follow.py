@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 
+from raymond.errors import JournalError, RunNotFound
 from raymond.machine.events import Decision
 from raymond.machine.run import Run
 from raymond.store import journal, lock
@@ -24,6 +25,14 @@ class Follower:
 
     def look(self) -> list[Decision]:
         """The decisions since the last look; they are applied to `run`."""
+        try:
+            return self._look()
+        except (OSError, JournalError):
+            if os.path.exists(self._folder.journal) or not self.run.begun:
+                raise
+        raise RunNotFound(f"run {self._folder.id} was removed meanwhile", path=self._folder.journal)
+
+    def _look(self) -> list[Decision]:
         size = os.stat(self._folder.journal).st_size
         if size <= self._offset and self.run.begun:
             return []  # when it is smaller, a torn end was cut off: what follows will be longer

@@ -28,6 +28,19 @@ def check(path: str) -> None:
         os.close(fd)
 
 
+def check_dry(path: str) -> None:
+    """Refuse the same and make nothing; a pipe may get its reader later."""
+    above = os.path.dirname(os.path.abspath(path))
+    try:
+        os.close(os.open(above, os.O_RDONLY | os.O_DIRECTORY))
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(path if os.path.exists(path) else above, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise UsageError(f"--log-file {path}: {_reason(path, error)}") from None
+
+
 def _opened(path: str, flags: int) -> int:
     """A file that can be appended to. Follows a link: the path is a person's to choose, and /dev/stdout is one."""
     try:
