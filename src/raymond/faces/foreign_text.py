@@ -31,8 +31,10 @@ _INLINE = re.compile(
 """In the middle of one: a command, perhaps with a word too many, or a flag with its value."""
 _KEPT = "\0"
 """In the place of a blank at which a line is not broken; text that is safe to show has none."""
-_PLACES = {"--allow-tool": "TOOL", "--goto": "STATE", "--root": "DIR", "--cd": "DIR", "-C": "DIR", "trust": "DIR"}
-"""What a value that has no room is called, by the word before it."""
+_PART = re.compile(rf"(?:(-C|--[a-z][\w-]*|trust|run) (?!-))?({_WORD})")
+"""A word of a command, and the flag before it."""
+_PLACES = {"--allow-tool": "TOOL", "--goto": "STATE", "--root": "DIR", "-C": "DIR", "trust": "DIR", "run": "PATH"}
+"""What a value that has no room is called."""
 _TAB = 4
 _CUT = ".."
 
@@ -104,16 +106,17 @@ def _alone(command: str, blanks: str, width: int) -> list[str]:
     """
     if "'" not in command or cells.most(f"{blanks}{command}") <= width:
         return [f"{blanks}{command}"]
-    rows, row, last = list[str](), blanks, ""
-    for found in re.finditer(_WORD, command):
-        word = found[0]
-        if "'" in word and cells.most(f"{blanks}    {word} \\") > width:
-            word = _PLACES.get(last, "TEXT")
-        if row.strip() and cells.most(f"{row} {word} \\") > width:
+    rows, row = list[str](), ""
+    for found in _PART.finditer(command):
+        flag, word = found.groups()
+        if "'" in word and cells.most(f"{blanks}  {found[0]} \\") > width:
+            word = _PLACES.get(flag or "", "TEXT")
+        part = f"{flag} {word}" if flag else word
+        if row and cells.most(f"{row} {part} \\") > width:
             rows.append(f"{row} \\")
-            row = f"{blanks}  "
-        row += f" {word}" if row.strip() else word
-        last = found[0]
+            row = f"{blanks}  {part}"
+        else:
+            row = f"{row} {part}" if row else f"{blanks}{part}"
     return [*rows, row]
 
 
