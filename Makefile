@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
-demo: $(STAMP) ## run the demo: no account, no network, no cost
+demo: $(STAMP) ## run the demo: no account, no cost; the first time, it downloads what .venv needs
 	@$(BIN)/raymond demo
 
 test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 3 minutes on 2 cores

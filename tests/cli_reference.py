@@ -23,57 +23,61 @@ Made from the commands by `{MAKE}`; change the commands, not this page.
 
 An id may be shortened to any unique beginning. It is looked up in this project first, then in all of them; `cancel` and
 `clean` need the full id of a run of another project. Without an id, `status`, `logs` and `cost` mean the latest run of this
-project, and other commands the only one that they can act on; when there are several, a terminal asks which.
+project, and other commands the only one that they can act on; when there are several, a terminal asks which. `attach`,
+`stop` and `wait` exit with 2 when none is running.
 `--all` always means all projects, and `--here` this one. [runs.md](runs.md) says what a project is and where runs are kept.
 
-Standard output carries results only, everything said to a person goes to standard error. What `--json` prints stands in
-[json.md](json.md).
+Standard output carries results only; everything meant for a person goes to standard error. [json.md](json.md) describes what
+`--json` prints. [runs.md](runs.md#words) explains words such as step, turn, visit, driver and policy.
 
-A TIME is a number and `ms`, `s`, `m`, `h` or `d`: `90s`, `10m`, `8h`. `TEXT|@FILE|-` is a text, the content of a file, or standard
-input.
+A TIME is a number and `ms`, `s`, `m`, `h` or `d`: `90s`, `10m`, `8h`. `--since` also accepts a time of day (`14:30`) or a date
+(`2026-01-15`). `TEXT|@FILE|-` is a text, the content of a file, or standard input.
 """
 
 SETTINGS = """\
 ## Settings
 
-What you do not want to say each time stands in a file. The first that says something counts:
+Put settings that you do not want to repeat into a file. The first place in this list that sets a key counts:
 
-1. the policy file `{policy_file}`
+1. the [site rules](#site-rules) in `{policy_file}`
 2. a flag
 3. the environment: `RAYMOND_` and the key in capitals, such as `RAYMOND_BUDGET=5`; lists with commas
-4. you: `~/.config/raymond/config.toml`, or `raymond/config.toml` in `XDG_CONFIG_HOME`
+4. your own file: `~/.config/raymond/config.toml`, or `raymond/config.toml` in `XDG_CONFIG_HOME`
 5. for `budget`, `max_iterations`, `max_parallel` and `backend`: the workflow's own `workflow.yaml`
 6. the default
 
-A project narrows that, and nothing else: what its `.raymond/config.toml` says counts instead of 4 to 6 where it goes no further
-than your file, or else the default. A lower limit does, a longer `keep`, and `durability = "strict"`. What goes further is not
-used, and `raymond run` and `raymond config show` say so. A flag and the environment are your own word and come before it.
+A project can make settings stricter, but never looser. A value in its `.raymond/config.toml` replaces 4 to 6 if it allows no
+more than your own file or, where that does not set the key, the default. A lower limit is stricter, and so are a longer `keep`
+and `durability = "strict"`. Raymond ignores a value that allows more, and `raymond run` and `raymond config show` say so. A
+flag or an environment variable always overrides the project.
 
-A state's own `model`, `effort`, `timeout` or `backend` comes before all but the policy file. Files are TOML. A key that does
-not exist is an error, wherever it stands. `raymond config show --origin` shows what counts here and where it was set.
+If the policy of a state sets `model`, `effort`, `timeout` or `backend`, that overrides everything except the site rules. Every
+`.toml` file may only have keys that are on this page; any other key is an error. `raymond config show --origin` shows which
+values apply here and where they were set.
 
-No number of dollars and no count may be over 1,000,000,000, and no duration longer than 366 days, wherever it is set.
+No amount in dollars and no count may exceed 1,000,000,000, and no duration may exceed 366 days, wherever it is set.
 """
 
 PERSONAL = """\
-Keys marked * are for a person to set, by file, environment or flag. In the file of a project they are refused: whoever
-checks out a foreign project would run, allow or pay for what it says. A `retryable` pattern is tried on the first 500
-characters of an error; one that repeats a group with a repetition or a choice in it, like `(a+)+`, is refused.
+Only a person may set a key marked *: by file, environment or flag. Raymond refuses it in the file of a project, because
+whoever checks out somebody else's project would run, allow or pay for what it says. Raymond tries a `retryable` pattern on the
+first 500 characters of an error. It refuses a pattern that repeats a group with a repetition or a choice in it, like `(a+)+`.
 """
 
-POLICY = """\
-## Policy file
+SITE_RULES = """\
+## Site rules
 
-`{policy_file}` is for whoever answers for many users. Nobody can put another in its place. What a flag asks
-for against it is refused; a default, or the budget that a file says, is lowered. It holds for what states name, for a model
-that an agent names in a tag, and, as it is then, whenever a run is resumed.
+An administrator can use `{policy_file}` to set rules for everyone on the machine. No flag, variable or setting can
+make Raymond read another file instead. Raymond refuses a backend or a model that is not in the list, and a `--budget` that is
+too high. If the budget comes from anywhere else, Raymond lowers it. The rules also apply to what states name, and to a model
+that an agent names in a tag. A run that is resumed has to follow the rules as they are then.
 """
 
 ENVIRONMENT = (
     ("RAYMOND_BUDGET, ...", "any key of the settings above: `RAYMOND_` and its name in capitals"),
     ("RAYMOND_HOME", "where [runs are kept](runs.md), instead of `~/.local/state/raymond`; an absolute path"),
     ("RAYMOND_PORTABLE", "set: do without pidfd, /proc and epoll, as on systems that have none"),
-    ("RAYMOND_STEP", "set by Raymond for what it starts, and the mark by which that is found again"),
+    ("RAYMOND_STEP", "set by Raymond for every process it starts, so that it can find the process again"),
     ("NO_COLOR", "set: no colours on the terminal"),
     ("TERM", "`dumb`, or not set: lines instead of the live view"),
     ("XDG_CONFIG_HOME", "where your settings are, instead of `~/.config`"),
@@ -90,7 +94,7 @@ NOT_SET = {"max_parallel": "4 turns, and scripts for twice the number of cores",
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD, *_overview(), *_commands(), _settings(), _policy(), _environment(), _codes()]
+    parts = [HEAD, *_overview(), *_commands(), _settings(), _site_rules(), _environment(), _codes()]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 
@@ -151,7 +155,7 @@ def _written(option: click.Option) -> str:
 
 
 def _help(option: click.Option) -> str:
-    """In `--help` some flags are a list under the one before them; in a table each stands alone."""
+    """In `--help` some flags are a list under the one before them; in a table each is on its own."""
     text = option.help or ""
     return f"With `--agent`: {text[2:].rstrip(',.')}." if text.startswith("- ") else text
 
@@ -201,11 +205,11 @@ def _default(key: config.Key) -> str:
     return f"`{key.default}`"
 
 
-def _policy() -> str:
+def _site_rules() -> str:
     rows = [
         (f"`{name}`", key.says, _default(key), f"`{name} = {key.example}`") for name, key in config.SITE_KEYS.items()
     ]
-    return f"{POLICY.format(policy_file=config.SITE_FILE)}\n{_table(('key', '', 'default', 'example'), rows)}"
+    return f"{SITE_RULES.format(policy_file=config.SITE_FILE)}\n{_table(('key', '', 'default', 'example'), rows)}"
 
 
 def _environment() -> str:
@@ -213,7 +217,7 @@ def _environment() -> str:
         (" ".join(f"`{name}`" if name != "..." else name for name in names.replace(",", "").split()), says)
         for names, says in ENVIRONMENT
     ]
-    after = "What scripts get stands in [language.md](language.md#environment)."
+    after = "[language.md](language.md#environment) lists the variables that scripts get."
     return f"## Environment\n\n{_table(('variable', ''), rows)}\n{after}\n"
 
 

@@ -16,7 +16,7 @@ _COMMAND = re.compile(r"(?:\braymond [^`;]*|--[a-z][a-z-]* '?)$")
 """What stands before a value that is part of a command."""
 _OURS = re.compile(
     r"(\w+(\.\w+|\[0\])*\.)?(id|workflow_id)|document\['(workflow_id|agent)'\]|(begun|event|asked)\.agent|self\._asked"
-    r"|pasted\.\w+\(.*\)|_more\(run\)|_dollars\(.*\)|_going\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
+    r"|pasted\.\w+\(.*\)|_more\(run\)|_allowing\(.*\)|_dollars\(.*\)|_going\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
     r"|__version__|rules\.max_budget|given\.max_budget|done \+ given|f?'.*'( if .*)?|.* if self\._run else 'ID'"
 )
 """Ids of runs and agents, which have letters, digits, _ and - only; numbers; what is quoted, and what is made of it."""
@@ -30,11 +30,11 @@ _WORDS = {
     "cli/texts.py": ("key",),  # checked before
     "cli/trust.py": ("other",),
     "control/clean.py": ("force",),
-    "control/left_requests.py": ("asked",),
-    "control/naming.py": ("given",),  # checked before
+    "control/left_requests.py": ("request.kind", "request.on_ask"),  # in a sentence
+    "control/naming.py": ("given", "latest", "ended"),  # ids
     "control/questions.py": ("there",),  # quoted before
     "control/steer.py": ("flag", "given"),
-    "faces/next_commands.py": ("agent", "flags"),
+    "faces/next_commands.py": ("agent",),
     "faces/overview.py": ("or_else",),
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
     "store/journal.py": ("run",),

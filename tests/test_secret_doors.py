@@ -138,7 +138,7 @@ def test_a_state_with_a_token_in_it_is_refused_without_showing_it(room: Room) ->
     assert (done.returncode, done.stderr) == (
         6,
         (
-            "error: this is something that looks like a GitHub token\n --> ../flow/START.md:2:3\n"
+            "error: this looks like a GitHub token\n --> ../flow/START.md:2:3\n"
             "hint: set it in the environment that Raymond starts in, and read it from there\n"
         ),
     )

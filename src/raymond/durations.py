@@ -7,8 +7,14 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST = 366 * 86400.0
 
 
+def explain(text: object) -> str:
+    """Why `parse` has not read `text`: what it should be."""
+    is_long = isinstance(text, str) and _FORM.fullmatch(text.strip())
+    return f"a duration of at most {LONGEST / 86400.0:g}d" if is_long else "a duration"
+
+
 def parse(text: str) -> float | None:
-    """Seconds, or None when `text` is not a duration."""
+    """Seconds, or None when `text` is not a duration, or too long."""
     found = _FORM.fullmatch(text.strip())
     if not found:
         return None

@@ -37,14 +37,14 @@ class Error(Exception):
     """Base of every deliberate error."""
 
     exit_code = 1
-    again = ""
-    """The command with which a run continues once this is mended, if the hint ends in it."""
     lines: tuple[str, ...] = ()
     """The hint in lines, if it has several that are ours; in any other, a line break was quoted from somewhere."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", again: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        self.again = again
+        """The command with which a run continues, if the hint ends in it."""
 
 
 class WorkflowError(Error):
@@ -69,9 +69,8 @@ class BackendError(Error):
     exit_code = 5
 
     def __init__(self, message: str, *, backend: str, hint: str = "", again: str = "") -> None:
-        super().__init__(message, hint=f"{hint}, then: {again}" if again else hint)
+        super().__init__(message, hint=f"{hint}, then: {again}" if again else hint, again=again)
         self.backend = backend
-        self.again = again
 
 
 class JournalError(Error):
@@ -116,6 +115,10 @@ class NotContinued(Error):
     """A run is left to its owner, because nobody asked for it to be resumed as it is now."""
 
     exit_code = 5
+
+    def __init__(self, message: str, *, again: str = "") -> None:
+        super().__init__(f"{message}: {again}" if again else message)
+        self.again = again
 
 
 class UsageError(Error):

@@ -517,7 +517,7 @@ def test_trust_shows_what_would_be_used_and_asks(room: Checkout) -> None:
         "server:    evil: /bin/sh -c id > MCP  (.mcp.json)",
         "command:   notify: ['beep']  (.codex/config.toml)",
         "hook:      SessionStart: id > HOOK  (.claude/settings.json)",
-        "error: nobody is here to be asked whether to trust it",
+        "error: cannot ask whether to trust it without a terminal",
         "hint: add --yes if you agree with the above",
     ]
     nothing = room.raymond("trust", "--list")

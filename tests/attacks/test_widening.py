@@ -307,7 +307,7 @@ def test_a_run_says_in_one_line_what_a_checkout_does_not_get(room: Place) -> Non
     path.parent.mkdir()
     path.write_text('budget = 50\nmax_wait = "48h"\ntimeout = "20m"\nmax_time = "1h"\n')
     flow = room.flow({"START.sh": "echo '<result>x</result>'"})
-    rest = 'max_wait = "2d", timeout = "20m" are not used: they go further than what is set'
+    rest = 'max_wait = "2d", timeout = "20m" are ignored: a project can only make settings stricter'
     cases = {
         (): f"{path}: budget = 50.0, {rest}",
         ("--dry-run",): f"{path}: budget = 50.0, {rest}",
@@ -317,7 +317,7 @@ def test_a_run_says_in_one_line_what_a_checkout_does_not_get(room: Place) -> Non
     for flags, line in cases.items():
         done = room.raymond("run", flow, *flags)
         assert done.returncode == 0, done.stderr
-        assert [one for one in done.stderr.splitlines() if "not used" in one] == [line] * bool(line), flags
+        assert [one for one in done.stderr.splitlines() if "ignored" in one] == [line] * bool(line), flags
 
 
 def test_config_show_says_what_a_checkout_does_not_get(room: Place) -> None:
@@ -327,7 +327,7 @@ def test_config_show_says_what_a_checkout_does_not_get(room: Place) -> None:
     path.write_text('budget = 0\nmax_time = "300d"\ntimeout = "1m"\n')
     said = room.raymond("config", "show")
     assert "budget            = 5.0\n" in said.stdout
-    assert said.stderr == f"{path}: budget = 0.0 is not used: it goes further\n"
+    assert said.stderr == f"{path}: budget = 0.0 is ignored: a project can only make settings stricter\n"
     values = json.loads(room.raymond("config", "show", "--json").stdout)
     assert values["budget"]["unused"] == {"value": 0.0, "origin": str(path)}
     assert values["timeout"]["unused"] is None

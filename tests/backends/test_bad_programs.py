@@ -51,7 +51,7 @@ def fail(error, words, **more):
 DOES = "reply('<goto>NEXT</goto>' if 'Begin' in prompt else '<result>done</result>')\n"
 FLOW = {"START.md": "Begin.", "NEXT.md": "---\nretries: 0\n---\nGo on."}
 ONCE = {"START.md": "---\nretries: 0\n---\nGo on, and end with <result>done</result>"}
-INSTALL = "hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account\n"
+INSTALL = "hint: install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`\n"
 
 
 @pytest.fixture

@@ -892,7 +892,10 @@ def installed(tmp_path: Path) -> Callable[[str], str]:
 
 def test_a_program_that_is_not_there_is_said_to_be_missing() -> None:
     found = codex(program="codex-nobody").look()
-    hint, instead = "install Codex, then start it once to log in", "`--backend scripted` needs no account"
+    hint, instead = (
+        "install Codex, then start it once to log in",
+        "without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`",
+    )
     problem = "there is no program `codex-nobody` on the PATH"
     assert found == Found(program="", problem=problem, hint=hint, instead=instead)
     assert found.advice == f"{hint}; {instead}"

@@ -561,11 +561,11 @@ def test_a_wrong_table_is_refused_with_the_way_out(options: dict[str, Any], erro
 
 def test_a_wrong_table_ends_the_command_with_2_before_a_run_begins(room: Room) -> None:
     table(room, 'command = ["my-agent", "{id}"]')
-    ran = run(room)
+    ran, file = run(room), f"{room.environment['HOME']}/.config/raymond/config.toml"
     assert (ran.code, ran.err) == (
         2,
         (
-            "error: [backends.mine]: `command` contains {id}, which is not a placeholder\n"
+            f"error: {file}: [backends.mine]: `command` contains {{id}}, which is not a placeholder\n"
             "hint: there are: {new}, {session}, {model}, {effort}\n"
         ),
     )
@@ -716,3 +716,19 @@ def test_a_program_that_shortens_its_output_ends_its_turn_and_nothing_else(room:
     done = room.command({"START.md": "---\nretries: 0\n---\ngo"}, "--backend", "mine")
     assert done.code in (0, 1), done.err
     assert "bug in Raymond" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        ('rm "$0"', "there is no program {}"),
+        ('chmod -x "$0"', "{0} is not executable: chmod +x {0}"),
+    ],
+)
+def test_a_turn_whose_program_is_gone_fails_at_once_and_costs_nothing(room: Room, spoil: str, why: str) -> None:
+    path = agent(room, f'{spoil}; echo "<goto>NEXT</goto>"')
+    table(room, f'command = ["{path}"]\ncost = 0.01')
+    ran = run(room, {"START.md": "Do it.", "NEXT.md": "And this. <result>x</result>"})
+    [failed] = ran.all(StepFailed)
+    assert (failed.kind, failed.error, failed.cost) == ("setup", why.format(path), 0.0)
+    assert ran.code == 1

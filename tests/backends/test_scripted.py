@@ -1,6 +1,8 @@
 """The scripted backend, in this process and as a program: what replies.yaml says is what happens."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -522,7 +524,7 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room: Room) -> None:
     ran = room.command({})
     assert ran.code == 6
     assert ran.err == (
-        "error: byte 13 of `replies.yaml` is not UTF-8\n"
+        "error: byte 14 of `replies.yaml` is not UTF-8\n"
         " --> ../flow/replies.yaml:1:14\n"
         "  |\n"
         "1 | START.md: caf\ufffd\n"
@@ -533,7 +535,7 @@ def test_a_replies_file_that_is_not_utf_8_is_refused(room: Room) -> None:
 
 def test_prompts_without_any_replies_are_refused_before_the_run(room: Room) -> None:
     ran = room.command({"START.md": ""}, "--backend", "scripted")
-    hint = "--backend claude, or a replies.yaml beside it: docs/language.md, Scripted replies"
+    hint = "write replies.yaml beside it, e.g. `START: <result>done</result>`; or --backend claude"
     assert (ran.code, ran.err) == (2, f"error: nothing answers the prompt START.md\nhint: {hint}\n")
     assert room.project.ids() == []
 
@@ -555,7 +557,7 @@ def test_the_replies_of_the_flag_answer_when_nobody_was_named(room: Room) -> Non
 def test_without_replies_claude_code_answers_when_nobody_was_named(room: Room) -> None:
     room.environment["PATH"] = "/usr/bin:/bin"
     ran = room.command({"START.md": "<result>x</result>"})
-    hint = "install Claude Code, then start it once to log in; `--backend scripted` needs no account"
+    hint = "install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`"
     assert (ran.code, ran.err) == (5, f"error: there is no program `claude` on the PATH\nhint: {hint}\n")
     assert room.project.ids() == []
 
@@ -567,3 +569,20 @@ def test_a_reply_to_another_prompt_is_not_recalled(tmp_path: Path) -> None:
     backend = scripted.ScriptedBackend(None, str(tmp_path))
     assert backend.recall(asked) == kept
     assert backend.recall(probe.turn("Do that.", cwd=str(tmp_path), session="s")) is None
+
+
+# The program that acts like Claude Code, started by hand
+
+
+def test_the_fake_program_says_what_it_needs(tmp_path: Path) -> None:
+    def start(*flags: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "raymond.testing.fake_claude", *flags]
+        return subprocess.run(command, input="Do it.", capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    usage = "python -m raymond.testing.fake_claude --reply FILE --sessions DIR --session-id ID < PROMPT"
+    assert start("--help").stdout.splitlines()[0] == usage
+    done = start("--reply", "reply.json", "--session-id", "s")
+    assert (done.returncode, done.stderr) == (2, f"error: --sessions is missing\nhint: {usage}\n")
+    (tmp_path / "reply.json").write_text('{"text": "<result>done</result>", "cost": 0.01}')
+    done = start("--reply", "reply.json", "--session-id", "s", "--sessions", "kept")
+    assert (done.returncode, json.loads(done.stdout.splitlines()[-1])["result"]) == (0, "<result>done</result>")

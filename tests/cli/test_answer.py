@@ -24,7 +24,7 @@ from raymond.store import journal
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.views.times import instant
-from running import PATIENCE, Room, as_anyone, until
+from running import GO, PATIENCE, Room, as_anyone, until
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
 END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
@@ -77,10 +77,14 @@ def test_what_names_a_run_or_an_agent_is_no_answer_but_shows_the_question(
     [
         ("reveiw-1", "did you mean `review-1`?"),
         ("Leave it out.", "to answer: raymond answer review-1 main TEXT"),
+        ("yes", "to answer: raymond answer review-1 main TEXT"),
+        ("Notea", "to answer: raymond answer review-1 main TEXT"),
+        ("notez", "did you mean `notes`?"),
     ],
 )
 def test_one_word_is_never_an_answer(room: Room, raymond: Command, word: str, hint: str) -> None:
-    room.drive(ASKS, id="review-1")
+    room.drive({"START.sh": "echo '<result></result>'"}, id="notes")
+    room.drive({**ASKS, "START.sh": ASK.replace("<ask ", '<ask choices="yes,notea" ')}, id="review-1")
     told = f"error: there is no run `{word}` here or in any other project\nhint: {hint}\n"
     assert raymond("answer", word) == (2, "", told)
     assert answers(room, "review-1") == []
@@ -451,6 +455,21 @@ def test_the_inbox_has_every_open_question_whole_with_the_command_that_answers_i
     ]
 
 
+def test_without_an_id_only_this_project_is_asked_unless_it_has_no_runs(
+    room: Room, raymond: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    room.drive(ASKS)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert "main of r asks" in raymond("answer")[1], "no run was ever started here"
+    flow = room.flow({"START.sh": "echo '<result>done</result>'"}, "quick")
+    assert raymond("run", flow, "--id", "mine", "-q")[0] == 0
+    hint = "raymond inbox lists the questions of all projects"
+    told = f"error: no agent is waiting for an answer in this project\nhint: {hint}\n"
+    assert raymond("answer") == (2, "", told)
+
+
 def test_a_question_can_be_answered_wherever_its_command_is_typed(room: Room, raymond: Command, tmp_path: Path) -> None:
     here, there = room.project, Project(Home(str(room.home)), str(tmp_path / "it's there"))
     room.drive(ASKS, id="same")
@@ -496,6 +515,18 @@ def test_what_cannot_be_read_is_said_and_nothing_is_the_only_one_beside_it(room:
     finally:
         folder.chmod(0o700)
     assert answers(room, "u1") == answers(room, "u2") == []
+
+
+@pytest.mark.parametrize("attach", [False, True])
+def test_an_answer_to_a_run_whose_project_was_moved_names_one_way_on(room: Room, attach: bool) -> None:
+    room.drive(ASKS)
+    moved = room.path.parent / "moved"
+    room.path.rename(moved)
+    done = room.raymond("answer", "r", "yes", *(["--attach"] if attach else []), cwd=moved)
+    assert (done.returncode, done.stderr.splitlines()[-2:]) == (
+        5,
+        ["hint: if the project was moved: raymond resume r --cd DIR", "the answer is kept, nothing was started"],
+    )
 
 
 # At a terminal
@@ -585,6 +616,21 @@ def test_who_attaches_to_a_run_that_waits_for_an_answer_is_asked(room: Room) -> 
 
 
 @pytest.mark.slow
+def test_who_watches_a_run_is_asked_when_it_comes_to_rest_on_a_question(room: Room) -> None:
+    """Its process is gone then: what is typed would otherwise go to the shell, as a command."""
+    flow = room.flow({**ASKS, "START.sh": f"{GO}; {ASK}"})
+    assert room.raymond("run", flow, "--id", "r", "-d").returncode == 0
+    person = Typist(room, "attach", "r")
+    person.sees(r"watching r; Ctrl-C leaves it running")
+    room.go()
+    assert "\n".join(QUESTION) in person.sees(r"Ctrl-D:\n> ")
+    person.type("yes\r")
+    assert person.end() == 0, person.said
+    assert person.said.endswith("told yes\n"), "it continued here"
+    assert answers(room) == ["yes"]
+
+
+@pytest.mark.slow
 def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Room) -> None:
     room.drive(SHOWS)
     (room.path / "report.md").write_text("other\n", "utf-8")
@@ -594,7 +640,9 @@ def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Roo
     person.type("yes\r")
     assert "  | and again\n" in person.sees(r"choices: 1 Yes, 2 no\n> "), "what nobody has seen is not approved"
     person.type("perhaps\r")
-    assert "and again" not in person.sees(r"is not one of(.|\n)*\n> "), "it has not changed once more"
+    again = person.sees(r"is not one of(.|\n)*\n> ")
+    assert "and again" not in again, "it has not changed once more"
+    assert "hint:" not in again, "the question is on the screen"
     (room.path / "report.md").unlink()
     person.type("2\r")
     person.sees(r"cannot be read: no such file(.|\n)*\n> ")
@@ -603,6 +651,24 @@ def test_a_person_who_sees_that_a_file_changed_may_answer_all_the_same(room: Roo
     person.type("\x04")
     assert person.end() == 3, person.said
     assert answers(room) == []
+
+
+def test_what_changed_is_approved_on_a_terminal_only_and_every_hint_says_so(room: Room, raymond: Command) -> None:
+    room.drive(SHOWS)
+    (room.path / "report.md").write_text("other\n", "utf-8")
+    way = "answer on a terminal, which shows it first, or bring it back as it was: raymond answer r"
+    for words in (("r", "yes"), ("r", "main", "yes", "--unseen")):
+        assert raymond("answer", *words) == (2, "", f"error: report.md changed since it asked\nhint: {way}\n")
+    code, _, err = raymond("answer", "r")
+    assert (code, err.splitlines()[-1]) == (2, f"hint: report.md changed since it asked: {way}")
+    assert answers(room) == []
+
+
+def test_who_must_type_an_answer_in_a_terminal_is_told_the_whole_command(room: Room, raymond: Command) -> None:
+    room.drive({**ASKS, "START.sh": ASK.replace("<ask ", '<ask approve="person" ')})
+    code, _, err = raymond("answer", "r", "yes")
+    way = "type it in a terminal (ssh -t), with no pipe: raymond answer r main TEXT"
+    assert (code, err.splitlines()[-1]) == (2, f"hint: {way}")
 
 
 def test_what_cannot_be_shown_is_approved_by_those_who_say_so(room: Room, raymond: Command) -> None:

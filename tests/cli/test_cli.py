@@ -222,12 +222,12 @@ def test_an_input_that_is_not_utf_8_is_refused(room: Room) -> None:
         assert told(room.raymond("run", flow, "--input", "-", stdin=stdin)) == (
             2,
             "",
-            "error: stdin is not UTF-8 (byte 3)\nhint: save it as UTF-8\n",
+            "error: stdin is not UTF-8 (byte 4)\nhint: save it as UTF-8\n",
         )
     assert told(room.raymond("run", flow, "--input", "@in.txt")) == (
         2,
         "",
-        "error: `in.txt` is not UTF-8 (byte 3)\nhint: save it as UTF-8\n",
+        "error: `in.txt` is not UTF-8 (byte 4)\nhint: save it as UTF-8\n",
     )
     argument = subprocess.run(
         [sys.executable, "-m", "raymond", "run", flow, "--input", b"caf\xe9"],
@@ -265,7 +265,10 @@ UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relativ
     ("flags", "error"),
     [
         (("--var", "colour"), "`colour` is not a variable\nhint: --var name=value"),
-        (("--var", "a-b=1"), "`a-b` cannot be the name of a variable\nhint: use letters, digits and _"),
+        (
+            ("--var", "a-b=1"),
+            "`a-b` cannot be the name of a variable\nhint: use letters, digits and _, and do not begin with a digit",
+        ),
         (("--var", "input=1"), "--var cannot set `input`, a built-in variable\nhint: --input TEXT"),
         (("--var", "state=1"), "--var cannot set `state`, a built-in variable\nhint: choose another name"),
         (("--set", "START"), "`START` is not STATE.KEY=VALUE\nhint: --set REVIEW.md.max_visits=5"),
@@ -610,7 +613,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
         room.drive(DONE, id=id)
     code, out, err = told(room.raymond("resume", "alpha"))
     assert (code, out) == (2, "")
-    which = r"  alpha-2  completed +\S+\n  alpha-1  completed +\S+\n"
+    which = r"  raymond resume alpha-2  completed +\S+\n  raymond resume alpha-1  completed +\S+\n"
     assert re.fullmatch(rf"error: `alpha` is the beginning of 2 runs\nhint: say which:\n{which}", err)
 
 
@@ -644,7 +647,7 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     *said, which = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
     assert said == ["error: no run has been started here yet", f"hint: {hint}", "or say which:"]
-    assert re.fullmatch(rf"  r  waiting  \S+  asks 1 question  {re.escape(str(room.path))}", which)
+    assert re.fullmatch(rf"  raymond {command} r  waiting  \S+  asks 1 question  {re.escape(str(room.path))}", which)
     assert os.listdir(nowhere) == []
 
 
@@ -655,7 +658,7 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> 
     for args in (("resume",), ("stop",)):
         code, out, err = told(room.raymond(*args))
         assert (code, out) == (2, "")
-        which = r"  two  waiting +\S+  asks 1 question\n  one  waiting +\S+  asks 1 question\n"
+        which = "".join(rf"  raymond {args[0]} {id}  waiting +\S+  asks 1 question\n" for id in ("two", "one"))
         assert re.fullmatch(rf"error: 2 runs match\nhint: say which:\n{which}", err)
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 
@@ -666,6 +669,26 @@ def test_without_a_name_the_only_live_run_is_meant(room: Room) -> None:
     room.drive(DONE, id="later")
     assert room.raymond("answer", "main", "yes", "--no-resume").returncode == 0
     assert room.raymond("resume").stdout == "yes\n"
+
+
+@pytest.mark.slow
+def test_a_resume_without_a_name_says_which_run_it_takes_and_never_chooses_between_two(room: Room) -> None:
+    fails = {"START.sh": "exit 1", "END.sh": "echo '<result>ended</result>'"}
+    room.drive(fails, id="broken")
+    done = room.raymond("resume", "--agent", "main", "--goto", "END")
+    assert (done.stdout, done.stderr.splitlines()[0]) == ("ended\n", "resuming broken")
+    assert room.raymond("resume").stderr.splitlines()[0] == "broken has ended: nothing to resume"
+    room.drive(fails, id="other")
+    room.drive({"START.sh": "echo '<goto>START</goto>'"}, id="limited", max_iterations=2)
+    before = room.events("limited"), room.events("other")
+    code, out, err = told(room.raymond("resume", "--agent", "main", "--goto", "END"))
+    assert (code, out, (room.events("limited"), room.events("other"))) == (2, "", before)
+    commands = [re.split(r"  +", line.strip())[:2] for line in err.splitlines()[2:]]
+    assert err.startswith("error: 2 runs match\nhint: say which:\n")
+    assert commands == [
+        ["raymond resume limited --agent main --goto END", "stopped"],
+        ["raymond resume other --agent main --goto END", "failed"],
+    ]
 
 
 @pytest.mark.slow
@@ -747,12 +770,16 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     done = room.raymond("stop", "r")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == "r is stopped; to continue: raymond resume r"
-    assert room.raymond("status").stdout.startswith("r: stopped (stopped on request), not running\n")
+    assert room.raymond("status").stdout.startswith("r: stopped (on request), not running\n")
 
 
 def test_a_run_that_has_ended_cannot_be_stopped(room: Room) -> None:
     room.drive(DONE)
-    assert told(room.raymond("stop", "r")) == (2, "", "error: r has ended\n")
+    assert told(room.raymond("stop", "r")) == (
+        2,
+        "",
+        "error: r has ended\nhint: `raymond logs r` shows what happened\n",
+    )
 
 
 # Streams
@@ -821,10 +848,34 @@ def test_the_demo_runs_to_its_end(room: Room) -> None:
     done = room.raymond("demo")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Release notes: features, fixes, upgrading. Reviewed three times, 7 words in the title.\n"
+
+
+INSTALLED = str(Path(sys.executable).with_name("raymond"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argv", "path", "shown"),
+    [
+        ((INSTALLED,), f"{os.path.dirname(INSTALLED)}:{os.defpath}", "raymond"),
+        ((INSTALLED,), os.defpath, INSTALLED),
+        ((sys.executable, "-m", "raymond"), os.defpath, f"{sys.executable} -m raymond"),
+    ],
+    ids=["on the PATH", "by its path", "as a module"],
+)
+def test_what_the_demo_suggests_can_be_pasted_wherever_raymond_is(
+    room: Room, argv: tuple[str, ...], path: str, shown: str
+) -> None:
+    def typed(*words: str) -> "subprocess.CompletedProcess[str]":
+        environment = {**room.environment, "PATH": path}
+        return subprocess.run(words, cwd=room.path, env=environment, capture_output=True, text=True, check=False)
+
+    done = typed(*argv, "demo")
     tried = re.findall(r"^  (\S.*)$", done.stderr.partition("three things to try:\n")[2], re.MULTILINE)
-    assert [line.split()[:2] for line in tried] == [["raymond", "logs"], ["raymond", "run"], ["cp", "-r"]]
-    read = room.raymond(*tried[0].split()[1:])
-    assert (read.returncode, "Developers who run agents overnight." in read.stdout) == (0, True)
+    assert [line.count(f"{shown} ") for line in tried] == [1, 1, 1]
+    said = [typed("bash", "-c", line) for line in (tried[0], *(f"{line} --dry-run" for line in tried[1:]))]
+    assert [one.returncode for one in said] == [0, 0, 0]
+    assert "Developers who run agents overnight." in said[0].stdout
 
 
 def test_the_demo_takes_ten_seconds_for_whoever_watches_and_no_time_otherwise() -> None:

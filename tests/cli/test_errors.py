@@ -177,7 +177,7 @@ PATHS = {
         """
         error: there is no `1_START` or `START`, and there is more than one state
          --> flow
-        hint: the states are: A.sh, B.sh
+        hint: rename the one to begin with to START, or name it: flow/A.sh; the states are: A.sh, B.sh
         """,
         code=6,
         flow={"A.sh": "", "B.sh": ""},
@@ -338,7 +338,7 @@ FILES = {
     "a file that is not UTF-8": Row(
         "run flow",
         """
-        error: byte 9 of `NEXT.md` is not UTF-8
+        error: byte 10 of `NEXT.md` is not UTF-8
          --> flow/NEXT.md:2:4
           |
         2 | caf\ufffd crème
@@ -352,7 +352,7 @@ FILES = {
     "a file in UTF-16": Row(
         "run flow",
         """
-        error: byte 0 of `NEXT.md` is not UTF-8
+        error: byte 1 of `NEXT.md` is not UTF-8
          --> flow/NEXT.md:1:1
         hint: it looks like UTF-16: save it as UTF-8
         """,
@@ -363,13 +363,13 @@ FILES = {
     "two files that are not UTF-8": Row(
         "run flow",
         """
-        error: byte 0 of `A.md` is not UTF-8
+        error: byte 1 of `A.md` is not UTF-8
          --> flow/A.md:1:1
           |
         1 | \ufffda
           | ^
         hint: save it as UTF-8
-        error: byte 2 of `workflow.yaml` is not UTF-8
+        error: byte 3 of `workflow.yaml` is not UTF-8
          --> flow/workflow.yaml:1:3
           |
         1 | b \ufffd
@@ -589,6 +589,7 @@ FILES = {
           |
         2 | print("<result>"
           |      ^
+        hint: `python3 -m py_compile` says the same
         """,
         code=6,
         flow={"START.py": 'name = 1\nprint("<result>"\n'},
@@ -1051,7 +1052,7 @@ TYPED = {
         "run flow --var a-b=red",
         """
         error: `a-b` cannot be the name of a variable
-        hint: use letters, digits and _
+        hint: use letters, digits and _, and do not begin with a digit
         """,
         code=2,
         flow=DONE,
@@ -1093,6 +1094,26 @@ NO_SENSE = {
         "run flow --max-time long",
         "--max-time: `long` is not a duration, like 90s, 10m or 2h\nhint: --max-time 8h",
     ),
+    "a time that is too long": (
+        "run flow --timeout 400d",
+        "--timeout: `400d` is not a duration of at most 366d, like 90s, 10m or 2h\nhint: --timeout 10m",
+    ),
+    "a root that is not there": (
+        "run flow --root nowhere",
+        "there is no directory `nowhere`\nhint: --root names one that agents may `cd` to",
+    ),
+    "a log file in a folder that is not there": (
+        "run flow --log-file /nowhere/log.txt",
+        "--log-file /nowhere/log.txt: no such file or directory\nhint: mkdir -p /nowhere",
+    ),
+    "a URL that nothing can be sent to": (
+        "run flow --notify ftp://x",
+        ("--notify ftp://x: ftp is not supported\nhint: give a command, or a URL that begins with https:// or http://"),
+    ),
+    "a command of other programs": (
+        "lint flow",
+        "there is no command or workflow `lint`\nhint: raymond run PATH --dry-run checks a workflow and starts nothing",
+    ),
     "a time without its unit": (
         "clean --keep 30",
         "--keep: `30` is not a duration, like 90s, 10m or 2h\nhint: --keep 30d",
@@ -1114,7 +1135,7 @@ NO_SENSE = {
     ),
     "an input that is not there": ("run flow --input @nowhere.txt", f"`nowhere.txt` {NOWHERE}"),
     "replies that are not there": ("run flow --replies nowhere.yaml", f"`nowhere.yaml` {NOWHERE}"),
-    "an input that is not UTF-8": ("run flow --input -", "stdin is not UTF-8 (byte 3)\nhint: save it as UTF-8"),
+    "an input that is not UTF-8": ("run flow --input -", "stdin is not UTF-8 (byte 4)\nhint: save it as UTF-8"),
 }
 
 

@@ -101,7 +101,7 @@ def test_stop_all_asks_and_without_a_terminal_wants_yes(
         assert cli.main(["stop", "--all"]) == 2
         said = capsys.readouterr().err
         assert f"b  running  $0.00 of $5.00  {desk.two.tree}\n" in said
-        assert "nobody is here to be asked whether to stop them\nhint: add --yes" in said
+        assert "cannot ask whether to stop them without a terminal\nhint: add --yes" in said
         assert cli.main(["stop", "--here", "--yes"]) == 0
         assert capsys.readouterr().err == "nothing is running\n"
     assert not any(journal.read(project.run(id)).run.stop for project, id in ((desk.one, "a"), (desk.two, "b")))

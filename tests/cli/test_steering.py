@@ -2,11 +2,11 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -292,6 +292,30 @@ def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -
     assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "NEW").stdout == "new\n"
 
 
+def test_latest_does_not_look_at_files_that_the_run_cannot_come_to(room: Room) -> None:
+    room.drive(
+        {
+            **ASKS,
+            "END.sh": "echo '<result>end</result>' # see PLAN.md",
+            "PLAN.md": "- [ ] all of it",
+            "replies.yaml": "",
+        }
+    )
+    done = room.raymond("resume", "r", "--latest", "--strict", "--agent", "main", "--goto", "END", "-q")
+    assert (done.returncode, done.stdout) == (0, "end\n")
+    assert "PLAN.md" not in done.stderr
+
+
+@pytest.mark.parametrize("told", ["goto", "needed"])
+def test_latest_looks_at_states_that_only_the_run_leads_to(room: Room, told: str) -> None:
+    room.drive({**ASKS, "PLAN.md": "- [ ] all of it"})
+    room.flow({"START.sh": DONE["START.sh"], "END.sh": "echo '<goto>PLAN</goto>'"} if told == "needed" else {})
+    moved = ("--agent", "main", "--goto", "PLAN") if told == "goto" else ()
+    done = room.raymond("resume", "r", "--latest", "--strict", *moved)
+    assert done.returncode == 6
+    assert done.stderr.startswith("error: PLAN.md does not tell the agent how to end its answer\n")
+
+
 @pytest.mark.parametrize("settings", [{}, {"workflow.yaml": "name: thing"}], ids=["unnamed", "named"])
 def test_latest_of_a_run_of_one_file_takes_that_file_again(room: Room, settings: dict[str, str]) -> None:
     flow = room.flow({"ONE.sh": ASKS["START.sh"], "END.sh": ASKS["END.sh"], **settings})
@@ -355,6 +379,25 @@ def test_an_input_or_result_can_come_from_a_file_or_from_stdin(room: Room) -> No
     assert done.stdout == "from stdin\n"
 
 
+@pytest.mark.slow
+def test_an_agent_that_was_denied_a_tool_tries_again_with_it_as_status_says(room: Room) -> None:
+    """The tool is allowed before the agent tries again, also when another process drives the run."""
+    room.drive(
+        {
+            "START.md": "---\non_denied: pause\n---\nDo it. <result>what you did</result>\n",
+            "replies.yaml": "START:\n- - {text: 'No. <result>no</result>', denied: ['Bash(make)']}\n  - <result>ok</result>",
+        },
+        backend="scripted",
+    )
+    lines = room.raymond("status", "r").stdout.splitlines()
+    command = "raymond resume r --agent main --retry --allow-tool 'Bash(make)'"
+    assert f"      next:  {command}" in lines
+    assert lines[-1] == "next: raymond resume r --allow-tool 'Bash(make)'"
+    assert room.raymond(*shlex.split(command)[1:]).stdout == "ok\n"
+    asked = [event.kind for event in ran(room).all(RequestTaken)]
+    assert asked == ["limits", "retry"]
+
+
 def test_retry_lets_an_agent_that_failed_try_again(room: Room) -> None:
     room.drive({"START.sh": "test -e fixed && echo '<result>ok</result>'"})
     (room.path / "fixed").touch()
@@ -396,7 +439,7 @@ def test_a_run_that_is_driven_gets_the_request_and_takes_it(
     pid = background(room, TWO, "started.main_held1.1")
     until(lambda: ran(room).run.statuses.get("asking"), "the question")
     done = room.raymond("resume", "r", "--agent", "main_ask2", *flags)
-    assert told(done) == (0, "", f"r received it (process {pid})\n")
+    assert told(done) == (0, "", f"r received the request (process {pid})\n")
     until(lambda: [one for one in ran(room).all(what) if one.agent == "main_ask2"], "the move")
     assert pid_of(room) == pid
     room.go()
@@ -410,7 +453,7 @@ def test_new_limits_reach_whoever_drives_the_run(room: Room) -> None:
     assert told(room.raymond("resume", "r", "--budget", "7", "--max-iterations", "50", "--max-time", "2h")) == (
         0,
         "",
-        f"r received it (process {pid})\n",
+        f"r received the request (process {pid})\n",
     )
     until(
         lambda: ran(room).run.limits == Limits(7.0, 50, 0, 7200.0),
@@ -483,7 +526,7 @@ def test_an_agent_that_runs_is_stopped_while_the_others_go_on_and_resume_runs_it
     assert told(room.raymond("stop", "r", "--agent", "main_held1")) == (
         0,
         "",
-        f"r received it (process {pid})\n",
+        f"r received the request (process {pid})\n",
     )
     until(lambda: ran(room).all(AgentPaused), "the pause")
     assert [one.agent for one in ran(room).all(StepInterrupted)] == ["main_held1"]
@@ -515,7 +558,7 @@ def test_an_agent_that_sleeps_is_stopped_and_sleeps_on_until_somebody_moves_it(r
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("sleeps until")
         done = room.raymond("stop", "r", "--agent", "main")
-        assert told(done) == (0, "", f"r received it (process {live.pid})\n")
+        assert told(done) == (0, "", f"r received the request (process {live.pid})\n")
         after = live.wait()
     assert (after.code, after.run.agents["main"].status) == (3, "paused")
     assert "main paused: paused by a person" in after.lines
@@ -628,36 +671,12 @@ def test_a_pause_that_is_asked_for_again_after_its_driver_was_killed_is_kept(roo
     assert (bytes_of(room), [*left.parent.iterdir()]) == (before, [left])
     said = room.raymond("status", "r").stdout.splitlines()
     assert said[-2:] == [
-        "left: the pause of main was left for a driver that died; the next one takes it",
+        "left: the pause of main was left for a driver that died; the next one obeys it",
         "next: raymond resume r",
     ]
     room.go()
     assert room.raymond("resume", "r").returncode == 3
     assert "left:" not in room.raymond("status", "r").stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "then"),
-    [
-        ("stop", "the same command again stops it, a resume continues"),
-        ("cancel", "the next one ends the run"),
-    ],
-)
-def test_status_and_list_tell_of_a_stop_that_was_left_for_a_driver_that_died(
-    room: Room, kind: Literal["stop", "cancel"], then: str
-) -> None:
-    pid = background(room, HELD, "started.r")
-    os.kill(pid, signal.SIGSTOP)
-    inbox.leave(room.project.run("r").inbox, Request(id="left", kind=kind))
-    kill(pid)
-    left = f"`raymond {kind} r` was left for a driver that died"
-    assert room.raymond("status", "r").stdout.splitlines()[-2:] == [f"left: {left}; {then}", "next: raymond resume r"]
-    [row] = json.loads(room.raymond("list", "--json").stdout)
-    assert (row["status"], row["reason"]) == ("interrupted", left)
-    assert room.raymond(kind, "r").returncode == 0
-    assert "left:" not in room.raymond("status", "r").stdout
-    assert os.listdir(room.project.run("r").inbox) == []
 
 
 def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -> None:

@@ -289,7 +289,7 @@ def test_a_wrong_value_in_the_environment_names_the_variable(room: Room) -> None
     assert told(room.raymond("config", "show", environment={"RAYMOND_BUDGET": "much"})) == (
         2,
         "",
-        "error: the environment: RAYMOND_BUDGET: `budget` must be a number of dollars, 0 or more\nhint: budget = 5.00\n",
+        "error: the environment: RAYMOND_BUDGET: `budget` must be a number of dollars, 0 or more\nhint: RAYMOND_BUDGET=5.00\n",
     )
 
 

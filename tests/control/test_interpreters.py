@@ -10,7 +10,7 @@ from msgspec.structs import replace
 import builders
 from raymond import cli
 from raymond.control import interpreters
-from raymond.errors import BackendError
+from raymond.errors import BackendError, WorkflowError
 from raymond.language import workflow
 from raymond.machine import ahead
 from raymond.machine.events import AgentCalled, AgentFailed, AgentMoved, AskStarted, Event
@@ -55,6 +55,20 @@ def test_only_what_is_reached_and_has_no_other_form_must_be_there(files: dict[st
 def test_an_interpreter_that_is_there_is_found(tmp_path: Path) -> None:
     os.symlink("/bin/sh", tmp_path / "bash")
     interpreters.check(workflow.build("flow", BASH))
+
+
+def test_a_script_for_another_system_that_a_script_leads_to_is_refused_like_one_that_a_prompt_names() -> None:
+    files = {"START.py": "print('<goto>A</goto>')", "A.bat": "echo hello"}
+    with pytest.raises(WorkflowError) as caught:
+        interpreters.check(workflow.build("flow", files, platform="linux"))
+    [found] = caught.value.diagnostics
+    assert (found.id, found.file, found.message, found.hint) == (
+        "wrong-platform",
+        "A.bat",
+        "`A.bat` cannot run on this machine (linux)",
+        "it needs Windows; or add `A.py`, which runs everywhere",
+    )
+    assert caught.value.exit_code == 6
 
 
 ASKS = {

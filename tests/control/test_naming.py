@@ -65,9 +65,41 @@ def test_several_runs_are_named_with_their_status_and_project(projects: Projects
     with pytest.raises(SeveralRuns) as caught:
         found("same")
     assert str(caught.value) == "`same` is a run of 2 other projects"
-    assert caught.value.hint.splitlines()[0] == "raymond -C DIR ..., with one of these:"
+    assert caught.value.hint.splitlines()[0] == "say which:"
     projects.keep("here", same="completed")
     assert found("same") == ("here", "same")
+
+
+@pytest.mark.parametrize(
+    ("args", "commands"),
+    [
+        (["status", "nig"], ["raymond -C TWO status night", "raymond -C ONE status night"]),
+        (["status", "night"], ["raymond -C TWO status night", "raymond -C ONE status night"]),
+        (["logs", "--tail", "3", "n"], ["logs --tail 3 night", "logs --tail 3 night", "raymond logs --tail 3 note"]),
+        (["cancel", "not"], ["raymond cancel note"]),
+        (
+            ["-C", ".", "logs", "n", "--agent", "my agent"],
+            [
+                "logs night --agent 'my agent'",
+                "logs night --agent 'my agent'",
+                "raymond -C . logs note --agent 'my agent'",
+            ],
+        ),
+        (["logs", "n", "--agent", "n"], ["logs night ...", "logs night ...", "raymond logs note ..."]),
+        (["answer", "n", "one\ntwo"], ["answer night ...", "answer night ...", "raymond answer note ..."]),
+    ],
+)
+def test_a_name_that_fits_several_is_answered_with_the_command_for_each(
+    projects: Projects, capsys: pytest.CaptureFixture[str], args: list[str], commands: list[str]
+) -> None:
+    """The command as it was typed, and where the id alone would not do, with the project."""
+    one, two = projects.keep("one", note="waiting", night="failed"), projects.keep("two", night="failed")
+    assert cli.main(args) == 2
+    lines = capsys.readouterr().err.splitlines()[2:]
+    assert len(lines) == len(commands)
+    for command in commands:
+        there = command.replace("ONE", one.tree).replace("TWO", two.tree)
+        assert any(f"{there}  " in line for line in lines), (there, lines)
 
 
 def test_of_many_runs_a_few_are_named(projects: Projects) -> None:
@@ -104,20 +136,45 @@ def test_looking_takes_the_latest_run_here(projects: Projects) -> None:
     assert found() == ("here", "two")
 
 
-@pytest.mark.parametrize(
-    ("verb", "id"),
-    [("resume", "paused"), ("stop", "paused"), ("cancel", "paused"), ("wait", "done"), ("attach", "done")],
-)
-def test_the_only_run_that_the_command_can_act_on_is_meant(projects: Projects, verb: str, id: str) -> None:
-    """Nobody drives any of them: there is nothing to wait for, so that the latest is told of."""
-    projects.keep("here", failed="failed", paused="paused", over="cancelled", done="completed")
-    assert found(None, verb, changes=True) == ("here", id)
+@pytest.mark.parametrize("verb", ["resume", "stop", "cancel"])
+def test_the_only_run_that_the_command_can_act_on_is_meant(projects: Projects, verb: str) -> None:
+    failed = {} if verb == "resume" else {"failed": "failed"}
+    projects.keep("here", **failed, paused="paused", over="cancelled", done="completed")
+    assert found(None, verb, changes=True) == ("here", "paused")
+
+
+@pytest.mark.parametrize("runs", [{"bad": "failed"}, {"bad": "failed", "done": "completed"}])
+def test_what_is_about_running_runs_means_none_that_has_ended(projects: Projects, runs: dict[str, str]) -> None:
+    """Or a script that waits would get the exit code of an old run."""
+    projects.keep("here", **runs)
+    latest = [*runs][-1]
+    for verb, more in (("stop", ""), ("attach", ""), ("wait", f"; raymond wait {latest} exits with its exit code")):
+        with pytest.raises(UsageError) as caught:
+            found(None, verb)
+        assert (str(caught.value), caught.value.exit_code) == ("no run here is running", 2)
+        assert caught.value.hint == f"raymond status shows the latest run{more}"
+
+
+def test_attaching_means_what_asks_when_nothing_runs(projects: Projects) -> None:
+    asks = {"status": "waiting", "agents": [{"status": "asking"}]}
+    projects.keep("here", asks=asks, done="completed")
+    assert found(None, "attach") == ("here", "asks")
+    with pytest.raises(UsageError, match="no run here is running"):
+        found(None, "wait")
 
 
 def test_a_failed_run_is_meant_when_nothing_else_can_be_resumed(projects: Projects) -> None:
     projects.keep("here", bad="failed", done="completed")
     assert found(None, "resume", changes=True) == ("here", "bad")
-    assert found(None, "stop", changes=True) == ("here", "done")
+
+
+def test_a_failed_run_and_one_that_was_stopped_can_both_be_resumed(projects: Projects) -> None:
+    """Neither is taken without being named: it would be retried, moved or put on other files."""
+    projects.keep("here", limited={"status": "stopped", "stop_kind": "limit"}, bad="failed", done="completed")
+    for verb in ("resume", "change"):
+        with pytest.raises(SeveralRuns, match="2 runs match") as caught:
+            found(None, verb, changes=True)
+        assert [row.workflow_id for row in caught.value.candidates] == ["bad", "limited"]
 
 
 def test_when_several_can_be_meant_they_are_named(projects: Projects) -> None:

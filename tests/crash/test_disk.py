@@ -302,7 +302,7 @@ def test_a_request_needs_no_room_on_the_disk(corner: Corner) -> None:
     corner.folder = place.room
     with full_at(0):
         stopped = corner.raymond("stop", "r", "--now")
-    assert stopped.err == f"r received it (process {driver.process.pid})\n"
+    assert stopped.err == f"r received the request (process {driver.process.pid})\n"
     assert driver.wait().code == 3
 
 

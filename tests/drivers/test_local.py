@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -453,7 +454,7 @@ def test_stop_lets_the_running_step_end_and_the_run_can_be_resumed(room: Room) -
         held(room, live)
         done = room.raymond("stop", "r")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"r received it (process {live.pid})\n"
+        assert done.stderr == f"r received the request (process {live.pid})\n"
         live.sees("stopping: stopped on request")
         room.go()
         ran = live.wait()
@@ -489,7 +490,7 @@ def test_an_answer_reaches_a_live_run(room: Room) -> None:
     with room.start("run", room.flow(files), "--id", "r") as live:
         live.sees("main asks: Which?")
         done = room.raymond("answer", "r", "the blue one", "--no-resume")
-        assert (done.returncode, done.stderr) == (0, f"r received it (process {live.pid})\n")
+        assert (done.returncode, done.stderr) == (0, f"r received the request (process {live.pid})\n")
         ran = live.wait()
     assert (ran.code, ran.out) == (0, "the blue one\n")
     assert "main ASK.sh -> TOLD.sh (answered)" in ran.lines
@@ -623,12 +624,8 @@ def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
 def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": END}, "--max-time", "200ms")
     assert ran.code == 4
-    assert ran.lines[-4:] == [
-        "why:    max_time (200ms) was reached",
-        "cost:   $0.00 in 1 step",
-        "result: none yet",
-        "next:   raymond resume r --max-time 1s",
-    ]
+    assert ran.lines[-4] == "why:    max_time (200ms) was reached"
+    assert re.fullmatch(r"next:   raymond resume r --max-time \d+s", ran.lines[-1]), "more than the machine took"
     assert room.resume().code == 4
     ran = room.resume("--max-time", "300ms")
     assert (ran.code, ran.lines[-4]) == (4, "why:    max_time (300ms) was reached")

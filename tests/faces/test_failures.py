@@ -97,8 +97,12 @@ def test_the_commands_say_how_many_failed(room: Room) -> None:
     assert "2 of 3 agents failed" in room.raymond("list").stdout
     [row] = json.loads(room.raymond("list", "--json").stdout)
     assert (row["status"], row["agents"], row["agents_failed"]) == ("failed", 3, 2)
+    anew = f"the workflow has already handled the failure of main_bad1; to start anew: raymond run {ran.run.start.scope_dir}"
     again = room.resume()
-    assert (again.code, "nothing to resume" in again.err, ran.run.seq) == (1, True, again.run.seq)
+    assert (again.code, ran.run.seq) == (1, again.run.seq)
+    assert again.err.startswith(f"r has ended: nothing to resume\nhint: {anew}\n")
+    given = room.raymond("resume", "r", "--agent", "main_bad1", "--result", "x")
+    assert (given.returncode, given.stderr) == (2, f"error: there is no agent main_bad1 left in r\nhint: {anew}\n")
 
 
 def test_the_failures_that_nobody_handled_come_first_and_the_rest_is_counted() -> None:

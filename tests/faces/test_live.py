@@ -432,7 +432,7 @@ def test_of_10000_agents_only_what_is_shown_is_made() -> None:
         "main_a4  A.md      running  4s",
         "main_a5  A.md      ready    4s",
         "main_a6  A.md      ready    4s",
-        "... and 9994 more: 9994 ready",
+        "... and 9994 more (ready)",
     ]
 
 
@@ -445,7 +445,7 @@ def test_agents_that_have_ended_are_counted_with_those_that_do_not_fit() -> None
         "main     START.md  waiting  0s  for 2 agents",
         "main_a3  A.md      running  0s",
         "main_b2  B.md      ready    0s",
-        "... and 1 more: 1 ended",
+        "... and 1 more (ended)",
     ]
     assert rows(made.run, height=6) == [
         "r · running · 0s · 2 steps · $0.00",

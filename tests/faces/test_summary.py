@@ -14,6 +14,7 @@ from raymond.faces.lines import Lines
 from raymond.faces.next_commands import next_command
 from raymond.faces.overview import overview
 from raymond.machine.events import Decision, RunStopped
+from raymond.machine.failures import Kind
 from raymond.machine.limits import LimitName
 
 FILES = {"START.md": "", "A.md": "", "S.sh": "", "ASKS.md": head("on_denied: pause"), "N.md": ""}
@@ -107,6 +108,39 @@ def test_the_way_out_of_a_loop_that_is_stuck_leads_back_into_it_with_more_rounds
     play.fail("script")
     play.pass_time()
     then = "raise max_visits in CHECK.sh, then: raymond resume test-1 --latest --agent main --goto PROMPT.md"
+    assert summary.ending(play.run, "failed").splitlines()[-1] == f"next:   {then}"
+    shown = [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
+    assert [line for line in shown if line.startswith("next:")] == [f"next:  {then}", f"next: {then}"]
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "keys"),
+    [("S.sh", "silent", "timeout"), ("S.sh", "time", "max_time"), ("START.md", "silent", "timeout or tool_timeout")],
+)
+def test_a_step_that_had_too_little_time_gets_more_in_its_file(state: str, kind: Kind, keys: str) -> None:
+    play = Play(FILES)
+    if state == "S.sh":
+        play.say("<goto>S</goto>")
+    while play.main.status != "failed":
+        play.fail(kind)
+    play.pass_time()
+    then = f"set a longer {keys} in {state}, then: raymond resume test-1 --latest"
+    lines = summary.ending(play.run, "failed").splitlines()
+    assert lines[lines.index(f"next:   {then}") + 1] == "or:     raymond resume test-1 --agent main --retry"
+    assert f"next:  {then}" in [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
+
+
+def test_what_failed_after_a_limit_was_reached_is_changed_and_the_limit_is_raised() -> None:
+    play = Play(FILES, max_time=1.0)
+    play.say("<goto>S</goto>")
+    play.begin("main")
+    play.pass_time(1.0)
+    assert play.run.stop
+    assert play.run.stop.limit == "time"
+    play.now += 29.0
+    play.fail("script")
+    play.pass_time()
+    then = "change S.sh, then: raymond resume test-1 --latest --max-time 1m"
     assert summary.ending(play.run, "failed").splitlines()[-1] == f"next:   {then}"
     shown = [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
     assert [line for line in shown if line.startswith("next:")] == [f"next:  {then}", f"next: {then}"]

@@ -307,7 +307,9 @@ def test_the_text_of_a_script_is_no_error() -> None:
 def test_a_python_script_must_be_python() -> None:
     found = one("", A_py="x = 1\nif x\n    pass\n")
     assert found.id == "script-syntax"
-    assert picture(found) == ("error: not valid Python: expected ':'\n --> A.py:2:5\nif x\n    ^\nhint: ")
+    assert picture(found) == (
+        "error: not valid Python: expected ':'\n --> A.py:2:5\nif x\n    ^\nhint: `python3 -m py_compile` says the same"
+    )
 
 
 @pytest.mark.parametrize("text", ["return 1", "x = '\\d'", "import nowhere_at_all", "# coding: utf-8\nx = 1"])
@@ -381,6 +383,17 @@ def test_an_ignore_that_makes_no_sense_is_a_warning(comment: str, id: str, messa
 def test_an_unused_ignore_in_workflow_yaml_is_a_warning() -> None:
     found = one("", workflow_yaml="lint:\n  ignore:\n    missing-next: because\n")
     assert (found.id, found.file, found.line) == ("unused-ignore", "workflow.yaml", 3)
+
+
+@pytest.mark.parametrize("id", ["dead-end", "empty-state", "misspelt-tag", "no-transition"])
+def test_an_unused_ignore_of_a_warning_is_one_too(id: str) -> None:
+    found = one(f"<!-- raymond: ignore {id} because -->\ntext <result>x</result>")
+    assert (found.id, found.message) == ("unused-ignore", f"there is no `{id}` to ignore")
+
+
+@pytest.mark.parametrize("id", ["unbound-variable", "bash-syntax", "parallel-writers"])
+def test_an_ignore_of_what_only_a_start_can_find_is_left_alone(id: str) -> None:
+    assert check(f"<!-- raymond: ignore {id} because -->\ntext <result>x</result>") == []
 
 
 def test_an_ignore_of_a_warning_that_is_not_looked_for_is_left_alone() -> None:

@@ -7,6 +7,7 @@ import pytest
 from raymond.errors import Diagnostic
 from raymond.language import policy
 from raymond.language.policy import Allowed, Evaluator, Parsed, Policy
+from raymond.language.policy_keys import KEYS
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait
 
@@ -327,7 +328,7 @@ def test_a_bad_value_is_refused_with_what_would_be_right(head: str, message: str
     ("head", "message", "hint", "column"),
     [
         ("modle: opus", "there is no key `modle`", "did you mean `model`?", 1),
-        ("zzz: 1", "there is no key `zzz`", "", 1),
+        ("zzz: 1", "there is no key `zzz`", f"there are: {', '.join(KEYS)}", 1),
         ("allowed_transitions: [{tag: call, retrun: A}]", "`<call>` has no `retrun`", "did you mean `return`?", 35),
         (
             "allowed_transitions: [{tag: goto, payload: A}]",

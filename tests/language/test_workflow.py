@@ -158,14 +158,17 @@ def test_the_entry_is_what_was_given_or_start_or_the_only_state(
             None,
             "no-entry",
             "there is no `1_START` or `START`, and there is more than one state",
-            "the states are: A.sh, B.md",
+            "rename the one to begin with to START, or name it: review/A.sh; the states are: A.sh, B.md",
         ),
         (
             [f"S{number}.md" for number in range(10)],
             None,
             "no-entry",
             "there is no `1_START` or `START`, and there is more than one state",
-            "the states are: S0.md, S1.md, S2.md, S3.md, S4.md, S5.md, S6.md, S7.md and 2 more",
+            (
+                "rename the one to begin with to START, or name it: review/S0.md; "
+                "the states are: S0.md, S1.md, S2.md, S3.md, S4.md, S5.md, S6.md, S7.md and 2 more"
+            ),
         ),
         ([], "START.md", "no-entry", "there is no state `START.md`", ""),
         (["START.md"], "STRAT.md", "no-entry", "there is no state `STRAT.md`", "did you mean `START.md`?"),

@@ -411,6 +411,45 @@ START: {text: "<goto>END</goto>", tools: [{name: Read, input: {file_path: a.py}}
 """
 
 
+# --- scripts ---------------------------------------------------------------------------------------------------------
+
+
+SCRIPTS = {
+    f"{path.relative_to(ROOT)} {number}": body
+    for path in (*PAGES, *(ROOT / "examples").glob("*/*.sh"), *(ROOT / "src" / "raymond" / "demo").glob("*.sh"))
+    for number, body in enumerate(
+        re.findall(r"^```bash\n(.*?)^```$", path.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        if path.suffix == ".md"
+        else [path.read_text("utf-8")]
+    )
+}
+"""Every script that a user is shown, by where it is."""
+SILENT = re.compile(r"> *\S+ 2>&1|^until ", re.MULTILINE)
+"""What may take long and prints nothing meanwhile."""
+
+
+def test_a_script_that_is_silent_while_it_works_says_for_how_long_it_may_be() -> None:
+    """Copied without a `timeout`, it would be ended after ten minutes."""
+    silent = {where: body for where, body in SCRIPTS.items() if SILENT.search(body)}
+    assert len(silent) >= 4
+    assert [where for where, body in silent.items() if "\n# timeout: " not in f"\n{body}"] == []
+
+
+@pytest.mark.slow
+def test_a_run_that_a_step_may_not_start_fails_the_step_of_the_page(room: Room) -> None:
+    page = (ROOT / "docs" / "language.md").read_text("utf-8")
+    [script] = re.findall(r"^```bash\n(id=.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    review = room.path / "review"
+    review.mkdir()
+    (review / "START.sh").write_text("echo '<result>fine</result>'")
+    python = f'raymond() {{ "{sys.executable}" -m raymond "$@"; }}\n'
+    refused = room.command({"START.sh": python + script})
+    assert (refused.code, refused.out) == (1, "")
+    started = room.command({"START.sh": python + script}, "--allow-start", id="allowed")
+    assert (started.code, started.out.startswith("the review continues as review-")) == (0, True)
+    until(lambda: "running" not in room.raymond("list", "--json").stdout, "the review to end")
+
+
 # --- README and links ------------------------------------------------------------------------------------------------
 
 

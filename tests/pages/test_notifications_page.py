@@ -107,6 +107,7 @@ def test_every_recipe_shows_a_hostile_question_whole_and_runs_nothing_of_it(
 
 def test_the_first_command_of_the_page_prints_the_message(room: Room) -> None:
     [command] = re.findall(r"^raymond run flow --notify '(.*)'$", PAGE, re.MULTILINE)
-    ran = room.command({"START.sh": "echo '<result>done</result>'"}, "--notify", command)
+    [script] = re.findall(r"^echo '(.*)' > flow/START.sh$", PAGE, re.MULTILINE)
+    ran = room.command({"START.sh": script}, "--notify", command)
     told = ran.lines[ran.lines.index(f"--notify {command}:") :]
     assert (told[1], "    | result: done" in told) == ("    | r completed", True)

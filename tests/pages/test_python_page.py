@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import raymond
+
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
 
 
@@ -21,6 +23,7 @@ def test_the_program_of_the_page_starts_follows_and_answers_a_run(tmp_path: Path
         file.parent.mkdir(exist_ok=True)
         with file.open("a", encoding="utf-8") as opened:
             opened.write(f"{text}\n")
+    assert raymond.check(raymond.load(str(tmp_path / "flow"))) == []
     program = tmp_path / "program.py"
     program.write_text(block("python"), "utf-8")
 

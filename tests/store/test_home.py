@@ -76,9 +76,11 @@ def a_file(path: Path) -> None:
     path.write_text("in the way")
 
 
-def open_to(bits: int) -> Callable[[Path], None]:
+def open_to(bits: int, holds: str = "") -> Callable[[Path], None]:
     def make(path: Path) -> None:
         path.mkdir()
+        if holds:
+            (path / holds).touch()
         path.chmod(0o700 | bits)
 
     return make
@@ -95,16 +97,13 @@ def below_a_file(path: Path) -> None:
         (a_link, "is a link", "name the folder itself: RAYMOND_HOME=HERE/real"),
         (a_file, "is not a folder", OUT),
         (below_a_file, "cannot be reached: not a directory", OUT),
+        (open_to(0o050), "is open to other users", f"chmod 700 HERE/home, or {OUT}"),
         (
-            open_to(0o050),
+            open_to(0o001, holds="notes"),
             "is open to other users",
-            "set RAYMOND_HOME to a folder of your own, outside of your projects",
+            "set RAYMOND_HOME to HERE/home/raymond, which is made for you alone",
         ),
-        (
-            open_to(0o001),
-            "is open to other users",
-            "set RAYMOND_HOME to a folder of your own, outside of your projects",
-        ),
+        (open_to(0o002, holds="notes"), "is open to other users", OUT),
     ],
 )
 def test_one_that_others_could_change_is_refused(

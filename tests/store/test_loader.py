@@ -282,7 +282,7 @@ def test_a_file_beside_a_single_file_counts_only_when_something_leads_to_it(
 
 def test_a_file_that_a_tag_leads_to_must_be_text(tmp_path: Path) -> None:
     folder(tmp_path, {"A.md": "<goto>B</goto>", "B.md": b"caf\xe9"})
-    assert refused(str(tmp_path / "A.md")).message == "byte 3 of `B.md` is not UTF-8"
+    assert refused(str(tmp_path / "A.md")).message == "byte 4 of `B.md` is not UTF-8"
 
 
 def test_a_state_beside_a_single_file_is_suggested(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_text_that_is_not_utf8_is_refused_with_its_place(
     path = folder(tmp_path, {"A.md": "", name: b"# ok\nna\xefve"})
     assert refused(path) == Diagnostic(
         id="not-utf8",
-        message=f"byte 7 of `{name}` is not UTF-8",
+        message=f"byte 8 of `{name}` is not UTF-8",
         file=name,
         line=2,
         column=3,
@@ -367,7 +367,7 @@ def test_every_text_that_is_not_utf8_is_named(tmp_path: Path, monkeypatch: pytes
 def test_utf16_is_recognized(tmp_path: Path) -> None:
     found = refused(folder(tmp_path, {"START.md": "hello".encode("utf-16")}))
     assert (found.message, found.hint) == (
-        "byte 0 of `START.md` is not UTF-8",
+        "byte 1 of `START.md` is not UTF-8",
         "it looks like UTF-16: save it as UTF-8",
     )
 

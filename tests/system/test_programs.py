@@ -46,7 +46,7 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room)
         "what": "claude",
         "found": "not installed",
         "ok": True,
-        "hint": "it is the default: install Claude Code, then start it once to log in; `--backend scripted` needs no account",
+        "hint": "it is the default: install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`",
         "backend": None,
         "needed": True,
     }
@@ -55,7 +55,7 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room)
     wanted = finding(room)
     assert (wanted["ok"], wanted["hint"]) == (
         False,
-        "install Claude Code, then start it once to log in; `--backend scripted` needs no account",
+        "install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`",
     )
     shown = room.raymond("doctor")
     assert shown.returncode == 1
@@ -196,6 +196,16 @@ def test_the_first_program_on_the_path_that_can_be_started_counts(
     assert programs.locate("other-agent") == (path, f"{path} is not executable: chmod +x {path}")
 
 
+def test_a_program_that_was_moved_on_the_path_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "old" / "moved-agent").touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/old:{tmp_path}/new")
+    assert programs.locate("moved-agent") == (f"{tmp_path}/old/moved-agent", "")
+    (tmp_path / "old" / "moved-agent").rename(tmp_path / "new" / "moved-agent")
+    assert programs.locate("moved-agent") == (f"{tmp_path}/new/moved-agent", "")
+
+
 def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked_for_its_version(room: Room) -> None:
     claude(room, '#!/bin/sh\necho "2.1.5${CLAUDECODE:+ inside}"\n')
     room.environment["CLAUDECODE"] = "1"
@@ -313,7 +323,10 @@ def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room: Room) -> None:
     *_, last, hint = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (1, "")
     assert last == "BAD  probe: claude: there is no program `claude` on the PATH"
-    assert hint == "     hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account"
+    assert (
+        hint
+        == "     hint: install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`"
+    )
 
 
 def test_a_probe_can_ask_a_program_of_ones_own(room: Room) -> None:

@@ -61,6 +61,23 @@ def test_an_adopted_run_goes_on_where_it_was(room: Place) -> None:
     assert begun.input == LONG
 
 
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        ("{}\n", "{} is not a journal of Raymond, or its first line is damaged"),
+        ("{", "{} ends before its run begins"),
+    ],
+)
+def test_a_file_that_is_not_a_journal_is_named_where_it_is(room: Place, kept: str, why: str) -> None:
+    file = room.path / ".raymond" / "workflows" / "old.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(kept)
+    done = room.raymond("adopt", "old")
+    hint = "it was damaged, or it did not come from here; it stays where it is"
+    said = f"error: old cannot be adopted: {why.format(file)}\nhint: {hint}\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 @pytest.mark.slow
 def test_a_person_sees_what_a_run_may_do_and_is_asked(room: Place) -> None:
     top = earlier(room, "r", "--notify", "tell-me", "--budget", "7", "--allow-tool", "Bash(make:*)")

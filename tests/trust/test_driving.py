@@ -71,7 +71,7 @@ def test_a_driver_whose_name_a_step_has_changed_is_still_reached(room: Place, li
     assert f"running in process {live.pid}" in room.raymond("status", "r").stdout
     nobody_else_drives(room)
     stopped = room.raymond("stop", "r", "--now")
-    assert (stopped.returncode, stopped.stderr) == (0, f"r received it (process {live.pid})\n")
+    assert (stopped.returncode, stopped.stderr) == (0, f"r received the request (process {live.pid})\n")
     assert live.wait().code == 3
 
 

@@ -63,7 +63,7 @@ class CommandBackend:
                 del argv[-1 if len(argv) > 1 and argv[-1].startswith("-") else len(argv) :]
             else:
                 argv.append(_PLACE.sub(lambda place: values.get(place[1], place[0]), part))
-        return Command(["/bin/sh", "-c", _WITH_ITS_END, _mark(turn), *argv])
+        return Command(["/bin/sh", "-c", _WITH_ITS_END, _mark(turn), *argv], program=argv[0])
 
     def reader(self, turn: Turn) -> "TextReader":
         """Everything it prints is the answer."""

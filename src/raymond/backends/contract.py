@@ -56,7 +56,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Where the program may use settings that come with a project: nowhere, unless a person said so."""
 
 
-NO_ACCOUNT = "`--backend scripted` needs no account"
+NO_ACCOUNT = "without an account: write replies.yaml beside the workflow, e.g. `START: <result>done</result>`"
 """What would do as well as a program that is missing."""
 
 
@@ -155,6 +155,8 @@ class Command(Struct, frozen=True):
     """Variables that are not passed on to it."""
     files: dict[str, bytes] = {}
     """Files it finds in the turn's spool, next to its prompt."""
+    program: str = ""
+    """What the command starts in its turn, if it is a shell: when that is missing, nothing is started or paid."""
 
 
 class Observation(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from raymond.backends import Abilities, Backend, Direct, Places, Setup, guard
 from raymond.errors import BackendError, UsageError
 from raymond.language import reach
-from raymond.language.workflow import Workflow
+from raymond.language.workflow import Workflow, bare
 from raymond.machine.agent import SCRIPTED as SCRIPTED
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
@@ -116,13 +116,16 @@ def _known(name: str, tables: Tables, state: str) -> Backend:
         if state:
             raise BackendError(f"{error} for {state}", backend=name, hint=error.hint) from None
         raise
+    except UsageError as error:
+        path = settings_file.of_person()  # nobody else can set up a backend
+        raise UsageError(f"{path}: {error}" if path else str(error), hint=error.hint) from None
 
 
 def _check_replies(state: str, start: RunStarted, files: Mapping[str, bytes]) -> None:
     if not start.replies and REPLIES_FILE not in files:
         raise UsageError(
             f"nothing answers the prompt {state}",
-            hint=f"--backend claude, or a {REPLIES_FILE} beside it: docs/language.md, Scripted replies",
+            hint=f"write {REPLIES_FILE} beside it, e.g. `{bare(state)}: <result>done</result>`; or --backend claude",
         )
     _replies(start, files.get(REPLIES_FILE, b"").decode())
 

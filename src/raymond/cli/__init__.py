@@ -112,6 +112,7 @@ def main(args: list[str]) -> int:
 
             completing.answer(os.environ[COMPLETE], args)
         return 0
+    typed = args
     try:
         _check_text(args)
         args = go_to(args)
@@ -127,6 +128,11 @@ def main(args: list[str]) -> int:
         return done if isinstance(done, int) else 0
     except click.exceptions.Exit as end:
         return end.exit_code
+    except UsageError as error:
+        from raymond.cli import retyping
+        from raymond.faces import errors
+
+        return _say(errors.error(retyping.spelled(error, typed)), error.exit_code)
     except Error as error:
         from raymond.faces import errors
 
@@ -247,6 +253,8 @@ def _hint(word: str) -> str:
     close = difflib.get_close_matches(word, COMMANDS, 1)
     if word in ("init", "new"):
         return "a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
+    if word in ("lint", "check", "validate"):
+        return "raymond run PATH --dry-run checks a workflow and starts nothing"
     if id and (id == word or not close):
         return f"{id} is a run: raymond status {id} shows it"
     return f"did you mean `raymond {close[0]}`?" if close else "raymond --help lists the commands"

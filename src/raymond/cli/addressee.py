@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond import pasted
 from raymond.cli import choice
-from raymond.control import agents, naming, questions
+from raymond.control import agents, naming, questions, runs
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
 from raymond.errors import RunNotFound, UsageError
@@ -76,10 +76,16 @@ def _is_agent(found: Open, word: str) -> bool:
 
 
 def _no_run(word: str, here: Open) -> RunNotFound:
-    """The error for a word that names nothing; it may be meant as an answer, which needs the id."""
+    """The error for a word that names nothing; it may be meant as an answer, which needs the id.
+
+    Where something is asked, only what is very like the id of a run is taken for one, and a choice never.
+    """
     found = here.asked or questions.of_runs(every=True).asked
-    ways = [_way(one, "TEXT") for one in found[:3]] or ["raymond answer ID TEXT"]
-    return naming.unknown(cut(word), otherwise=f"to answer: {' or '.join(ways)}")
+    if not found:
+        return naming.unknown(cut(word), otherwise="to answer: raymond answer ID TEXT")
+    ways = [_way(one, "TEXT") for one in found[:3]]
+    is_choice = any(choices.pick(one.question.choices, word) for one in found)
+    return naming.unknown(cut(word), otherwise=f"to answer: {' or '.join(ways)}", like=1.0 if is_choice else _NEAR)
 
 
 def _selected(first: Addressee, word: str) -> Addressee:
@@ -126,13 +132,11 @@ def _way(asked: Asked, text: str) -> str:
 
 
 def asked(whom: Addressee) -> Open:
-    """The questions that can be meant; when nobody asks in this project, those of all others, unless it is answered."""
+    """The questions that can be meant: of this project, or of all when it has no runs, unless it is answered."""
     if whom.run:
         found = questions.of_run(whom.run.project, whom.run.id)
     else:
-        found = questions.of_runs(every=False)
-        if not found.asked and whom.text is None and not whom.agent:
-            found = questions.of_runs(every=True)
+        found = questions.of_runs(every=whom.text is None and not whom.agent and not runs.here().ids())
     meant = [one for one in found.asked if not whom.agent or one.question.is_called(whom.agent)]
     return Open(meant, found.unreadable, found.names)
 
@@ -145,10 +149,9 @@ def none(whom: Addressee) -> UsageError:
         hint = f"raymond resume {whom.run.id} continues without an answer"
         return UsageError(f"the question of {late[0].agent} could be answered until {until}", hint=hint)
     what = f"{whom.agent} is not waiting for an answer" if whom.agent else "no agent is waiting for an answer"
-    hint = (
-        f"raymond status {whom.run.id} shows what its agents are doing" if whom.run else "raymond list shows the runs"
-    )
-    return UsageError(what, hint=hint)
+    if whom.run:
+        return UsageError(what, hint=f"raymond status {whom.run.id} shows what its agents are doing")
+    return UsageError(f"{what} in this project", hint="raymond inbox lists the questions of all projects")
 
 
 def perhaps_others(one: Asked, found: Open) -> UsageError:

@@ -43,7 +43,9 @@ def _tell(waiting: list[str], every: bool) -> int:
 
 def _asked() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("nobody is here to be asked whether to adopt it", hint="add --yes if you agree with the above")
+        raise UsageError(
+            "cannot ask whether to adopt it without a terminal", hint="add --yes if you agree with the above"
+        )
     return click.confirm("adopt it?", err=True)
 
 

@@ -7,6 +7,7 @@ import click
 from raymond.cli import addressee, asking, names, texts
 from raymond.cli.asking import Answered
 from raymond.cli.count import Count
+from raymond.control import left_requests
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 
@@ -23,8 +24,8 @@ def command(
 ) -> int:
     """Answer agent AGENT of run ID; without a TEXT, show the question and ask.
 
-    Leave AGENT out when only one is asking. Without ID, those that ask in this project are meant; an answer in words
-    needs the ID. A run that is not running continues in the background.
+    Leave AGENT out when only one is asking. Without ID, choose among the questions of this project, or of all projects
+    if this one has no runs; a TEXT needs the ID. A run that no process drives continues in the background.
     """
     if attach and no_resume:
         raise UsageError("--attach continues the run, --no-resume does not", hint="leave one of them out")
@@ -42,11 +43,11 @@ def _continue(done: Answered, *, attach: bool, no_resume: bool) -> int:
     """What follows for the run."""
     if no_resume or (done.is_driven and not attach):
         if not done.is_driven:
-            print(f"answered; to continue: raymond resume {done.run.id}", file=sys.stderr)
+            print(f"answered; {left_requests.onward(done.run.project, done.run.id)}", file=sys.stderr)
         return 0
-    from raymond.cli import continuing
+    from raymond.cli import company, continuing
 
-    return continuing.follow(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
+    return company.keep(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
 
 
 def _answered(words: tuple[str, ...], file: str | None, number: int, unseen: bool) -> Answered | None:

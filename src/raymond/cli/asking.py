@@ -69,8 +69,7 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
     if not prompt.can_ask():
         sys.stdout.flush()
         what = "there is no answer, and no terminal to type it on"
-        way = f"raymond answer {asked.workflow_id} {asked.agent} TEXT"
-        raise UsageError(what, hint=f"{way} --unseen" if unseen else way)
+        raise UsageError(what, hint=_elsewhere(asked, unseen))
     print("\n".join(_how(asked)))
     while True:
         try:
@@ -81,13 +80,24 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
         if not said.strip():
             continue
         try:
-            return send(run, asked.agent, said, asked.number, seen, unseen=unseen)
+            return send(run, asked.agent, said, asked.number, seen=seen, unseen=unseen)
         except UsageError as error:
             if not _is_open(run, asked):
                 raise
             print(errors.error(error), file=sys.stderr)
             if _digests(questions.files_of(asked)) != seen:
                 seen = _show(chosen)
+
+
+def _elsewhere(asked: Question, unseen: bool) -> str:
+    """How to answer where there is no terminal, if that is possible."""
+    from raymond.control import steer
+
+    changed = questions.changed(asked)
+    if changed:
+        return f"{', '.join(changed)} changed since it asked: {steer.seen_first(asked.workflow_id)}"
+    way = f"raymond answer {asked.workflow_id} {asked.agent} TEXT"
+    return f"{way} --unseen" if unseen else way
 
 
 def _show(chosen: Asked) -> dict[str, str]:
@@ -123,13 +133,16 @@ def _is_open(run: RunHandle, asked: Question) -> bool:
 
 
 def send(
-    run: RunHandle, agent: str, said: str, question: int, seen: dict[str, str] | None = None, *, unseen: bool = False
+    run: RunHandle, agent: str, said: str, question: int, *, seen: dict[str, str] | None = None, unseen: bool = False
 ) -> Answered:
+    """Send an answer; `seen` is what was shown of the files, if this terminal shows the question."""
     from raymond.control import steer
     from raymond.faces.lines import Lines
 
     told = steer.answer(run.project, run.id, agent, said, question=question, seen=seen, unseen=unseen, face=Lines())
-    left = delivery.words(told, run.id)
+    asked = questions.of_run(run.project, run.id).asked
+    who = agent or (asked[0].question.agent if len(asked) == 1 else "")
+    left = delivery.words(told, run.id, who, is_shown=seen is not None)
     if left:
         print(left, file=sys.stderr)
-    return Answered(run, is_driven=bool(left), open=len(questions.of_run(run.project, run.id).asked))
+    return Answered(run, is_driven=bool(left), open=len(asked))

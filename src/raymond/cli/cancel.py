@@ -12,7 +12,7 @@ from raymond.faces.lines import Lines
 
 @click.command("cancel")
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--force", is_flag=True, help="Even if a process on another machine seems to drive it.")
+@click.option("--force", is_flag=True, help="Even if a process on another machine may still drive it.")
 def command(id_: str | None, force: bool) -> int:
     """End run ID and its running steps for good: it cannot be resumed. What it did stays in its journal."""
     found = choice.change(id_, "cancel")

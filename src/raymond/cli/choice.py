@@ -53,7 +53,9 @@ def warn_of_company(run: RunHandle) -> None:
     if found:
         some = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
         what = f"{some} {'is' if len(found) == 1 else 'are'} running in this directory too"
-        hint = "agents that change the same files disturb each other: --cd DIR, or another worktree, keeps them apart"
+        hint = (
+            "agents that change the same files get in each other's way: --cd DIR, or another worktree, keeps them apart"
+        )
         print(f"warning: {what}; {hint}", file=sys.stderr)
 
 

@@ -18,7 +18,7 @@ from raymond.faces.foreign_text import said
 @click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
 @click.option("--keep", type=flags.Duration(), metavar="TIME", help="Keep runs that ended within this time (30d).")
 @click.option("--all", "every", is_flag=True, help="The same in all projects.")
-@click.option("--here", is_flag=True, help="In this project only; this is how it is without --all.")
+@click.option("--here", is_flag=True, help="In this project only; the default.")
 @click.option("--force", is_flag=True, help="Runs you name that are not finished: cancel them first.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 def command(ids: tuple[str, ...], keep: float | None, every: bool, here: bool, force: bool, dry_run: bool) -> int:

@@ -39,7 +39,9 @@ def show(origin: bool, as_json: bool) -> int:
         value = written(name, told) if told or one.origin != "default" else "not set"
         print(said(f"{name:<{width}} = {value}{where}", sys.stdout))
     for name, one in unused.items():
-        told = f"{one.origin}: {name} = {written(name, one.value)} is not used: it goes further"
+        told = (
+            f"{one.origin}: {name} = {written(name, one.value)} is ignored: a project can only make settings stricter"
+        )
         print(said(told, sys.stderr), file=sys.stderr)
     return 0
 

@@ -4,7 +4,7 @@ import sys
 
 from raymond.cli import background, foreground
 from raymond.cli.flags import ShowFlags
-from raymond.control import continuing, steer
+from raymond.control import continuing, left_requests, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, NotContinued, RunBusy
@@ -20,13 +20,13 @@ KEPT = 5
 def go_on(run: RunHandle, *, attach: bool) -> int:
     """Continue a run that no process drives; with `attach`, here."""
     if not attach and continuing.by_step():
-        print(f"answered; to continue: raymond resume {run.id}", file=sys.stderr)
+        print(f"answered; {left_requests.onward(run.project, run.id)}", file=sys.stderr)
         return 0
     try:
         steer.check_resume(run.project, run.start)
         return _here(run) if attach else _in_background(run)
     except NotContinued as left:
-        return _kept(run, str(left))
+        return _kept(run, str(left), is_told=bool(left.again))
     except Error as error:
         return _kept(run, errors.error(error), is_told=bool(error.again))
 
@@ -37,7 +37,9 @@ def _here(run: RunHandle) -> int:
     except RunBusy as busy:
         if not busy.drives:
             raise
-        return follow(run)  # somebody has resumed it since, and has read the answer
+        from raymond.cli import watch
+
+        return watch.follow(run)  # somebody has resumed it since, and has read the answer
 
 
 def _in_background(run: RunHandle) -> int:
@@ -48,17 +50,10 @@ def _in_background(run: RunHandle) -> int:
     return 0
 
 
-def follow(run: RunHandle) -> int:
-    """Watch a run that another process drives."""
-    from raymond.cli import watch
-
-    return watch.follow(run)
-
-
 def _kept(run: RunHandle, why: str, *, is_told: bool = False) -> int:
     """Say why the run does not continue, unless another process has driven it to its end meanwhile.
 
-    `is_told`: the reason ends in the command that continues it.
+    `is_told`: the reason ends in the command that continues it, or ends it.
     """
     now = run.read()
     if now.is_over:

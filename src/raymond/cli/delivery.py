@@ -16,18 +16,26 @@ SHOWN = 20
 """Processes that are shown."""
 
 
-def words(delivery: Delivery, id: str, agent: str = "") -> str:
-    """Who has the request; nothing when it was journaled here. A refusal is an error."""
+_SHOWN = ("not_a_choice", "changed")
+"""Refusals whose hint is to look at the question."""
+
+
+def words(delivery: Delivery, id: str, agent: str = "", *, is_shown: bool = False) -> str:
+    """Who has the request; nothing when it was journaled here. A refusal is an error.
+
+    `is_shown`: the question is on the screen, and is asked again.
+    """
     match delivery:
         case Refusal():
-            raise UsageError(
-                delivery.reason, hint=delivery.hint or _hint(delivery, id, pasted.word(agent or "AGENT", "AGENT"))
-            )
+            if is_shown and delivery.kind in _SHOWN:
+                raise UsageError(delivery.reason)
+            whom = pasted.word(agent or "AGENT", "AGENT")
+            raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, whom))
         case Journaled():
             is_over = not delivery.decisions and (delivery.ended or delivery.left)
             return f"{id} had ended already" if is_over else ""
         case Taken():
-            return f"{id} received it (process {delivery.pid})"
+            return f"{id} received the request (process {delivery.pid})"
         case LeftBefore():
             kept = f"the pause of {delivery.agent} was left for a driver that died and waits for the next one"
             return f"{id} is not running: {kept}; to continue: raymond resume {id}"

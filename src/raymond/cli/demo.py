@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import sys
 
 import click
@@ -22,18 +23,28 @@ def command() -> int:
     run = start.begin_here(start.load(FOLDER), Choices(input="the next version", replies=replies))
     code = foreground.drive(run, ShowFlags())
     folder = shlex.quote(min(FOLDER, os.path.relpath(FOLDER), key=len))
+    raymond = _program()
     print(
         f"""
 three things to try:
-  raymond logs {run.id} --text
+  {raymond} logs {run.id} --text
       read what each agent was sent and what it said
-  raymond run {folder} -d
-      run it again in the background, kill it with kill -9, and continue it with raymond resume
-  cp -r {folder} notes && raymond run notes --backend claude
-      make it yours: the workflow is a folder of prompts and scripts""",
+  {raymond} run {folder} -d
+      run it again in the background, kill it with kill -9, and continue it with {raymond} resume
+  cp -r {folder} notes && {raymond} run notes
+      make it yours: the workflow is a folder of prompts and scripts; with --backend claude, Claude Code answers""",
         file=sys.stderr,
     )
     return code
+
+
+def _program() -> str:
+    """What to type to call Raymond here: a checkout may be tried before it is installed."""
+    if shutil.which("raymond"):
+        return "raymond"
+    if os.path.basename(sys.argv[0]) == "raymond":
+        return shlex.quote(sys.argv[0])
+    return f"{shlex.quote(sys.executable)} -m raymond"
 
 
 def _at_once() -> str:

@@ -164,7 +164,11 @@ _STARTING = (
     click.option("--id", "id_", default="", metavar="ID", help="Name the run; the id must be new."),
     click.option("--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
     click.option(
-        "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter."
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="STATE.KEY=VALUE",
+        help="Override a policy key (frontmatter) of STATE.",
     ),
     click.option("--backend", type=BACKEND, metavar="NAME", help="The program that answers prompts."),
     click.option("--replies", metavar="FILE", help="Scripted replies to use instead of replies.yaml."),
@@ -186,10 +190,10 @@ _STARTING = (
     *_SHOWING,
 )
 _RESUMING = (
-    click.option("--all", "every", is_flag=True, help="Every interrupted run of all projects, in the background."),
-    click.option("--here", is_flag=True, help="Every interrupted run of this project, in the background."),
+    click.option("--all", "every", is_flag=True, help="Every run that a kill or shutdown cut off, in all projects."),
+    click.option("--here", is_flag=True, help="Every run that a kill or shutdown cut off, in this project."),
     click.option("--yes", is_flag=True, help="With --all or --here: do not ask."),
-    click.option("--dry-run", is_flag=True, help="With --all: list them, resume none."),
+    click.option("--dry-run", is_flag=True, help="With --all or --here: list them, resume none."),
     click.option("--latest", "renew", is_flag=True, help="Continue with today's files, not those it started with."),
     click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that was renamed."),
     click.option("--restart", is_flag=True, help="Stop turns that still run instead of following them."),

@@ -12,7 +12,7 @@ from raymond.control import runs
 from raymond.control.drive import AS_IT_IS, UNRECORDED, HeldRun, Recording, Resumption, hold
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
-from raymond.faces import log_file, summary, words
+from raymond.faces import log_file, next_commands, summary, words
 from raymond.faces.fanout import Faces
 from raymond.faces.foreign_text import said
 from raymond.faces.log_file import LogFile
@@ -91,6 +91,8 @@ def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:
     left = f", but {words.many(ended, 'process')} of it still ran: ended now" if ended else ""
     how = "was cancelled" if run.final_status == "cancelled" else "has ended"
     print(f"{run.start.workflow_id} {how}: nothing to resume{left}", file=sys.stderr)
+    if advice := next_commands.instead_of_resume(run):
+        print(said(f"hint: {advice}", sys.stderr), file=sys.stderr)
     return summary.tell(run, runs.left(run), as_json=held.whole if show.as_json else None)
 
 

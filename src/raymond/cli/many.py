@@ -34,4 +34,4 @@ def agrees(verb: str, count: int, *, yes: bool, alone: bool) -> bool:
         return picker.agrees(f"{verb} {words.many(count, 'run')}?")
     if alone:
         return True
-    raise UsageError(f"nobody is here to be asked whether to {verb} them", hint="add --yes if you mean all of these")
+    raise UsageError(f"cannot ask whether to {verb} them without a terminal", hint="add --yes if you mean all of these")

@@ -11,9 +11,7 @@ from raymond.faces.lines import Lines
 def ask(run: RunHandle, given: ResumeFlags) -> str:
     """Move an agent and change limits as asked; says who received that when another process drives the run."""
     left, limits = "", given.limits
-    if given.agent:
-        agent = agents.meant(run.project, run.id, given.agent)
-        left = delivery.words(_move(run, given, agent), run.id, agent)
+    agent = agents.meant(run.project, run.id, given.agent) if given.agent else ""
     if limits.given or given.roots:
         changed = steer.change_limits(
             run.project,
@@ -29,6 +27,9 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
             face=Lines(),
         )
         left = delivery.words(changed, run.id)
+    if agent:
+        # After the limits: an agent that tries again needs the tools that are allowed now.
+        left = delivery.words(_move(run, given, agent), run.id, agent)
     return left
 
 

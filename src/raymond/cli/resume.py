@@ -8,7 +8,7 @@ from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, runs, steer
+from raymond.control import inside, naming, runs, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.faces import errors, words
@@ -20,7 +20,8 @@ from raymond.faces import errors, words
 def command(id_: str | None, given: ResumeFlags) -> int:
     """Continue run ID where it left off.
 
-    Failed and paused agents try again, unless its driver died or --agent names one of them.
+    Failed and paused agents try again, unless the process that drove the run died or --agent names one of them. With
+    --all or --here, runs continue in the background.
     """
     check(id_, given)
     choice.mention_earlier()
@@ -35,7 +36,9 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         from raymond.cli import resume_all
 
         return resume_all.resume(given, how)
-    run = choice.change(id_, "resume")
+    run = choice.change(id_, "change" if given.agent or given.limits.given or given.roots else "resume")
+    if not id_ and naming.actable([runs.row(run.project, run.id)], "resume"):
+        print(f"resuming {run.id}", file=sys.stderr)
     steer.check_resume(run.project, run.start)
     if given.show.notify:
         inside.check_person("resume --notify")
@@ -53,7 +56,8 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         from raymond.control.upgrade import upgrade
 
         renamed = dict(map(pair, given.renamed))
-        done = upgrade(run.project, run.id, renamed, force=given.force, strict=given.strict)
+        to = given.goto or ""
+        done = upgrade(run.project, run.id, renamed, to=to, force=given.force, strict=given.strict)
         print(words.line(done.changed), file=sys.stderr)
         sys.stderr.write(errors.warnings(done.warnings))
     elif given.strict:

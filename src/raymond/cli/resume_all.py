@@ -73,8 +73,7 @@ def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
             if isinstance(found, Error):
                 worst = max(worst, _tell(found))
             elif isinstance(found, LeftOut):
-                then = f"raymond resume {found.id} continues it"
-                print(said(f"{found.id} is left out: {found.why}; {then}", sys.stderr), file=sys.stderr)
+                print(said(f"{found.id} is left out: {found.why}; {found.then}", sys.stderr), file=sys.stderr)
             elif not here and not os.path.isdir(project.tree):
                 print(said(f"{found} is left out: {project.tree} is gone", sys.stderr), file=sys.stderr)
             else:

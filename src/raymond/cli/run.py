@@ -121,7 +121,7 @@ def _mention_unused(settings: config.Config) -> None:
 
     told = [f"{name} = {written(name, one.value)}" for name, one in settings.ignored.items()]
     if told:
-        verb, what = ("is", "it goes") if len(told) == 1 else ("are", "they go")
+        verb = "is" if len(told) == 1 else "are"
         where = next(iter(settings.unused.values())).origin
-        line = f"{where}: {', '.join(told)} {verb} not used: {what} further than what is set"
-        print(said(line, sys.stderr), file=sys.stderr)
+        why = "a project can only make settings stricter"
+        print(said(f"{where}: {', '.join(told)} {verb} ignored: {why}", sys.stderr), file=sys.stderr)

@@ -32,8 +32,9 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
     else:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
         with clock.of(sys.stdout):
-            more = [*_left(found, seen), *_unheard(found, seen)]
-            lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout), more=more)
+            unheard, then = _unheard(found, seen)
+            more, width = [*_left(found, seen), *unheard], width_of(sys.stdout)
+            lines = overview(*about, every=every, host=seen.host, width=width, more=more, then=then)
         print("\n".join(lines))
     if seen.note:
         print("\n".join(told(seen.note, MARGIN, width_of(sys.stderr))), file=sys.stderr)
@@ -50,11 +51,12 @@ def _left(found: RunHandle, seen: Seen) -> list[str]:
     return delivery.still_running(leftovers.find(found.project.run(found.id), seen.run), found.id)
 
 
-def _unheard(found: RunHandle, seen: Seen) -> list[str]:
-    """What was asked of a driver that died: the command to run next may undo it."""
+def _unheard(found: RunHandle, seen: Seen) -> tuple[list[str], str]:
+    """What was asked of a driver that died, and the command to run next if it is another one because of it."""
     if seen.pid or seen.host or seen.run.is_over:
-        return []
+        return [], ""
     from raymond.control import left_requests
 
-    told = (f"left: {one}" for one in left_requests.told(found.project.run(found.id), seen.run))
-    return [part for one in told for part in hung(visible(one), INDENT, width_of(sys.stdout))]
+    left = left_requests.of(found.project, seen.run)
+    lines = [part for one in left.lines() for part in hung(visible(f"left: {one}"), INDENT, width_of(sys.stdout))]
+    return lines, left.next_command

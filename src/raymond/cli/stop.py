@@ -6,7 +6,7 @@ import click
 
 from raymond.cli import choice, delivery, many
 from raymond.cli.names import AGENT, RUN
-from raymond.control import agents, handle, inside, runs, steer
+from raymond.control import agents, handle, inside, left_requests, runs, steer
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, UsageError
 from raymond.faces import errors
@@ -41,7 +41,7 @@ def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
     else:
         done = steer.stop(project, id, now=now, face=face)
     what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"
-    told = delivery.words(done, id) or f"{what}; to continue: raymond resume {id}"
+    told = delivery.words(done, id) or f"{what}; {left_requests.onward(project, id)}"
     print("\n".join([told, *delivery.leftovers(done, id, now=now)]), file=sys.stderr)
     return 0
 

@@ -56,7 +56,7 @@ def _decoded(data: bytes, what: str, most: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{what} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+        raise UsageError(f"{what} is not UTF-8 (byte {error.start + 1})", hint="save it as UTF-8") from None
 
 
 def _trimmed(text: str) -> str:
@@ -69,7 +69,9 @@ def variable(given: str) -> tuple[str, str]:
     if not equals or not key:
         raise UsageError(f"`{given}` is not a variable", hint="--var name=value")
     if not key.isidentifier():
-        raise UsageError(f"`{key}` cannot be the name of a variable", hint="use letters, digits and _")
+        raise UsageError(
+            f"`{key}` cannot be the name of a variable", hint="use letters, digits and _, and do not begin with a digit"
+        )
     if key in BUILT_IN:
         hint = "--input TEXT" if key in ("input", "run_input") else "choose another name"
         raise UsageError(f"--var cannot set `{key}`, a built-in variable", hint=hint)

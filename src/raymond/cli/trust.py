@@ -58,5 +58,7 @@ def _ask(offer: Offer, yes: bool) -> int:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("nobody is here to be asked whether to trust it", hint="add --yes if you agree with the above")
+        raise UsageError(
+            "cannot ask whether to trust it without a terminal", hint="add --yes if you agree with the above"
+        )
     return click.confirm("trust it?", err=True)

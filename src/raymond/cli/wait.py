@@ -4,7 +4,7 @@ import click
 
 from raymond.cli import choice
 from raymond.cli.names import RUN
-from raymond.control import runs
+from raymond.control import left_requests, runs
 from raymond.control.follow import Follower
 from raymond.faces import summary
 
@@ -19,4 +19,6 @@ def command(id_: str | None, as_json: bool) -> int:
     for _ in follower.watch():
         pass
     whole = runs.whole(found.project, found.id) if as_json else None
-    return summary.tell(follower.run, runs.left(follower.run), as_json=whole)
+    left = left_requests.of(found.project, follower.run)
+    about = (follower.run, runs.left(follower.run))
+    return summary.tell(*about, as_json=whole, left=left.lines(), then=left.next_command)

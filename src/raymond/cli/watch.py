@@ -1,22 +1,38 @@
 """Watch a run that another process drives."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from raymond.cli import terminals
-from raymond.control import runs
+from raymond.control import left_requests, runs
 from raymond.control.attach import attach
 from raymond.control.follow import Follower
 from raymond.control.handle import RunHandle
 from raymond.faces import summary
 
+if TYPE_CHECKING:
+    from raymond import Run
+
 
 def follow(found: RunHandle) -> int:
     """Watch a run until nobody drives it; its exit code."""
+    seen = until_left(found)
+    return tell(found, seen) if seen else 0
+
+
+def tell(found: RunHandle, seen: "Run") -> int:
+    """How a run stands that nobody drives, and what nobody has heard of; its exit code."""
+    left = left_requests.of(found.project, seen)
+    return summary.tell(seen, runs.left(seen), left=left.lines(), then=left.next_command)
+
+
+def until_left(found: RunHandle) -> "Run | None":
+    """Watch a run until nobody drives it; None when the person left it running."""
     project, id = found.project, found.id
     follower = Follower(project, id)
     follower.look()
     if not follower.pid:
-        return summary.tell(follower.run, runs.left(follower.run))
+        return follower.run
     face = terminals.face(watches=True)
     try:
         attach(project, id, follower, face, f"watching {id}; Ctrl-C leaves it running")
@@ -26,6 +42,6 @@ def follow(found: RunHandle) -> int:
             f"detached; {id} is still running: raymond attach {id} returns, raymond stop {id} stops it",
             file=sys.stderr,
         )
-        return 0
+        return None
     face.close()
-    return summary.tell(follower.run, runs.left(follower.run))
+    return follower.run

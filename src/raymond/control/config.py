@@ -1,10 +1,11 @@
-"""What people set once: policy file over flags over environment over the person's file, which a project may narrow.
+"""What people set once: site rules over flags over environment over the person's file, which a project may narrow.
 
 Every value remembers where it came from. An unknown key is an error in any of them.
 """
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -109,7 +110,7 @@ def duration(value: Any) -> float:
     """Seconds, from a duration as people write it."""
     seconds = durations.parse(value) if isinstance(value, str) else None
     if seconds is None:
-        raise ValueError("a duration, like 90s, 10m or 2h")
+        raise ValueError(f"{durations.explain(value)}, like 90s, 10m or 2h")
     return seconds
 
 
@@ -203,9 +204,11 @@ KEYS: dict[str, Key] = {
     "effort": Key(_name, "", "how hard the model thinks, where that can be set", '"high"'),
     "budget": Key(amounts.dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00", reach=_limit()),
     "max_iterations": Key(amounts.count, 0, "steps a run may take", "200", reach=_limit()),
-    "max_time": Key(duration, 0.0, "how long a run may be driven", '"8h"', reach=_limit()),
+    "max_time": Key(duration, 0.0, "how long a run may take; only time with a driver counts", '"8h"', reach=_limit()),
     "max_parallel": Key(amounts.count, 0, "steps at once, per backend and for scripts", "4", reach=_limit(PARALLEL)),
-    "timeout": Key(duration, 600.0, "silence after which a step is stopped", '"10m"', reach=_limit(600.0)),
+    "timeout": Key(
+        duration, 600.0, "how long a step may print nothing; then it is stopped", '"10m"', reach=_limit(600.0)
+    ),
     "max_wait": Key(
         duration, 86400.0, "how long to wait for a usage limit to end; 0s for not at all", '"24h"', reach=float
     ),
@@ -239,7 +242,7 @@ SITE_KEYS: dict[str, Key] = {
 
 
 class SiteRules(Struct, frozen=True, kw_only=True):
-    """The limits the policy file sets for everybody."""
+    """The limits that an administrator sets for everybody."""
 
     max_budget: float = 0.0
     allow_skip_permissions: bool = True
@@ -299,7 +302,7 @@ def tree_of(cwd: str) -> str:
 
 
 def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
-    """The policy file's rules; none when there is no such file."""
+    """The rules in `policy_file`; none when there is no such file."""
     return SiteRules(**_table(policy_file, _content(policy_file), SITE_KEYS))
 
 
@@ -331,7 +334,7 @@ def _table(path: str, data: bytes, known: Mapping[str, Key]) -> dict[str, Any]:
     try:
         values = tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from None
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start + 1})", hint="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {str(error).lower()}", hint="budget = 5.00") from None
     except (ValueError, RecursionError):  # Python reads no number of more than 4,300 digits
@@ -353,7 +356,16 @@ def _read(key: Key, name: str, value: Any, where: str) -> Any:
     try:
         return key.read(value)
     except ValueError as error:
-        raise UsageError(f"{where}: `{name}` must be {error}", hint=f"{name} = {key.example}") from None
+        raise UsageError(f"{where}: `{name}` must be {error}", hint=_example(key, name, where)) from None
+
+
+def _example(key: Key, name: str, where: str) -> str:
+    """How to set it right in the place it was set in: a variable of the environment takes no TOML."""
+    variable = f"{PREFIX}{name.upper()}"
+    if not where.endswith(variable):
+        return f"{name} = {key.example}"
+    value = key.example.strip('["]')
+    return f"{variable}={shlex.quote(value)}"
 
 
 def _given(key: Key, name: str, value: Any, flag: str) -> Any:

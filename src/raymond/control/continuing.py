@@ -16,7 +16,8 @@ def check(project: Project, run: Run) -> None:
     """Raise NotContinued when nobody but its owner may continue the run; whoever calls this holds its lock."""
     reason = why_not(project, run)
     if reason:
-        raise NotContinued(f"{reason}, so it was not continued")
+        left = left_requests.of(project, run)
+        raise NotContinued(f"{reason}, so it was not continued", again=left.then if left.ends_run else "")
 
 
 def why_not(project: Project, run: Run) -> str:
@@ -28,7 +29,7 @@ def why_not(project: Project, run: Run) -> str:
         return f"{run.start.workflow_id} has ended"
     if run.stop and not runs.was_shut_down(run):
         return f"{run.start.workflow_id} is {run_status(run)}"
-    return left_requests.stop(project.run(run.start.workflow_id), run) or _difference(project, run)
+    return left_requests.of(project, run).stop() or _difference(project, run)
 
 
 def _difference(project: Project, run: Run) -> str:
@@ -41,6 +42,8 @@ class LeftOut(Struct, frozen=True):
 
     id: str
     why: str
+    then: str
+    """What continues it, or ends it."""
 
 
 def resumable(project: Project) -> Iterator[str | LeftOut | Error]:
@@ -56,13 +59,14 @@ def resumable(project: Project) -> Iterator[str | LeftOut | Error]:
 
 def _resumable(project: Project, seen: runs.Seen) -> Iterator[str | LeftOut]:
     id = seen.run.start.workflow_id
+    left = left_requests.of(project, seen.run)
     if seen.status == runs.ANSWERED:
-        yield LeftOut(id, "it was answered and not continued")
+        yield LeftOut(id, "it was answered and not continued", left.then)
     elif seen.status == runs.INTERRUPTED or runs.was_shut_down(seen.run):
-        why = left_requests.stop(project.run(id), seen.run)
+        why = left.stop()
         if not why and os.path.isdir(project.tree):
             why = _difference(project, seen.run)
-        yield LeftOut(id, why) if why else id
+        yield LeftOut(id, why, left.then) if why else id
 
 
 def _belongs_to_step(run: Run) -> bool:

@@ -18,7 +18,7 @@ from raymond.drivers.reception import IN_INBOX
 from raymond.errors import Error, JournalError, RunBusy
 from raymond.faces import documents
 from raymond.language.refusal import Refusal
-from raymond.machine import requests
+from raymond.machine import overtaking, requests
 from raymond.machine.agent import RUNNING
 from raymond.machine.events import Decision, Event, LeftoversEnded, RequestTaken
 from raymond.machine.evolve import apply
@@ -253,19 +253,23 @@ def _journal(
     agent = run.agents.get(request.agent)
     if request.kind == "pause" and agent and agent.status == RUNNING:
         # Its process may live on: the next driver finds it, or ends it.
-        if request.agent in left_requests.pauses(project.run(id), run):
+        if _left_pauses(project.run(id), run, request.agent):
             return LeftBefore(request.agent)
         return Refusal("not_driven", f"{id} is not running: {request.agent} was interrupted")
     if refused and refused.kind == "run_ended" and request.kind in ("stop", "cancel"):
         return _clear(project, run, at_once=request.ends_steps) or refused
     # The driver is gone, and with it the step that the journal still calls running.
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
+    was_running = agent is not None and agent.status == RUNNING
     for events in _cut(project, run, workspace, request):
         commit(events)
+    overtaken = _pause_first(project.run(id), run, workspace, request, commit)
     problem = requests.problem(run, workspace, request, time())
+    if problem and was_running and request.kind == "retry":
+        return Refusal("not_driven", f"{id} is not running: {request.agent} was interrupted")
     if problem:
         return problem
-    overtaken = _overtake(project.run(id), run, request, commit)
+    overtaken += _overtake(project.run(id), run, workspace, request, commit)
     commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])
     _append(project.run(id), held, folded.size, request, decisions)
     for path in overtaken:
@@ -279,13 +283,36 @@ def _journal(
     return Journaled(decisions, ended=ended, left=left)
 
 
-def _overtake(folder: RunFolder, run: Run, request: Request, commit: Callable[[list[Event]], None]) -> list[str]:
-    """Refuse what was left for a driver that died and that `request` overtakes; the files of it."""
+def _left_pauses(folder: RunFolder, run: Run, agent: str) -> list[tuple[str, Request]]:
+    """The pauses of an agent that were left for a driver that died, with the paths of their files."""
+    found = left_requests.found(folder, run)
+    return [(path, left) for path, left in found if left.kind == "pause" and left.agent == agent]
+
+
+def _pause_first(
+    folder: RunFolder, run: Run, workspace: Workspace, request: Request, commit: Callable[[list[Event]], None]
+) -> list[str]:
+    """Obey the pause that a retry takes back, which nobody lived to hear; the files of it."""
+    paths: list[str] = []
+    for path, left in _left_pauses(folder, run, request.agent) if request.kind == "retry" else ():
+        if requests.problem(run, workspace, left) is None:
+            commit(requests.take(run, workspace, left))
+            paths.append(path)
+    return paths
+
+
+def _overtake(
+    folder: RunFolder, run: Run, workspace: Workspace, request: Request, commit: Callable[[list[Event]], None]
+) -> list[str]:
+    """Settle what was left for a driver that died and that `request` overtakes; the files of it."""
     paths: list[str] = []
     for path, left in left_requests.found(folder, run):
-        refused = requests.overtaken(run, left, request)
-        commit(refused)
-        paths += [path] if refused else []
+        # What the next driver puts aside must not be obeyed in part.
+        if left.kind == "limits" and left_requests.tell_senders(folder):
+            continue
+        settled = overtaking.overtaken(run, workspace, left, request, time())
+        commit(settled)
+        paths += [path] if settled else []
     return paths
 
 

@@ -68,13 +68,14 @@ def _is_read(name: str, text: str) -> bool:
 
 def _efforts(workflow: Workflow, start: RunStarted) -> Iterator[Diagnostic]:
     hint = f"one of: {', '.join(EFFORTS)}"
-    if start.effort and start.effort not in EFFORTS and start.backend in registry.PROGRAMS:
+    reached = sorted(reach.of(workflow).named)
+    prompts = [workflow.states[name] for name in reached if workflow.states[name].kind == "prompt"]
+    if prompts and start.effort and start.effort not in EFFORTS and start.backend in registry.PROGRAMS:
         mark = Mark("--effort", source=start.effort)
         yield frontmatter.diagnose(mark, "unknown-effort", f"{start.backend} knows no effort `{start.effort}`", hint)
-    for name in sorted(reach.of(workflow).named):
-        state = workflow.states[name]
-        backend = start.backends.get(name, start.backend)
-        if state.kind == "prompt" and backend in registry.PROGRAMS:
+    for state in prompts:
+        backend = start.backends.get(state.name, start.backend)
+        if backend in registry.PROGRAMS:
             for effort, mark in _efforts_of(workflow, state):
                 if effort not in EFFORTS:
                     message = f"{backend} knows no effort `{effort}`"

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, continuing, inside, interpreters, preflight, programs, run_lock
+from raymond.control import config, continuing, inside, interpreters, left_requests, preflight, programs, run_lock
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.faces import documents
@@ -94,6 +94,9 @@ def hold(
         book.decide(run, clock(), journal.torn(reading))
         book.write()
         backends = registry.make(project, run, workspace, settings["backends"], trusts)
+        left = left_requests.of(project, run).note() if run.seq > 1 else ""
+        if left:
+            told.on_note(left)
         parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)
         driver = Driver(
             *parts,

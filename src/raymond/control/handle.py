@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from raymond.control import runs
 from raymond.errors import Diagnostic, JournalError, RunBusy, UsageError
+from raymond.faces import next_commands
 
 if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
@@ -161,5 +162,6 @@ def resume(id: str | None = None) -> RunHandle:
         raise RunBusy(f"process {seen.pid} drives {handle.id}", path=path, pid=seen.pid, hint="follow it, or stop it")
     if seen.run.is_over:
         how = "was cancelled" if seen.run.final_status == "cancelled" else "has ended"
-        raise UsageError(f"{handle.id} {how}: nothing to resume")
+        hint = next_commands.instead_of_resume(seen.run) or f"`raymond logs {handle.id}` shows what happened"
+        raise UsageError(f"{handle.id} {how}: nothing to resume", hint=hint)
     return handle

@@ -1,20 +1,34 @@
 """What was asked of a driver that died before it heard of it: the next one finds it in the inbox of the run."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
+from time import time
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.errors import Error
+from raymond.faces.lines import MARGIN
+from raymond.faces.summary import one_line
+from raymond.language.refusal import cut
+from raymond.machine.fates import Fate, fates
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender
-from raymond.store import inbox
+from raymond.store import inbox, journal, lock, workspaces
+from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
 _LEFT = "was left for a driver that died"
-_THEN = {"cancel": "the next one ends the run", "stop": "the same command again stops it, a resume continues"}
-"""What ends or stops a run -> what becomes of it."""
 _SHOWN = 10
-"""Agents that are named."""
+"""Requests, and agents of pauses, that are named."""
+_FLAGS = {
+    "budget": "--budget",
+    "max_iterations": "--max-iterations",
+    "max_time": "--max-time",
+    "max_turns": "--max-turns",
+}
+_LISTS = {"allowed_tools": "--allow-tool", "roots": "--root"}
 
 
 def found(folder: RunFolder, run: Run) -> Iterator[tuple[str, Request]]:
@@ -24,28 +38,146 @@ def found(folder: RunFolder, run: Run) -> Iterator[tuple[str, Request]]:
             yield path, replace(request, sender=Sender(way="inbox"), given=None)
 
 
-def pauses(folder: RunFolder, run: Run) -> list[str]:
-    """The agents of the run that the next driver is asked to pause."""
-    asked = {one.agent for _, one in found(folder, run) if one.kind == "pause"}
-    return [name for name in run.agents if name in asked]
+def tell_senders(folder: RunFolder) -> bool:
+    """Whether the next driver takes from others only where it sees who asks: see sender.is_heard."""
+    from raymond.system import sockets  # only what was left has to be judged
+
+    return sockets.tell_senders(folder.path)
 
 
-def stop(folder: RunFolder, run: Run) -> str:
-    """That somebody has asked to stop or cancel the run; empty when nobody has."""
-    asked = _stop(folder, run)
-    return f"`raymond {asked} {folder.id}` {_LEFT}" if asked else ""
+def of(project: Project, run: Run) -> "LeftRequests":
+    """What was left, and what the next driver here does with it; `run` is as its journal says, and nobody drives it."""
+    folder = project.run(run.start.workflow_id)
+    left = [] if run.is_over else [request for _, request in found(folder, run)]
+    if not left or lock.signed(folder).host not in ("", os.uname().nodename):
+        return LeftRequests(folder.id, [])
+    try:
+        workspace = workspaces.workspace(project, run)
+    except Error:
+        workspace = None  # the next driver does not come far either
+    tried = journal.read(folder).run
+    return LeftRequests(folder.id, fates(tried, workspace, left, time(), knows_senders=tell_senders(folder)))
 
 
-def told(folder: RunFolder, run: Run) -> list[str]:
-    """What was left, and what becomes of it when the run continues."""
-    names = pauses(folder, run)
-    lines = [f"`raymond {asked} {folder.id}` {_LEFT}; {_THEN[asked]}"] if (asked := _stop(folder, run)) else []
-    if names:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        lines.append(f"the pause of {', '.join(names[:_SHOWN])}{more} {_LEFT}; the next one takes it")
-    return lines
+def onward(project: Project, id: str) -> str:
+    """The command that continues a run which nobody drives, or what it would do instead."""
+    left = of(project, journal.read(project.run(id)).run)
+    return f"{left.stop()}: {left.then}" if left.ends_run else f"to continue: raymond resume {id}"
 
 
-def _stop(folder: RunFolder, run: Run) -> str:
-    kinds = {one.kind for _, one in found(folder, run)}
-    return next((kind for kind in _THEN if kind in kinds), "")
+class LeftRequests(Struct, frozen=True):
+    """The requests that were left for a driver of run `id`, the oldest first, with what becomes of them."""
+
+    id: str
+    fates: list[Fate]
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether the next driver ends the run for good."""
+        return any(one.request.kind == "cancel" and not one.refusal for one in self.fates)
+
+    @property
+    def next_command(self) -> str:
+        """The command to run next, if another one than without them."""
+        return f"raymond cancel {self.id}" if self.ends_run else ""
+
+    @property
+    def then(self) -> str:
+        """What a resume does."""
+        return f"raymond resume {self.id} " + ("ends it for good" if self.ends_run else "continues it")
+
+    def stop(self) -> str:
+        """That a stop was left, or a cancel that holds; empty when none was."""
+        stops = [one.request for one in self.fates if one.request.kind == "stop" and not one.refusal]
+        if self.ends_run:
+            return f"a cancel {_LEFT}"
+        return f"{_stop(stops)} {_LEFT}" if stops else ""
+
+    def lines(self) -> list[str]:
+        """What was left, and what becomes of it when the run continues."""
+        return [f"{what} {_LEFT}; {self._future(fate)}" for what, fate in self._shown()] + self._more()
+
+    def note(self) -> str:
+        """What becomes of it now that the run continues; what is put aside is told when that is done."""
+        told = [f"{MARGIN}{what}: {_present(fate)}" for what, fate in self._shown() if not fate.is_put_aside]
+        return "\n".join([f"what {_LEFT}:", *told]) if told else ""
+
+    def _future(self, fate: Fate) -> str:
+        request = fate.request
+        again = f"raymond {request.kind} {self.id}" + (" --now" if request.now and request.kind == "stop" else "")
+        if fate.is_put_aside:
+            own = f"; {again} ends the run" if request.kind == "cancel" else ""
+            return f"the next one puts it aside, because {fate.refusal}{own}"
+        if fate.refusal:
+            return f"the next one refuses it: {one_line(fate.refusal)}"
+        if request.kind == "stop":
+            return f"{again} stops the run, a resume continues it"
+        return "the next one ends the run for good" if request.kind == "cancel" else "the next one obeys it"
+
+    def _shown(self) -> list[tuple[str, Fate]]:
+        return list(_told(self.fates))[:_SHOWN]
+
+    def _more(self) -> list[str]:
+        more = len(list(_told(self.fates))) - _SHOWN
+        return [f"{more} more requests were left for a driver that died"] if more > 0 else []
+
+
+def _told(all: Iterable[Fate]) -> Iterator[tuple[str, Fate]]:
+    """Each request in words; stops, and pauses that are obeyed, together."""
+    together: dict[str, list[Fate]] = {}
+    for one in all:
+        if one.request.kind in ("stop", "pause") and not one.refusal:
+            together.setdefault(one.request.kind, []).append(one)
+        else:
+            yield _words(one.request), one
+    for kind, same in together.items():
+        asked = [one.request for one in same]
+        yield _stop(asked) if kind == "stop" else f"the pause of {_names(one.agent for one in asked)}", _last(same)
+
+
+def _last(stops: list[Fate]) -> Fate:
+    """The one that stands for all of them."""
+    return next((one for one in stops if one.request.now), stops[-1])
+
+
+def _present(fate: Fate) -> str:
+    if fate.refusal:
+        return f"refused, {one_line(fate.refusal)}"
+    return "the run continues" if fate.request.kind == "stop" else "obeyed now"
+
+
+def _stop(stops: list[Request]) -> str:
+    return "a stop --now" if any(one.now for one in stops) else "a stop"
+
+
+def _names(agents: Iterable[str]) -> str:
+    names = list(dict.fromkeys(map(cut, agents)))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
+
+
+def _words(request: Request) -> str:
+    agent = cut(request.agent)
+    match request.kind:
+        case "pause":
+            return f"the pause of {agent}"
+        case "retry":
+            return f"the retry of {agent}"
+        case "move":
+            return f"the move of {agent} to {cut(request.state)}"
+        case "result":
+            return f"the result of {agent}"
+        case "give_up":
+            return f"the request to give up {agent}"
+        case "answer":
+            return f"the answer to {agent}" if agent else "an answer"
+        case "limits":
+            return f"a change of limits ({cut(_limits(request))})"
+        case _:
+            return f"a {request.kind}"
+
+
+def _limits(request: Request) -> str:
+    set_ = [f"{flag} {getattr(request, name):g}" for name, flag in _FLAGS.items() if getattr(request, name) is not None]
+    more = [f"{flag} {one}" for name, flag in _LISTS.items() for one in getattr(request, name)]
+    return " ".join([*set_, *more, *([f"--on-ask {request.on_ask}"] if request.on_ask else [])])

@@ -29,18 +29,42 @@ COLUMNS = (
 _DONE = ("completed", "cancelled")
 _WHOLE = ("cancel", "clean")
 """What cannot be undone: a run of another project has to be named in full for it."""
+_LIKE = 0.5
+"""How much of a name an id shares that may be meant: from 0 to 1, where it is the same."""
 _ALL = "`raymond list --all` shows the runs of all projects"
 
 
 class SeveralRuns(UsageError):
     """Several runs match; a person on a terminal can choose."""
 
-    def __init__(self, message: str, candidates: Sequence[RunRow], *, way: str = "say which", first: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        candidates: Sequence[RunRow],
+        *,
+        given: str = "",
+        way: str = "say which",
+        first: str = "",
+        command: Callable[[RunRow], str] | None = None,
+    ) -> None:
         more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []
-        shown = table.lines(COLUMNS, cells(candidates[:SHOWN]))
-        self.lines = (*([first] if first else []), f"{way}:", *(f"  {line}" for line in (*shown, *more)))
+        shown = candidates[:SHOWN]
+        rows = [
+            (command(row) if command else row.workflow_id, *others)
+            for row, (_, *others) in zip(shown, cells(shown), strict=True)
+        ]
+        listed = (f"  {line}" for line in (*table.lines(COLUMNS, rows), *more))
+        self.lines = (*([first] if first else []), f"{way}:", *listed)
         super().__init__(message, hint="\n".join(self.lines))
         self.candidates = candidates
+        self.given = given
+        """The name that fits all of them; empty when none was given."""
+        self._way, self._first = way, first
+
+    def spelled(self, command: Callable[[RunRow], str]) -> "SeveralRuns":
+        """The same with the command for each run in place of its id."""
+        way, first = self._way, self._first
+        return SeveralRuns(str(self), self.candidates, given=self.given, way=way, first=first, command=command)
 
 
 def cells(rows: Sequence[RunRow]) -> list[tuple[str, ...]]:
@@ -64,7 +88,11 @@ def _can_stop(row: RunRow) -> bool:
 
 
 def _can_resume(row: RunRow) -> bool:
-    return _is_unfinished(row) and not row.driven
+    return _can_change(row) and not row.driven
+
+
+def _can_change(row: RunRow) -> bool:
+    return row.status not in (*_DONE, "unreadable")
 
 
 def _has_failed(row: RunRow) -> bool:
@@ -82,19 +110,27 @@ def _asks(row: RunRow) -> bool:
 _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
     "stop": (_can_stop,),
     "cancel": (_is_unfinished, _has_failed),
-    "resume": (_can_resume, _has_failed),
+    "resume": (_can_resume,),
+    "change": (_can_change,),
     "answer": (_asks,),
-    "attach": (_is_driven,),
+    "attach": (_is_driven, _asks),
     "wait": (_is_driven,),
 }
-"""What a command can act on; what comes first is looked for first."""
+"""What a command can act on; what comes first is looked for first.
+
+A resume retries what failed, and costs: whichever run it could mean counts. "change" is a resume that moves an agent or
+raises a limit, which also a run that is running takes.
+"""
+_RUNNING = ("stop", "attach", "wait")
+"""Commands that are about what runs now: the latest run is not meant when it has ended."""
 
 
 def named(given: str | None = None, *, changes: bool = False, verb: str = "") -> tuple[Project, str]:
     """The run that `given` is the id of, or the beginning of one: a run of this project, else of any.
 
-    A whole id comes before the beginning of one. Without a name it is the only run here that `verb` can act on; where
-    there is none, or if it only looks, the latest. Where no run was started, none is meant: a person may choose one.
+    A whole id comes before the beginning of one. Without a name it is the only run here that `verb` can act on; if it
+    only looks, the latest, and also where there is none, unless it is about what runs now. Where no run was started,
+    none is meant: a person may choose one.
     """
     home = here()
     if given is not None:
@@ -102,7 +138,7 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
     ids = home.ids()
     if not ids:
         raise _elsewhere(home, verb, changes)
-    rows = [runs.row(home, id) for id in ids] if len(ids) > 1 else []
+    rows = [runs.row(home, id) for id in ids] if len(ids) > 1 or verb in _RUNNING else []
     found = _actable(rows, verb, changes)
     if len(found) > 1:
         # Who chooses anyway may choose what was not looked for first.
@@ -112,7 +148,14 @@ def named(given: str | None = None, *, changes: bool = False, verb: str = "") ->
     if found and unreadable:
         what = f"{found[0].workflow_id} may not be the only one: {_list(row.workflow_id for row in unreadable)}"
         raise SeveralRuns(f"{what} cannot be read", [*found, *unreadable])
+    if not found and verb in _RUNNING:
+        raise _nothing_runs(ids[0], verb)
     return home, found[0].workflow_id if found else ids[0]
+
+
+def _nothing_runs(latest: str, verb: str) -> UsageError:
+    ended = f"; raymond wait {latest} exits with its exit code" if verb == "wait" else ""
+    return UsageError("no run here is running", hint=f"raymond status shows the latest run{ended}")
 
 
 def _actable(rows: list[RunRow], verb: str, changes: bool) -> list[RunRow]:
@@ -171,26 +214,34 @@ def known(word: str) -> str:
 
 def _several(given: str, found: list[tuple[Project, str]]) -> SeveralRuns:
     rows = [runs.row(project, id) for project, id in found]
-    if all(id == given for _, id in found):
-        what = f"`{given}` is a run of {len(found)} other projects"
-        return SeveralRuns(what, rows, way="raymond -C DIR ..., with one of these")
-    return SeveralRuns(f"`{given}` is the beginning of {len(found)} runs", rows)
+    is_whole = all(id == given for _, id in found)
+    what = f"is a run of {len(found)} other projects" if is_whole else f"is the beginning of {len(found)} runs"
+    return SeveralRuns(f"`{given}` {what}", rows, given=given)
 
 
 def _check_whole(given: str, found: list[tuple[Project, str]], verb: str) -> None:
     if found and verb in _WHOLE:
         rows = [runs.row(project, id) for project, id in found]
         what = f"`{given}` is a run of another project: `{verb}` cannot be undone, and needs its full id"
-        raise SeveralRuns(what, rows, way="in full")
+        raise SeveralRuns(what, rows, given=given, way="in full")
 
 
-def unknown(given: str, *, otherwise: str) -> RunNotFound:
-    """The error for a name that is nowhere; the hint names the nearest id, or what to do `otherwise`."""
+def needs_place(row: RunRow) -> bool:
+    """Whether the id of a run, typed here, means a run of another project as well, or instead."""
     home = here()
-    return _unknown(home, [one for one in projects.known(home.home) if one.tree != home.tree], given, otherwise)
+    others = (one for one in (home, *projects.known(home.home)) if one.tree != row.project)
+    return row.project != home.tree and any(one.run(row.workflow_id).exists for one in others)
 
 
-def _unknown(home: Project, others: list[Project], given: str, otherwise: str = _ALL) -> RunNotFound:
+def unknown(given: str, *, otherwise: str, like: float = _LIKE) -> RunNotFound:
+    """The error for a name that is nowhere; the hint names the ids that are `like` it, or what to do `otherwise`."""
+    home = here()
+    return _unknown(home, [one for one in projects.known(home.home) if one.tree != home.tree], given, otherwise, like)
+
+
+def _unknown(
+    home: Project, others: list[Project], given: str, otherwise: str = _ALL, like: float = _LIKE
+) -> RunNotFound:
     """The error for a name that is nowhere."""
     if given in _waiting(home):
         hint = f"raymond adopt {given} takes it over"
@@ -198,7 +249,7 @@ def _unknown(home: Project, others: list[Project], given: str, otherwise: str = 
     import difflib
 
     ids = [id for project in (home, *others) for id in project.ids()]
-    close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, 0.5)
+    close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, like)
     hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else otherwise
     return RunNotFound(f"there is no run `{given}` here or in any other project", hint=hint)
 

@@ -17,6 +17,10 @@ def settled(target: str) -> str:
         raise UsageError("--notify is empty", hint="give a command or a URL: --notify 'CMD' or --notify https://...")
     if target.startswith(("http://", "https://")):
         return target
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", target)
+    if scheme:
+        hint = "give a command, or a URL that begins with https:// or http://"
+        raise UsageError(f"--notify {target}: {scheme[1]} is not supported", hint=hint)
     found = re.match(_PROGRAM, target)
     other = re.search(_ELSEWHERE, target[found.end() :] if found else target)
     if other and not re.search(r"\bcd\s", target):

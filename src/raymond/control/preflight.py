@@ -97,7 +97,8 @@ def check_site(run: Run, rules: config.SiteRules, workflow: Workflow) -> None:
         raise UsageError(f"{config.SITE_FILE} does not allow what {id} may do: skip permissions", hint="start it again")
     if rules.max_budget and not 0 < (run.limits.budget or 0.0) <= rules.max_budget:
         hint = f"raymond resume {id} --budget {rules.max_budget:g}"
-        raise UsageError(f"{config.SITE_FILE} allows a budget of at most {prices.show(rules.max_budget)}", hint=hint)
+        what = f"{config.SITE_FILE} allows a budget of at most {prices.show(rules.max_budget)}"
+        raise UsageError(what, hint=hint, again=hint)
     backends = {start.backend, *start.backends.values()}
     models = _models(run, workflow) if rules.models else set()
     for what, used, allowed in (("backend", backends, rules.backends), ("model", models, rules.models)):
@@ -126,17 +127,18 @@ def _named(state: State) -> Iterator[str]:
 def check_place(project: Project, run: Run) -> None:
     """Refuse to continue a run whose directory is gone, has become another repository, or is not in its project."""
     start = run.start
-    hint = f"if the project was moved: raymond resume {start.workflow_id} --cd DIR"
+    again = f"raymond resume {start.workflow_id} --cd DIR"
+    hint = f"if the project was moved: {again}"
     if not os.path.isdir(start.cwd):
-        raise UsageError(f"{start.cwd}, where {start.workflow_id} was started, is gone", hint=hint)
+        raise UsageError(f"{start.cwd}, where {start.workflow_id} was started, is gone", hint=hint, again=again)
     if projects.at(start.cwd).tree != project.tree:
         what = f"{start.cwd}, where {start.workflow_id} was started, is not in {project.tree}, whose run it is"
-        raise UsageError(what, hint=f"say where it continues: raymond resume {start.workflow_id} --cd DIR")
+        raise UsageError(what, hint=f"say where it continues: {again}", again=again)
     if not start.commit or git.head(git.top(start.cwd)) == start.commit:
         return
     if not git.has_commit(start.cwd, start.commit):
         what = f"{start.cwd} is not the repository that {start.workflow_id} was started in"
-        raise UsageError(f"{what}: it has no commit {start.commit[:12]}", hint=hint)
+        raise UsageError(f"{what}: it has no commit {start.commit[:12]}", hint=hint, again=again)
 
 
 # --- what the person asks for

@@ -97,6 +97,11 @@ def files_of(question: Question) -> list[Found]:
     return [asked_files.look(question.cwd, one.path) for one in question.files]
 
 
+def changed(question: Question) -> list[str]:
+    """The files of a question that can be shown and are no longer what they were when it was asked."""
+    return asked_files.changed(files_of(question), question.files, {})
+
+
 def way(asked: Asked) -> str:
     """The command that answers a question, wherever it is typed in this project."""
     id, home = asked.question.workflow_id, runs.here()

@@ -154,7 +154,7 @@ def row(project: Project, id: str) -> RunRow:
         driven=driven,
         status=status,
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
-        reason=found.reason or (_unheard(folder) if status == INTERRUPTED else None),
+        reason=found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
         questions=questions,
         agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
@@ -167,14 +167,14 @@ def row(project: Project, id: str) -> RunRow:
     )
 
 
-def _unheard(folder: RunFolder) -> str | None:
+def _unheard(project: Project, folder: RunFolder) -> str | None:
     """That a stop was left for a driver that died here; the journal is only read when something was left."""
-    if not any(inbox.look(folder.inbox)) or lock.signed(folder).host not in ("", os.uname().nodename):
+    if not any(inbox.look(folder.inbox)):
         return None
     try:
         from raymond.control import left_requests  # which knows all that can be asked, and takes long to import
 
-        return left_requests.stop(folder, journal.read(folder).run) or None
+        return left_requests.of(project, journal.read(folder).run).stop() or None
     except JournalError:
         return None
 

@@ -127,7 +127,10 @@ def _checked(options: Options) -> Options:
         raise UsageError(f"Options: {str(error).lower()}", hint="docs/python.md names every option") from None
     for name in options.variables:
         if not name.isidentifier():
-            raise UsageError(f"`{name}` cannot be the name of a variable", hint="use letters, digits and _")
+            raise UsageError(
+                f"`{name}` cannot be the name of a variable",
+                hint="use letters, digits and _, and do not begin with a digit",
+            )
     texts = {"id": options.id, "input": options.input, **options.variables}
     for what, text in (*texts.items(), ("overrides", str(options.overrides)), ("variables", str(options.variables))):
         exposure.check(text, what)
@@ -285,7 +288,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         max_wait=_first(options.max_wait, config.KEYS["max_wait"].default),
         patience=_first(options.patience, config.KEYS["patience"].default),
         # What a workflow asks for in addition is refused, or lies in one of these: it opens nothing.
-        roots=[paths.check(os.path.realpath(root), "--root") for root in options.roots],
+        roots=[paths.opened(root) for root in options.roots],
         overrides=options.overrides,
         replies=paths.check(options.replies or "", "--replies"),
         permission_mode=options.permission_mode,

@@ -1,6 +1,5 @@
 """Everything a person can ask of a run that exists: one function for each."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -51,8 +50,13 @@ def _unlike(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> 
         return Refusal("hidden", hidden, f"bring the file back, or: raymond answer {id} --unseen")
     changed = asked_files.changed(found, asked.files, seen)
     if changed:
-        return Refusal("changed", f"{', '.join(changed)} changed since it asked", f"raymond answer {id} shows it")
+        return Refusal("changed", f"{', '.join(changed)} changed since it asked", seen_first(id))
     return None
+
+
+def seen_first(id: str) -> str:
+    """How to answer although a file of the question has changed: whoever answers must have seen it as it is now."""
+    return f"answer on a terminal, which shows it first, or bring it back as it was: raymond answer {id}"
 
 
 def _asked(project: Project, id: str, agent: str) -> Question | None:
@@ -130,9 +134,7 @@ def change_limits(
     """Replace the limits that are given, allow these tools too, and open these directories to agents."""
     if roots:
         inside.check_person("resume --root")
-        for root in roots:
-            if not os.path.isdir(root):
-                raise UsageError(f"there is no directory `{root}`", hint="--root names one that agents may `cd` to")
+    opened = [paths.opened(root) for root in roots]
     # The site rules may forbid the budget, and a tool may not be one.
     config.load(project.tree, flags={"budget": budget, "allow_tools": list(allowed_tools) or None})
     request = Request(
@@ -143,7 +145,7 @@ def change_limits(
         max_time=max_time,
         max_turns=max_turns,
         allowed_tools=list(allowed_tools),
-        roots=[paths.check(os.path.realpath(root), "--root") for root in roots],
+        roots=opened,
         on_ask=on_ask,
     )
     return deliver(project, id, request, force=force, face=face)

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from raymond.control import config, doubts, preflight, run_lock
 from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, JournalError
-from raymond.language.workflow import ENTRIES, Reach, bare
+from raymond.language import reach
+from raymond.language.workflow import ENTRIES, bare
 from raymond.machine import workflow_change
 from raymond.machine.events import RunStarted, WorkflowChanged
 from raymond.machine.run import Run
@@ -27,11 +28,17 @@ class Upgrade(Struct, frozen=True):
 
 
 def upgrade(
-    project: Project, id: str, renamed: Mapping[str, str], *, force: bool = False, strict: bool = False
+    project: Project,
+    id: str,
+    renamed: Mapping[str, str],
+    *,
+    to: str = "",
+    force: bool = False,
+    strict: bool = False,
 ) -> Upgrade:
     """Journal that the run continues with today's files; refused when a state that is needed is gone.
 
-    With `strict`, what would only be warned of is refused as well.
+    `to` is the state that an agent is sent to next. With `strict`, what would only be warned of is refused as well.
     """
     folder = project.run(id)
     held = run_lock.take(folder, force)
@@ -40,8 +47,9 @@ def upgrade(
         start = folded.run.start
         sources.settle(folder, start.source)
         loaded = loader.load(_path(project, start), overrides=start.overrides)
-        # Its agents may be in any state, and a person may send them to any.
-        loaded.workflow.reach = Reach(frozenset(loaded.workflow.states), frozenset(loaded.workflow.states))
+        # Its agents may be in states that the entry no longer leads to.
+        begin = (*workflow_change.needed(folded.run), *renamed.values(), to)
+        loaded.workflow.reach = reach.also_from(loaded.workflow, begin)
         with doubts.placed(loaded):
             warnings = _warnings(folded.run, loaded, strict=strict)
             changed = _change(project, folded.run, loaded, renamed)

@@ -7,7 +7,6 @@ middle of anything else.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
@@ -179,7 +178,7 @@ class Driver:
         # What was left for the driver before us comes first: a stop that reached nobody must not stop us. Nor does it
         # make a driver that died one that was stopped: any step can leave it there.
         retries = retries and (at_once or fresh or not driver_died(self.run))
-        self._reception.read_inbox(partial(self._conductor.ask, stops=False))
+        self._reception.read_inbox(stops=False)
         restart = restart or self.run.final_status == CANCELLED
         now = self._clock()
         driven = self._beat.after(self.run.driven_until, now)

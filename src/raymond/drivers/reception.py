@@ -19,7 +19,7 @@ from raymond.machine import requests
 from raymond.machine.conductor import Conductor
 from raymond.machine.events import Decision, RequestTaken
 from raymond.machine.requests import Request
-from raymond.machine.sender import FOR_STEPS, Sender
+from raymond.machine.sender import FOR_STEPS, Sender, is_heard
 from raymond.redaction import Secrets
 from raymond.store import inbox
 from raymond.store.run_folder import RunFolder
@@ -90,19 +90,21 @@ class Reception:
             self._door.dismiss_idle()
             self._tell_where(self._door)
         self.next_look = min(self.next_look, max(now, self._opens_at))
-        self.read_inbox(self._conductor.ask)
+        self.read_inbox()
         return True
 
-    def read_inbox(self, ask: Callable[[Request, float], object]) -> None:
-        """Hand over what is in the inbox; a request stays there until it is in the journal."""
+    def read_inbox(self, *, stops: bool = True) -> None:
+        """Hand over what is in the inbox; a request stays there until it is in the journal. `stops`: see Conductor."""
+        left: list[Request] = []
         for path, request in list(inbox.look(self._folder.inbox)):
             if request is None:
                 self._put_aside(path, "broken", "cannot be read")
-            elif self._knows_senders() and request.kind not in FOR_STEPS:
-                self._put_aside(path, "refused", f"asks for `{request.kind}` and does not tell who it comes from")
-            else:
+            elif request.kind in FOR_STEPS or is_heard(request.kind, knows_senders=self._knows_senders()):
                 self._paths[request.id] = path
-                ask(replace(request, sender=Sender(way="inbox"), given=None), self._clock())
+                left.append(replace(request, sender=Sender(way="inbox"), given=None))
+            else:
+                self._put_aside(path, "refused", f"asks for `{request.kind}` and does not tell who it comes from")
+        self._conductor.ask_left(left, self._clock(), stops=stops)
 
     def _put_aside(self, path: str, why: str, what: str) -> None:
         aside = inbox.put_aside(path, why)

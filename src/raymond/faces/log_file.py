@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import stat
 from typing import TextIO
 
@@ -38,7 +39,7 @@ def check_dry(path: str) -> None:
         if not os.access(path if os.path.exists(path) else above, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise UsageError(f"--log-file {path}: {_reason(path, error)}") from None
+        raise _unwritable(path, error) from None
 
 
 def _opened(path: str, flags: int) -> int:
@@ -48,9 +49,19 @@ def _opened(path: str, flags: int) -> int:
             raise OSError(errno.EINVAL, "a disk cannot be appended to")
         fd = os.open(path, flags | os.O_NONBLOCK, 0o600)
     except OSError as error:
-        raise UsageError(f"--log-file {path}: {_reason(path, error)}") from None
+        raise _unwritable(path, error) from None
     os.set_blocking(fd, True)
     return fd
+
+
+def _unwritable(path: str, error: OSError) -> UsageError:
+    above = os.path.dirname(os.path.abspath(path))
+    hint = "name a file that you can write to"
+    if not os.path.exists(above):
+        hint = f"mkdir -p {shlex.quote(above)}"
+    elif error.errno == errno.ENXIO:
+        hint = "start what reads it first"
+    return UsageError(f"--log-file {path}: {_reason(path, error)}", hint=hint)
 
 
 def _reason(path: str, error: OSError) -> str:

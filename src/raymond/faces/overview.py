@@ -30,16 +30,19 @@ def overview(
     host: str = "",
     width: int = 0,
     more: Iterable[str] = (),
+    then: str = "",
 ) -> list[str]:
     """A run that process `pid` drives, or nobody (0) unless `host` does; `status` is as seen from outside.
 
-    Questions are wrapped to `width` cells, unless that is 0, and never cut. `more` stands above the next command.
+    Questions are wrapped to `width` cells, unless that is 0, and never cut. `more` stands above the next
+    command, which is `then` if that is given.
     """
     id, why = run.start.workflow_id, words.reason(run, now())
     driven = "" if pid else f", {host} may be running it" if host else ", not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     process = f" in process {pid}" if pid and not run.final_status else ""
-    stands = f"{id}: {status}{process}" + (f" ({why})" if why else "") + (driven if not run.final_status else "")
+    held = f" ({why.removeprefix(f'{status} ')})" if why else ""
+    stands = f"{id}: {status}{process}{held}" + (driven if not run.final_status else "")
     lines = [
         *hung(visible(stands), INDENT, width),
         *hung(visible(f"  {run.start.name} from {run.start.scope_dir}"), MARGIN, width),
@@ -54,16 +57,20 @@ def overview(
     result = main_result(run)
     if result is not None:
         lines += hung(f"result: {one_line(result)}", MARGIN, width)
-    return [*(visible(line) for line in lines), *more, *_next(run, pid, host, width)]
+    return [
+        *(visible(line) for line in lines),
+        *more,
+        *fitted(visible(f"next: {then or _next(run, pid, host)}"), MARGIN, width),
+    ]
 
 
-def _next(run: Run, pid: int, host: str, width: int) -> list[str]:
+def _next(run: Run, pid: int, host: str) -> str:
     id, then = run.start.workflow_id, next_command(run, now())
     if pid and not run.final_status:
         then = f"raymond {'answer' if run.statuses.get(ASKING) else 'attach'} {id}"
     if host and not run.final_status:
         then = f"look at it on {host}; if {host} is gone: raymond resume {id} --force"
-    return fitted(visible(f"next: {then}"), MARGIN, width)
+    return then
 
 
 def _scripted(run: Run) -> list[str]:

@@ -277,8 +277,9 @@ def _fold(run: Run, shown: list[Agent]) -> Row:
     for agent in shown:
         counts[agent.status] -= 1
     counts["ended"] = ended = run.started - len(run.agents)
-    told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    return [(f"... and {len(run.agents) - len(shown) + ended} more: {told}", "dim")]
+    left = {status: count for status, count in counts.items() if count}
+    told = f" ({next(iter(left))})" if len(left) == 1 else f": {', '.join(f'{left[one]} {one}' for one in left)}"
+    return [(f"... and {len(run.agents) - len(shown) + ended} more{told}", "dim")]
 
 
 # --- words and columns

@@ -1,6 +1,7 @@
 """How a run ended: a few lines for people, the result or one JSON document for programs; the command to run next."""
 
 import sys
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,17 +22,26 @@ _SHOWN = 5
 """Agents that failed, or that ask, which the ending tells of."""
 
 
-def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0) -> int:
+def tell(
+    run: Run,
+    status: str,
+    *,
+    as_json: Whole | None = None,
+    signal: int = 0,
+    left: Sequence[str] = (),
+    then: str = "",
+) -> int:
     """Tell how a run that nobody drives any more ended, and return the exit code; `status` is as seen from outside.
 
-    `as_json` reads long results, which a JSON document has in full.
+    `as_json` reads long results, which a JSON document has in full. `left`: what was asked of it and nobody has heard;
+    `then`: the command to run next, if that makes it another one.
     """
     from raymond.faces.lines import Lines  # `status` shares words with this, and needs none of it
 
     # Where both are seen together, the result follows by itself.
     is_shown = as_json is None and bool(run.final_status) and sys.stderr.isatty() and sys.stdout.isatty()
     with clock.of(sys.stderr):
-        text = ending(run, status, width_of(sys.stderr), with_result=not is_shown)
+        text = ending(run, status, width_of(sys.stderr), with_result=not is_shown, left=left, then=then)
     Lines().put(f"{text}\n")
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run, status, as_json)).decode() + "\n")
@@ -45,7 +55,9 @@ def tell(run: Run, status: str, *, as_json: Whole | None = None, signal: int = 0
     return exit_code(run, signal)
 
 
-def ending(run: Run, status: str, width: int = 0, *, with_result: bool = True) -> str:
+def ending(
+    run: Run, status: str, width: int = 0, *, with_result: bool = True, left: Sequence[str] = (), then: str = ""
+) -> str:
     """How, why if it did not simply complete, cost, result, failed agents or whole questions, the next command."""
     id, why = run.start.workflow_id, _why(run, status)
     told = (
@@ -56,10 +68,12 @@ def ending(run: Run, status: str, width: int = 0, *, with_result: bool = True) -
         *_collected(run, width),
         *_scripted(run),
         *(f"denied: {one}" for one in words.denied(run)),
+        *(f"left:   {one}" for one in left),
     )
-    then = (f"next:   {next_command(run)}", *(f"or:     {other}" for other in other_commands(run)))
+    other = [] if then else other_commands(run)
+    commands = (f"next:   {then or next_command(run)}", *(f"or:     {one}" for one in other))
     lines = [one for line in told for one in hung(visible(line), INDENT, width)]
-    return "\n".join([*lines, *(one for line in then for one in fitted(visible(line), MARGIN, width))])
+    return "\n".join([*lines, *(one for line in commands for one in fitted(visible(line), MARGIN, width))])
 
 
 def _result(result: str, width: int) -> list[str]:

@@ -19,6 +19,8 @@ Path: TypeAlias = tuple[str | int, ...]
 # Compiled at first use: most runs read no YAML, and compiling takes longer than the rest of the start.
 _UNPRINTABLE = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _DEEPEST = 20
+_CLOSED = ("quoted scalar", "flow sequence", "flow mapping")
+"""What has a sign at its end; when that is missing, YAML notices far below."""
 _SUSPICIOUS = 200
 _SCALARS = (
     ("bool", r"(?:true|false)", "tf"),
@@ -154,7 +156,8 @@ def _measure(text: str) -> None:
 
 
 def _explain(error: Any, text: str) -> _Wrong:
-    place = error.problem_mark or error.context_mark
+    is_open = error.context_mark and error.context and error.context.endswith(_CLOSED)
+    place = error.context_mark if is_open else error.problem_mark or error.context_mark
     line, column = (place.line, place.column) if place else (0, 0)
     lines = text.split("\n")
     if "\t" in lines[line][: column + 1] if line < len(lines) else False:
@@ -166,6 +169,8 @@ def _explain(error: Any, text: str) -> _Wrong:
         hint = "put a value that contains `: ` in quotes"
     elif "cannot start any token" in problem:
         hint = "put the value in quotes"
+    elif is_open:
+        hint = "close the quote or the bracket that begins here"
     return _Wrong(f"YAML: {context}{problem}", line + 1, column + 1, hint=hint)
 
 

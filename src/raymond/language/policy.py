@@ -85,7 +85,7 @@ def check(document: Document, *, known: Sequence[str] = ()) -> dict[str, Any]:
             continue
         read = KEYS.get(key)
         if read is None:
-            hint = frontmatter.suggest(key, [*KEYS, *known])
+            hint = frontmatter.suggest(key, [*KEYS, *known]) or f"there are: {', '.join([*KEYS, *known])}"
             document.refuse((key,), "unknown-key", f"there is no key `{key}`", hint, key=True)
             continue
         found = read(document, (key,), value)

@@ -132,7 +132,7 @@ def _duration(document: Document, path: Path, value: Any) -> float | None:
     seconds = durations.parse(value) if isinstance(value, str) else None
     if seconds:
         return seconds
-    _bad(document, path, f"`{_label(path)}` must be a duration", "write it like 90s, 10m or 2h")
+    _bad(document, path, f"`{_label(path)}` must be {durations.explain(value)}", "write it like 90s, 10m or 2h")
     return None
 
 

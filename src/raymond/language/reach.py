@@ -68,8 +68,21 @@ def of(workflow: Workflow) -> Reach:
 def _reach(workflow: Workflow) -> Reach:
     if workflow.entry not in workflow.states or len(workflow.states) == 1:
         return Reach(frozenset(workflow.states), frozenset(workflow.states))
+    return _from(workflow, [workflow.entry])
+
+
+def also_from(workflow: Workflow, names: Iterable[str]) -> Reach:
+    """Which states its entry or any of the states with these names can lead to."""
+    reach, others = of(workflow), sorted(Names(workflow.states).of(names) - {workflow.entry})
+    if not others:
+        return reach
+    more = _from(workflow, others)
+    return Reach(reach.named | more.named, reach.possible | more.possible)
+
+
+def _from(workflow: Workflow, states: Sequence[str]) -> Reach:
     paths = _Paths(workflow)
-    return Reach(paths.walk([workflow.entry]), paths.walk([workflow.entry], mentions=True))
+    return Reach(paths.walk(states), paths.walk(states, mentions=True))
 
 
 def ahead(workflow: Workflow, names: Iterable[str]) -> frozenset[str]:

@@ -351,7 +351,7 @@ def _not_a_duration(name: str, attribute: Attribute, value: str) -> Refusal | No
     seconds = durations.parse(value) if len(value) <= WIDTH else None
     hint = f'{name}="{EXAMPLES["duration"]}"'
     if seconds is None:
-        return Refusal("value", f"`{name}`: `{cut(value)}` is not a duration", hint)
+        return Refusal("value", f"`{name}`: `{cut(value)}` is not {durations.explain(value[:WIDTH])}", hint)
     if not seconds and not attribute.zero:
         return Refusal("value", f"`{name}` must be longer than 0s", hint)
     return None

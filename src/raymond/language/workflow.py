@@ -191,6 +191,9 @@ def _entry(workflow: Workflow, entry: str | None) -> str:
     hint = (
         f"rename `{other_case[0]}` to `{bare(other_case[0]).upper()}{extension(other_case[0])}`" if other_case else ""
     )
+    if not hint and here:
+        first = f"rename the one to begin with to START, or name it: {workflow.name}/{min(here)}"
+        hint = f"{first}; {_list(workflow.states)}"
     return _no_entry(workflow, "no-entry", message, hint or _list(workflow.states))
 
 

@@ -13,11 +13,11 @@ a driver that dies in between has done nothing that the journal does not know. T
 clock: time comes in as a value, and a step is the name of its agent, which runs one step at a time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from raymond.machine import budget, requests
+from raymond.machine import budget, overtaking, requests
 from raymond.machine.agent import ASKING, RUNNING, SCRIPTS, backend_of
 from raymond.machine.decide import decide
 from raymond.machine.events import (
@@ -136,6 +136,14 @@ class Conductor:
             self._pause_after(agent.id, request)
         elif self.take(request, now) and stops and request.ends_steps and not refused:
             self.stopping = True  # the decision has the stop, unless the run was stopped before
+
+    def ask_left(self, left: Sequence[Request], now: float, *, stops: bool = False) -> None:
+        """These lay in the inbox together, the oldest first; see `ask`."""
+        for request, again in list(overtaking.repeated(self.run, self.workspace, left, now)):
+            self._taken.append(request.id)
+            self._commit(now, overtaking.overtaken(self.run, self.workspace, request, again, now))
+        for request in left:
+            self.ask(request, now, stops=stops)
 
     def take(self, request: Request, now: float) -> bool:
         """Decide on a request and nothing more; returns whether it was new."""

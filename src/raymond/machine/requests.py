@@ -12,7 +12,7 @@ from raymond import amounts
 from raymond.language import choices
 from raymond.language.refusal import Refusal
 from raymond.language.refusal import cut as cut_short
-from raymond.machine import transitions
+from raymond.machine import handled, transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
     UNRECORDED,
@@ -42,17 +42,6 @@ _LONGEST = 1000
 """Characters of the reason for a refusal."""
 _SHOWN = 10
 """Agents that are named in place of one that does not exist."""
-
-_DECIDED = {
-    "stop": "the run was stopped",
-    "cancel": "the run was cancelled",
-    "answer": "{} was answered",
-    "retry": "{} was retried",
-    "move": "{} was moved",
-    "result": "{} was given a result",
-    "give_up": "{} was given up",
-}
-"""Requests that say what becomes of an agent, or of all: what has happened when one was taken."""
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -106,29 +95,6 @@ def problem(run: Run, workspace: Workspace, request: Request, now: float = 0.0) 
         return None
     follow = _follow(run, workspace, request, now)
     return follow if isinstance(follow, Refusal) else None
-
-
-def overtaken(run: Run, left: Request, by: Request) -> list[Event]:
-    """The refusal of a pause that was `left` for a driver which died, when `by` decides about its agent after that.
-
-    A stop or cancel that was left is overtaken when it is asked for again, and a stop by a cancel.
-
-    No clock is asked: what lies there when nobody drives the run is older than what is asked now.
-    """
-    is_again = left.kind in ("stop", "cancel") and by.kind in (left.kind, "cancel")
-    if not is_again and not (left.kind == "pause" and _decides(run, by, left.agent)):
-        return []
-    what = _DECIDED[by.kind].format(left.agent)
-    return [RequestTaken(request=left.id, kind=left.kind, problem=f"too late: {what} first", sender=left.sender)]
-
-
-def _decides(run: Run, request: Request, name: str) -> bool:
-    """Whether a request that is taken says what becomes of an agent."""
-    if request.kind in ("stop", "cancel"):
-        return True
-    if request.kind == "answer" and not request.agent:
-        return name in run.agents and run.agents[name].status == ASKING
-    return request.kind in _DECIDED and request.agent == name
 
 
 def cut(run: Run, name: str, spent: Mapping[str, Any]) -> list[Event]:
@@ -228,15 +194,15 @@ def _whole(run: Run, workspace: Workspace, request: Request, now: float) -> list
     if refused:
         return refused
     if run.final_status == CANCELLED:
-        return Refusal("run_ended", f"{run.start.workflow_id} was cancelled")
+        return Refusal("run_ended", f"{run.start.workflow_id} was cancelled", _shown(run))
     match request.kind:
         case "cancel":
             if run.is_over:
-                return Refusal("run_ended", f"{run.start.workflow_id} has ended")
+                return Refusal("run_ended", f"{run.start.workflow_id} has ended", _shown(run))
             return [RunStopped(kind="cancelled", at_once=True, by=who(request.sender))]
         case "stop":
             if run.final_status:
-                return Refusal("run_ended", f"{run.start.workflow_id} has ended")
+                return Refusal("run_ended", f"{run.start.workflow_id} has ended", _shown(run))
             stopped = run.stop and run.stop.kind in ("stop", "limit")
             return [] if stopped else [RunStopped(kind="stop", at_once=request.now, by=who(request.sender))]
         case "limits":
@@ -247,6 +213,10 @@ def _whole(run: Run, workspace: Workspace, request: Request, now: float) -> list
             return _answer(run, workspace, request, now)
         case _:
             return _agent(run, workspace, request)
+
+
+def _shown(run: Run) -> str:
+    return f"`raymond logs {run.start.workflow_id}` shows what happened"
 
 
 def _limits(run: Run, request: Request) -> list[Event] | Refusal:
@@ -345,7 +315,8 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
     agent = run.agents.get(request.agent)
     if not agent:
         what = f"there is no agent {request.agent} left in {run.start.workflow_id}"
-        return Refusal("no_such_agent", what, _among("its agents", request.agent, [*run.agents]))
+        others = _among("its agents", request.agent, [*run.agents])
+        return Refusal("no_such_agent", what, handled.advice(run, request.agent) or others)
     if agent.status == RUNNING and request.kind == "pause":
         return []  # its driver ends the step first
     if agent.status == RUNNING:

@@ -79,6 +79,14 @@ def no_step(what: str) -> Refusal:
     return Refusal("from_step", f"`{what}` was asked for by a step of a run", _HINT)
 
 
+def is_heard(kind: str, *, knows_senders: bool) -> bool:
+    """Whether a driver takes a request out of its inbox, where a file does not tell who wrote it.
+
+    `knows_senders`: others can ask where they are seen, so that only what any step may ask for is taken otherwise.
+    """
+    return kind in FOR_STEPS or not knows_senders
+
+
 def barred(key: str, inside: Container[str], kind: str, sender: Sender | None) -> Refusal | None:
     """Why this sender may not ask for `kind` of the run `key`, which was started in steps of the runs `inside`.
 

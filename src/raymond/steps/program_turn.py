@@ -16,7 +16,7 @@ from raymond.steps.raw_lines import RawLines
 from raymond.steps.spool import MOST_LINE, remove
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host
 from raymond.steps.turn_step import TurnStep
-from raymond.system import faults
+from raymond.system import faults, programs
 from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import age, alive, spawn, start_time
@@ -68,7 +68,7 @@ class ProgramTurn(TurnStep):
             self._fail_to_start(Trouble(kind="setup", error=unusable))
             return
         self._open_spool()
-        command = self.reader.command()
+        command = self._command()
         if isinstance(command, Trouble):
             self._fail_to_start(command)
             return
@@ -89,6 +89,14 @@ class ProgramTurn(TurnStep):
         with open(os.path.join(self.turn.spool, "pid"), "w", encoding="ascii", opener=private) as noted:
             noted.write(f"{self.pid} {self._began}\n{self.began} {time.time()}\n")
         self.host.watcher.watch(self.pid, self._end)
+
+    def _command(self) -> Command | Trouble:
+        """What to start, or why nothing is: a shell would be started for a program that is gone, and paid."""
+        command = self.reader.command()
+        if isinstance(command, Trouble) or not command.program:
+            return command
+        problem = programs.locate(command.program)[1]
+        return Trouble(kind="setup", error=problem) if problem else command
 
     def _open_spool(self) -> None:
         remove(self.turn.spool)

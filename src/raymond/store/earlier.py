@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from raymond.errors import Error, JournalError, RunExists, UsageError, WorkflowError
+from raymond.errors import Error, JournalError, NewerJournal, RunExists, UsageError, WorkflowError
 from raymond.machine.run import Run
 from raymond.store import journal
 from raymond.store.exports import former_journal
@@ -118,7 +118,7 @@ def _fill(tree: str, aside: RunFolder) -> Run:
     for name in dict.fromkeys(found.decode("utf-8", "replace") for found in _BLOB.findall(data)):
         _copy_blob(tree, aside, name)
     _put(aside.journal, data)
-    run = journal.read(aside).run
+    run = _read_copy(tree, aside)
     _check_places(tree, run)
     _copy_source(tree, aside, run.start.source)
     for name in _KEPT:
@@ -126,6 +126,17 @@ def _fill(tree: str, aside: RunFolder) -> Run:
             _copy_folder(fd, aside.file(name))
     files.sync_folder(aside.path)
     return run
+
+
+def _read_copy(tree: str, aside: RunFolder) -> Run:
+    """The run in the copy; an error names the files that it was copied from."""
+    try:
+        return journal.read(aside).run
+    except JournalError as error:
+        why = str(error).replace(aside.journal, former_journal(tree, aside.id)).replace(aside.path, f"{tree}/{_TOP}")
+        refused = _not_kept(tree, aside.id, why)
+        hint = error.hint if isinstance(error, NewerJournal) else refused.hint
+        raise type(error)(str(refused), path=refused.path, line=error.line, hint=hint) from None
 
 
 def _check_places(tree: str, run: Run) -> None:

@@ -77,10 +77,19 @@ def _default(environment: Mapping[str, str]) -> str:
 
 def _check(path: str) -> None:
     """Everything that decides lies there: nobody else may be able to change it."""
-    if stat.S_IMODE(_check_folder(path)) & 0o077:
-        is_meant = os.path.basename(path) == "raymond" or os.path.isdir(f"{path}/projects")
-        hint = f"chmod 700 {path}, or {_OUT}" if is_meant else _OUT
-        raise UsageError(f"runs cannot be kept in {path} ({VARIABLE}): it is open to other users", hint=hint)
+    mode = stat.S_IMODE(_check_folder(path))
+    if mode & 0o077:
+        raise UsageError(
+            f"runs cannot be kept in {path} ({VARIABLE}): it is open to other users", hint=_closed(path, mode)
+        )
+
+
+def _closed(path: str, mode: int) -> str:
+    """What to do about a folder of one's own that is open to others; one that holds something else stays as it is."""
+    is_meant = os.path.basename(path) == "raymond" or os.path.isdir(f"{path}/projects")
+    if is_meant or (mode & 0o400 and not os.listdir(path)):
+        return f"chmod 700 {path}, or {_OUT}"
+    return _OUT if mode & 0o022 else f"set {VARIABLE} to {path}/raymond, which is made for you alone"
 
 
 def _check_folder(path: str) -> int:

@@ -151,7 +151,7 @@ def _runnable(texts: Mapping[str, str], platform: str) -> frozenset[str]:
 
 
 def _not_utf8(file: str, data: bytes, start: int) -> Diagnostic:
-    message = f"byte {start} of `{file}` is not UTF-8"
+    message = f"byte {start + 1} of `{file}` is not UTF-8"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return Diagnostic(
             id="not-utf8", message=message, file=file, line=1, hint="it looks like UTF-16: save it as UTF-8"

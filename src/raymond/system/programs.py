@@ -15,8 +15,8 @@ PATIENCE = 10.0
 def locate(name: str) -> tuple[str, str]:
     """The path of a program, and what is wrong with it; empty when it can be started."""
     path = processes.program(name)
-    if path == name and "/" not in name:
-        processes.program.cache_clear()  # it may have been installed since somebody looked for it
+    if "/" not in name and (path == name or not os.access(path, os.X_OK)):
+        processes.program.cache_clear()  # it may have been installed, or moved, since somebody looked for it
         path = processes.program(name)
     if os.path.isabs(path):
         usable = os.access(path, os.X_OK) and os.path.isfile(path)

@@ -48,6 +48,20 @@ def _listen(path: str) -> socket.socket:
     return server
 
 
+def tell_senders(folder: str) -> bool:
+    """Whether a socket in `folder` tells who asks, or would if nothing were in its way; one is tried and removed."""
+    path = f"{folder}/{os.urandom(8).hex()}.try"
+    try:
+        with contextlib.closing(_listen(path)) as server:
+            peer(server)
+    except OSError as error:
+        return not are_unknown(error)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    return True
+
+
 def connect(path: str, within: float) -> socket.socket:
     """A connection to the socket at `path`, whose calls take at most `within` seconds."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

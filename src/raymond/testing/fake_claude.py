@@ -11,10 +11,24 @@ import sys
 import time
 from typing import Any
 
+_NEEDED = ("--reply", "--sessions", "--session-id")
+_USAGE = """python -m raymond.testing.fake_claude --reply FILE --sessions DIR --session-id ID < PROMPT
+--reply FILE              JSON, e.g. {"text": "<result>done</result>", "cost": 0.01}
+--sessions DIR            where to keep conversations
+--resume ID               continue from this conversation, and leave it as it was
+--max-budget-usd AMOUNT   the most a reply with {"capped": true} may cost"""
+
 
 def main(argv: list[str]) -> int:
     """Give the reply that FILE says, in the ways a real program has."""
+    if "--help" in argv:
+        sys.stdout.write(f"{_USAGE}\n")
+        return 0
     given = _flags(argv)
+    missing = [flag for flag in _NEEDED if flag not in given]
+    if missing:
+        sys.stderr.write(f"error: {missing[0]} is missing\nhint: {_USAGE.splitlines()[0]}\n")
+        return 2
     prompt = sys.stdin.read()
     with open(given["--reply"], encoding="utf-8") as file:
         reply = json.load(file)

@@ -98,4 +98,4 @@ def _secrets(state: State) -> Iterator[Diagnostic]:
         mark = frontmatter.mark(state.name, state.body, line, column, length)
         shown = msgspec.structs.replace(mark, line=state.line + line - 1, source="", column=column)
         hint = "set it in the environment that Raymond starts in, and read it from there"
-        yield frontmatter.diagnose(shown, "secret-in-state", f"this is {what}", hint)
+        yield frontmatter.diagnose(shown, "secret-in-state", f"this {what.removeprefix('something that ')}", hint)

@@ -56,7 +56,7 @@ def _attributes(state: State, tag: Tag) -> Iterator[Diagnostic]:
         known = form.attributes.get(name)
         if known:
             if known.kind == "duration" and "{{" not in value and durations.parse(value) is None:
-                message, hint = f"`{name}`: `{value}` is not a duration", "write it like 90s, 10m or 2h"
+                message, hint = f"`{name}`: `{value}` is not {durations.explain(value)}", "write it like 90s, 10m or 2h"
                 yield frontmatter.diagnose(places.attribute(state, tag, name), "bad-value", message, hint)
         elif not form.variables or not VARIABLE.fullmatch(name):
             takes = f"it takes: {', '.join(form.attributes)}" if form.attributes else "it takes none"

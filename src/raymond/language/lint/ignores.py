@@ -15,6 +15,11 @@ from raymond.language.workflow import State, Workflow
 
 _COMMENT = re.compile(r"<!--\s*raymond:\s*ignore\b([^>]*?)-->")
 
+_UNTOLD = ("no-transition", "dead-end")
+"""One mistake: which of the two it is depends on the other files, so that silencing the other is a precaution."""
+_AT_START = ("unknown-reply", "unknown-effort", "unknown-setting", "bash-syntax", "unbound-variable", "misnamed-file")
+"""Whether there is one of these depends on how the run is started."""
+
 
 class Ignore(Struct, frozen=True):
     """A finding that an author silences, and where."""
@@ -47,12 +52,18 @@ def silence(found: Iterable[Diagnostic], ignores: list[Ignore]) -> Iterator[Diag
     """What is left of `found`, and what is wrong with `ignores`."""
     used: set[Ignore] = set()
     for one in found:
-        by = [ignore for ignore in ignores if ignore.id == one.id and ignore.mark.file in (one.file, SETTINGS_FILE)]
+        by = [ignore for ignore in ignores if ignore.id == one.id and _is_about(ignore, one)]
         used.update(by)
+        if one.id in _UNTOLD:
+            used.update(ignore for ignore in ignores if ignore.id in _UNTOLD and _is_about(ignore, one))
         if not by or FINDINGS[one.id].firm:
             yield one
     for ignore in ignores:
         yield from _check(ignore, used)
+
+
+def _is_about(ignore: Ignore, one: Diagnostic) -> bool:
+    return ignore.mark.file in (one.file, SETTINGS_FILE)
 
 
 def _check(ignore: Ignore, used: set[Ignore]) -> Iterator[Diagnostic]:
@@ -62,6 +73,5 @@ def _check(ignore: Ignore, used: set[Ignore]) -> Iterator[Diagnostic]:
         yield frontmatter.diagnose(ignore.mark, "bad-ignore", f"there is no finding `{id}`", hint)
     elif finding.firm:
         yield frontmatter.diagnose(ignore.mark, "bad-ignore", f"`{id}` cannot be ignored")
-    # Whether a prompt without a tag is an error depends on the other files, so that silence may be a precaution.
-    elif ignore not in used and finding.severity == "error" and id != "no-transition":
+    elif ignore not in used and not finding.later and id not in _AT_START:
         yield frontmatter.diagnose(ignore.mark, "unused-ignore", f"there is no `{id}` to ignore", "remove it")
