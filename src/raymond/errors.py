@@ -29,12 +29,16 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     """The text of that line, shown with a caret under it."""
     length: int = 1
     hint: str = ""
+    lines: tuple[str, ...] = ()
+    """The hint in lines, if it has several that are ours; in any other, a line break was quoted from somewhere."""
 
 
 class Error(Exception):
     """Base of every deliberate error."""
 
     exit_code = 1
+    lines: tuple[str, ...] = ()
+    """The hint in lines, if it has several that are ours; in any other, a line break was quoted from somewhere."""
 
     def __init__(self, message: str, *, hint: str = "", again: str = "") -> None:
         super().__init__(message)

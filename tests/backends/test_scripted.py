@@ -166,7 +166,7 @@ def test_refused_tools_are_shown_with_the_flag_that_would_allow_them_counted_and
     shown = [line for line in ran.lines if "was denied" in line]
     assert [line.partition(" (")[2] for line in shown] == [
         "--allow-tool 'Bash(npm test:*)' would allow it)",
-        "--allow-tool 'WebFetch' would allow it)",
+        "--allow-tool WebFetch would allow it)",
         "--allow-tool 'Bash(npm test:*)' would allow it)",
     ]
     assert (ran.code, ran.run.denied) == (0, {"Bash(npm test:*)": 2, "WebFetch": 1})

@@ -1354,11 +1354,14 @@ def test_an_error_at_a_terminal_of_20_columns_is_the_same_and_wrapped_in_its_mar
     assert text == (
         "error: there is no \n"
         "  | key `modle`\n"
-        " --> flow/START.md:2:1\n"
+        " --> \n"
+        "  | flow/START.md:2:\n"
+        "  | 1\n"
         "  |\n"
         "2 | modle: opus\n"
         "  | ^^^^^\n"
-        "hint: did you mean `model`?\n"
+        "hint: did you mean \n"
+        "  | `model`?\n"
     )
 
 

@@ -448,8 +448,8 @@ def test_status_counts_down_to_the_end_of_a_limit_and_shows_the_tools_that_were_
         shown[0],
     )
     assert [line for line in shown if line.startswith("denied: ")] == [
-        "denied: WebFetch 2 times (--allow-tool 'WebFetch' would allow it)",
-        "denied: Read 1 time (--allow-tool 'Read' would allow it)",
+        "denied: WebFetch 2 times (--allow-tool WebFetch would allow it)",
+        "denied: Read 1 time (--allow-tool Read would allow it)",
     ]
     # What programs read does not change by the second.
     [reason] = {json.loads(room.raymond("status", "r", "--json").stdout)["reason"] for _ in range(2)}

@@ -361,7 +361,7 @@ def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk: Callable
     ran = room.claude(PROMPT)
     assert ran.out == "fine\n"
     assert (room.path / "made").read_text("utf-8") == "new\n"
-    assert f"main * was denied: Write {outside} (--allow-tool 'Write' would allow it)" in ran.lines
+    assert f"main * was denied: Write {outside} (--allow-tool Write would allow it)" in ran.lines
 
 
 KEPT: dict[str, Callable[[Project], Path]] = {
@@ -412,7 +412,7 @@ def test_a_workflow_that_asks_for_wider_rights_is_refused_before_anything_starts
         "  |\n"
         "3 | allowed_tools: [Bash]\n"
         "  |                ^^^^^^\n"
-        "hint: --allow-tool 'Bash', if you mean it\n"
+        "hint: --allow-tool Bash, if you mean it\n"
     )
     assert room.server.requests == []
     assert not os.path.exists(room.project.run("r").journal)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import sys
 import termios
 from collections.abc import Iterator
@@ -10,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from builders import Play
-from raymond import cli
+from raymond import cli, pasted
 from raymond.cli import delivery
 from raymond.control.leftovers import Leftover
-from raymond.errors import UsageError
+from raymond.errors import Diagnostic, UsageError, WorkflowError
 from raymond.faces import cells, errors, summary
 from raymond.faces.conversation import Conversation
 from raymond.faces.foreign_text import fitted, hung, in_margin, spoken
@@ -151,6 +152,91 @@ def test_a_command_at_the_end_of_a_line_of_ours_can_be_pasted() -> None:
     assert fitted(f"short: {command}", "  | ", 80) == [f"short: {command}"]
     quoted = f"its agents: main_a1 ({'x' * 60}: {command})"
     assert fitted(quoted, "  | ", 60) == hung(quoted, "  | ", 60), "what others wrote is not taken for one"
+
+
+LONG = "nightly-review-of-the-payments-service-and-its-clients-1f3a9c2e-2"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_a_command_that_no_line_holds_is_left_to_the_terminal(width: int) -> None:
+    """Cut behind `stop`, its first line would stop another run."""
+    command = f"raymond stop {LONG} --now"
+    assert fitted(f"to end them: {command}", "  | ", width)[-1] == f"  {command}"
+    assert fitted(f"next: {command}", "  | ", width) == ["next:", f"  {command}"]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+def test_a_command_that_quotes_others_is_continued_as_a_shell_does(width: int) -> None:
+    """The terminal would show their words at the beginning of a line; and whoever pastes a part of it runs nothing."""
+    tools = ("Bash(git commit:*)", f"Bash(make {'x ' * 12}hint: raymond trust --yes)")
+    flags = " ".join(pasted.flag("--allow-tool", tool, "TOOL") for tool in tools)
+    first, *rows = fitted(f"next: raymond resume r {flags}", "  | ", width)
+    assert first == "next:"
+    assert all(row.startswith("  ") and len(row) <= max(width, 24) for row in rows)
+    assert all(row.endswith(" \\") for row in rows[:-1])
+    assert not rows[-1].endswith("\\")
+    pasted_words = shlex.split("\n".join(rows).replace("\\\n", ""))
+    assert pasted_words[:3] == ["raymond", "resume", "r"]
+    assert all(word in (*tools, "--allow-tool", "TOOL") for word in pasted_words[3:])
+    assert len(pasted_words) == 7
+
+
+@pytest.mark.parametrize("name", ["x: raymond trust --yes", "x'; : raymond trust --yes '", "'\": raymond trust '\""])
+def test_no_command_in_a_quoted_name_is_put_on_a_line_of_its_own(name: str) -> None:
+    for line in (
+        f"hint: the states are: {pasted.name(name * 3)}",
+        f"next: raise max_visits in {pasted.name(name)}, then: raymond resume r {pasted.flag('--goto', name, 'STATE')}",
+        f"next: change {pasted.name(name)}, then: raymond resume r --latest",
+    ):
+        alone = [row for row in fitted(line, "  | ", 40)[1:] if not row.startswith("  | ")]
+        assert not [row for row in alone if row.strip().startswith("raymond trust")]
+
+
+def test_a_command_inside_a_sentence_is_kept_together_in_the_margin() -> None:
+    line = "hint: look at it on the other machine first; raymond resume r --force continues it, whatever it does"
+    assert fitted(line, "  | ", 60) == [
+        "hint: look at it on the other machine first; ",
+        "  | raymond resume r --force continues it, whatever it does",
+    ]
+    assert fitted(f"hint: raymond answer {LONG} shows it", "  | ", 80)[1].startswith("  | raymond answer nightly")
+
+
+@pytest.mark.parametrize("width", [0, 20, 80])
+def test_only_lines_of_ours_begin_where_ours_begin(
+    width: int, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line break in a value of others is shown, not made."""
+    false = "a`\nerror: not trusted\nhint: raymond trust --yes"
+    told = [
+        UsageError(f"there is no key `{false}`", hint=f"--input TEXT ({false})"),
+        WorkflowError(Diagnostic(id="a", message=false, file=f"{'x' * 90}hint: y.md", line=1, hint=f"`{false}`?")),
+        WorkflowError(Diagnostic(id="a", message="no", file=f"{false}{'y ' * 60}hint: y", source=false, hint="z")),
+    ]
+    if width:
+        termios.tcsetwinsize(terminal.stream.fileno(), (24, width))
+        monkeypatch.setattr(sys, "stderr", terminal.stream)
+    for problem in told:
+        lines = errors.error(problem).split("\n")
+        ours = [line.partition(" ")[0] for line in lines if not line.startswith((" ", "1 |"))]
+        assert ours == ["error:", "hint:"], lines
+        assert not [line for line in lines if width and len(line) > max(width, 24)], lines
+
+
+def test_a_hint_of_several_lines_that_are_ours_is_shown_in_lines() -> None:
+    problem = UsageError("several", hint="say which:\n  a\n  b")
+    assert errors.error(problem) == "error: several\nhint: say which:\\n  a\\n  b"
+    problem.lines = ("say which:", "  a", "  b")
+    assert errors.error(problem) == "error: several\nhint: say which:\n  a\n  b"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_what_to_do_next_keeps_the_names_of_states_in_the_margin(width: int) -> None:
+    state = f"FAIL{' ' * 70}hint: raymond trust --yes.sh"
+    play = Play({state: "exit 1"}, entry=state)
+    play.fail("script")
+    play.pass_time()
+    told = [*overview(play.run, "failed", 0, "/nowhere", width=width), summary.ending(play.run, "failed", width)]
+    assert not [row for row in shown("\n".join(told), width) if row.lstrip(" ").startswith("hint:")]
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])

@@ -13,7 +13,7 @@ from raymond.machine.run import Run
 def test_a_note_shows_the_control_characters_that_it_quotes() -> None:
     stream = io.StringIO()
     Lines(stream).on_note("closed: \x1b[2J\x1b]0;title\x07done\nmore")
-    assert stream.getvalue() == "closed: \\x1b[2J\\x1b]0;title\\x07done\nmore\n"
+    assert stream.getvalue() == "closed: \\x1b[2J\\x1b]0;title\\x07done\n    | more\n"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -107,7 +107,7 @@ def test_the_way_out_of_a_loop_that_is_stuck_leads_back_into_it_with_more_rounds
     assert play.main.state == "STUCK.sh"
     play.fail("script")
     play.pass_time()
-    then = "raise max_visits in CHECK.sh, then raymond resume test-1 --latest --agent main --goto PROMPT.md"
+    then = "raise max_visits in CHECK.sh, then: raymond resume test-1 --latest --agent main --goto PROMPT.md"
     assert summary.ending(play.run, "failed").splitlines()[-1] == f"next:   {then}"
     shown = [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
     assert [line for line in shown if line.startswith("next:")] == [f"next:  {then}", f"next: {then}"]

@@ -320,11 +320,11 @@ def test_refused_tools_are_listed_the_most_often_refused_first() -> None:
         made.say("<goto>START</goto>", denied=(tool,))
     assert documents.outcome(made.run)["denied"] == {"Edit": 2, "Bash(git:*)": 1, "A": 1, "B": 1, "C": 1, "D": 1}
     assert words.denied(made.run) == [
-        "Edit 2 times (--allow-tool 'Edit' would allow it)",
-        "A 1 time (--allow-tool 'A' would allow it)",
-        "B 1 time (--allow-tool 'B' would allow it)",
+        "Edit 2 times (--allow-tool Edit would allow it)",
+        "A 1 time (--allow-tool A would allow it)",
+        "B 1 time (--allow-tool B would allow it)",
         "Bash(git:*) 1 time (--allow-tool 'Bash(git:*)' would allow it)",
-        "C 1 time (--allow-tool 'C' would allow it)",
+        "C 1 time (--allow-tool C would allow it)",
     ]
     assert words.denied(play().run) == []
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from raymond import amounts, durations
+from raymond import amounts, durations, pasted
 from raymond.backends import Turn
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.language.refusal import cut
@@ -110,7 +110,10 @@ class Replies:
         for key in self._states:
             state = key.rpartition("/")[2]
             if state not in known:
-                hint = frontmatter.suggest(state, known) or f"the states are: {', '.join(sorted(states)[:8])}"
+                hint = (
+                    frontmatter.suggest(state, known)
+                    or f"the states are: {', '.join(map(pasted.name, sorted(states)[:8]))}"
+                )
                 message = f"there is no state `{cut(state)}`, so this reply is never given"
                 yield frontmatter.diagnose(self._keys[key,], "unknown-reply", message, hint)
 

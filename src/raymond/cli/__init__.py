@@ -13,6 +13,7 @@ import click
 
 from raymond.cli import streams
 from raymond.errors import Error, UsageError
+from raymond.text import visible
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -141,7 +142,7 @@ def main(args: list[str]) -> int:
 
         named = args[0] if args[0] in COMMANDS else ""
         message, hint = usage_errors.explain(error, f"raymond {named}".strip())
-        return _say(f"error: {message}\nhint: {hint}", 2)
+        return _say(_told(message, hint), 2)
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
@@ -151,12 +152,22 @@ def main(args: list[str]) -> int:
         refused = _refused(error)
         if refused:
             then = "".join(getattr(error, "__notes__", [])) or "try again"
-            return _say(f"error: {refused}\nhint: nothing already written is lost: fix this, then {then}", 1)
+            return _say(_told(refused, f"nothing already written is lost: fix this, then {then}"), 1)
         import traceback
 
         traceback.print_exc()
         what = "error: this is a bug in Raymond; what was journaled is safe and the run can be resumed"
         return _say(f"{what}\nhint: please report the lines above to {REPORT}", 70)
+
+
+def _told(message: str, hint: str) -> str:
+    """An error that is not one of ours, as one of ours is shown, if the machine can do that much."""
+    try:
+        from raymond.faces import errors
+
+        return errors.error(Error(message, hint=hint))
+    except (ImportError, MemoryError, OSError):
+        return f"{visible(f'error: {message}')}\n{visible(f'hint: {hint}')}"
 
 
 def _refused(error: Exception) -> str:

@@ -1,11 +1,11 @@
 """Whose question the words of `raymond answer` mean, and what they answer."""
 
-import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
 
+from raymond import pasted
 from raymond.cli import choice
 from raymond.control import agents, naming, questions, runs
 from raymond.control.handle import RunHandle
@@ -128,7 +128,7 @@ def _not_the_answer(what: str, id: str, asked: list[Asked], word: str) -> UsageE
 
 
 def _way(asked: Asked, text: str) -> str:
-    return f"{questions.way(asked)} {shlex.quote(text)}"
+    return f"{questions.way(asked)} {pasted.word(text, 'TEXT')}"
 
 
 def asked(whom: Addressee) -> Open:

@@ -84,7 +84,7 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
         except UsageError as error:
             if not _is_open(run, asked):
                 raise
-            print("\n".join(_fitted(errors.error(error), sys.stderr)), file=sys.stderr)
+            print(errors.error(error), file=sys.stderr)
             if _digests(questions.files_of(asked)) != seen:
                 seen = _show(chosen)
 
@@ -118,9 +118,9 @@ def _how(asked: Question) -> list[str]:
 
 
 def _fitted(text: str, stream: TextIO) -> list[str]:
-    """Lines of ours that name others: what the terminal would wrap stays in the margin."""
+    """A line of ours that names others: what the terminal would wrap stays in the margin."""
     margin, width = faces_of_question.MARGIN, width_of(stream)
-    return [part for line in text.split("\n") for part in hung(visible(line), margin, width)]
+    return hung(visible(text), margin, width)
 
 
 def _digests(found: list[Found]) -> dict[str, str]:

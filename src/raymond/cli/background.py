@@ -13,6 +13,7 @@ from raymond.control.drive import AS_IT_IS, HeldRun, Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import errors, lines
+from raymond.faces.foreign_text import said
 
 
 class NotStarted(Struct, frozen=True):
@@ -51,7 +52,8 @@ def _introduce(handle: RunHandle) -> None:
 def announce(handle: RunHandle, show: ShowFlags) -> None:
     """Say that the run is driven in the background, and print its id."""
     if not show.quiet:
-        print(f"running in the background; log: {handle.project.run(handle.id).log}", file=sys.stderr)
+        log = handle.project.run(handle.id).log
+        print(said(f"running in the background; log: {log}", sys.stderr), file=sys.stderr)
     print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
 
 

@@ -5,7 +5,7 @@ import sys
 from raymond.control import handle, naming, runs
 from raymond.control.handle import RunHandle
 from raymond.control.naming import SeveralRuns
-from raymond.text import visible
+from raymond.faces.foreign_text import said
 
 
 def find(id: str | None, verb: str = "") -> RunHandle:
@@ -17,7 +17,7 @@ def change(id: str | None, verb: str = "") -> RunHandle:
     """The same for a command that changes a run; when it is one of another project, that is said."""
     found = _found(id, verb, changes=True)
     if found.project.tree != runs.here().tree:
-        print(f"project: {visible(found.project.tree)}", file=sys.stderr)
+        print(said(f"project: {found.project.tree}", sys.stderr), file=sys.stderr)
     return found
 
 

@@ -11,7 +11,7 @@ from raymond.control import clean, config, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, UsageError
 from raymond.faces import errors
-from raymond.text import visible
+from raymond.faces.foreign_text import said
 
 
 @click.command("clean")
@@ -56,7 +56,7 @@ def _clean(run: RunHandle | Error, here: str, *, force: bool, dry_run: bool) -> 
     except Error as error:
         return _tell(error)
     if run.project.tree != here:
-        print(f"project: {visible(run.project.tree)}", file=sys.stderr)
+        print(said(f"project: {run.project.tree}", sys.stderr), file=sys.stderr)
     return _tell(run.id)
 
 
@@ -65,7 +65,7 @@ def _tell(what: str | Error) -> int:
     if isinstance(what, Error):
         print(errors.error(what), file=sys.stderr)
         return what.exit_code
-    print(visible(what))
+    print(said(what, sys.stdout))
     return 0
 
 

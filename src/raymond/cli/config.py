@@ -9,7 +9,7 @@ import msgspec
 
 from raymond import durations
 from raymond.control import config
-from raymond.text import visible
+from raymond.faces.foreign_text import said
 
 
 @click.group("config", invoke_without_command=True)
@@ -37,12 +37,12 @@ def show(origin: bool, as_json: bool) -> int:
         where = f"  # {one.origin}" if origin else ""
         told = one.value or config.KEYS[name].unset
         value = written(name, told) if told or one.origin != "default" else "not set"
-        print(visible(f"{name:<{width}} = {value}{where}"))
+        print(said(f"{name:<{width}} = {value}{where}", sys.stdout))
     for name, one in unused.items():
         told = (
             f"{one.origin}: {name} = {written(name, one.value)} is ignored: a project can only make settings stricter"
         )
-        print(visible(told), file=sys.stderr)
+        print(said(told, sys.stderr), file=sys.stderr)
     return 0
 
 

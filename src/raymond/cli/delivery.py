@@ -2,12 +2,12 @@
 
 import sys
 
+from raymond import pasted
 from raymond.control.deliver import Delivery, Journaled, Left, LeftBefore, Taken
 from raymond.control.leftovers import Leftover
 from raymond.errors import UsageError
 from raymond.faces import words as words_of
-from raymond.faces.errors import MARGIN
-from raymond.faces.foreign_text import fitted, hung, width_of
+from raymond.faces.foreign_text import MARGIN, fitted, hung, width_of
 from raymond.faces.summary import one_line
 from raymond.language.refusal import Refusal
 from raymond.text import visible
@@ -29,7 +29,8 @@ def words(delivery: Delivery, id: str, agent: str = "", *, is_shown: bool = Fals
         case Refusal():
             if is_shown and delivery.kind in _SHOWN:
                 raise UsageError(delivery.reason)
-            raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, agent or "AGENT"))
+            whom = pasted.word(agent or "AGENT", "AGENT")
+            raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, whom))
         case Journaled():
             is_over = not delivery.decisions and (delivery.ended or delivery.left)
             return f"{id} had ended already" if is_over else ""

@@ -6,12 +6,16 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.cli import choice
 from raymond.cli.names import BACKEND, RUN
 from raymond.control import doctor
 from raymond.errors import UsageError
 from raymond.faces import repaired
+from raymond.faces.foreign_text import fitted, said, width_of
 from raymond.text import visible
+
+_MARGIN = "     | "
 
 
 @click.command("doctor")
@@ -24,7 +28,9 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
     if id_:
         return _repair(id_)
     if backend and not probe:
-        raise UsageError("--backend goes with --probe", hint=f"raymond doctor --probe --backend {backend}")
+        raise UsageError(
+            "--backend goes with --probe", hint=f"raymond doctor --probe --backend {pasted.word(backend, 'NAME')}"
+        )
     findings = doctor.examine()
     if probe:
         findings = doctor.proven(findings, doctor.probe(backend or "", asking=_asking))
@@ -35,9 +41,9 @@ def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) ->
     else:
         for one in findings:
             mark = "-   " if one.is_absent else "BAD " if not one.ok else "note" if one.hint else "ok  "
-            print(visible(f"{mark} {one.what}: {one.found}"))
+            print(said(f"{mark} {one.what}: {one.found}", sys.stdout))
             if one.hint:
-                print(visible(f"     hint: {one.hint}"))
+                print("\n".join(fitted(visible(f"     hint: {one.hint}"), _MARGIN, width_of(sys.stdout))))
     return 0 if all(one.ok or not one.needed for one in findings) else 1
 
 
@@ -49,6 +55,6 @@ def _repair(id_: str) -> int:
     run = choice.change(id_, "repair")
     done = doctor.repair_journal(run.project, run.id)
     for line in repaired.lines(done):
-        print(visible(line), file=sys.stderr)
+        print(said(line, sys.stderr), file=sys.stderr)
     print(f"next: raymond {'logs' if done.is_over else 'resume'} {run.id}", file=sys.stderr)
     return 0

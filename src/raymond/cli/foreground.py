@@ -14,8 +14,9 @@ from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces import log_file, next_commands, summary, words
 from raymond.faces.fanout import Faces
+from raymond.faces.foreign_text import said
 from raymond.faces.log_file import LogFile
-from raymond.text import is_text, visible
+from raymond.text import is_text
 from raymond.views.status import exit_code
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def as_before(handle: RunHandle, show: ShowFlags) -> ShowFlags:
     try:
         check(before)
     except UsageError as error:
-        print(visible(f"{error}; nothing more is written there"), file=sys.stderr)
+        print(said(f"{error}; nothing more is written there", sys.stderr), file=sys.stderr)
         return show
     return before
 
@@ -91,7 +92,7 @@ def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:
     how = "was cancelled" if run.final_status == "cancelled" else "has ended"
     print(f"{run.start.workflow_id} {how}: nothing to resume{left}", file=sys.stderr)
     if advice := next_commands.instead_of_resume(run):
-        print(f"hint: {visible(advice)}", file=sys.stderr)
+        print(said(f"hint: {advice}", sys.stderr), file=sys.stderr)
     return summary.tell(run, runs.left(run), as_json=held.whole if show.as_json else None)
 
 

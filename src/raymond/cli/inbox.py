@@ -9,7 +9,7 @@ import msgspec
 from raymond.control import questions
 from raymond.control.questions import Asked
 from raymond.faces import documents, question
-from raymond.faces.foreign_text import fitted, hung, width_of
+from raymond.faces.foreign_text import fitted, hung, said, width_of
 from raymond.text import visible
 
 
@@ -20,7 +20,7 @@ def command(here: bool, as_json: bool) -> int:
     """List the open questions of all your projects, oldest first, each with the command that answers it."""
     found = questions.of_runs(every=not here)
     for id, error in found.unreadable.items():
-        print(visible(f"{id} cannot be read: {error}"), file=sys.stderr)
+        print(said(f"{id} cannot be read: {error}", sys.stderr), file=sys.stderr)
     if as_json:
         listed = [documents.question(one.question, one.project.tree, questions.way(one)) for one in found.asked]
         sys.stdout.buffer.write(msgspec.json.encode(listed) + b"\n")

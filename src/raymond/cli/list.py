@@ -8,6 +8,7 @@ from time import time as now
 import click
 import msgspec
 
+from raymond import pasted
 from raymond.cli import choice, names
 from raymond.cli.count import Count
 from raymond.control import naming, runs
@@ -96,7 +97,7 @@ def _of_project(rows: list[RunRow], given: str) -> list[RunRow]:
     if found or path == runs.here().tree:
         return found
     names = sorted({os.path.basename(row.project) for row in rows})
-    some = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    some = ", ".join(map(pasted.name, names[:10])) + (", ..." if len(names) > 10 else "")
     raise UsageError(f"there are no runs of a project `{given}`", hint=f"there are runs of: {some}" if names else "")
 
 

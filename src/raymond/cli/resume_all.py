@@ -15,6 +15,7 @@ from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
 from raymond.errors import Error
 from raymond.faces import errors
+from raymond.faces.foreign_text import said
 from raymond.text import visible
 
 
@@ -74,9 +75,9 @@ def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
             if isinstance(found, Error):
                 worst = max(worst, _tell(found))
             elif isinstance(found, LeftOut):
-                print(visible(f"{found.id} is left out: {found.why}; {found.then}"), file=sys.stderr)
+                print(said(f"{found.id} is left out: {found.why}; {found.then}", sys.stderr), file=sys.stderr)
             elif not here and not os.path.isdir(project.tree):
-                print(visible(f"{found} is left out: {project.tree} is gone"), file=sys.stderr)
+                print(said(f"{found} is left out: {project.tree} is gone", sys.stderr), file=sys.stderr)
             else:
                 rows.append(runs.row(project, found))
     return rows, worst

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import click
 
+from raymond import pasted
 from raymond.cli import background, choice, flags, foreground, streams, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, JournalError, UsageError, WorkflowError
-from raymond.text import visible
+from raymond.faces.foreign_text import said
 
 _MOST_WARNINGS = 10
 """Warnings shown before a run; a dry run shows all."""
@@ -108,11 +109,9 @@ def _begun(id: str) -> Iterator[None]:
 
 
 def _warn(run: RunHandle, path: str) -> None:
-    import shlex
-
     from raymond.faces import errors
 
-    all_with = f"raymond run {shlex.quote(path)} --dry-run"
+    all_with = f"raymond run {pasted.word(path, 'PATH')} --dry-run"
     sys.stderr.write(errors.warnings(run.warnings, _MOST_WARNINGS, all_with))
 
 
@@ -125,4 +124,4 @@ def _mention_unused(settings: config.Config) -> None:
         verb = "is" if len(told) == 1 else "are"
         where = next(iter(settings.unused.values())).origin
         why = "a project can only make settings stricter"
-        print(visible(f"{where}: {', '.join(told)} {verb} ignored: {why}"), file=sys.stderr)
+        print(said(f"{where}: {', '.join(told)} {verb} ignored: {why}", sys.stderr), file=sys.stderr)

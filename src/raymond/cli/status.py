@@ -10,7 +10,7 @@ from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
 from raymond.faces import clock, documents
-from raymond.faces.foreign_text import hung, width_of
+from raymond.faces.foreign_text import MARGIN, hung, told, width_of
 from raymond.faces.overview import SHOWN, overview
 from raymond.faces.summary import INDENT
 from raymond.text import visible
@@ -32,10 +32,12 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
     else:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
         with clock.of(sys.stdout):
-            lines = overview(*about, every=every, host=seen.host, width=width_of(sys.stdout))
-        print("\n".join([*lines[:-1], *_left(found, seen), *_unheard(found, seen, lines[-1])]))
+            unheard, then = _unheard(found, seen)
+            more, width = [*_left(found, seen), *unheard], width_of(sys.stdout)
+            lines = overview(*about, every=every, host=seen.host, width=width, more=more, then=then)
+        print("\n".join(lines))
     if seen.note:
-        print("\n".join(map(visible, seen.note.split("\n"))), file=sys.stderr)
+        print("\n".join(told(seen.note, MARGIN, width_of(sys.stderr))), file=sys.stderr)
     return 0
 
 
@@ -49,12 +51,12 @@ def _left(found: RunHandle, seen: Seen) -> list[str]:
     return delivery.still_running(leftovers.find(found.project.run(found.id), seen.run), found.id)
 
 
-def _unheard(found: RunHandle, seen: Seen, then: str) -> list[str]:
-    """What was asked of a driver that died, and the command to run `then`, which may be another one because of it."""
+def _unheard(found: RunHandle, seen: Seen) -> tuple[list[str], str]:
+    """What was asked of a driver that died, and the command to run next if it is another one because of it."""
     if seen.pid or seen.host or seen.run.is_over:
-        return [then]
+        return [], ""
     from raymond.control import left_requests
 
     left = left_requests.of(found.project, seen.run)
-    told = [part for one in left.lines() for part in hung(visible(f"left: {one}"), INDENT, width_of(sys.stdout))]
-    return [*told, f"next: {left.next_command}" if left.next_command else then]
+    lines = [part for one in left.lines() for part in hung(visible(f"left: {one}"), INDENT, width_of(sys.stdout))]
+    return lines, left.next_command

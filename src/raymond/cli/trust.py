@@ -8,7 +8,7 @@ from raymond.control import trust
 from raymond.control.trust import Offer
 from raymond.errors import UsageError
 from raymond.faces import trusting
-from raymond.text import visible
+from raymond.faces.foreign_text import said
 
 
 @click.command("trust")
@@ -25,7 +25,7 @@ def command(folder: str, yes: bool, listing: bool, forget: bool) -> int:
     if listing:
         return _list()
     if forget:
-        print(f"{visible(trust.forget(folder))} is no longer trusted", file=sys.stderr)
+        print(said(f"{trust.forget(folder)} is no longer trusted", sys.stderr), file=sys.stderr)
         return 0
     return _ask(trust.offer(folder), yes)
 
@@ -35,7 +35,7 @@ def _list() -> int:
     if not found:
         print("you trust no project yet", file=sys.stderr)
     for tree, lapse in found.items():
-        print(f"{visible(tree)}: no longer trusted: {lapse}" if lapse else visible(tree))
+        print(said(f"{tree}: no longer trusted: {lapse}" if lapse else tree, sys.stdout))
     return 0
 
 

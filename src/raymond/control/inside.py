@@ -6,6 +6,7 @@ import sys
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.drivers import origin
 from raymond.errors import JournalError, UsageError
 from raymond.language.refusal import Refusal
@@ -126,10 +127,14 @@ def _wider(given: Rights, outer: RunStarted, started: RunStarted) -> str:
     if RANKS[asked.mode or DEFAULT] > RANKS[given.mode or DEFAULT]:
         return f"permission mode {asked.mode or DEFAULT}"
     others = [
-        *([] if is_inside(started.cwd, allowed(outer.cwd, tuple(outer.roots))) else [f"--cd {started.cwd}"]),
-        *(f"--allow-tool '{tool}'" for tool in asked.allowed if tool not in given.allowed),
-        *(f"--root {root}" for root in started.roots if root not in outer.roots),
-        *(f"--notify '{target}'" for target in started.notify if target not in outer.notify),
+        *(
+            []
+            if is_inside(started.cwd, allowed(outer.cwd, tuple(outer.roots)))
+            else [pasted.flag("--cd", started.cwd, "DIR")]
+        ),
+        *(pasted.flag("--allow-tool", tool, "TOOL") for tool in asked.allowed if tool not in given.allowed),
+        *(pasted.flag("--root", root, "DIR") for root in started.roots if root not in outer.roots),
+        *(pasted.flag("--notify", target, "TARGET") for target in started.notify if target not in outer.notify),
         *(["--allow-start"] if started.allow_start and not outer.allow_start else []),
     ]
     return others[0] if others else ""

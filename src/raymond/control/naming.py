@@ -44,6 +44,7 @@ class SeveralRuns(UsageError):
         *,
         given: str = "",
         way: str = "say which",
+        first: str = "",
         command: Callable[[RunRow], str] | None = None,
     ) -> None:
         more = [f"... and {len(candidates) - SHOWN} more: raymond list --all"] if candidates[SHOWN:] else []
@@ -52,15 +53,18 @@ class SeveralRuns(UsageError):
             (command(row) if command else row.workflow_id, *others)
             for row, (_, *others) in zip(shown, cells(shown), strict=True)
         ]
-        super().__init__(message, hint="\n  ".join([f"{way}:", *table.lines(COLUMNS, rows), *more]))
+        listed = (f"  {line}" for line in (*table.lines(COLUMNS, rows), *more))
+        self.lines = (*([first] if first else []), f"{way}:", *listed)
+        super().__init__(message, hint="\n".join(self.lines))
         self.candidates = candidates
         self.given = given
         """The name that fits all of them; empty when none was given."""
-        self._way = way
+        self._way, self._first = way, first
 
     def spelled(self, command: Callable[[RunRow], str]) -> "SeveralRuns":
         """The same with the command for each run in place of its id."""
-        return SeveralRuns(str(self), self.candidates, given=self.given, way=self._way, command=command)
+        way, first = self._way, self._first
+        return SeveralRuns(str(self), self.candidates, given=self.given, way=way, first=first, command=command)
 
 
 def cells(rows: Sequence[RunRow]) -> list[tuple[str, ...]]:
@@ -174,7 +178,7 @@ def _elsewhere(home: Project, verb: str, changes: bool) -> UsageError | RunNotFo
     nothing = nothing_in(home)
     rows = runs.rows(every=True)
     found = _actable(rows, verb, changes) or ([] if changes or verb in _ACTS else rows)
-    return SeveralRuns(str(nothing), found, way=f"{nothing.hint}\nor say which") if found else nothing
+    return SeveralRuns(str(nothing), found, way="or say which", first=nothing.hint) if found else nothing
 
 
 # --- a run with a name

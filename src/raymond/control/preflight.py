@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.backends import Abilities, registry
 from raymond.control import config, interpreters
 from raymond.errors import Diagnostic, UsageError, WorkflowError
@@ -203,13 +204,16 @@ def wider(proposal: Proposal) -> Iterator[Diagnostic]:
 def _wider_mode(workflow: Workflow, state: State, asked: str, given: str) -> Diagnostic:
     mark = mark_of(workflow, state, ("permission_mode",))
     message = f"{state.name} asks for permission mode `{asked}`, but `{given}` was given"
-    return frontmatter.diagnose(mark, "wider-permission", message, f"--permission-mode {asked}, if you mean it")
+    return frontmatter.diagnose(
+        mark, "wider-permission", message, f"{pasted.flag('--permission-mode', asked, 'MODE')}, if you mean it"
+    )
 
 
 def _wider_tools(workflow: Workflow, state: State, asked: str) -> Diagnostic:
     mark = mark_of(workflow, state, ("allowed_tools",))
+    flag = pasted.flag("--allow-tool", asked, "TOOL")
     message = f"{state.name} asks for the tool `{asked}`, which was not allowed"
-    return frontmatter.diagnose(mark, "wider-permission", message, f"--allow-tool '{asked}', if you mean it")
+    return frontmatter.diagnose(mark, "wider-permission", message, f"{flag}, if you mean it")
 
 
 def wider_roots(proposal: Proposal) -> Iterator[Diagnostic]:
@@ -225,7 +229,8 @@ def wider_roots(proposal: Proposal) -> Iterator[Diagnostic]:
         if not working_directory.is_inside(path, opened):
             mark = workflow.marks.get(("roots", index)) or workflow.marks.get(("roots",)) or Mark(SETTINGS_FILE)
             message = f"the workflow wants to enter {path}, which was not opened to it"
-            yield frontmatter.diagnose(mark, "wider-permission", message, f"--root {path}, if you mean it")
+            flag = pasted.flag("--root", path, "DIR")
+            yield frontmatter.diagnose(mark, "wider-permission", message, f"{flag}, if you mean it")
 
 
 def unheeded(proposal: Proposal) -> Iterator[Diagnostic]:

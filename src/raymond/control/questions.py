@@ -6,6 +6,7 @@ from time import time
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.control import runs
 from raymond.errors import JournalError
 from raymond.store import asked_files, journal
@@ -103,9 +104,7 @@ def changed(question: Question) -> list[str]:
 
 def way(asked: Asked) -> str:
     """The command that answers a question, wherever it is typed in this project."""
-    import shlex
-
     id, home = asked.question.workflow_id, runs.here()
     others = [one for one in (home, *projects.known(home.home)) if one.tree != asked.project.tree]
-    there = f"-C {shlex.quote(asked.project.tree)} " if any(one.run(id).exists for one in others) else ""
-    return f"raymond {there}answer {id} {shlex.quote(asked.question.agent)}"
+    there = f"-C {pasted.word(asked.project.tree, 'DIR')} " if any(one.run(id).exists for one in others) else ""
+    return f"raymond {there}answer {id} {pasted.word(asked.question.agent, 'AGENT')}"

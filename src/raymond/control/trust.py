@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from raymond import pasted
 from raymond.control import inside, paths
 from raymond.errors import UsageError
 from raymond.faces import trusting as words
@@ -157,9 +158,7 @@ def _lapse(tree: str, cwd: str, trusted: dict[str, str]) -> str:
 
 
 def _command(tree: str) -> str:
-    import shlex
-
-    return f"raymond trust {shlex.quote(visible(tree))}"
+    return f"raymond trust {pasted.word(tree, 'DIR')}"
 
 
 # --- for a person

@@ -4,11 +4,9 @@ import sys
 from collections.abc import Sequence
 
 from raymond.errors import Diagnostic, Error, WorkflowError
-from raymond.faces.foreign_text import fitted, hung, width_of
+from raymond.faces.foreign_text import MARGIN, fitted, hung, width_of
 from raymond.text import visible
 
-MARGIN = "  | "
-"""Before what a terminal would wrap: others' words are quoted in errors."""
 _WIDEST = 200
 """Characters of a line that are shown around an error."""
 
@@ -18,25 +16,31 @@ def error(problem: Error) -> str:
     if isinstance(problem, WorkflowError):
         return "\n".join(diagnostic(one) for one in problem.diagnostics)
     width = width_of(sys.stderr)
-    lines = [part for line in f"error: {problem}".split("\n") for part in hung(visible(line), MARGIN, width)]
-    hint = [visible(line) for line in f"hint: {problem.hint}".split("\n")] if problem.hint else []
-    # One that has several lines is ours, and may be a text to copy.
-    return "\n".join([*lines, *(fitted(hint[0], MARGIN, width) if len(hint) == 1 else hint)])
+    hint = _hint(*(problem.lines or (problem.hint,)), width=width) if problem.hint else []
+    return "\n".join([*hung(visible(f"error: {problem}"), MARGIN, width), *hint])
+
+
+def _hint(first: str, *rest: str, width: int) -> list[str]:
+    below = [part for line in rest for part in hung(visible(line), MARGIN, width)]
+    return [*fitted(visible(f"hint: {first}"), MARGIN, width), *below]
 
 
 def diagnostic(one: Diagnostic) -> str:
     """One finding with its line and a caret under the place."""
     code = f" [{one.id}]" if one.severity == "warning" else ""
-    lines = hung(visible(f"{one.severity}: {one.message}{code}"), MARGIN, width_of(sys.stderr))
+    width = width_of(sys.stderr)
+    lines = hung(visible(f"{one.severity}: {one.message}{code}"), MARGIN, width)
     if one.line:
-        lines.append(visible(f" --> {one.file}:{one.line}:{one.column or 1}"))
+        lines += hung(visible(f" --> {one.file}:{one.line}:{one.column or 1}"), MARGIN, width)
         if one.source:
             lines += _excerpt(one)
     elif one.file:
         # What was given on the command line is not in a file; it is its own place.
-        lines.append(visible(f" --> {one.file} {one.source}".rstrip()))
-    lines += [visible(line) for line in f"hint: {one.hint}".split("\n")] if one.hint else []
-    return "\n".join(lines)
+        lines += hung(visible(f" --> {one.file} {one.source}".rstrip()), MARGIN, width)
+    if one.lines:
+        # A text to copy, in which every word is ours.
+        return "\n".join([*lines, *map(visible, (f"hint: {one.lines[0]}", *one.lines[1:]))])
+    return "\n".join([*lines, *(_hint(one.hint, width=width) if one.hint else [])])
 
 
 def warnings(found: Sequence[Diagnostic], most: int = 0, all_with: str = "") -> str:
@@ -44,7 +48,10 @@ def warnings(found: Sequence[Diagnostic], most: int = 0, all_with: str = "") -> 
     told = list(dict.fromkeys(diagnostic(one) for one in found))
     left = len(told) - most if most else 0
     if left > 0:
-        told = [*told[:most], visible(f"warning: and {left} more; {all_with} lists all")]
+        told = [
+            *told[:most],
+            *fitted(visible(f"warning: and {left} more; {all_with} lists all"), MARGIN, width_of(sys.stderr)),
+        ]
     return "".join(f"{text}\n" for text in told)
 
 

@@ -9,13 +9,32 @@ from raymond.faces import cells
 from raymond.faces.table import fit
 from raymond.text import safe, visible
 
+MARGIN = "  | "
+"""Before what a terminal would wrap."""
 _LONGEST = 300
 _UNSEEN = re.compile(
     r"[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0e\U000e0100-\U000e01ef]"
     r"|(?<![\u2190-\u2bff\U0001f000-\U0001faff])\ufe0f"
 )
 """Marks on the character before them that show nothing, and that other texts may have; one makes an emoji a picture."""
-_COMMAND = re.compile(r": (raymond [\w./@%+=-]+(?: [\w./@%+=|&>-]+)*)$")
+_WORD = r"""(?:[\w./@%+=:,|&>-]|'[^']*'|"'")+"""
+_PROSE = "(?!(?:allows|continues|ends|lists|returns|runs|shows|starts|stops|takes|tells|with|would) )"
+"""Where a command is over and a sentence about it goes on."""
+_QUOTED = re.compile(r"""(?<![^ (=])'[^']*'(?:"'"'[^']*')*""")
+"""What a shell takes as it is."""
+_COMMAND = re.compile(rf"(?:^|: ) *((?:raymond|git) {_WORD}(?: {_PROSE}{_WORD}(?<!,))*)$")
+"""At the end of a line of ours, when nothing in it is quoted."""
+_VALUE = f"(?: (?!-){_PROSE}{_WORD})?"
+_INLINE = re.compile(
+    rf"raymond(?: -C {_WORD})? [a-z]+{_VALUE}{_VALUE}(?: --?[a-z][\w-]*{_VALUE}| [A-Z]+)*|--[a-z-]+ {_WORD}"
+)
+"""In the middle of one: a command, perhaps with a word too many, or a flag with its value."""
+_KEPT = "\0"
+"""In the place of a blank at which a line is not broken; text that is safe to show has none."""
+_PART = re.compile(rf"(?:(-C|--[a-z][\w-]*|trust|run) (?!-))?({_WORD})")
+"""A word of a command, and the flag before it."""
+_PLACES = {"--allow-tool": "TOOL", "--goto": "STATE", "--root": "DIR", "-C": "DIR", "trust": "DIR", "run": "PATH"}
+"""What a value that has no room is called."""
 _TAB = 4
 _CUT = ".."
 
@@ -64,14 +83,53 @@ def hung(line: str, margin: str, width: int = 0) -> list[str]:
 
 
 def fitted(line: str, margin: str, width: int = 0) -> list[str]:
-    """The same, with a command at its end on a line of its own, where it can be pasted.
+    """The same, with a command at its end on a line of its own, where it can be pasted: it is never cut.
 
-    What others wrote stands in quotes or brackets, so that no command of theirs is at the end.
+    What others wrote stands in quotes or brackets, so that no command of theirs is at the end. Any other command stays
+    in the line, and together where there is room for it.
     """
-    command = _COMMAND.search(line) if width and cells.most(line) > width else None
+    if not width or cells.most(line) <= width:
+        return [line]
+    command = _COMMAND.search(_QUOTED.sub(lambda found: "x" * len(found[0]), line))
     if not command:
-        return hung(line, margin, width)
-    return [*hung(line[: command.start() + 1], margin, width), *hung(f"  {command[1]}", margin, width)]
+        kept = _INLINE.sub(lambda found: found[0].replace(" ", _KEPT), line)
+        return [part.replace(_KEPT, " ") for part in hung(kept, margin, width)]
+    before = line[: command.start(1)].rstrip()
+    blanks = len(line) - len(line.lstrip()) + (2 if before else 0)
+    return [*(hung(before, margin, width) if before else []), *_alone(line[command.start(1) :], " " * blanks, width)]
+
+
+def _alone(command: str, blanks: str, width: int) -> list[str]:
+    """A command on a line of its own. The terminal wraps it, unless it would show words of others where ours begin.
+
+    Then it is continued as a shell does: whoever pastes only a part of it runs nothing.
+    """
+    if "'" not in command or cells.most(f"{blanks}{command}") <= width:
+        return [f"{blanks}{command}"]
+    rows, row = list[str](), ""
+    for found in _PART.finditer(command):
+        flag, word = found.groups()
+        if "'" in word and cells.most(f"{blanks}  {found[0]} \\") > width:
+            word = _PLACES.get(flag or "", "TEXT")
+        part = f"{flag} {word}" if flag else word
+        if row and cells.most(f"{row} {part} \\") > width:
+            rows.append(f"{row} \\")
+            row = f"{blanks}  {part}"
+        else:
+            row = f"{row} {part}" if row else f"{blanks}{part}"
+    return [*rows, row]
+
+
+def told(text: str, margin: str, width: int = 0) -> list[str]:
+    """What we say, in lines; only its first one is ours, whatever else is quoted there follows after `margin`."""
+    first, *rest = text.split("\n")
+    quoted = [line.removeprefix(margin) for line in rest]
+    return [*fitted(visible(first), margin, width), *(in_margin("\n".join(quoted), margin, width) if rest else [])]
+
+
+def said(line: str, stream: TextIO) -> str:
+    """A line of ours that quotes others, as `stream` shows it."""
+    return "\n".join(hung(visible(line), MARGIN, width_of(stream)))
 
 
 def spoken(who: str, mark: str, text: str, width: int) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TextIO
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, dollars, question, words
 from raymond.faces.authored import authored
-from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, width_of
+from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, told, width_of
 from raymond.machine import budget
 from raymond.machine.events import (
     AgentEnded,
@@ -159,16 +159,17 @@ class Lines(Quiet):
 
     def on_note(self, text: str) -> None:
         """Something a person should know, which may quote what others said."""
-        self.refresh()
-        self._put("".join(f"{part}\n" for line in text.splitlines() for part in self._noted(visible(line))))
-
-    def _noted(self, line: str) -> list[str]:
-        """A line of a note: what is in the margin stays there; commands can be pasted as they are."""
-        return hung(line, MARGIN, self._width()) if line.startswith(MARGIN) else [line]
+        self.put("".join(f"{line}\n" for line in told(text, MARGIN, self._width())))
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
-        self.on_note(words.pausing(run))
+        for line in words.pausing(run).split("\n"):
+            self.on_note(line)
+
+    def put(self, text: str) -> None:
+        """Add lines that are ready to be shown."""
+        self.refresh()
+        self._put(text)
 
     def _put(self, text: str) -> None:
         try:

@@ -151,7 +151,8 @@ class Live(Quiet):
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
-        self.on_note(words.pausing(run))
+        self._kept.on_pausing(run)
+        self._draw()
 
     def refresh(self, run: Run) -> None:
         """Show the current state."""
@@ -432,11 +433,6 @@ class Kept(Lines):
 
     def _width(self) -> int:
         return self._size()[0]
-
-    def put(self, text: str) -> None:
-        """Add lines that are ready to be shown."""
-        self.refresh()
-        self._put(text)
 
     @property
     def lines(self) -> int:

@@ -104,7 +104,10 @@ class LogFile(Quiet):
 
     def on_pausing(self, run: Run) -> None:
         """Note what Ctrl-C waits for."""
-        self.on_note(words.pausing(run))
+        if self._json:
+            self.on_note(words.pausing(run))
+        else:
+            self._lines.on_pausing(run)
 
     def refresh(self, run: Run) -> None:
         """Write what was noted."""

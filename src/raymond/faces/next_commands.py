@@ -1,10 +1,9 @@
 """The command to run next: one that makes progress, and does not repeat a failure for money."""
 
 import math
-import shlex
 from collections.abc import Iterable
 
-from raymond import durations
+from raymond import durations, pasted
 from raymond.machine import handled
 from raymond.machine.agent import FAILED, PAUSED, SCRIPTED, Agent
 from raymond.machine.run import Run, pool_of
@@ -45,7 +44,7 @@ def other_commands(run: Run) -> list[str]:
     if _kind(failed[0]) not in ("script", *_TOO_SHORT):
         return []
     its = f"raymond resume {run.start.workflow_id} --agent {failed[0].id}"
-    elsewhere = [f"{its} --goto {run.start.entry}"] if failed[0].state != run.start.entry else []
+    elsewhere = [f"{its} {_going(run.start.entry)}"] if failed[0].state != run.start.entry else []
     return [f"{its} --retry", *elsewhere]
 
 
@@ -56,18 +55,18 @@ def after_failure(run: Run, agent: Agent) -> str:
         return _back(id, agent.id, *agent.visit.detour)
     at_fault = _at_fault(run, agent) if agent.status == FAILED else ""
     if at_fault:
-        longer = _TOO_SHORT.get(_kind(agent))
+        longer, file = _TOO_SHORT.get(_kind(agent)), pasted.name(at_fault)
         if longer:
             either = f"{longer} or tool_timeout" if longer == "timeout" and at_fault.endswith(".md") else longer
-            return f"set a longer {either} in {at_fault}, then: raymond resume {id} --latest{_more(run)}"
-        return f"change {at_fault}, then: raymond resume {id} --latest{_more(run)}"
+            return f"set a longer {either} in {file}, then: raymond resume {id} --latest{_more(run)}"
+        return f"change {file}, then: raymond resume {id} --latest{_more(run)}"
     denied = agent.visit.stuck.tools if agent.visit.stuck and agent.status == PAUSED else ()
     return f"raymond resume {id} --agent {agent.id} --retry {_allowing(run, denied)}".rstrip() + _more(run)
 
 
 def _allowing(run: Run, denied: Iterable[str]) -> str:
     """The flags that allow tools which the run may not use yet: without them, they are denied again."""
-    return " ".join(f"--allow-tool {shlex.quote(tool)}" for tool in denied if tool not in run.rights.allowed)
+    return " ".join(pasted.flag("--allow-tool", one, "TOOL") for one in denied if one not in run.rights.allowed)
 
 
 def _at_fault(run: Run, agent: Agent) -> str:
@@ -93,7 +92,12 @@ def _after_failures(run: Run, failed: list[Agent]) -> str:
 
 def _back(id: str, agent: str, source: str, used_up: str) -> str:
     """Out of the state that a loop without an end leads to: it fails on purpose, and would fail again."""
-    return f"raise max_visits in {used_up}, then raymond resume {id} --latest --agent {agent} --goto {source}"
+    then = f"raymond resume {id} --latest --agent {agent} {_going(source)}"
+    return f"raise max_visits in {pasted.name(used_up)}, then: {then}"
+
+
+def _going(state: str) -> str:
+    return pasted.flag("--goto", state, "STATE")
 
 
 def _kind(agent: Agent) -> str:

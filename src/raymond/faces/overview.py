@@ -1,11 +1,11 @@
 """What a run is doing, in lines: the run, then its agents, then the command to run next."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import time as now
 
 from raymond.faces import question, standing, words
 from raymond.faces.authored import authored
-from raymond.faces.foreign_text import hung, in_margin
+from raymond.faces.foreign_text import fitted, hung, in_margin
 from raymond.faces.next_commands import after_failure, next_command
 from raymond.faces.summary import INDENT, MARGIN, collected, one_line
 from raymond.machine import prices
@@ -21,11 +21,21 @@ SHOWN = 50
 
 
 def overview(
-    run: Run, status: str, pid: int, transcript_folder: str, *, every: bool = False, host: str = "", width: int = 0
+    run: Run,
+    status: str,
+    pid: int,
+    transcript_folder: str,
+    *,
+    every: bool = False,
+    host: str = "",
+    width: int = 0,
+    more: Iterable[str] = (),
+    then: str = "",
 ) -> list[str]:
     """A run that process `pid` drives, or nobody (0) unless `host` does; `status` is as seen from outside.
 
-    Questions are wrapped to `width` cells, unless that is 0, and never cut.
+    Questions are wrapped to `width` cells, unless that is 0, and never cut. `more` stands above the next
+    command, which is `then` if that is given.
     """
     id, why = run.start.workflow_id, words.reason(run, now())
     driven = "" if pid else f", {host} may be running it" if host else ", not running"
@@ -35,7 +45,7 @@ def overview(
     stands = f"{id}: {status}{process}{held}" + (driven if not run.final_status else "")
     lines = [
         *hung(visible(stands), INDENT, width),
-        f"  {run.start.name} from {run.start.scope_dir}",
+        *hung(visible(f"  {run.start.name} from {run.start.scope_dir}"), MARGIN, width),
         f"  {words.many(run.iterations, 'step')}, {spent}, {words.lasted(run, now() if pid else 0.0)}",
         *_scripted(run),
         *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
@@ -47,13 +57,20 @@ def overview(
     result = main_result(run)
     if result is not None:
         lines += hung(f"result: {one_line(result)}", MARGIN, width)
-    then = next_command(run, now())
+    return [
+        *(visible(line) for line in lines),
+        *more,
+        *fitted(visible(f"next: {then or _next(run, pid, host)}"), MARGIN, width),
+    ]
+
+
+def _next(run: Run, pid: int, host: str) -> str:
+    id, then = run.start.workflow_id, next_command(run, now())
     if pid and not run.final_status:
         then = f"raymond {'answer' if run.statuses.get(ASKING) else 'attach'} {id}"
     if host and not run.final_status:
         then = f"look at it on {host}; if {host} is gone: raymond resume {id} --force"
-    lines.append(f"next: {then}")
-    return [visible(line) for line in lines]
+    return then
 
 
 def _scripted(run: Run) -> list[str]:
@@ -94,8 +111,8 @@ def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
         told = (f"      {one}" for one in question.more(question_of(id, agent)))
         lines += [part for one in told for part in hung(one, MARGIN, width)]
         is_late = agent.visit.is_overdue(now())
-        lines.append(f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}")
-        return lines
+        then = f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}"
+        return [*lines, *fitted(then, MARGIN, width)]
     if last and not last.rstrip().endswith("</ask>"):
         lines += hung(f"      last:  {one_line(authored(last, run.start.scope_dir))}", MARGIN, width)
     if agent.visit.stuck:
@@ -103,6 +120,6 @@ def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
         lines += hung(f"      error: {one_line(why)}", MARGIN, width)
         lines += in_margin(output, MARGIN, width) if output else []
         or_else = "--retry, --goto STATE or --result TEXT" if agent.status == "failed" else "--goto STATE or --give-up"
-        lines.append(f"      next:  {after_failure(run, agent)}")
-        lines.append(f"      or:    raymond resume {id} --agent {agent.id} with {or_else}")
+        lines += fitted(visible(f"      next:  {after_failure(run, agent)}"), MARGIN, width)
+        lines += fitted(f"      or:    raymond resume {id} --agent {agent.id} with {or_else}", MARGIN, width)
     return lines

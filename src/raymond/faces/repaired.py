@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from raymond import durations
+from raymond import durations, pasted
 from raymond.faces import words
 from raymond.faces.dollars import dollars
 from raymond.machine import prices
@@ -38,5 +38,5 @@ def _limits(event: LimitsChanged) -> Iterator[str]:
             yield f"{name} {count or 'unlimited'}"
     if event.max_time is not None:
         yield f"max_time {durations.show(event.max_time) if event.max_time else 'unlimited'}"
-    yield from (f"--allow-tool {tool}" for tool in event.allowed_tools)
-    yield from (f"--root {root}" for root in event.roots)
+    yield from (pasted.flag("--allow-tool", tool, "TOOL") for tool in event.allowed_tools)
+    yield from (pasted.flag("--root", root, "DIR") for root in event.roots)

@@ -7,7 +7,7 @@ import msgspec
 
 from raymond.faces import cells, clock, documents, question, words
 from raymond.faces.authored import authored
-from raymond.faces.foreign_text import hung, in_margin, laid_open, width_of
+from raymond.faces.foreign_text import fitted, hung, in_margin, laid_open, width_of
 from raymond.faces.next_commands import next_command, other_commands
 from raymond.machine.agent import SCRIPTED, Agent
 from raymond.machine.outcome import Outcome, Whole
@@ -42,7 +42,7 @@ def tell(
     is_shown = as_json is None and bool(run.final_status) and sys.stderr.isatty() and sys.stdout.isatty()
     with clock.of(sys.stderr):
         text = ending(run, status, width_of(sys.stderr), with_result=not is_shown, left=left, then=then)
-    Lines().on_note(text)
+    Lines().put(f"{text}\n")
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run, status, as_json)).decode() + "\n")
     else:
@@ -72,8 +72,8 @@ def ending(
     )
     other = [] if then else other_commands(run)
     commands = (f"next:   {then or next_command(run)}", *(f"or:     {one}" for one in other))
-    # A command stays on one line, to be copied.
-    return "\n".join([*(one for line in told for one in hung(visible(line), INDENT, width)), *map(visible, commands)])
+    lines = [one for line in told for one in hung(visible(line), INDENT, width)]
+    return "\n".join([*lines, *(one for line in commands for one in fitted(visible(line), MARGIN, width))])
 
 
 def _result(result: str, width: int) -> list[str]:

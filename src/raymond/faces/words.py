@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from raymond import durations
+from raymond import durations, pasted
 from raymond.faces.clock import instant
 from raymond.faces.dollars import dollars
 from raymond.machine import prices
@@ -179,7 +179,8 @@ def denied(run: Run) -> list[str]:
     """The tools that were denied, how often, and the flag that would allow each."""
     since = {tool: count for tool, count in run.denied.items() if tool not in run.rights.allowed}
     most = sorted(since.items(), key=lambda pair: (-pair[1], pair[0]))
-    return [f"{tool} {many(count, 'time')} (--allow-tool '{tool}' would allow it)" for tool, count in most[:5]]
+    flags = ((pasted.flag("--allow-tool", tool, "TOOL"), tool, count) for tool, count in most[:5])
+    return [f"{tool} {many(count, 'time')} ({flag} would allow it)" for flag, tool, count in flags]
 
 
 def money(run: Run) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from raymond import pasted
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, policy
 from raymond.language.allowed_transitions import EXTENSIONS, bare
@@ -236,7 +237,7 @@ def _list(names: Iterable[str]) -> str:
     if not all_names:
         return ""
     more = f" and {len(all_names) - _MOST_LISTED} more" if len(all_names) > _MOST_LISTED else ""
-    return f"the states are: {', '.join(all_names[:_MOST_LISTED])}{more}"
+    return f"the states are: {', '.join(map(pasted.name, all_names[:_MOST_LISTED]))}{more}"
 
 
 def mark_of(workflow: Workflow, state: State, path: Path) -> Mark:

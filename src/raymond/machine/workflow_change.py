@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from raymond import pasted
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
 from raymond.language.workflow import Workflow, resolve
@@ -21,7 +22,7 @@ def change(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]
     gone = {state: users for state, users in needed(run).items() if names.get(state, state) not in workflow.states}
     if gone:
         listed = "; ".join(f"{state}, which {users[0]} needs" for state, users in gone.items())
-        hint = f"--map {next(iter(gone))}=NEW for each, or `resume` without --latest"
+        hint = f"--map {pasted.word(next(iter(gone)), 'OLD')}=NEW for each, or `resume` without --latest"
         raise UsageError(f"today's files have no {listed}", hint=hint)
     backends = {
         state.name: state.policy.backend
@@ -52,4 +53,6 @@ def _full(run: Run, name: str) -> str:
     for state in needed(run):
         if name in (state, state.rpartition(".")[0]):
             return state
-    raise UsageError(f"--map {name}: no agent needs a state of that name", hint=f"needed: {', '.join(needed(run))}")
+    raise UsageError(
+        f"--map {name}: no agent needs a state of that name", hint=f"needed: {', '.join(map(pasted.name, needed(run)))}"
+    )

@@ -5,6 +5,7 @@ import re
 
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.backends import Observation, Reply, Trouble
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Output, Spending
@@ -71,7 +72,7 @@ class TurnStep(Step):
             if seen.kind == "tool":
                 self._record.add("tools", seen.text + "\n")
             if seen.kind == "denied":
-                flags = " ".join(f"--allow-tool '{tool}'" for tool in seen.allow)
+                flags = " ".join(pasted.flag("--allow-tool", tool, "TOOL") for tool in seen.allow)
                 flag = f" ({flags} would allow it)" if flags else ""
                 self.host.show(self.agent, "note", f"was denied: {seen.text}{flag}")
                 self._record.add("denied", seen.text + "\n")

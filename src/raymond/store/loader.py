@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import shlex
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.errors import Diagnostic, WorkflowError, WorkflowNotFound
 from raymond.language import frontmatter, reach
 from raymond.language.settings import SETTINGS_FILE, read_settings
@@ -84,8 +84,9 @@ def located(one: Diagnostic, folder: str) -> Diagnostic:
     full = os.path.join(folder, one.file)
     path = min(os.path.relpath(full), full, key=len)
     # A command in a hint is to be pasted.
-    hint = one.hint.replace(f"raymond run {one.file} ", f"raymond run {shlex.quote(path)} ")
-    return replace(one, file=path, hint=hint)
+    before, after = (f"raymond run {name} " for name in (one.file, pasted.word(path, "PATH")))
+    lines = tuple(line.replace(before, after) for line in one.lines)
+    return replace(one, file=path, hint=one.hint.replace(before, after), lines=lines)
 
 
 def from_files(

@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 
+from raymond import pasted
 from raymond.errors import UsageError
 from raymond.store import owners
 from raymond.system import faults, files, folders
@@ -57,7 +58,7 @@ def _check_owner(tree: str, path: str, owner: int) -> None:
     """Whoever can write settings decides what runs may do."""
     if owners.is_trusted(owner, tree):
         return
-    trust = f"git config --global --add safe.directory {tree}"
+    trust = f"git config --global --add safe.directory {pasted.word(tree, 'DIR')}"
     raise UsageError(
         f"{path} belongs to {owners.name(owner)}, so its settings are not used",
         hint=f"remove {os.path.dirname(path)}, or if this is a repository that you trust: {trust}",

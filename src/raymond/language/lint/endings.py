@@ -3,6 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
+from raymond import pasted
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, policy, reading, template
 from raymond.language.frontmatter import Mark
@@ -46,8 +49,10 @@ def check(workflow: Workflow, state: State, misspelt: Sequence[Diagnostic]) -> I
     if misspelt:
         return
     if state.name == workflow.entry and (len(workflow.states) == 1 or bare(state.name) not in ENTRIES):
-        hint = LOOP.format(file=state.name, state=bare(state.name))
-        yield frontmatter.diagnose(_mark(state), "no-transition", f"{state.name} has no tag", hint)
+        # What is to be copied has the name in a script.
+        hint = LOOP.format(file=state.name, state=bare(state.name)) if pasted.is_plain(state.name) else _ONE
+        found = frontmatter.diagnose(_mark(state), "no-transition", f"{state.name} has no tag", hint)
+        yield replace(found, lines=tuple(hint.split("\n"))) if hint is not _ONE else found
     elif state.body.strip():
         message = f"{state.name} does not tell the agent how to end its answer"
         hint = "write {{transitions}} into it" if state.policy.allowed_transitions else _ONE

@@ -1,0 +1,96 @@
+"""Commands that people paste: a value of others is one word in them, whatever it contains."""
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import raymond
+from raymond import pasted
+
+SOURCE = Path(raymond.__file__).parent
+_COMMAND = re.compile(r"(?:\braymond [^`;]*|--[a-z][a-z-]* '?)$")
+"""What stands before a value that is part of a command."""
+_OURS = re.compile(
+    r"(\w+(\.\w+|\[0\])*\.)?(id|workflow_id)|document\['(workflow_id|agent)'\]|(begun|event|asked)\.agent|self\._asked"
+    r"|pasted\.\w+\(.*\)|_more\(run\)|_allowing\(.*\)|_dollars\(.*\)|_going\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
+    r"|__version__|rules\.max_budget|given\.max_budget|done \+ given|f?'.*'( if .*)?|.* if self\._run else 'ID'"
+)
+"""Ids of runs and agents, which have letters, digits, _ and - only; numbers; what is quoted, and what is made of it."""
+_WORDS = {
+    "cli/__init__.py": ("close[0]", "named"),  # commands of ours
+    "cli/choice.py": ("some",),  # ids
+    "cli/cost.py": ("many",),
+    "cli/delivery.py": ("agent",),  # quoted by the caller
+    "cli/demo.py": ("folder",),  # quoted before
+    "cli/resume_usage.py": ("many",),
+    "cli/texts.py": ("key",),  # checked before
+    "cli/trust.py": ("other",),
+    "control/clean.py": ("force",),
+    "control/left_requests.py": ("request.kind", "request.on_ask"),  # in a sentence
+    "control/naming.py": ("given", "latest", "ended"),  # ids
+    "control/questions.py": ("there",),  # quoted before
+    "control/steer.py": ("flag", "given"),
+    "faces/next_commands.py": ("agent",),
+    "faces/overview.py": ("or_else",),
+    "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
+    "store/journal.py": ("run",),
+    "store/loader.py": ("name",),  # of a plain state, or quoted
+    "system/files.py": ("run",),
+}
+"""Other values that are ours, by file."""
+
+
+def values(path: Path) -> Iterator[tuple[int, str]]:
+    """The values that f-strings put into commands: line and expression."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.JoinedStr):
+            continue
+        text = ""
+        for number, part in enumerate(node.values):
+            if isinstance(part, ast.Constant):
+                text += str(part.value)
+                continue
+            after = "".join(str(one.value) for one in node.values[number + 1 :] if isinstance(one, ast.Constant))
+            # `--cd DIR: there is no such directory` tells what was given.
+            is_told = re.fullmatch(r"--[a-z-]+ ", text) and after.startswith((":", "=:"))
+            if isinstance(part, ast.FormattedValue) and _COMMAND.search(text) and not is_told:
+                yield part.lineno, ast.unparse(part.value)
+            text += "X"
+
+
+@pytest.mark.slow
+def test_every_value_in_a_command_of_ours_is_an_id_a_number_or_quoted() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}:{line}: {value}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, value in values(path)
+        if not _OURS.fullmatch(value) and value not in _WORDS.get(str(path.relative_to(SOURCE)), ())
+    ]
+    assert not found, "use pasted.word, pasted.flag or pasted.name"
+
+
+def test_the_search_for_commands_finds_what_is_not_quoted(tmp_path: Path) -> None:
+    """Otherwise nobody would notice that it finds nothing."""
+    (tmp_path / "a.py").write_text("f'{its} --goto {entry}'; f'do: raymond run {path} now'; f\"--cd {place}: gone\"")
+    assert [value for _, value in values(tmp_path / "a.py")] == ["entry", "path"]
+
+
+@pytest.mark.parametrize("value", ["LOOP; touch PWNED; #.sh", "a'b", "$(x)", "`x`", "", "a b", "~", "!x", "-x"])
+def test_a_value_is_one_word_for_a_shell(value: str) -> None:
+    assert shlex.split(pasted.word(value, "STATE")) == [value]
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\rb", "\x1b[2J", "a\u202eb", "a\u00a0b", "a\x00b"])
+def test_what_cannot_be_pasted_as_it_is_seen_has_a_word_in_its_place(value: str) -> None:
+    assert pasted.word(value, "STATE") == "STATE"
+    assert pasted.flag("--goto", value, "STATE") == "--goto STATE"
+    assert pasted.name(value).isprintable()
+
+
+def test_a_plain_name_stays_as_it_is_in_a_sentence() -> None:
+    assert pasted.name("sub/ÜBER-1.md") == "sub/ÜBER-1.md"
+    assert pasted.name("raymond trust --yes.sh") == "'raymond trust --yes.sh'"
