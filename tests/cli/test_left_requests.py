@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,9 +35,11 @@ GONE = "was left for a driver that died"
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
+def room(tmp_path: Path) -> Iterator[Room]:
     """Where a driver has no socket: whatever is asked of it is left in its inbox."""
-    return Room(tmp_path, RAYMOND_PORTABLE="1")
+    room = Room(tmp_path, RAYMOND_PORTABLE="1")
+    yield room
+    room.clear()
 
 
 def orphan(room: Room, files: dict[str, str], status: str, *left: Request) -> None:
