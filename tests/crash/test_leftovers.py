@@ -566,7 +566,7 @@ def test_stop_now_ends_what_is_left_of_a_run_that_has_ended(scene: Scene) -> Non
     assert (done.code, done.err) == (0, "r had ended already\nended: 1 process\n")
     assert not alive(pid)
     again = scene.start("stop", ID, "--now").wait()
-    assert (again.code, again.err) == (2, "error: r has ended\n")
+    assert (again.code, again.err) == (2, "error: r has ended\nhint: `raymond logs r` shows what happened\n")
     assert scene.lines() == lines
 
 

@@ -33,7 +33,7 @@ def test_a_loop_that_is_stuck_continues_with_the_command_of_the_page_which_next_
     stuck = room.raymond("PROMPT.md", "--replies", "replies.yaml", "--id", "r")
     [command] = re.findall(r"^raymond resume .*", SECTION, re.MULTILINE)
     assert stuck.stderr.splitlines()[-1] == (
-        f"next:   raise max_visits in CHECK.sh, then {command.replace('resume', 'resume r')}.md"
+        f"next:   raise max_visits in CHECK.sh, then: {command.replace('resume', 'resume r')}.md"
     )
 
     (room.path / "repaired").touch()

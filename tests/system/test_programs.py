@@ -131,7 +131,8 @@ def test_a_table_of_a_program_that_says_anything_else_is_refused(room: Room) -> 
         "needed": True,
     }
     ran = room.command({"START.md": "<result>x</result>"})
-    assert (ran.code, ran.err) == (2, f"error: {error}\nhint: {hint}\n")
+    path = Path(room.environment["HOME"], ".config", "raymond", "config.toml")
+    assert (ran.code, ran.err) == (2, f"error: {path}: {error}\nhint: {hint}\n")
 
 
 @pytest.mark.slow
