@@ -51,7 +51,7 @@ crashpoints: $(STAMP) ## crash or fail every system call of a short run; SAMPLE=
 
 e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked on loopback
 	@bash tests/e2e/install
-	@$(BIN)/python -m pytest -m e2e -n 3 tests/e2e
+	@$(BIN)/python -m pytest -m e2e -n 4 tests/e2e
 
 pins: ## resolve requirements*.txt again after a change of pyproject.toml (newer versions: tools/pins --upgrade)
 	@PYTHON=$(PYTHON) tools/pins

@@ -234,7 +234,8 @@ def test_without_claude_on_the_path_nothing_is_started(desk: Callable[..., Desk]
     assert ran.code == 5
     assert ran.err == (
         "error: there is no program `claude` on the PATH\n"
-        "hint: install Claude Code, then start it once to log in; `--backend scripted` needs no account\n"
+        "hint: install Claude Code, then start it once to log in; without an account: write replies.yaml beside the workflow,"
+        " e.g. `START: <result>done</result>`\n"
     )
     assert not os.path.exists(room.project.run("r").journal)
 
@@ -248,10 +249,10 @@ def test_a_model_that_goes_silent_is_stopped_and_asked_again(
 ) -> None:
     """A machine under load may also be silent while the program starts: then there are more tries, of the same class."""
     room = desk([silence(), FINE])
-    ran = room.claude(PROMPT, "--timeout", "3s")
+    ran = room.claude(PROMPT, "--timeout", "8s")
     assert (ran.code, ran.out) == (0, "fine\n")
     assert set(failures(ran)) == {("silent", True)}
-    assert {event.error for event in ran.all(StepFailed)} == {"said nothing for 3s"}
+    assert {event.error for event in ran.all(StepFailed)} == {"said nothing for 8s"}
     assert ran.all(StepFailed)[-1].cost == UNKNOWN_TURN
     assert ran.run.estimated
     room.nothing_runs()
