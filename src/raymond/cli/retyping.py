@@ -2,6 +2,7 @@
 
 import shlex
 
+from raymond import pasted
 from raymond.control import naming
 from raymond.control.naming import SeveralRuns
 from raymond.control.runs import RunRow
@@ -20,9 +21,9 @@ def spelled(error: Error, typed: list[str]) -> Error:
 
 def _command(row: RunRow, given: str, typed: list[str]) -> str:
     at = _verb(typed)
-    before = ["-C", row.project] if naming.needs_place(row) else typed[:at]
+    there = ["-C", pasted.word(row.project, "DIR")] if naming.needs_place(row) else [*map(shlex.quote, typed[:at])]
     words = _named(row.workflow_id, given, typed[at + 1 :])
-    return " ".join(["raymond", *map(shlex.quote, before), typed[at], *words])
+    return " ".join(["raymond", *there, typed[at], *words])
 
 
 def _verb(typed: list[str]) -> int:
