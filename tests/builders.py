@@ -189,3 +189,12 @@ class Play:
 
     def resume(self, **how: Any) -> list[Event]:
         return self.commit(requests.resume(self.run, "1.0", **{"now": self.now} | how))
+
+
+def asking(files: Mapping[str, str]) -> Play:
+    """Two children of main ask something; `files` has A, B and N."""
+    play = Play(files)
+    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
+    play.say('<ask next="N">first?</ask>', "main_a1")
+    play.say('<ask next="N">second?</ask>', "main_b2")
+    return play

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from builders import Play
+from builders import Play, asking
 from raymond.machine import overtaking
 from raymond.machine.conductor import Conductor
 from raymond.machine.events import AgentMoved, AgentReturned, Event, LimitsChanged, RequestTaken
@@ -21,15 +21,6 @@ ORDERS: list[dict[str, Any]] = [
     {"kind": "give_up"},
     {"kind": "answer", "text": "x"},
 ]
-
-
-def asking() -> Play:
-    """Two children of main ask something."""
-    play = Play(FILES)
-    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
-    play.say('<ask next="N">first?</ask>', "main_a1")
-    play.say('<ask next="N">second?</ask>', "main_b2")
-    return play
 
 
 def called() -> Play:
@@ -68,13 +59,13 @@ def test_an_order_that_was_left_is_refused_once_something_later_decides_about_it
     order: dict[str, Any], by: Request, why: str
 ) -> None:
     left = Request(id="left", agent="main_a1", sender=Sender(way="inbox"), **order)
-    assert overtaken(asking(), left, by) == [refused(order["kind"], why)]
+    assert overtaken(asking(FILES), left, by) == [refused(order["kind"], why)]
 
 
 def test_an_answer_to_whoever_asks_is_overtaken_by_what_is_said_about_that_agent() -> None:
     left = Request(id="left", kind="answer", text="x", sender=Sender(way="inbox"))
     by = Request(id="by", kind="move", agent="main_b2", state="N")
-    assert overtaken(asking(), left, by) == [refused("answer", "main_b2 was moved")]
+    assert overtaken(asking(FILES), left, by) == [refused("answer", "main_b2 was moved")]
     assert overtaken(called(), left, by) == [], "nobody asks"
 
 
@@ -93,7 +84,7 @@ def test_an_answer_to_whoever_asks_is_overtaken_by_what_is_said_about_that_agent
     ],
 )
 def test_what_was_left_stays_when_nothing_later_is_about_it(kind: Any, agent: str, by: Request) -> None:
-    assert overtaken(asking(), Request(id="left", kind=kind, agent=agent), by) == []
+    assert overtaken(asking(FILES), Request(id="left", kind=kind, agent=agent), by) == []
 
 
 @pytest.mark.parametrize(
@@ -105,7 +96,9 @@ def test_what_was_left_stays_when_nothing_later_is_about_it(kind: Any, agent: st
     ],
 )
 def test_a_stop_that_was_left_is_settled_when_it_is_asked_for_again(left: Any, by: Any, why: str) -> None:
-    found = overtaken(asking(), Request(id="left", kind=left, sender=Sender(way="inbox")), Request(id="by", kind=by))
+    found = overtaken(
+        asking(FILES), Request(id="left", kind=left, sender=Sender(way="inbox")), Request(id="by", kind=by)
+    )
     assert found == [refused(left, why)]
 
 
@@ -123,18 +116,18 @@ def limits(id: str = "left", **given: Any) -> Request:
     ],
 )
 def test_limits_that_were_left_do_not_come_after_those_that_are_set_later(left: Request, by: Request) -> None:
-    assert overtaken(asking(), left, by) == [refused("limits", "the limits were changed")]
+    assert overtaken(asking(FILES), left, by) == [refused("limits", "the limits were changed")]
 
 
 def test_of_limits_that_were_left_those_hold_that_nobody_has_set_since() -> None:
     left, by = limits(budget=100.0, max_turns=7, allowed_tools=["Bash", "Edit"]), limits("by", budget=1.0)
     taken = RequestTaken(request="left", kind="limits", sender=Sender(way="inbox"))
-    assert overtaken(asking(), left, by) == [taken, LimitsChanged(max_turns=7, allowed_tools=["Bash", "Edit"])]
+    assert overtaken(asking(FILES), left, by) == [taken, LimitsChanged(max_turns=7, allowed_tools=["Bash", "Edit"])]
 
 
 @pytest.mark.parametrize("by", [limits("by", max_turns=3), Request(id="by", kind="stop"), limits("by", roots=["/b"])])
 def test_limits_that_were_left_stay_when_nobody_sets_the_same(by: Request) -> None:
-    assert overtaken(asking(), limits(budget=100.0, roots=["/a"]), by) == []
+    assert overtaken(asking(FILES), limits(budget=100.0, roots=["/a"]), by) == []
 
 
 # --- what lies there together

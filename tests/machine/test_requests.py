@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from builders import START, Play, head
+from builders import START, Play, asking, head
 from raymond.faces.next_commands import next_command
 from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
@@ -42,15 +42,6 @@ FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "ONCE.md": head("ma
 
 def taken(kind: str, id: str = "r") -> RequestTaken:
     return RequestTaken(request=id, kind=kind)
-
-
-def asking() -> Play:
-    """Two children of main ask something."""
-    play = Play(FILES)
-    play.say("<fork>A</fork><fork>B</fork><wait>N</wait>")
-    play.say('<ask next="N">first?</ask>', "main_a1")
-    play.say('<ask next="N">second?</ask>', "main_b2")
-    return play
 
 
 def test_a_question_cannot_be_answered_when_its_time_is_over() -> None:
@@ -117,7 +108,7 @@ def test_the_only_question_is_answered_without_a_name() -> None:
 
 
 def test_several_questions_need_a_name() -> None:
-    play = asking()
+    play = asking(FILES)
     request = Request(id="r", kind="answer", text="so")
     assert requests.problem(play.run, play.workspace, request) == Refusal(
         "several_asking", "several agents are waiting for an answer: main_a1, main_b2"
@@ -129,7 +120,7 @@ def test_several_questions_need_a_name() -> None:
 
 
 def test_an_answer_to_who_does_not_ask_is_refused() -> None:
-    assert asking().refused("answer", agent="main", text="so") == "main is not waiting for an answer"
+    assert asking(FILES).refused("answer", agent="main", text="so") == "main is not waiting for an answer"
     assert Play(FILES).refused("answer", text="so") == "no agent is waiting for an answer"
 
 
@@ -476,8 +467,8 @@ def test_pausing_an_agent_that_runs_is_left_to_its_driver() -> None:
 
 def test_who_starts_nothing_by_itself_is_not_paused() -> None:
     """Tried again, it would repeat the step that asked or forked."""
-    assert asking().refused("pause", agent="main_a1") == "main_a1 is asking: there is nothing to pause"
-    assert asking().refused("pause", agent="main") == "main is waiting: there is nothing to pause"
+    assert asking(FILES).refused("pause", agent="main_a1") == "main_a1 is asking: there is nothing to pause"
+    assert asking(FILES).refused("pause", agent="main") == "main is waiting: there is nothing to pause"
 
 
 def test_who_rests_already_is_not_paused() -> None:
@@ -513,7 +504,7 @@ def test_a_paused_agent_is_tried_again() -> None:
 
 
 def test_an_agent_that_is_well_is_not_retried() -> None:
-    assert asking().refused("retry", agent="main") == "main is waiting, not failed or paused"
+    assert asking(FILES).refused("retry", agent="main") == "main is waiting, not failed or paused"
 
 
 @pytest.mark.parametrize("how", ["ready", "failed", "paused", "sleeping", "asking", "waiting"])
@@ -759,7 +750,7 @@ def test_a_question_fails_its_agent_where_nobody_is_to_be_asked() -> None:
 
 
 def test_open_questions_fail_and_end_the_wait_for_them_when_a_person_says_so_later() -> None:
-    play = asking()
+    play = asking(FILES)
     play.pass_time()
     assert play.run.statuses.get("asking"), "until then they wait"
     play.ask("limits", on_ask="fail")
