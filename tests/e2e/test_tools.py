@@ -37,12 +37,12 @@ def test_a_tool_that_is_stuck_is_ended_with_its_turn_and_the_step_runs_again(des
 
 
 def test_a_tool_may_be_quiet_for_longer_than_a_model(desk: Callable[..., Desk]) -> None:
-    """It takes longer than `timeout`, and says nothing meanwhile. A start under load may be silent too: not this."""
-    slow = """python3 -c 'import time; time.sleep(4); print("slept")'"""
+    """It takes longer than `timeout`, and says nothing meanwhile: a limit that a start under load stays well below."""
+    slow = """python3 -c 'import time; time.sleep(17); print("slept")'"""
     room = desk({"prompt START": [Tool("Bash", {"command": slow}), FINE]})
-    ran = room.claude(policy("timeout: 3s", "tool_timeout: 60s"), "--dangerously-skip-permissions")
+    ran = room.claude(policy("timeout: 15s", "tool_timeout: 60s"), "--dangerously-skip-permissions")
     assert (ran.code, ran.out) == (0, "fine\n")
-    assert not [event for event in ran.all(StepFailed) if event.error != "said nothing for 3s"]
+    assert ran.all(StepFailed) == []
     assert results(room.server.requests[-1]) == ["slept"]
 
 
