@@ -10,9 +10,10 @@ from raymond.machine import decide, evolve, requests, schedule
 from raymond.machine.agent import SCRIPTS, Agent
 from raymond.machine.events import Decision, Event, RequestTaken, RunStarted, RunStopped
 from raymond.machine.failures import KINDS, Kind
-from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
+from raymond.machine.inputs import Begin, Checked, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
+from raymond.machine.step_events import Verdict
 from raymond.machine.workspace import Workspace
 
 KEY = "6b9f0f5e-4a4b-4d0c-9f1e-0d8f6d6c2a11"
@@ -156,6 +157,12 @@ class Play:
         if self.agent(agent).status != "running":
             self.begin(agent)
         return self.put(Failure(time=self.now, agent=agent, kind=kind, error=error, **given))
+
+    def check(self, verdict: Verdict = "passed", agent: str = "main", **given: Any) -> list[Event]:
+        """The gate of `agent` begins, unless it runs, and ends."""
+        if self.agent(agent).status != "running":
+            self.begin(agent)
+        return self.put(Checked(time=self.now, agent=agent, verdict=verdict, **given))
 
     def interrupt(self, agent: str = "main", *, by_death: bool = False, **spent: Any) -> list[Event]:
         """A step of `agent` begins, unless it runs, and is cut off."""

@@ -20,6 +20,7 @@ from raymond.control.config import SiteRules
 from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, UsageError
 from raymond.language import policy
+from raymond.language.check import Check
 from raymond.machine import rights
 from raymond.machine.events import LimitsChanged, RunStarted, StepRefused
 from raymond.steps import probe
@@ -34,7 +35,7 @@ from trust.places import Place
 def test_a_gate_gives_the_agent_no_right(command: str) -> None:
     person = rights.rights_of(start(place({"START.md": ""}, "START.md"), permission_mode="dontAsk"))
     read = policy.parse(head(f"gate: {command}"), file="A.md", script=False).policy
-    assert read.gate == (command,)
+    assert read.gate == (Check(run=command),)
     assert rights.narrow(person, read) == rights.Rights("dontAsk", (), (), False)
 
 

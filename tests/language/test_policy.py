@@ -6,6 +6,7 @@ import pytest
 
 from raymond.errors import Diagnostic
 from raymond.language import policy
+from raymond.language.check import EXPECTED, Check
 from raymond.language.policy import Allowed, Evaluator, Parsed, Policy
 from raymond.language.policy_keys import KEYS
 from raymond.language.refusal import Refusal
@@ -89,7 +90,7 @@ def test_frontmatter_that_is_never_closed_is_refused(text: str) -> None:
 def test_a_script_has_its_policy_in_a_comment_block(file: str, text: str) -> None:
     parsed = policy.parse(text, file=file, script=True)
     assert parsed.diagnostics == []
-    assert parsed.policy == Policy(retries=2, gate=("make",))
+    assert parsed.policy == Policy(retries=2, gate=(Check(run="make"),))
     assert (parsed.body, parsed.line) == (text, 1)
 
 
@@ -174,8 +175,19 @@ def test_places_in_a_prompt_are_those_of_the_file() -> None:
         ("budget: 0", {"budget": 0.0}),
         ("budget: 0.50", {"budget": 0.5}),
         ("on_error: FIX", {"on_error": "FIX"}),
-        ("gate: make test", {"gate": ("make test",)}),
-        ("gate: [make, make lint]", {"gate": ("make", "make lint")}),
+        ("gate: make test", {"gate": (Check(run="make test"),)}),
+        ("gate: [make, make lint]", {"gate": (Check(run="make"), Check(run="make lint"))}),
+        (
+            "gate: [{run: make, expected: 2, timeout: 5m}, {run: ls, expected: 'output contains \"a\"'}]",
+            {"gate": (Check(run="make", exit=2, timeout=300.0), Check(run="ls", contains="a"))},
+        ),
+        ("gate: [{run: ls, expected: output matches /a+b/}]", {"gate": (Check(run="ls", matches="a+b"),)}),
+        ("gate_reruns: 0", {"gate_reruns": 0}),
+        ("gate_env: {CI: 'true'}", {"gate_env": {"CI": "true"}}),
+        (
+            "allowed_transitions: [{tag: goto, target: A, gate: false}]",
+            {"allowed_transitions": (Allowed("goto", {"target": "A"}, gate=False),)},
+        ),
         ("on_fail: FIX.md", {"on_fail": "FIX.md"}),
         ("gate_tries: 0", {"gate_tries": 0}),
         ("gate_timeout: 5m", {"gate_timeout": 300.0}),
@@ -234,7 +246,7 @@ BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is
         ("allowed_tools: ['x) Edit(y']", "`x) Edit(y` has brackets that do not match", BRACKETS),
         ("allowed_tools: ['Bash(a\\)']", "`Bash(a\\)` has brackets that do not match", BRACKETS),
         ("gate: [make, 3]", "`gate` must be text", 'put it in quotes: "3"'),
-        ("gate: {a: b}", "`gate` must be text or a list of texts", ""),
+        ("gate: {a: b}", "a check needs `run`", "{run: make test, timeout: 5m}"),
         ("timeout: 10", "`timeout` has no unit", "10 what? write 10s or 10m"),
         ("timeout: 1.5", "`timeout` has no unit", "1.5 what? write 1.5s or 1.5m"),
         ("timeout: 5x", "`timeout` must be a duration", "write it like 90s, 10m or 2h"),
@@ -311,6 +323,21 @@ BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is
             "`B` is neither `keep` nor a transition",
             "write it like <goto>FIX.md</goto>",
         ),
+        ("gate: [{timeout: 5m}]", "a check needs `run`", "{run: make test, timeout: 5m}"),
+        ("gate: make 'test", "`make 'test` is no command: a quote is not closed", "close it, or put a \\ before it"),
+        ("gate: [{run: a, expected: 256}]", "`expected` is an exit code of 0 to 255", EXPECTED),
+        (
+            "gate: [{run: a, expected: fine}]",
+            "`expected` must be an exit code or say what the output contains or matches",
+            EXPECTED,
+        ),
+        (
+            "gate: [{run: a, expected: output matches /(/}]",
+            "`expected` has no regular expression: missing ), unterminated subpattern at position 0",
+            EXPECTED,
+        ),
+        ("gate_env: CI", "`gate_env` must map names to texts", "gate_env: {CI: 'true'}"),
+        ("gate_env: {CI: true}", "`CI` must be text", 'put it in quotes: "true"'),
         (
             "evaluator: {pattern: '(', verdicts: {a: keep}}",
             "`pattern` is not a regular expression: missing ), unterminated subpattern at position 0",
@@ -420,7 +447,7 @@ def test_a_default_is_checked_together_with_the_state() -> None:
 
 def test_an_override_stands_above_frontmatter() -> None:
     parsed = prompt("retries: 1\nmodel: opus", overrides={"retries": 4, "timeout": "5m", "gate": "make"})
-    assert parsed.policy == Policy(retries=4, model="opus", timeout=300.0, gate=("make",))
+    assert parsed.policy == Policy(retries=4, model="opus", timeout=300.0, gate=(Check(run="make"),))
     assert parsed.marks["retries",].file == "--set"
     assert parsed.marks["model",].file == "X.md"
 

@@ -12,7 +12,7 @@ from builders import KEY, Play, block, head
 from raymond.backends import Observation
 from raymond.machine import failures
 from raymond.machine.inputs import Ending
-from raymond.steps.job import ScriptJob, TurnJob, job_of
+from raymond.steps.job import GateJob, ScriptJob, TurnJob, job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import Host, Step
 from raymond.steps.turn_step import TurnStep
@@ -29,15 +29,15 @@ FILES = {
 }
 
 
-def job(play: Play) -> ScriptJob | TurnJob:
+def job(play: Play) -> ScriptJob | TurnJob | GateJob:
     """The job of the main agent's next step."""
     play.begin()
     return job_of(play.run, play.workspace, play.main)
 
 
-def sent(job: ScriptJob | TurnJob) -> ScriptJob | TurnJob:
+def sent(job: ScriptJob | TurnJob | GateJob) -> ScriptJob | TurnJob | GateJob:
     """The job as another machine would read it."""
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=ScriptJob | TurnJob)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=ScriptJob | TurnJob | GateJob)
 
 
 def at_script(**given: Any) -> Play:
@@ -46,8 +46,14 @@ def at_script(**given: Any) -> Play:
     return play
 
 
-def test_a_script_and_a_turn_survive_the_way_to_another_machine() -> None:
-    for made in (job(Play(FILES, input="this", retryable=["reset"])), job(at_script())):
+def at_gate() -> Play:
+    play = Play(FILES | {"START.md": head("gate: [make, {run: make lint, expected: 2}]")})
+    play.say("<goto>S</goto>")
+    return play
+
+
+def test_a_script_a_turn_and_a_gate_survive_the_way_to_another_machine() -> None:
+    for made in (job(Play(FILES, input="this", retryable=["reset"])), job(at_script()), job(at_gate())):
         assert sent(made) == made
 
 

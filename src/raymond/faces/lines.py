@@ -29,7 +29,7 @@ from raymond.views import tally
 from raymond.views.tally import Tally
 
 _UNTOLD = frozenset((StepStarted, StepFinished))
-_SHOWN = ("print", "tool", "note")
+_SHOWN = ("print", "tool", "note", "check")
 """What steps do that has a line; the rest is for those who watch."""
 MARGIN = "    | "
 """Before lines of others, and before what a line of ours has no room for."""
@@ -151,7 +151,7 @@ class Lines(Quiet):
         if kind not in _SHOWN or (self._quiet and kind != "print"):
             return
         self.refresh()
-        mark = "|" if kind == "print" else "*"
+        mark = {"print": "|", "check": "$"}.get(kind, "*")
         who, width = named(agent, self._labels.get(agent, "")), self._width()
         text = text.removesuffix("\n")
         told = spoken(who, mark, text, width) if width else [f"{who} {mark} {one}" for one in safe(text).split("\n")]

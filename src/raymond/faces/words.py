@@ -25,6 +25,7 @@ from raymond.machine.events import (
     ClockSet,
     Decision,
     Event,
+    GateEnded,
     JournalCut,
     LeftoversEnded,
     Program,
@@ -291,6 +292,17 @@ def _agent_line(event: Event, agent: str, left: str) -> str | None:
             return _step_line(event, agent)
 
 
+def gate(event: GateEnded) -> str:
+    """What a gate found, and what follows from it."""
+    took = durations.brief(event.seconds)
+    if event.verdict == "passed":
+        flaky = ", flaky: it was red the first time" if event.flaky else ""
+        return f"gate passed ({took}{flaky})"
+    if event.verdict == "could not start":
+        return f"gate could not start: {event.reason}"
+    return f"gate is red ({took}): {event.reason}{'; the agent is told' if event.told else ''}"
+
+
 def _step_line(event: Event, agent: str) -> str | None:
     match event:
         case StepRefused():
@@ -304,6 +316,8 @@ def _step_line(event: Event, agent: str) -> str | None:
             return f"{agent} step {event.step} failed ({event.kind}): {event.error}{again}"
         case StepInterrupted():
             return f"{agent} step {event.step} interrupted"
+        case GateEnded():
+            return f"{agent} {gate(event)}"
         case _:
             return None
 

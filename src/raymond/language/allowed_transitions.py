@@ -21,6 +21,8 @@ NEEDED = {
 }
 """What must be said before a transition can be made."""
 _LONGEST_SHOWN = 60
+GATED = ("goto", "reset", "wait", "result")
+"""The tags that pass a gate; the others ask a person, or begin something whose end comes back."""
 
 
 class Allowed(Struct, frozen=True):
@@ -31,6 +33,8 @@ class Allowed(Struct, frozen=True):
 
     tag: str
     fields: dict[str, str]
+    gate: bool = True
+    """Whether it has to pass the gate of its state, if its tag does."""
 
 
 def bare(name: str) -> str:
@@ -99,6 +103,16 @@ class Entries:
                     return None
                 why = why or found
         return why
+
+    def passes_freely(self, transition: Transition) -> bool:
+        """Whether one of them permits `transition` and says `gate: false`."""
+        return any(
+            not allowed.gate
+            and allowed.tag == _tag(transition)
+            and _agrees(allowed, transition, "")
+            and not self._excess(allowed, transition, "")
+            for allowed in self._entries
+        )
 
     def continues(self, forks: Sequence[Transition], after: str) -> bool:
         """Whether one of them says of a fork where its agent continues, and permits it."""

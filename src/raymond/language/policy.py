@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, tags
-from raymond.language.allowed_transitions import Allowed, Entries, bare, make, missing, show, write
+from raymond.language.allowed_transitions import GATED, Allowed, Entries, bare, make, missing, show, write
+from raymond.language.check import Check
 from raymond.language.frontmatter import Document, Mark, Path
 from raymond.language.policy_keys import KEYS, Evaluator
 from raymond.language.refusal import Refusal
@@ -36,10 +37,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     then: str = ""
     budget: float | None = None
     on_error: str = ""
-    gate: tuple[str, ...] = ()
+    gate: tuple[Check, ...] = ()
     on_fail: str = ""
     gate_tries: int | None = None
     gate_timeout: float | None = None
+    gate_reruns: int | None = None
+    gate_env: dict[str, str] = {}
     seal: tuple[str, ...] = ()
     evaluator: Evaluator | None = None
     force_implicit: bool = False
@@ -113,6 +116,14 @@ def permit(policy: Policy, transitions: Sequence[Transition]) -> Refusal | None:
             because = f": {why}" if why else ""
             return Refusal("not_allowed", f"`{show(one)}` is not allowed here{because}; allowed: {allowed}")
     return None
+
+
+def is_gated(policy: Policy, transitions: Sequence[Transition]) -> bool:
+    """Whether what was permitted counts only once the gate of the state has passed."""
+    if not policy.gate or any(one.__struct_config__.tag not in GATED for one in transitions):
+        return False
+    entries = Entries(policy.allowed_transitions)
+    return not any(entries.passes_freely(one) for one in transitions)
 
 
 def implicit(policy: Policy) -> Transition | None:

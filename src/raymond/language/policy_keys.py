@@ -1,6 +1,7 @@
 """The keys of a policy: how the value of each is read."""
 
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -8,7 +9,8 @@ from msgspec import Struct
 
 from raymond import amounts, durations
 from raymond.language import choices, frontmatter, reading
-from raymond.language.allowed_transitions import FIELDS, Allowed
+from raymond.language.allowed_transitions import FIELDS, GATED, Allowed
+from raymond.language.check import EXPECTED, Check, expectation
 from raymond.language.frontmatter import Document, Path
 from raymond.language.refusal import Refusal
 from raymond.language.tags import BUILT_IN, NAME, TAGS, VARIABLE
@@ -177,7 +179,9 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
         _bad(document, (*path, "tag"), f"`{tag}` is not a transition", f"one of: {', '.join(FIELDS)}")
         return None
     before = len(document.diagnostics)
-    fields = {key: text(document, (*path, key), item) for key, item in value.items() if key != "tag"}
+    is_gated = flag(document, (*path, "gate"), value["gate"]) if "gate" in value and tag in GATED else True
+    known_keys = ("tag", "gate") if tag in GATED else ("tag",)
+    fields = {key: text(document, (*path, key), item) for key, item in value.items() if key not in known_keys}
     for key in fields:
         known = FIELDS[tag].get(key)
         variable = TAGS[tag].variables and key not in _NOT_VARIABLES and VARIABLE.fullmatch(key)
@@ -194,7 +198,67 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
             document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)
     if len(document.diagnostics) > before:
         return None
-    return Allowed(tag, {key: item for key, item in fields.items() if item is not None})
+    return Allowed(tag, {key: item for key, item in fields.items() if item is not None}, is_gated is not False)
+
+
+def _gate(document: Document, path: Path, value: Any) -> tuple[Check, ...] | None:
+    """One command, or a list of commands and of tables that also say what is expected."""
+    if not isinstance(value, list):
+        one = _check(document, path, value)
+        return (one,) if one else None
+    checks = [_check(document, (*path, index), item) for index, item in enumerate(value)]
+    return None if None in checks else tuple(one for one in checks if one)
+
+
+def _check(document: Document, path: Path, value: Any) -> Check | None:
+    if not isinstance(value, dict):
+        found = text(document, path, value)
+        return None if found is None or not _is_command(document, path, found) else Check(run=found)
+    if "run" not in value:
+        _bad(document, path, "a check needs `run`", "{run: make test, timeout: 5m}")
+        return None
+    before = len(document.diagnostics)
+    fields: dict[str, Any] = {}
+    for key, item in value.items():
+        at = (*path, key)
+        if key == "run":
+            fields["run"] = text(document, at, item)
+            _is_command(document, at, fields["run"] or "")
+        elif key == "timeout":
+            fields["timeout"] = _duration(document, at, item)
+        elif key == "expected":
+            try:
+                fields |= expectation(item)
+            except ValueError as error:
+                _bad(document, at, str(error), EXPECTED)
+        else:
+            hint = frontmatter.suggest(key, ("run", "expected", "timeout"))
+            document.refuse(at, "unknown-key", f"a check has no `{key}`", hint, key=True)
+    return None if len(document.diagnostics) > before else Check(**fields)
+
+
+def _is_command(document: Document, path: Path, command: str) -> bool:
+    """Whether a shell could read it as far as quotes go; if not, that is reported."""
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        what = "a quote is not closed" if "quotation" in str(error) else str(error).lower()
+        _bad(document, path, f"`{command}` is no command: {what}", "close it, or put a \\ before it")
+        return False
+    return True
+
+
+def _environment(document: Document, path: Path, value: Any) -> dict[str, str] | None:
+    if not isinstance(value, dict):
+        _bad(document, path, f"`{_label(path)}` must map names to texts", "gate_env: {CI: 'true'}")
+        return None
+    before = len(document.diagnostics)
+    for name, item in value.items():
+        if not isinstance(name, str) or not VARIABLE.fullmatch(name):
+            _bad(document, (*path, name), f"`{name}` cannot be the name of an environment variable")
+        elif not isinstance(item, str):
+            text(document, (*path, name), item)
+    return None if len(document.diagnostics) > before else dict(value)
 
 
 def _evaluator(document: Document, path: Path, value: Any) -> Evaluator | None:
@@ -264,10 +328,12 @@ KEYS: dict[str, Reader] = {
     "then": text,
     "budget": dollars,
     "on_error": text,
-    "gate": texts,
+    "gate": _gate,
     "on_fail": text,
     "gate_tries": count(0),
     "gate_timeout": _duration,
+    "gate_reruns": count(0),
+    "gate_env": _environment,
     "seal": texts,
     "evaluator": _evaluator,
     "force_implicit": flag,

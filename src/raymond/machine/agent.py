@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.outcome import Outcome
+from raymond.machine.step_events import Gated
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
     "ready",
@@ -25,8 +26,9 @@ SCRIPTS = "scripts"
 """The pool of script steps; every other pool is named after its backend."""
 SCRIPTED = ("scripted", "scripted-program")
 """The backends that answer from a file: their dollars are invented."""
-ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked"]
-"""Why a turn is repeated: its reply was rejected, it reached its share of the budget, or it was denied tools."""
+ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked", "gate"]
+"""Why a turn is repeated: its reply was rejected, it reached its share of the budget, it was denied tools, or the gate
+was red."""
 
 
 class Conversation(Struct, frozen=True, array_like=True, gc=False):
@@ -68,6 +70,14 @@ class Stuck(Struct, frozen=True, array_like=True, gc=False):
     tools: tuple[str, ...] = ()
     """The tools it was denied."""
     backend: str = ""
+
+
+class Pending(Struct, frozen=True, array_like=True, gc=False):
+    """A transition that counts once the gate has passed."""
+
+    asked: tuple[Gated, ...]
+    places: dict[str, str] = {}
+    """Every `cd` in it -> its absolute directory."""
 
 
 class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
@@ -112,6 +122,16 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """The last lines that its failed script printed."""
     detour: tuple[str, str] | None = None
     """The state it came from, and the one it was to go to, whose `max_visits` were used up."""
+    pending: Pending | None = None
+    """What it has asked for, while its gate is due or runs."""
+    checks: int = 0
+    """How often its gate was started."""
+    gate_tries: int = 0
+    """How often the agent was told that its gate is red."""
+    gate: str = ""
+    """The end of what the red check printed, when `on_fail` led here."""
+    turns: list[int] = []
+    """The steps in which an agent worked: what they left running is ended before the gate."""
 
     def is_overdue(self, now: float) -> bool:
         """Whether the time until which it rests is over."""

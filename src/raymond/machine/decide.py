@@ -26,7 +26,7 @@ from raymond.language.policy import Policy
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
-from raymond.machine import budget, closing, failures, transitions
+from raymond.machine import budget, closing, failures, gates, transitions
 from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
 from raymond.machine.events import (
     ZERO,
@@ -46,12 +46,26 @@ from raymond.machine.events import (
     StepInterrupted,
     StepRefused,
     StepStarted,
+    TransitionHeld,
 )
 from raymond.machine.failures import CLASSES, Kind
-from raymond.machine.inputs import Begin, Failure, Input, Interruption, Named, Output, Spending, Started, Stop, Tick
+from raymond.machine.inputs import (
+    Begin,
+    Checked,
+    Failure,
+    Input,
+    Interruption,
+    Named,
+    Output,
+    Spending,
+    Started,
+    Stop,
+    Tick,
+)
 from raymond.machine.run import Run, pool_of
 from raymond.machine.schedule import fails_asks, over_at, reached, stop_at
 from raymond.machine.step_changes import unpaid
+from raymond.machine.step_events import Gated
 from raymond.machine.workspace import Workspace
 
 
@@ -76,6 +90,8 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
             return _with_limits(run, input.spent, _failure(run, workspace, input))
         case Interruption():
             return _with_limits(run, input.spent, _interruption(run, workspace, input))
+        case Checked():
+            return gates.follow(run, workspace, input)
         case Tick():
             return _tick(run, workspace, input.time)
         case Stop():
@@ -93,6 +109,8 @@ def session_of(run: Run, step: int, turn: int) -> str:
 
 def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | AgentHeld:
     visit = agent.visit
+    if visit.pending:
+        return gates.begin(run, agent)
     again = visit.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = visit.turn + 1 if again else 1
@@ -151,9 +169,19 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
         if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
-            return [done, *closing.opened(run, agent), *follow]
+            held = _held(rules, agent, asked, input)
+            return [done, *closing.opened(run, agent), *([held] if held else follow)]
         problem = follow
     return _refuse(run, workspace, agent, input, problem)
+
+
+def _held(rules: Policy, agent: Agent, asked: tuple[Transition, ...], input: Output) -> TransitionHeld | None:
+    """A permitted transition that has to pass the gate of its state."""
+    if not policy.is_gated(rules, asked):
+        return None
+    gated = [one for one in asked if isinstance(one, Gated)]
+    places = {name: place for name, place in input.directories.items() if isinstance(place, str)}
+    return TransitionHeld(agent=agent.id, asked=gated, places=places)
 
 
 def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:

@@ -19,6 +19,16 @@ from raymond.machine.run_started import Program as Program
 from raymond.machine.run_started import Recording as Recording
 from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
+from raymond.machine.step_events import GateEnded as GateEnded
+from raymond.machine.step_events import SessionNamed as SessionNamed
+from raymond.machine.step_events import StepEnded as StepEnded
+from raymond.machine.step_events import StepFailed as StepFailed
+from raymond.machine.step_events import StepFinished as StepFinished
+from raymond.machine.step_events import StepInterrupted as StepInterrupted
+from raymond.machine.step_events import StepRefused as StepRefused
+from raymond.machine.step_events import StepStarted as StepStarted
+from raymond.machine.step_events import TransitionHeld as TransitionHeld
+from raymond.machine.step_events import Verdict as Verdict
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
@@ -159,103 +169,12 @@ class AgentStarted(Fact, frozen=True, kw_only=True):
     """What people tell it apart by; journals of earlier releases do not say it."""
 
 
-class StepStarted(Fact, frozen=True, kw_only=True):
-    """A script, or a turn of a backend, is about to start."""
-
-    agent: str
-    step: int
-    attempt: int = 1
-    turn: int = 1
-    backend: str = ""
-    """Empty for a script."""
-    session: str = ""
-    """The conversation this turn writes."""
-    base: str = ""
-    """The conversation it branches from; empty for a fresh one."""
-    model: str = ""
-    """What was asked for; empty when the backend chooses."""
-    cap: float = ZERO
-    """Dollars that are reserved for this turn until it ends; 0 means none."""
-
-
-class SessionNamed(Fact, frozen=True, kw_only=True):
-    """A backend that chooses its own ids reported which conversation the running turn writes."""
-
-    agent: str
-    step: int
-    session: str
-
-
-class StepEnded(Fact, frozen=True, kw_only=True):
-    """Base of every event that ends a step: what it cost."""
-
-    agent: str
-    step: int
-    cost: float = ZERO
-    estimated: bool = False
-    unknown: bool = False
-    """The cost is unknown; `cost` is the amount counted for such a turn."""
-    tokens_in: int = 0
-    tokens_out: int = 0
-    meter: tuple[int, ...] = ()
-    """What the program's own counter shows, if it counts over a whole conversation."""
-    offset: int = -1
-    """Where this step begins in the agent's transcript; -1 when it is not there."""
-    denied: list[str] = []
-    """What would allow the tools that the agent was denied."""
-    model: str = ""
-    """What answered, as the program reported it; of several, the one that did most. Empty when it reported none."""
-
-
-class StepFinished(StepEnded, frozen=True, kw_only=True):
-    """The output was read and its transition allowed."""
-
-    session: str = ""
-
-
-class StepRefused(StepEnded, frozen=True, kw_only=True):
-    """The reply was unreadable or not allowed; the agent is asked again in the same conversation."""
-
-    reason: str = ""
-    hint: str = ""
-    session: str = ""
-    capped: bool = False
-    """It reached its share of the budget, and continues with another one."""
-    blocked: bool = False
-    """It was denied tools it needs, and tries again once a person has reviewed that."""
-
-
-class StepFailed(StepEnded, frozen=True, kw_only=True):
-    """The step ended without a usable reply."""
-
-    kind: Kind
-    error: str
-    exit_code: int | None = None
-    charged: bool = True
-    """Counts against `retries`."""
-    fresh: bool = False
-    """The next attempt starts without the conversation."""
-    again: bool = False
-    """The same visit is tried again."""
-    retry_at: float = ZERO
-    """Not before this time; journals of earlier releases try at once."""
-    output: str = ""
-    """The last lines that a script printed, if its error does not say them."""
-
-
-class StepInterrupted(StepEnded, frozen=True, kw_only=True):
-    """The step was cut off with its driver or by a person; the visit runs again."""
-
-    by_death: bool = False
-    """Its driver died; a visit is not tried for ever while that happens."""
-
-
 class AgentMoved(Fact, frozen=True, kw_only=True):
     """The agent continues at `state`."""
 
     agent: str
     tag: str
-    """goto, reset, fork, on_error, or moved when a person did it."""
+    """goto, reset, fork, on_error, on_fail, or moved when a person did it."""
     state: str
     input: str = ""
     fresh: bool = False
@@ -264,6 +183,8 @@ class AgentMoved(Fact, frozen=True, kw_only=True):
     error: str = ""
     instead_of: str = ""
     """The state whose `max_visits` were used up."""
+    gate: str = ""
+    """Of `on_fail`: the end of what the red check printed."""
 
 
 class AgentCalled(Fact, frozen=True, kw_only=True):
@@ -353,7 +274,7 @@ class AgentFailed(Fact, frozen=True, kw_only=True):
     """The agent's attempts are used up."""
 
     agent: str
-    kind: Kind | Literal["visits", "given up", "asked", "approval"]
+    kind: Kind | Literal["visits", "given up", "asked", "approval", "gate"]
     error: str
 
 
@@ -420,6 +341,8 @@ Event: TypeAlias = (
     | StepRefused
     | StepFailed
     | StepInterrupted
+    | GateEnded
+    | TransitionHeld
     | WaitStarted
     | WaitEnded
     | AskStarted
@@ -456,7 +379,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 _Entry: TypeAlias = AgentStarted | AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded
 _ENTRIES = frozenset((AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded))
-_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted))
+_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded))
 
 
 def is_end(event: Event) -> TypeGuard[StepEnded]:

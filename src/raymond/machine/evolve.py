@@ -45,6 +45,7 @@ from raymond.machine.events import (
     ClockSet,
     Decision,
     Event,
+    GateEnded,
     JournalCut,
     LeftoversEnded,
     LimitsChanged,
@@ -61,6 +62,7 @@ from raymond.machine.events import (
     StepInterrupted,
     StepRefused,
     StepStarted,
+    TransitionHeld,
     WaitEnded,
     WaitStarted,
     WorkflowChanged,
@@ -238,7 +240,7 @@ def _agent_moved(run: Run, event: AgentMoved) -> None:
     agent.cwd = event.cwd or agent.cwd
     came_from = agent.state
     visit = _enter(run, agent, event.state, event.input)
-    visit.cause = event.error
+    visit.cause, visit.gate = event.error, event.gate
     visit.detour = (came_from, event.instead_of) if event.instead_of else None
     sleep_or_go(run, agent, event.wake_at)
     drop_timers(run)
@@ -279,7 +281,7 @@ def _agent_woke(run: Run, event: AgentWoke) -> None:
 def _agent_retried(run: Run, event: AgentRetried) -> None:
     agent = run.agents[event.agent]
     visit = agent.visit
-    visit.failures = visit.reminders = visit.turn = 0
+    visit.failures = visit.reminders = visit.turn = visit.gate_tries = 0
     visit.stuck, visit.freshened, visit.given_up = None, False, False
     visit.cost, visit.held, visit.deaths = 0.0, "", 0
     if event.fresh:
@@ -423,6 +425,8 @@ _CHANGES: dict[type, Change] = {
     StepRefused: step_changes.refused,
     StepFailed: step_changes.failed,
     StepInterrupted: step_changes.interrupted,
+    TransitionHeld: step_changes.held,
+    GateEnded: step_changes.checked,
     AgentStarted: _agent_started,
     AgentEnded: _agent_ended,
     AgentMoved: _agent_moved,

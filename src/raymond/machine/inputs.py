@@ -10,6 +10,7 @@ from raymond.language.refusal import Refusal
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.events import ZERO, RunStopped
 from raymond.machine.failures import Kind
+from raymond.machine.step_events import Verdict
 
 
 class Spending(Struct, frozen=True, kw_only=True):
@@ -93,6 +94,22 @@ class Interruption(Struct, frozen=True, kw_only=True):
     """The driver that had started it died."""
 
 
+class Checked(Struct, frozen=True, kw_only=True):
+    """A gate ended."""
+
+    time: float
+    agent: str
+    verdict: Verdict
+    command: str = ""
+    exit_code: int | None = None
+    seconds: float = ZERO
+    flaky: bool = False
+    reason: str = ""
+    output: str = ""
+    """The end of what the red command printed."""
+    spent: Spending = Spending()
+
+
 class Tick(Struct, frozen=True, kw_only=True):
     """Time passed."""
 
@@ -106,6 +123,6 @@ class Stop(Struct, frozen=True, kw_only=True):
     how: RunStopped
 
 
-Ending: TypeAlias = Output | Failure | Interruption
+Ending: TypeAlias = Output | Failure | Interruption | Checked
 """How a step ended."""
-Input: TypeAlias = Begin | Started | Named | Output | Failure | Interruption | Tick | Stop
+Input: TypeAlias = Begin | Started | Named | Output | Failure | Interruption | Checked | Tick | Stop

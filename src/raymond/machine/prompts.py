@@ -1,12 +1,17 @@
 """The text sent to a model: the rendered prompt, or a reminder of what was wrong with the last reply."""
 
+import hashlib
+import re
+
 from raymond.language import policy, reading, template
+from raymond.language.tags import TAGS
 from raymond.language.workflow import State, Workflow
 from raymond.machine import variables
 from raymond.machine.agent import Agent, Visit
 from raymond.machine.run import Run, pool_of
 from raymond.machine.workspace import Workspace
 
+_TAG = re.compile(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 BLOCKED = "(Some tools you needed were denied. Someone has reviewed this and may have allowed them. Please try again.)"
 CAPPED = "(Your last turn reached its cost limit. More budget is available now: continue where you left off.)"
 INTERRUPTED = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
@@ -34,6 +39,8 @@ def _reminder(workflow: Workflow, state: State, visit: Visit) -> str:
         return CAPPED
     if visit.reminded_for == "blocked":
         return BLOCKED
+    if visit.reminded_for == "gate":
+        return red(workflow, state, visit.reminder)
     return remind(workflow, state, visit.reminder)
 
 
@@ -50,6 +57,25 @@ def remind(workflow: Workflow, state: State, reason: str) -> str:
         f"I could not act on your reply: {reason}\n"
         f"Do not repeat the work. Reply again and end with exactly one of:\n{choices(workflow, state)}"
     )
+
+
+def red(workflow: Workflow, state: State, told: str) -> str:
+    """That the check is red, with the end of what it printed, which says nothing on its own account."""
+    reason, _, output = told.partition("\n")
+    text = f"Raymond ran the check of this step, and it is not green: {reason}\n"
+    if output:
+        # Whoever wrote the output cannot know its digest, and so cannot close the fence.
+        fence = f"output {hashlib.sha256(output.encode('utf-8', 'replace')).hexdigest()[:16]}"
+        text += f"--- {fence}\n{neutral(output)}\n--- end of {fence}\n"
+    return (
+        f"{text}Find out why and fix the cause; do not weaken the check. "
+        f"Then end your reply with exactly one of:\n{choices(workflow, state)}"
+    )
+
+
+def neutral(text: str) -> str:
+    """`text` without anything that could be read as a tag of ours."""
+    return _TAG.sub("&lt;", text)
 
 
 def choices(workflow: Workflow, state: State) -> str:

@@ -257,7 +257,7 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
         return
     run.statuses[status] = run.statuses.get(status, 0) + 1
     if status == READY:
-        agent.pool = agent.visit.held or pool_of(run, agent.state)
+        agent.pool = SCRIPTS if agent.visit.pending else agent.visit.held or pool_of(run, agent.state)
         run.ready.setdefault(agent.pool, deque()).append(agent.id)
     elif status == RUNNING:
         agent.pool = pool

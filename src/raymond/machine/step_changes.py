@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
+from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, Pending, backend_of
 from raymond.machine.events import (
+    GateEnded,
     JournalCut,
     RunStarted,
     SessionNamed,
@@ -13,18 +14,27 @@ from raymond.machine.events import (
     StepInterrupted,
     StepRefused,
     StepStarted,
+    TransitionHeld,
 )
 from raymond.machine.failures import CLASSES
 from raymond.machine.run import Run, drop_timers, set_status, sleep_or_go
+from raymond.machine.step_events import COULD_NOT_START, PASSED
 
 
 def started(run: Run, event: StepStarted) -> None:
-    """A script or a turn begins."""
+    """A script, a turn or a gate begins."""
     agent = run.agents[event.agent]
     visit = agent.visit
+    if event.phase:
+        set_status(run, agent, RUNNING, SCRIPTS)
+        visit.checks, agent.step, agent.began = event.attempt, event.step, run.now
+        run.steps = max(run.steps, event.step)
+        return
     # The agent that waited for its model is the one that tries it.
     set_status(run, agent, RUNNING, visit.held or event.backend or SCRIPTS)
     visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
+    if event.backend and event.step not in visit.turns:
+        visit.turns = [*visit.turns, event.step]
     if visit.wake_at:
         # Earlier releases let an agent that was paused in its sleep go on at once.
         visit.wake_at = 0.0
@@ -64,6 +74,30 @@ def refused(run: Run, event: StepRefused) -> None:
     set_status(run, agent, READY)
 
 
+def held(run: Run, event: TransitionHeld) -> None:
+    """What it asks for waits for the gate."""
+    agent = run.agents[event.agent]
+    agent.visit.pending = Pending(tuple(event.asked), event.places)
+    agent.visit.deaths = 0
+    set_status(run, agent, READY)
+
+
+def checked(run: Run, event: GateEnded) -> None:
+    """The gate has ended; if it is red, the agent goes on in the same conversation when it is told so."""
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    _ended(run, agent, event)
+    if event.verdict == COULD_NOT_START:
+        return  # it is checked again when somebody has mended the gate
+    visit.pending, visit.turn, visit.deaths, visit.interrupted = None, 0, 0, False
+    if event.verdict != PASSED:
+        visit.reminder, visit.reminded_for = f"{event.reason}\n{event.output}", "gate"
+        visit.tries += 1
+    if event.told:
+        visit.gate_tries += 1
+        set_status(run, agent, READY)
+
+
 def failed(run: Run, event: StepFailed) -> None:
     """It ended without a usable reply."""
     agent = run.agents[event.agent]
@@ -92,7 +126,8 @@ def interrupted(run: Run, event: StepInterrupted) -> None:
     """It was cut off; the visit runs again."""
     agent = run.agents[event.agent]
     _ended(run, agent, event)
-    agent.visit.turn, agent.visit.interrupted = 0, True
+    if not agent.visit.pending:
+        agent.visit.turn, agent.visit.interrupted = 0, True
     agent.visit.deaths = agent.visit.deaths + 1 if event.by_death else 0
     set_status(run, agent, READY)
 

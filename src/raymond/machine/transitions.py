@@ -32,7 +32,7 @@ from raymond.machine.label import label_of
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
-FailureKind: TypeAlias = Kind | Literal["visits", "given up", "asked", "approval"]
+FailureKind: TypeAlias = Kind | Literal["visits", "given up", "asked", "approval", "gate"]
 
 
 class Landing(Struct, frozen=True):

@@ -33,6 +33,8 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
         bound["results"] = collected
     if visit.cause:
         bound["error"] = visit.cause
+    if visit.gate:
+        bound["gate"] = visit.gate
     state = workspace.workflow.states.get(agent.state)
     if state and state.policy.allowed_transitions:
         bound["transitions"] = policy.instructions(state.policy)

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from raymond.backends import Turn
 from raymond.language.policy import Policy
-from raymond.machine import failures, variables
+from raymond.machine import failures, gates, variables
 from raymond.machine.agent import SCRIPTS, Agent
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
@@ -57,8 +57,21 @@ class TurnJob(Job, frozen=True, kw_only=True, tag=True):
     """Patterns of errors that count as an overload."""
 
 
-def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob:
+class GateJob(Job, frozen=True, kw_only=True, tag=True):
+    """Run the gate of a state."""
+
+    timeout: float
+    reruns: int
+    key: str
+    """The mark of the run."""
+    turns: tuple[int, ...]
+    """The steps in which the agent worked."""
+
+
+def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob | GateJob:
     """The job of the step that `agent` is in."""
+    if agent.visit.pending:
+        return _gate_job(run, workspace, agent)
     return (_script_job if agent.pool == SCRIPTS else _turn_job)(run, workspace, agent)
 
 
@@ -80,6 +93,26 @@ def _script_job(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob:
         python=workflow.settings.python,
         values=variables.values(run, workspace, agent),
         key=f"{start.key}-{agent.id}-{agent.entered}",
+    )
+
+
+def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
+    start, policy = run.start, workspace.workflow.states[agent.state].policy
+    return GateJob(
+        agent=agent.id,
+        state=agent.state,
+        step=agent.step,
+        attempt=agent.visit.checks,
+        cwd=agent.cwd or start.cwd,
+        task_folder="",
+        home=start.cwd,
+        roots=tuple(start.roots),
+        policy=policy,
+        silence=_silence(run, policy),
+        timeout=policy.gate_timeout or gates.TIMEOUT,
+        reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
+        key=start.key,
+        turns=tuple(agent.visit.turns),
     )
 
 

@@ -45,6 +45,7 @@ _BUILT_IN = {
         "result",
         "results",
         "error",
+        "gate",
         "run_input",
         "transitions",
         "workflow_id",

@@ -38,7 +38,7 @@ _TAIL = 18
 _BEGIN = b'{"seq":'
 _SHORTEST = 80
 """Bytes; no line with a decision is shorter."""
-_CLASSES = (*KINDS, "visits", "given up", "asked", "approval")
+_CLASSES = (*KINDS, "visits", "given up", "asked", "approval", "gate")
 _IMPOSSIBLE = (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
 _BEGINNING = 8 << 20

@@ -10,7 +10,7 @@ from raymond.system import files
 
 LAST = 18
 """Bytes of the journal that are compared."""
-SCHEMA = 18
+SCHEMA = 19
 """Increased with every change of Run, Agent or Frame."""
 
 

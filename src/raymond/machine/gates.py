@@ -1,0 +1,89 @@
+"""What follows from a gate: the transition that it held back, another turn of the agent, or a failure."""
+
+from raymond.language.policy import Policy
+from raymond.language.refusal import Refusal
+from raymond.machine import budget, transitions
+from raymond.machine.agent import SCRIPTS, Agent
+from raymond.machine.events import AgentMoved, Event, GateEnded, StepStarted
+from raymond.machine.failures import brief
+from raymond.machine.inputs import Checked
+from raymond.machine.run import Run, pool_of
+from raymond.machine.step_events import COULD_NOT_START, PASSED
+from raymond.machine.transitions import Landing
+from raymond.machine.workspace import Workspace
+
+TRIES = 3
+"""How often an agent is told that its gate is red, unless its policy says otherwise."""
+TIMEOUT = 600.0
+"""Seconds for one command of a gate, unless the policy says otherwise."""
+RERUNS = 1
+"""How often a red command runs again before anybody hears of it, unless the policy says otherwise."""
+
+
+def begin(run: Run, agent: Agent) -> StepStarted:
+    """The start of a gate."""
+    return StepStarted(agent=agent.id, step=run.steps + 1, attempt=agent.visit.checks + 1, phase="gate")
+
+
+def follow(run: Run, workspace: Workspace, input: Checked) -> list[Event]:
+    """What follows from a gate that ended."""
+    agent = run.agents[input.agent]
+    rules = workspace.workflow.states[agent.state].policy
+    if input.verdict == PASSED:
+        return [_ended(agent, input), *_released(run, workspace, agent, input.time)]
+    if input.verdict == COULD_NOT_START:
+        return [_ended(agent, input), *transitions.fail(run, workspace, agent, "gate", input.reason)]
+    if _can_be_told(run, rules, agent):
+        return [_ended(agent, input, told=True)]
+    overspent = budget.spent(rules, agent, 0.0)
+    reason = f"{input.reason}; {overspent}" if overspent else input.reason
+    return [_ended(agent, input), *_fail(run, workspace, agent, rules, reason, input.output)]
+
+
+def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
+    return GateEnded(
+        agent=agent.id,
+        step=agent.step,
+        verdict=input.verdict,
+        command=brief(input.command),
+        exit_code=input.exit_code,
+        seconds=round(input.seconds, 3),
+        flaky=input.flaky,
+        reason=brief(input.reason),
+        output=input.output,
+        told=told,
+        offset=input.spent.offset,
+    )
+
+
+def _released(run: Run, workspace: Workspace, agent: Agent, time: float) -> list[Event]:
+    """The transition that was held back; what had permitted it may have changed since."""
+    pending = agent.visit.pending
+    assert pending is not None, f"{agent.id} has no gate"
+    found = transitions.follow(run, workspace, agent, pending.asked, time=time, directories=pending.places)
+    return transitions.fail(run, workspace, agent, "gate", found.reason) if isinstance(found, Refusal) else found
+
+
+def _can_be_told(run: Run, rules: Policy, agent: Agent) -> bool:
+    """Whether an agent that could mend it has tries and money left; nobody can tell a script."""
+    tries = TRIES if rules.gate_tries is None else rules.gate_tries
+    is_script = pool_of(run, agent.state) == SCRIPTS
+    return not is_script and agent.visit.gate_tries < tries and not budget.spent(rules, agent, 0.0)
+
+
+def _fail(run: Run, workspace: Workspace, agent: Agent, rules: Policy, reason: str, output: str) -> list[Event]:
+    """The visit ends red: go to `on_fail`, else it has failed."""
+    if not rules.on_fail:
+        return transitions.fail(run, workspace, agent, "gate", reason)
+    landing = transitions.land(workspace, agent.visits or {}, rules.on_fail)
+    if not isinstance(landing, Landing):
+        return transitions.fail(run, workspace, agent, "gate", f"{reason}; then on_fail: {landing.reason}")
+    moved = AgentMoved(
+        agent=agent.id,
+        tag="on_fail",
+        state=landing.state,
+        error=brief(reason),
+        gate=output,
+        instead_of=landing.instead_of,
+    )
+    return [moved]

@@ -1,0 +1,135 @@
+"""What happens in a visit: its steps begin and end, and its gate holds back what they ask for."""
+
+from typing import Literal, TypeAlias
+
+from raymond.language.tags import Goto, Reset, Result, Wait
+from raymond.machine.failures import Kind
+from raymond.machine.run_started import ZERO, Fact
+
+Phase: TypeAlias = Literal["", "gate"]
+"""What a step of a visit does: the work, or the check of it."""
+PASSED, FAILED, TIMED_OUT, COULD_NOT_START = "passed", "failed", "timed out", "could not start"
+Verdict: TypeAlias = Literal["passed", "failed", "timed out", "could not start"]
+"""What a gate found: the last one is a mistake in the workflow, and says nothing about the work."""
+Gated: TypeAlias = Goto | Reset | Wait | Result
+"""The transitions that pass a gate."""
+
+
+class StepStarted(Fact, frozen=True, kw_only=True):
+    """A script, a turn of a backend or a gate is about to start."""
+
+    agent: str
+    step: int
+    attempt: int = 1
+    phase: Phase = ""
+    turn: int = 1
+    backend: str = ""
+    """Empty for a script."""
+    session: str = ""
+    """The conversation this turn writes."""
+    base: str = ""
+    """The conversation it branches from; empty for a fresh one."""
+    model: str = ""
+    """What was asked for; empty when the backend chooses."""
+    cap: float = ZERO
+    """Dollars that are reserved for this turn until it ends; 0 means none."""
+
+
+class SessionNamed(Fact, frozen=True, kw_only=True):
+    """A backend that chooses its own ids reported which conversation the running turn writes."""
+
+    agent: str
+    step: int
+    session: str
+
+
+class TransitionHeld(Fact, frozen=True, kw_only=True):
+    """What a reply asks for counts once the gate of its state has passed."""
+
+    agent: str
+    asked: list[Gated]
+    places: dict[str, str] = {}
+    """Every `cd` in it -> its absolute directory."""
+
+
+class StepEnded(Fact, frozen=True, kw_only=True):
+    """Base of every event that ends a step: what it cost."""
+
+    agent: str
+    step: int
+    cost: float = ZERO
+    estimated: bool = False
+    unknown: bool = False
+    """The cost is unknown; `cost` is the amount counted for such a turn."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    meter: tuple[int, ...] = ()
+    """What the program's own counter shows, if it counts over a whole conversation."""
+    offset: int = -1
+    """Where this step begins in the agent's transcript; -1 when it is not there."""
+    denied: list[str] = []
+    """What would allow the tools that the agent was denied."""
+    model: str = ""
+    """What answered, as the program reported it; of several, the one that did most. Empty when it reported none."""
+
+
+class StepFinished(StepEnded, frozen=True, kw_only=True):
+    """The output was read and its transition allowed."""
+
+    session: str = ""
+
+
+class StepRefused(StepEnded, frozen=True, kw_only=True):
+    """The reply was unreadable or not allowed; the agent is asked again in the same conversation."""
+
+    reason: str = ""
+    hint: str = ""
+    session: str = ""
+    capped: bool = False
+    """It reached its share of the budget, and continues with another one."""
+    blocked: bool = False
+    """It was denied tools it needs, and tries again once a person has reviewed that."""
+
+
+class StepFailed(StepEnded, frozen=True, kw_only=True):
+    """The step ended without a usable reply."""
+
+    kind: Kind
+    error: str
+    exit_code: int | None = None
+    charged: bool = True
+    """Counts against `retries`."""
+    fresh: bool = False
+    """The next attempt starts without the conversation."""
+    again: bool = False
+    """The same visit is tried again."""
+    retry_at: float = ZERO
+    """Not before this time; journals of earlier releases try at once."""
+    output: str = ""
+    """The last lines that a script printed, if its error does not say them."""
+
+
+class StepInterrupted(StepEnded, frozen=True, kw_only=True):
+    """The step was cut off with its driver or by a person; the visit runs again."""
+
+    by_death: bool = False
+    """Its driver died; a visit is not tried for ever while that happens."""
+
+
+class GateEnded(StepEnded, frozen=True, kw_only=True):
+    """A gate ran; what it found decides whether the held transition counts."""
+
+    verdict: Verdict
+    command: str = ""
+    """The last command that ran: the first one that was red, if any was."""
+    exit_code: int | None = None
+    seconds: float = ZERO
+    """How long all of its commands took."""
+    flaky: bool = False
+    """It was red, and green when it ran once more."""
+    reason: str = ""
+    """Why it is not green, in a few words."""
+    output: str = ""
+    """The end of what the red command printed."""
+    told: bool = False
+    """The agent is told, and goes on in the same conversation."""

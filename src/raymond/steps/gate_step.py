@@ -1,0 +1,216 @@
+"""A gate: the verifier's process, what it tells, and what it found."""
+
+import contextlib
+import os
+import shutil
+import socket
+import sys
+import time
+from typing import assert_never
+
+import msgspec
+
+from raymond.machine.inputs import Checked, Interruption, Spending
+from raymond.steps.job import GateJob
+from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
+from raymond.store.transcripts import PUBLISH_EVERY
+from raymond.system import faults
+from raymond.system.files import make_private, private
+from raymond.system.marks import MARK
+from raymond.system.processes import spawn
+from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told
+from raymond.verifier.environment import environment
+
+_RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond.verifier.__main__ import main; main()"
+"""Nothing is imported from the directory of the check, which an agent can write to."""
+_SLICE = 256 << 10
+_LONGEST = 8 << 20
+"""Bytes of a line of the verifier: it tells no longer ones."""
+
+
+class GateStep(Step):
+    """A gate that runs."""
+
+    job: GateJob
+
+    def __init__(self, host: Host, job: GateJob) -> None:
+        super().__init__(host, job)
+        self._silence = self._longest = FAR  # the verifier keeps the times of its commands
+        self._record = host.transcripts.step(
+            job.agent, step=job.step, state=job.state, attempt=job.attempt, gate=True, time=host.clock()
+        )
+        self._caches = os.path.join(host.spool, f"{job.step}.caches")
+        self._given = os.path.join(host.spool, f"{job.step}.gate")
+        self._socket: socket.socket | None = None
+        self._rest = b""
+        self._door = host.secrets.stream()
+        self._tail = ""
+        """The end of what the last command printed."""
+        self._found: Found | None = None
+        self._has_ended = False
+
+    def start(self) -> None:
+        """Start the verifier."""
+        self.host.make_spool()
+        make_private(self._caches)
+        with open(self._given, "wb", opener=private) as file:
+            file.write(msgspec.json.encode(self._assignment()))
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._socket = ours
+        argv = [sys.executable, "-P", "-c", _RUN, msgspec.json.encode(_import_path()).decode()]
+        env = {b"PATH": os.environb.get(b"PATH", b""), MARK.encode(): self.host.marks.of(self.number).encode()}
+        try:
+            with theirs:
+                noted = self.host.marks.noting(argv, self.number)
+                self.pid = spawn(
+                    noted, env, self.job.cwd, stdin=self._given, stdout=theirs.fileno(), stderr=theirs.fileno()
+                )
+        except OSError as error:
+            if faults.is_passing(error):
+                raise
+            self._end_early(error)
+            return
+        self.host.marks.note(self.pid, self.number)
+        self.host.poll.register(ours.fileno(), self._readable)
+        self.host.watcher.watch(self.pid, self._gone)
+
+    def _assignment(self) -> Assignment:
+        job = self.job
+        return Assignment(
+            checks=job.policy.gate,
+            timeout=job.timeout,
+            reruns=job.reruns,
+            environment=self._environment(),
+            key=job.key,
+            step=job.step,
+            turns=job.turns,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        given = {os.fsdecode(name): os.fsdecode(value) for name, value in self.host.environment.items()}
+        more = {**self.job.policy.gate_env, MARK: self.host.marks.of(self.number)}
+        return environment(given, more, self._caches)
+
+    def _end_early(self, error: OSError) -> None:
+        cwd = self.job.cwd
+        what = f"the directory {cwd} is gone" if not os.path.isdir(cwd) else "the check cannot start"
+        self._found = Found(verdict="could not start", reason=f"{what}: {(error.strerror or '').lower()}")
+        self._conclude()
+
+    def publish(self, now: float) -> None:
+        """Let others read what a check that lasts has printed."""
+        if now >= self.began + PUBLISH_EVERY:
+            self._record.flush()
+
+    def _readable(self, _: int) -> None:
+        self._read()
+        if self._has_ended and self._socket is None:
+            self._conclude()
+
+    def _read(self) -> int:
+        """Take a slice of what it tells; how much it was."""
+        if self._socket is None:
+            return 0
+        try:
+            data = self._socket.recv(_SLICE)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            data = b""
+        if not data:
+            self._let_go()
+            return 0
+        self.hear(time.monotonic())
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._take(line)
+        if len(self._rest) > _LONGEST:
+            self._rest = b""
+        return len(data)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            told: Told = msgspec.json.decode(line, type=Told)
+        except msgspec.DecodeError:
+            self._record.add("note", self.host.secrets.clean(line.decode("utf-8", "replace")) + "\n")
+            return
+        match told:
+            case Began():
+                again = " once more" if told.again else ""
+                self.host.show(self.agent, "check", f"{told.command}{again}")
+                self._record.add("out", f"$ {self.host.secrets.clean(told.command)}\n")
+                self._tail = ""
+            case Printed():
+                self._say(self._door.feed(told.text))
+            case Ended():
+                self._say(self._door.close())
+                self._door = self.host.secrets.stream()
+                how = "time is over" if told.exit_code is None else f"exit code {told.exit_code}"
+                self._record.add("out", f"[{how}, {told.seconds:.1f}s]\n")
+            case Found():
+                self._found = told
+            case _:
+                assert_never(told)
+
+    def _say(self, text: str) -> None:
+        self._record.add("out", text)
+        self._tail = (self._tail + text)[-TAIL:]
+
+    def _gone(self, _: int | None) -> None:
+        self._has_ended = True
+        while self._read():
+            pass
+        self._conclude()
+
+    def cut(self) -> None:
+        """What is interrupted runs again."""
+        spent = Spending(offset=self._record.end(interrupted=True))
+        self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent, spent=spent))
+
+    def _conclude(self) -> None:
+        """Report what it found; a verifier that was stopped, or that died, has found nothing."""
+        if self.ended:
+            return
+        self.close()
+        found = self._found
+        if self.is_cut or (found is None and self._verdict):
+            self.cut()
+            return
+        if found is None:
+            found = Found(verdict="could not start", reason=f"the verifier died: {UNKNOWN_EXIT}")
+        clean = self.host.secrets.clean
+        spent = Spending(offset=self._record.end(verdict=found.verdict, reason=clean(found.reason)))
+        checked = Checked(
+            time=self.host.clock(),
+            agent=self.agent,
+            verdict=found.verdict,
+            command=clean(found.command),
+            exit_code=found.exit_code,
+            seconds=found.seconds,
+            flaky=found.flaky,
+            reason=clean(found.reason),
+            output="" if found.verdict == "passed" else self._tail.strip("\n"),
+            spent=spent,
+        )
+        self.host.report(self, checked)
+
+    def close(self) -> None:
+        """Close the socket, remove the files."""
+        self._let_go()
+        with contextlib.suppress(OSError):
+            os.unlink(self._given)
+        shutil.rmtree(self._caches, ignore_errors=True)
+
+    def _let_go(self) -> None:
+        if self._socket is None:
+            return
+        with contextlib.suppress(KeyError, ValueError, FileNotFoundError):
+            self.host.poll.unregister(self._socket.fileno())
+        self._socket.close()
+        self._socket = None
+
+
+def _import_path() -> list[str]:
+    """Where this Python finds its modules, without what depends on the directory."""
+    return [path for path in sys.path if os.path.isabs(path)]

@@ -1,0 +1,177 @@
+"""One command of a gate: run through the shell, read while it runs, ended when its time is over."""
+
+import contextlib
+import os
+import re
+import select
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from raymond.language.check import Check
+from raymond.system.processes import GRACE
+
+SHELL = "bash"
+_PIECE = 64 << 10
+_SHOWN = 4 << 20
+"""Characters of an output that are passed on; of what comes after that, only the end is kept."""
+_KEPT = 16 << 20
+"""Characters in which an expected text is looked for: the last ones."""
+_DRAIN = 0.2
+"""Seconds for which pipes stay open after the command has ended, for what it left running."""
+_NOT_THERE = (126, 127)
+"""The exit codes of a shell that could not start a command."""
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What came of a command."""
+
+    exit_code: int | None
+    """None when it was ended because its time was over."""
+    seconds: float
+    output: str
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether its time was over."""
+        return self.exit_code is None
+
+
+def run(check: Check, seconds: float, environment: Mapping[str, str], tell: Callable[[str], None]) -> Result:
+    """Run a command of a gate; what it prints is also told as it comes."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [SHELL, "-c", check.run],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+    )
+    output = _Output(tell)
+    try:
+        in_time = _read(process, began + seconds, output)
+    finally:
+        _end(process)
+    code = process.returncode if in_time else None
+    return Result(exit_code=code, seconds=time.monotonic() - began, output=output.close())
+
+
+def why_red(check: Check, result: Result, seconds: float) -> str:
+    """Why a command is red, in a few words; empty when it is green."""
+    if result.timed_out:
+        return f"took longer than {seconds:g}s"
+    code = result.exit_code or 0
+    if code != check.exit:
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return f"{how} instead of {check.exit}" if check.exit else how
+    if check.contains and check.contains not in result.output:
+        return f'printed no "{check.contains}"'
+    if check.matches and not re.search(check.matches, result.output, re.MULTILINE):
+        return f"printed nothing that matches /{check.matches}/"
+    return ""
+
+
+def missing(check: Check, result: Result, environment: Mapping[str, str]) -> str:
+    """The program that the shell could not find or start, if that is why the command failed; else empty."""
+    if result.exit_code not in _NOT_THERE:
+        return ""
+    try:
+        words = shlex.split(check.run, comments=True)
+    except ValueError:
+        return ""
+    name = next((word for word in words if not re.match(r"[A-Za-z_]\w*=", word)), "")
+    known = subprocess.run(
+        [SHELL, "-c", 'type -- "$1"', SHELL, name], env=environment, capture_output=True, stdin=subprocess.DEVNULL
+    )
+    is_known = known.returncode == 0 and (os.access(name, os.X_OK) or "/" not in name)
+    return "" if is_known or not name else name
+
+
+class _Output:
+    """What a command prints: told up to a limit, kept from its end."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._room = _SHOWN
+        self._kept: list[str] = []
+        self._held = 0
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        text = data.decode("utf-8", "replace")
+        shown = text[: self._room]
+        if shown:
+            self._tell(shown)
+            self._room -= len(shown)
+        self._left_out += len(text) - len(shown)
+        self._kept.append(text)
+        self._held += len(text)
+        while self._held - len(self._kept[0]) > _KEPT:
+            self._held -= len(self._kept.pop(0))
+
+    def close(self) -> str:
+        """The end of it."""
+        output = "".join(self._kept)
+        if self._left_out:
+            end = output[-min(_PIECE, self._left_out) :]
+            self._tell(f"\n[{self._left_out - len(end):,} characters are left out here]\n{end}")
+        return output
+
+
+def _read(process: "subprocess.Popen[bytes]", deadline: float, output: _Output) -> bool:
+    """Read until the command has ended and its pipe is closed, or what it left running holds that; whether in time."""
+    assert process.stdout
+    fd = process.stdout.fileno()
+    os.set_blocking(fd, False)
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    while True:
+        now = time.monotonic()
+        if now >= deadline:
+            return False
+        if process.poll() is not None:
+            _drain(fd, poller, output)
+            return True
+        if poller.poll(min(50, 1000 * (deadline - now))) and not _take(fd, output):
+            # The pipe is closed, and the command may go on.
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                return False
+            return True
+
+
+def _drain(fd: int, poller: "select.poll", output: _Output) -> None:
+    """Read what is left; a process that was left running may never stop writing."""
+    until = time.monotonic() + _DRAIN
+    while time.monotonic() < until and poller.poll(20):
+        if not _take(fd, output):
+            return
+
+
+def _take(fd: int, output: _Output) -> bool:
+    """Take a piece; False at the end."""
+    try:
+        data = os.read(fd, _PIECE)
+    except BlockingIOError:
+        return True
+    output.add(data)
+    return bool(data)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Leave nothing of its session running."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        if number == signal.SIGTERM:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+    process.wait()
+    if process.stdout:
+        process.stdout.close()

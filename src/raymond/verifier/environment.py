@@ -1,0 +1,18 @@
+"""The environment of a check: that of the run, without what could change the check unseen."""
+
+import os
+from collections.abc import Mapping
+
+_UNSAFE = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "NODE_OPTIONS", "BASH_ENV", "ENV")
+_UNSAFE_BEGINNINGS = ("LD_", "GIT_", "RAYMOND_", "BASH_FUNC_")
+"""Variables with which an earlier step, or whoever started us, could change what a check does."""
+
+
+def environment(given: Mapping[str, str], more: Mapping[str, str], caches: str) -> dict[str, str]:
+    """`given` as a check finds it, with `more`; compiled files of Python are kept in `caches`, and nowhere else."""
+    env = {
+        name: value for name, value in given.items() if name not in _UNSAFE and not name.startswith(_UNSAFE_BEGINNINGS)
+    }
+    env["PATH"] = os.pathsep.join(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
+    env["PYTHONPYCACHEPREFIX"] = caches  # a compiled file that an agent has changed is not used
+    return {**env, **more}

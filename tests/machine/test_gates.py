@@ -1,0 +1,202 @@
+"""What a gate lets through, and what follows when it is red."""
+
+import pytest
+
+from builders import Play, block, head
+from raymond.language.tags import Goto, Result
+from raymond.machine import prompts
+from raymond.machine.events import (
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    GateEnded,
+    StepFinished,
+    StepInterrupted,
+    StepStarted,
+    TransitionHeld,
+)
+from raymond.machine.run import Run
+from raymond.machine.step_events import Verdict
+
+GATE = "gate: make test"
+FILES = {
+    "START.md": head(GATE),
+    "ONCE.md": head(f"{GATE}\ngate_tries: 1\non_fail: FIX"),
+    "NEVER.md": head(f"{GATE}\ngate_tries: 0\non_error: FIX"),
+    "OUT.md": head(f"{GATE}\nallowed_transitions: [{{tag: result}}, {{tag: goto, target: FIX, gate: false}}]"),
+    "POOR.md": head(f"{GATE}\nbudget: 0.50\non_fail: FIX"),
+    "S.sh": block(f"{GATE}\non_fail: FIX"),
+    "FIX.md": "",
+    "A.md": "",
+}
+
+
+def at(state: str = "START.md") -> Play:
+    return Play(FILES, entry=state)
+
+
+def test_a_transition_is_held_until_the_gate_has_passed() -> None:
+    play = at()
+    done, held = play.say("<goto input='x'>A</goto>")
+    assert isinstance(done, StepFinished)
+    assert held == TransitionHeld(agent="main", asked=[Goto(target="A", input="x")])
+    assert (play.main.state, play.main.status, play.main.pool) == ("START.md", "ready", "scripts")
+
+    assert play.begin() == StepStarted(agent="main", step=2, attempt=1, phase="gate")
+    ended, moved = play.check(command="make test", seconds=1.5)
+    assert ended == GateEnded(agent="main", step=2, verdict="passed", command="make test", seconds=1.5)
+    assert isinstance(moved, AgentMoved)
+    assert (play.main.state, play.main.visit.input, play.main.pool) == ("A.md", "x", "claude")
+
+
+def test_a_gate_is_no_iteration_and_no_turn() -> None:
+    play = at()
+    play.say("<result>done</result>")
+    play.check()
+    assert isinstance(play.last[-1], AgentEnded)
+    assert (play.run.iterations, play.run.turns, play.run.steps) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("text", ["<call return='A'>FIX</call>", "<function return='A'>FIX</function>"])
+def test_what_comes_back_passes_no_gate(text: str) -> None:
+    play = at()
+    play.say(text)
+    assert play.main.state == "FIX.md"
+
+
+@pytest.mark.parametrize("text", ["<ask next='A'>Which?</ask>", "<fork next='A'>FIX</fork>"])
+def test_questions_and_forks_pass_no_gate(text: str) -> None:
+    play = at()
+    play.say(text)
+    assert play.main.visit.pending is None
+
+
+def test_an_entry_of_the_policy_may_be_a_way_out() -> None:
+    play = at("OUT.md")
+    play.say("<goto>FIX</goto>")
+    assert play.main.state == "FIX.md"
+    play = at("OUT.md")
+    play.say("<result>done</result>")
+    assert play.main.visit.pending
+    assert play.main.visit.pending.asked == (Result(text="done"),)
+
+
+@pytest.mark.parametrize("verdict", ["failed", "timed out"])
+def test_a_red_gate_goes_back_to_the_same_conversation(verdict: Verdict) -> None:
+    play = at()
+    play.say("<goto>A</goto>")
+    session = play.main.session
+    play.check(verdict, reason="`make test` ended with exit code 1", output="1 failed <goto>A</goto>")
+    [ended] = play.last
+    assert isinstance(ended, GateEnded)
+    assert ended.told
+    started = play.begin()
+    assert isinstance(started, StepStarted)
+    assert (started.step, started.attempt, started.base, started.phase) == (3, 2, session, "")
+    sent = prompts.prompt(play.run, play.workspace, play.main)
+    assert "it is not green: `make test` ended with exit code 1\n" in sent
+    assert "1 failed &lt;goto>A&lt;/goto>\n" in sent, "no tag of the output is ours"
+    play.say("<goto>A</goto>")
+    play.check()
+    assert play.main.state == "A.md"
+
+
+def test_the_output_cannot_end_its_own_fence() -> None:
+    play = at()
+    fences = set()
+    for output in ("one", "two"):
+        play.say("<goto>A</goto>")
+        play.check("failed", reason="red", output=output)
+        play.begin()
+        sent = prompts.prompt(play.run, play.workspace, play.main).splitlines()
+        fence = sent[1].removeprefix("--- ")
+        assert sent[1:4] == [f"--- {fence}", output, f"--- end of {fence}"]
+        fences.add(fence)
+    assert len(fences) == 2
+
+
+def test_tries_are_counted_apart_and_end_at_on_fail() -> None:
+    play = at("ONCE.md")
+    for _ in range(3):
+        play.say("no tag")
+    play.say("<goto>A</goto>")
+    play.check("failed", reason="red")
+    assert (play.main.visit.gate_tries, play.main.visit.reminders, play.main.visit.failures) == (1, 3, 0)
+    play.say("<goto>A</goto>")
+    play.check("failed", reason="`make test` ended with exit code 1", output="1 failed")
+    ended, moved = play.last
+    assert isinstance(ended, GateEnded)
+    assert not ended.told
+    assert moved == AgentMoved(
+        agent="main", tag="on_fail", state="FIX.md", error="`make test` ended with exit code 1", gate="1 failed"
+    )
+    assert (play.main.visit.gate, play.main.visit.cause) == ("1 failed", "`make test` ended with exit code 1")
+
+
+def test_without_on_fail_the_visit_has_failed() -> None:
+    play = at("NEVER.md")
+    play.say("<goto>A</goto>")
+    play.check("failed", reason="red")
+    assert (play.main.state, play.main.visit.cause) == ("FIX.md", "red"), "by on_error"
+
+
+def test_a_failed_gate_is_tried_again_with_what_was_red() -> None:
+    play = at()
+    for _ in range(4):
+        play.say("<goto>A</goto>")
+        play.check("failed", reason="red", output="1 failed")
+    [*_, failed] = play.last
+    assert failed == AgentFailed(agent="main", kind="gate", error="red")
+    play.ask("retry", agent="main")
+    play.begin()
+    assert "1 failed" in prompts.prompt(play.run, play.workspace, play.main)
+    play.say("<goto>A</goto>")
+    play.check("failed", reason="red")
+    assert play.main.status == "ready", "it has all its tries again"
+
+
+def test_a_script_cannot_be_told() -> None:
+    play = at("S.sh")
+    play.say("<goto>A</goto>")
+    play.check("failed", reason="red", output="x")
+    assert (play.main.state, play.main.visit.gate) == ("FIX.md", "x")
+
+
+def test_a_visit_without_money_is_not_told() -> None:
+    play = at("POOR.md")
+    play.say("<goto>A</goto>", cost=0.60)
+    play.check("failed", reason="red")
+    assert play.main.state == "FIX.md"
+    assert play.main.visit.cause == "red; the visit cost $0.60, and its budget is $0.50"
+
+
+def test_a_gate_that_could_not_start_is_checked_again_when_it_is_mended() -> None:
+    play = at()
+    play.say("<goto>A</goto>")
+    play.check("could not start", reason="there is no program `mak`")
+    assert play.main.status == "failed"
+    play.ask("retry", agent="main")
+    assert play.begin() == StepStarted(agent="main", step=3, attempt=2, phase="gate")
+    play.check()
+    assert play.main.state == "A.md"
+
+
+def test_an_interrupted_gate_runs_again_and_the_work_does_not() -> None:
+    play = at()
+    play.say("<goto>A</goto>")
+    [cut] = play.interrupt(by_death=True)
+    assert isinstance(cut, StepInterrupted)
+    assert play.begin() == StepStarted(agent="main", step=3, attempt=2, phase="gate")
+    play.check()
+    assert (play.main.state, play.main.visit.interrupted) == ("A.md", False)
+
+
+def test_a_snapshot_keeps_what_is_held() -> None:
+    from raymond.store import snapshot
+
+    play = at()
+    play.say("<goto after='5m'>A</goto>")
+    kept = snapshot.unpack(snapshot.pack(0, b"", play.run))
+    assert kept
+    assert isinstance(kept.run, Run)
+    assert kept.run.agents["main"] == play.main

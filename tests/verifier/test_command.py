@@ -1,0 +1,106 @@
+"""A command of a gate: what makes it green or red, and that nothing of it is left running."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from raymond.language.check import Check
+from raymond.verifier import command
+from raymond.verifier.command import Result
+from running import alive, until
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+def run(text: str, seconds: float = 60.0) -> Result:
+    return command.run(Check(run=text), seconds, ENV, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        (Check(run="true"), ""),
+        (Check(run="exit 2"), "ended with exit code 2"),
+        (Check(run="exit 2", exit=2), ""),
+        (Check(run="true", exit=2), "ended with exit code 0 instead of 2"),
+        (Check(run="kill -9 $$"), "was ended by signal 9"),
+        (Check(run="echo it is ok", contains="is ok"), ""),
+        (Check(run="echo it is ok >&2", contains="is ok"), ""),
+        (Check(run="echo no", contains="ok"), 'printed no "ok"'),
+        (Check(run="echo ok; exit 1", contains="ok"), "ended with exit code 1"),
+        (Check(run="printf 'a\nok 3\n'", matches=r"^ok \d$"), ""),
+        (Check(run="echo no", matches="o{2}"), "printed nothing that matches /o{2}/"),
+    ],
+)
+def test_what_is_expected_makes_it_green(check: Check, why: str) -> None:
+    result = command.run(check, 60.0, ENV, lambda _: None)
+    assert command.why_red(check, result, 60.0) == why
+
+
+def test_it_reads_nothing_and_has_no_terminal() -> None:
+    assert run("cat; test -t 0 || echo none; (exec 3< /dev/tty) 2> /dev/null || echo no tty").output == "none\nno tty\n"
+
+
+def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    result = run(f"trap '' TERM; sleep 600 & echo $! > {tmp_path}/pid; wait", seconds=0.3)
+    assert result.timed_out
+    assert command.why_red(Check(run="x"), result, 0.3) == "took longer than 0.3s"
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: not alive(pid), "the end of what it started")
+
+
+def test_a_process_that_it_leaves_running_does_not_hold_it_up(tmp_path: Path) -> None:
+    result = run(f"sleep 600 & echo $! > {tmp_path}/pid; echo done")
+    assert (result.exit_code, result.output) == (0, "done\n")
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: not alive(pid), "the end of what it left running")
+
+
+def test_a_flood_is_cut_and_its_end_is_kept() -> None:
+    told: list[str] = []
+    check = Check(run="head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the end", contains="the end")
+    result = command.run(check, 60.0, ENV, told.append)
+    assert command.why_red(check, result, 60.0) == ""
+    assert len(result.output) < 17 << 20
+    text = "".join(told)
+    assert len(text) < 5 << 20
+    assert "characters are left out here]" in text
+    assert text.endswith("the end\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("no-such-program --all", "no-such-program"),
+        ("CI=1 no-such-program", "no-such-program"),
+        ("./missing.sh", "./missing.sh"),
+        ("bash -c no-such-program", ""),
+        ("exit 127", ""),
+        ("true", ""),
+    ],
+)
+def test_a_program_that_is_not_there_is_named(text: str, name: str) -> None:
+    assert command.missing(Check(run=text), run(text), ENV) == name
+
+
+def test_the_verifier_imports_nothing_from_where_it_runs(tmp_path: Path) -> None:
+    """An agent that writes raymond/ or msgspec.py into its tree does not become the judge."""
+    import json
+    import sys
+
+    from raymond.steps.gate_step import _RUN, _import_path
+
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('theirs')")
+    (tmp_path / "raymond").mkdir()
+    (tmp_path / "raymond" / "__init__.py").write_text("raise SystemExit('theirs')")
+    given = {"checks": [{"run": "true"}], "timeout": 60, "reruns": 0, "environment": ENV}
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", _RUN, json.dumps(_import_path())],
+        cwd=tmp_path,
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(ran.stdout.splitlines()[-1])["verdict"] == "passed", ran.stderr
