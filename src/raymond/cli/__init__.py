@@ -34,6 +34,9 @@ GROUPS = {
         "cost": "show what the turns of a run cost",
         "start": "the same as run",
     },
+    "Write": {
+        "gate": "run the check of a state now, before a night depends on it",
+    },
     "Upkeep": {
         "demo": "watch a whole workflow run; no account needed",
         "doctor": "check this machine, or repair a damaged journal",
