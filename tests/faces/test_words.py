@@ -526,6 +526,20 @@ LINES: list[tuple[Event, str | None]] = [
     (events.AgentHeld(agent="main", pool="claude/opus"), "main waits for claude/opus"),
     (events.StepFailed(agent="main", step=1, kind="crash", error="boom"), "main step 1 failed (crash): boom"),
     (events.StepInterrupted(agent="main", step=1), "main step 1 interrupted"),
+    (events.TransitionHeld(agent="main", asked=[]), None),
+    (events.GateEnded(agent="main", step=1, verdict="passed", seconds=2), "main gate passed (2s)"),
+    (
+        events.GateEnded(agent="main", step=1, verdict="passed", flaky=True),
+        "main gate passed (0s, flaky: it was red the first time)",
+    ),
+    (
+        events.GateEnded(agent="main", step=1, verdict="failed", reason="`make` ended with exit code 2", told=True),
+        "main gate is red (0s): `make` ended with exit code 2; the agent is told",
+    ),
+    (
+        events.GateEnded(agent="main", step=1, verdict="could not start", reason="there is no program `mak`"),
+        "main gate could not start: there is no program `mak`",
+    ),
     (events.AgentMoved(agent="main", tag="goto", state="A.md"), "main -> A.md (goto)"),
     (
         events.AgentMoved(agent="main", tag="goto", state="A.md", instead_of="B.md", wake_at=START + 300),
