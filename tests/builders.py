@@ -8,9 +8,21 @@ from raymond.language.refusal import Refusal
 from raymond.language.workflow import Workflow
 from raymond.machine import decide, evolve, requests, schedule
 from raymond.machine.agent import SCRIPTS, Agent
-from raymond.machine.events import Decision, Event, RequestTaken, RunStarted, RunStopped
+from raymond.machine.events import Decision, Event, RequestTaken, RunStarted, RunStopped, StepStarted
 from raymond.machine.failures import KINDS, Kind
-from raymond.machine.inputs import Begin, Checked, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
+from raymond.machine.inputs import (
+    Begin,
+    Checked,
+    Failure,
+    Input,
+    Interruption,
+    Named,
+    Output,
+    SealTaken,
+    Spending,
+    Stop,
+    Tick,
+)
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.step_events import Verdict
@@ -121,6 +133,9 @@ class Play:
             self.pass_time(max(0.0, visit.wake_at - self.now))
         assert agent in schedule.owed(self.run), f"{agent} is not owed: {self.statuses()}"
         [started] = self.put(Begin(time=self.now, agent=agent))
+        if isinstance(started, StepStarted) and started.phase == "seal":
+            self.put(SealTaken(time=self.now, agent=agent, seal="5ea1", files=1))
+            [started] = self.put(Begin(time=self.now, agent=agent))
         return started
 
     def name(self, session: str, agent: str = "main") -> list[Event]:

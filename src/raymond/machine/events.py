@@ -20,6 +20,8 @@ from raymond.machine.run_started import Recording as Recording
 from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
 from raymond.machine.step_events import GateEnded as GateEnded
+from raymond.machine.step_events import ReviewEnded as ReviewEnded
+from raymond.machine.step_events import SealEnded as SealEnded
 from raymond.machine.step_events import SessionNamed as SessionNamed
 from raymond.machine.step_events import StepEnded as StepEnded
 from raymond.machine.step_events import StepFailed as StepFailed
@@ -284,7 +286,7 @@ class AgentPaused(Fact, frozen=True, kw_only=True):
     agent: str
     reason: str = ""
     """What the program said; a whole sentence in journals of earlier releases."""
-    kind: Literal["", "person", "step", "unknown", "denied", "auth", "billing", "overload"] = ""
+    kind: Literal["", "person", "step", "unknown", "denied", "auth", "billing", "overload", "review"] = ""
     """Empty in journals of earlier releases."""
     tools: list[str] = []
     """What would allow the tools it was denied."""
@@ -341,8 +343,10 @@ Event: TypeAlias = (
     | StepRefused
     | StepFailed
     | StepInterrupted
-    | GateEnded
+    | SealEnded
     | TransitionHeld
+    | GateEnded
+    | ReviewEnded
     | WaitStarted
     | WaitEnded
     | AskStarted
@@ -379,7 +383,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 _Entry: TypeAlias = AgentStarted | AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded
 _ENTRIES = frozenset((AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded))
-_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded))
+_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded, SealEnded))
 
 
 def is_end(event: Event) -> TypeGuard[StepEnded]:

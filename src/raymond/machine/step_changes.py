@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, Pending, backend_of
+from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
-    GateEnded,
     JournalCut,
     RunStarted,
     SessionNamed,
@@ -14,20 +13,20 @@ from raymond.machine.events import (
     StepInterrupted,
     StepRefused,
     StepStarted,
-    TransitionHeld,
 )
 from raymond.machine.failures import CLASSES
 from raymond.machine.run import Run, drop_timers, set_status, sleep_or_go
-from raymond.machine.step_events import COULD_NOT_START, PASSED
 
 
 def started(run: Run, event: StepStarted) -> None:
     """A script, a turn or a gate begins."""
     agent = run.agents[event.agent]
     visit = agent.visit
+    visit.phase = event.phase
     if event.phase:
         set_status(run, agent, RUNNING, SCRIPTS)
-        visit.checks, agent.step, agent.began = event.attempt, event.step, run.now
+        visit.checks = event.attempt if event.phase == "gate" else visit.checks
+        agent.step, agent.began = event.step, run.now
         run.steps = max(run.steps, event.step)
         return
     # The agent that waited for its model is the one that tries it.
@@ -56,7 +55,7 @@ def finished(run: Run, event: StepFinished) -> None:
     """Its output was read, and what it asks for is allowed."""
     agent = run.agents[event.agent]
     _remember(agent, event)
-    _ended(run, agent, event)
+    ended(run, agent, event)
     run.iterations += 1
 
 
@@ -65,7 +64,7 @@ def refused(run: Run, event: StepRefused) -> None:
     agent = run.agents[event.agent]
     visit = agent.visit
     _remember(agent, event)
-    _ended(run, agent, event)
+    ended(run, agent, event)
     visit.reminded_for = "capped" if event.capped else "blocked" if event.blocked else "rejected"
     visit.reminders += visit.reminded_for == "rejected"
     visit.tries += 1
@@ -74,35 +73,11 @@ def refused(run: Run, event: StepRefused) -> None:
     set_status(run, agent, READY)
 
 
-def held(run: Run, event: TransitionHeld) -> None:
-    """What it asks for waits for the gate."""
-    agent = run.agents[event.agent]
-    agent.visit.pending = Pending(tuple(event.asked), event.places)
-    agent.visit.deaths = 0
-    set_status(run, agent, READY)
-
-
-def checked(run: Run, event: GateEnded) -> None:
-    """The gate has ended; if it is red, the agent goes on in the same conversation when it is told so."""
-    agent = run.agents[event.agent]
-    visit = agent.visit
-    _ended(run, agent, event)
-    if event.verdict == COULD_NOT_START:
-        return  # it is checked again when somebody has mended the gate
-    visit.pending, visit.turn, visit.deaths, visit.interrupted = None, 0, 0, False
-    if event.verdict != PASSED:
-        visit.reminder, visit.reminded_for = f"{event.reason}\n{event.output}", "gate"
-        visit.tries += 1
-    if event.told:
-        visit.gate_tries += 1
-        set_status(run, agent, READY)
-
-
 def failed(run: Run, event: StepFailed) -> None:
     """It ended without a usable reply."""
     agent = run.agents[event.agent]
     visit = agent.visit
-    _ended(run, agent, event)
+    ended(run, agent, event)
     row = CLASSES[event.kind]
     run.iterations += row.counted
     run.turns -= not row.counted and agent.pool != SCRIPTS
@@ -125,8 +100,8 @@ def failed(run: Run, event: StepFailed) -> None:
 def interrupted(run: Run, event: StepInterrupted) -> None:
     """It was cut off; the visit runs again."""
     agent = run.agents[event.agent]
-    _ended(run, agent, event)
-    if not agent.visit.pending:
+    ended(run, agent, event)
+    if not agent.visit.phase:
         agent.visit.turn, agent.visit.interrupted = 0, True
     agent.visit.deaths = agent.visit.deaths + 1 if event.by_death else 0
     set_status(run, agent, READY)
@@ -147,7 +122,7 @@ def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
         agent.conversation = Conversation(backend_of(agent.pool), event.session, event.meter)
 
 
-def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
+def ended(run: Run, agent: Agent, event: StepEnded) -> None:
     """Count the cost of a step that ended."""
     set_status(run, agent, DECIDING)
     if agent.cap:
