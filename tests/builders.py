@@ -10,7 +10,19 @@ from raymond.machine import decide, evolve, requests, schedule
 from raymond.machine.agent import SCRIPTS, Agent
 from raymond.machine.events import Decision, Event, RequestTaken, RunStarted, RunStopped
 from raymond.machine.failures import KINDS, Kind
-from raymond.machine.inputs import Begin, Checked, Failure, Input, Interruption, Named, Output, Spending, Stop, Tick
+from raymond.machine.inputs import (
+    Begin,
+    Checked,
+    Failure,
+    Input,
+    Interruption,
+    Judged,
+    Named,
+    Output,
+    Spending,
+    Stop,
+    Tick,
+)
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.step_events import Verdict
@@ -149,6 +161,7 @@ class Play:
             session=one.turn_session if session is None else session,
             denied=denied,
             directories=cds or {},
+            text=text,
         )
         return self.put(output)
 
@@ -163,6 +176,12 @@ class Play:
         if self.agent(agent).status != "running":
             self.begin(agent)
         return self.put(Checked(time=self.now, agent=agent, verdict=verdict, **given))
+
+    def judge(self, said: str = "", agent: str = "main", *, problem: str = "", **spent: Any) -> list[Event]:
+        """The evaluator of `agent` begins, unless it runs, and ends."""
+        if self.agent(agent).status != "running":
+            self.begin(agent)
+        return self.put(Judged(time=self.now, agent=agent, said=said, problem=problem, spent=Spending(**spent)))
 
     def interrupt(self, agent: str = "main", *, by_death: bool = False, **spent: Any) -> list[Event]:
         """A step of `agent` begins, unless it runs, and is cut off."""

@@ -24,6 +24,7 @@ from raymond.machine.events import (
     BackendOpened,
     ClockSet,
     Decision,
+    EvaluatorEnded,
     Event,
     GateEnded,
     JournalCut,
@@ -303,6 +304,18 @@ def gate(event: GateEnded) -> str:
     return f"gate is red ({took}): {event.reason}{'; the agent is told' if event.told else ''}"
 
 
+def evaluator(event: EvaluatorEnded) -> str:
+    """What an evaluator said, and what follows from it."""
+    if event.again:
+        return f"evaluator is asked again: {event.reason}"
+    if not event.decided:
+        return f"evaluator decided nothing: {event.reason}"
+    why = f" ({event.reason})" if event.reason else ""
+    said = f"says {event.verdict}" if event.verdict else f"gave no verdict{why}, the default counts"
+    then = f"keeps {event.requested}" if event.kept else f"{event.actual} instead of {event.requested}"
+    return f"evaluator {said}: {then}"
+
+
 def _step_line(event: Event, agent: str) -> str | None:
     match event:
         case StepRefused():
@@ -313,11 +326,14 @@ def _step_line(event: Event, agent: str) -> str | None:
             return f"{agent} is asked again: {event.reason}"
         case StepFailed():
             again = f"; tries again at {instant(event.retry_at)}" if event.retry_at else ""
-            return f"{agent} step {event.step} failed ({event.kind}): {event.error}{again}"
+            what = "evaluator" if event.phase == "evaluate" else f"step {event.step}"
+            return f"{agent} {what} failed ({event.kind}): {event.error}{again}"
         case StepInterrupted():
             return f"{agent} step {event.step} interrupted"
         case GateEnded():
             return f"{agent} {gate(event)}"
+        case EvaluatorEnded():
+            return f"{agent} {evaluator(event)}"
         case _:
             return None
 

@@ -64,7 +64,7 @@ def text(document: Document, path: Path, value: Any) -> str | None:
     return None
 
 
-def _name(document: Document, path: Path, value: Any) -> str | None:
+def name(document: Document, path: Path, value: Any) -> str | None:
     """The name of a model or of an effort."""
     found = text(document, path, value)
     if found is None or NAME.fullmatch(found):
@@ -180,7 +180,7 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
         elif known and known.choices and fields[key] not in known.choices:
             _bad(document, (*path, key), f"`{key}` cannot be `{fields[key]}`", f"one of: {', '.join(known.choices)}")
         elif known and known.kind == "name" and fields[key]:
-            _name(document, (*path, key), fields[key])
+            name(document, (*path, key), fields[key])
         elif not known and not variable:
             hint = frontmatter.suggest(key, FIELDS[tag].keys()) or f"one of: {', '.join(FIELDS[tag])}"
             document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)
@@ -258,7 +258,7 @@ def _evaluator(document: Document, path: Path, value: Any) -> Evaluator | None:
     found: dict[str, Any] = {}
     for key, item in value.items():
         if key == "model":
-            found[key] = _name(document, (*path, key), item)
+            found[key] = name(document, (*path, key), item)
         elif key in ("pattern", "prompt", "default"):
             found[key] = text(document, (*path, key), item)
         elif key != "verdicts":
@@ -322,8 +322,8 @@ def _pattern(document: Document, path: Path, value: dict[str, Any], pattern: str
 KEYS: dict[str, Reader] = {
     "allowed_transitions": _allowed,
     "backend": text,
-    "model": _name,
-    "effort": _name,
+    "model": name,
+    "effort": name,
     "permission_mode": _choice(*PERMISSION_MODES),
     "allowed_tools": _tools,
     "disallowed_tools": _tools,

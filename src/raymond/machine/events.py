@@ -19,6 +19,7 @@ from raymond.machine.run_started import Program as Program
 from raymond.machine.run_started import Recording as Recording
 from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
+from raymond.machine.step_events import EvaluatorEnded as EvaluatorEnded
 from raymond.machine.step_events import GateEnded as GateEnded
 from raymond.machine.step_events import SessionNamed as SessionNamed
 from raymond.machine.step_events import StepEnded as StepEnded
@@ -274,7 +275,7 @@ class AgentFailed(Fact, frozen=True, kw_only=True):
     """The agent's attempts are used up."""
 
     agent: str
-    kind: Kind | Literal["visits", "given up", "asked", "approval", "gate"]
+    kind: Kind | Literal["visits", "given up", "asked", "approval", "gate", "evaluator"]
     error: str
 
 
@@ -342,6 +343,7 @@ Event: TypeAlias = (
     | StepFailed
     | StepInterrupted
     | GateEnded
+    | EvaluatorEnded
     | TransitionHeld
     | WaitStarted
     | WaitEnded
@@ -379,7 +381,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 _Entry: TypeAlias = AgentStarted | AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded
 _ENTRIES = frozenset((AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded))
-_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded))
+_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded, EvaluatorEnded))
 
 
 def is_end(event: Event) -> TypeGuard[StepEnded]:
