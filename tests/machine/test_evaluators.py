@@ -103,6 +103,14 @@ def test_an_evaluator_keeps_a_transition() -> None:
     assert (moved.state, moved.input) == ("REVIEW.md", "x")
 
 
+def test_what_an_evaluator_chooses_may_be_what_the_agent_asked_for() -> None:
+    play = at()
+    play.say("<goto>COMMIT</goto>")
+    ended, _moved = play.judge("COMMIT")
+    assert isinstance(ended, EvaluatorEnded)
+    assert (ended.kept, ended.actual) == (True, "goto COMMIT")
+
+
 def test_a_judge_is_a_turn_that_is_paid_and_no_iteration() -> None:
     play = at()
     play.say("<goto>REVIEW</goto>", cost=0.20, tokens_out=5)

@@ -167,7 +167,7 @@ def _settle(
             *transitions.fail(run, workspace, agent, "evaluator", why),
         ]
     chosen = evaluator.transition(choice)
-    asked = pending.asked if chosen is None else (chosen,)
+    asked = pending.asked if chosen is None or pending.asked == (chosen,) else (chosen,)
     rules = workspace.workflow.states[agent.state].policy
     then = policy.permit(rules, asked) or _next(run, workspace, agent, rules, asked, time, input)
     if isinstance(then, Refusal):
@@ -183,7 +183,7 @@ def _settle(
         said="" if verdict else said,
         reason=problem,
         actual=briefly(asked),
-        kept=chosen is None,
+        kept=asked is pending.asked,
         decided=True,
     )
     return [ended, *then]
