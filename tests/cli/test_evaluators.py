@@ -219,3 +219,23 @@ def test_a_driver_that_dies_between_gate_and_judge_loses_neither(room: Room) -> 
     assert (room.path / "worked").read_text() == "once\n"
     phases = [event.phase for event in again.all(StepStarted)]
     assert phases == ["", "gate", "gate", "evaluate", ""]
+
+
+@pytest.mark.slow
+def test_a_journal_that_ends_anywhere_goes_on_without_asking_the_agent_again(room: Room) -> None:
+    evaluator = "prompt: JUDGE\nverdicts: {COMMIT: <goto>FIX</goto>, REVIEW: keep}"
+    files = evaluated(evaluator, "<goto>START</goto>", JUDGE="[[hm, review], COMMIT]")
+    files["START.md"] = files["START.md"].replace("---\n", "---\ngate: 'true'\n", 1)
+    ran = room.drive(files)
+    assert ran.out == "fixed", ran.err
+    path = Path(room.project.run("r").journal)
+    whole = path.read_bytes()
+    turns = len(ran.all(StepFinished))
+    lines = whole.splitlines(keepends=True)
+    for last in range(2, len(lines)):
+        path.write_bytes(b"".join(lines[:last]))
+        again = room.again()
+        assert again.out == "fixed", (last, again.err)
+        assert verdicts(again) == verdicts(ran), last
+        assert len(again.all(StepFinished)) == turns, last
+        assert again.run.cost == ran.run.cost

@@ -1,12 +1,13 @@
 """What an evaluator decides, and what follows when it does not."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from builders import Play, block, head, place
 from raymond.language.tags import Ask, Goto
-from raymond.machine import prompts
+from raymond.machine import evolve, prompts, schedule
 from raymond.machine.events import (
     AgentFailed,
     AgentHeld,
@@ -440,3 +441,67 @@ def test_an_evaluator_that_the_workflow_has_no_more_decides_nothing() -> None:
     assert isinstance(ended, EvaluatorEnded)
     assert (ended.kept, ended.reason) == (True, "the workflow has no evaluator here any more")
     assert play.main.state == "REVIEW.md"
+
+
+MOVES: dict[str, Callable[[Play], Any]] = {
+    "said": lambda play: play.say("<goto>REVIEW</goto>", cost=0.1),
+    "silent": lambda play: play.say("no tag"),
+    "keep": lambda play: play.judge("no", cost=0.01),
+    "other": lambda play: play.judge("YES"),
+    "unclear": lambda play: play.judge("hm"),
+    "late": lambda play: play.judge(problem="took longer"),
+    "green": lambda play: play.check(),
+    "red": lambda play: play.check("failed", reason="red"),
+    "crash": lambda play: play.fail("crash"),
+    "limit": lambda play: play.fail("limit", retry_at=play.now + 9, only_model=True),
+    "machine": lambda play: play.fail("machine"),
+    "auth": lambda play: play.fail("auth"),
+    "cap": lambda play: play.fail("cap", spent=Spending(cost=0.1)),
+    "cut": lambda play: play.interrupt(by_death=True),
+    "time": lambda play: play.pass_time(30),
+    "resume": lambda play: play.resume(),
+}
+PHASES = {"": "said silent crash cut", "gate": "green red cut machine", "evaluate": "keep other unclear late"}
+ALWAYS = "crash limit machine auth cap cut"
+
+
+def possible(play: Play) -> list[str]:
+    """What can come next in a run."""
+    main = play.run.agents.get("main")
+    if main is None:
+        return []
+    if main.status in ("failed", "paused"):
+        return ["resume"]
+    if "main" not in schedule.owed(play.run):
+        return ["time"]
+    pending = main.visit.pending
+    phase = "" if pending is None else "gate" if pending.gate else "evaluate"
+    return PHASES[phase].split() + (ALWAYS.split() if phase == "evaluate" else [])
+
+
+def played(state: str, moves: Sequence[str]) -> Play:
+    play = at(state, budget=100.0)
+    for move in moves:
+        if MOVES[move] not in (MOVES["time"], MOVES["resume"]) and isinstance(play.begin(), AgentHeld):
+            play.pass_time(30)
+            play.begin()
+        MOVES[move](play)
+    return play
+
+
+@pytest.mark.parametrize("state", ["GATED.md", "SURE.md", "BROKE.md", "S.sh"])
+@pytest.mark.parametrize("length", [3, pytest.param(4, marks=pytest.mark.slow)])
+def test_whatever_happens_the_journal_folds_to_the_run_and_the_agent_is_somewhere(state: str, length: int) -> None:
+    ways: list[tuple[str, ...]] = [()]
+    for _ in range(length):
+        ways = [(*way, move) for way in ways for move in possible(played(state, way))]
+    assert len(ways) > 30
+    for way in ways:
+        play = played(state, way)
+        assert evolve.fold(play.decisions) == play.run, way
+        waiting = [name for queue in play.run.ready.values() for name in queue]
+        running = sum(play.run.running.values())
+        main = play.run.agents.get("main")
+        assert (running, waiting) == (0, ["main"] if main and main.status == "ready" else []), way
+        assert play.run.reserved == 0.0, way
+        assert main is None or possible(play), way
