@@ -134,10 +134,9 @@ class Claude:
         return flags, {_IN_SPOOL: said.encode()}
 
     def _rights(self, turn: Turn) -> list[str]:
-        if turn.no_tools:
-            return ["--tools", "", "--permission-mode", turn.permission_mode]
         rights = _each("--disallowedTools", (",".join((*_ASKS, *_ACTS_LATER)), *turn.disallowed_tools))
         rights += _each("--allowedTools", turn.allowed_tools)
+        rights += ["--tools", ""] if turn.no_tools else []
         settings = claude_rules.settings(self._places, turn.task_folder)
         rights += ["--settings", settings] if settings else []
         if turn.skip_permissions:
