@@ -141,6 +141,16 @@ def test_what_judges_is_set_from_the_command_line_too(room: Room) -> None:
     assert (ran.code, ran.out) == (0, "fixed\n"), ran.err
 
 
+def test_a_visit_that_has_spent_its_budget_asks_no_judge_and_can_end_the_run(room: Room) -> None:
+    evaluator = "prompt: JUDGE\nverdicts: {COMMIT: <goto>FIX</goto>}\ndefault: keep"
+    files = evaluated(evaluator, "", JUDGE="COMMIT")
+    files["START.md"] = files["START.md"].replace("---\n", "---\nbudget: 0.10\n", 1)
+    files["replies.yaml"] = f"START: {{text: {DONE!r}, cost: 0.20}}\n"
+    ran = room.command(files)
+    assert (ran.code, ran.out) == (0, "done\n"), ran.err
+    assert "(the judge was not asked: the visit cost $0.20, and its budget is $0.10), the default counts" in ran.err
+
+
 AGENT = """
     prompt=$(cat)
     case $prompt in
