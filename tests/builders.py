@@ -16,6 +16,7 @@ from raymond.machine.inputs import (
     Failure,
     Input,
     Interruption,
+    Judged,
     Named,
     Output,
     SealTaken,
@@ -164,6 +165,7 @@ class Play:
             session=one.turn_session if session is None else session,
             denied=denied,
             directories=cds or {},
+            text=text,
         )
         return self.put(output)
 
@@ -178,6 +180,12 @@ class Play:
         if self.agent(agent).status != "running":
             self.begin(agent)
         return self.put(Checked(time=self.now, agent=agent, verdict=verdict, **given))
+
+    def judge(self, said: str = "", agent: str = "main", *, problem: str = "", **spent: Any) -> list[Event]:
+        """The evaluator of `agent` begins, unless it runs, and ends."""
+        if self.agent(agent).status != "running":
+            self.begin(agent)
+        return self.put(Judged(time=self.now, agent=agent, said=said, problem=problem, spent=Spending(**spent)))
 
     def interrupt(self, agent: str = "main", *, by_death: bool = False, **spent: Any) -> list[Event]:
         """A step of `agent` begins, unless it runs, and is cut off."""

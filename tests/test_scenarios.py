@@ -50,6 +50,7 @@ def shown(room: Room, command: str) -> str:
     text = f"$ raymond {command}\n{done.stderr}{told}exit {done.returncode}\n"
     text = text.replace(str(room.path), "ROOM").replace(workflow, "WORKFLOW")
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
+    text = re.sub(r"(gate (?:passed|is red) )\(\d+(\.\d)?(ms|s)\b", r"\1(SPAN", text)
     return re.sub(r"(after |for |, )\d+(\.\d)?(ms|s)\b", r"\1SPAN", text)
 
 

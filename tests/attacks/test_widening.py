@@ -139,6 +139,16 @@ def test_the_rules_of_today_hold_for_a_model_that_a_state_names(said: str) -> No
         preflight.check_site(play.run, SiteRules(models=["haiku"]), play.workspace.workflow)
 
 
+@pytest.mark.parametrize("backend", ["claude", "codex"])
+def test_the_rules_of_today_hold_for_the_model_that_judges(backend: str) -> None:
+    judged = head("evaluator: {prompt: SUB.md, verdicts: {'yes': keep}}")
+    play = Play({**FLOW, "END.md": judged}, model="sonnet", backend=backend, small_model="mini")
+    model = "haiku" if backend == "claude" else "mini"
+    with pytest.raises(UsageError, match=f"allows no model `{model}`"):
+        preflight.check_site(play.run, SiteRules(models=["sonnet"]), play.workspace.workflow)
+    preflight.check_site(play.run, SiteRules(models=["sonnet", model]), play.workspace.workflow)
+
+
 def test_a_state_fixes_the_model_of_a_transition() -> None:
     fixed = "allowed_transitions: [{tag: function, target: SUB.md, return: END.md, model: haiku}]"
     play = Play({**FLOW, "START.md": head(fixed)})

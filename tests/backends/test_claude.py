@@ -18,6 +18,7 @@ from raymond.machine.events import RunStarted
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import UNKNOWN_TURN
 from raymond.machine.rights import Rights
+from raymond.store.trust import Trust
 
 RECORDINGS = Path(__file__).parents[1] / "e2e" / "recordings"
 OPUS = "claude-opus-5-5"
@@ -76,6 +77,17 @@ def test_rights_are_said_as_the_program_wants_them() -> None:
         *("--disallowedTools", DENIED, "--disallowedTools", "WebFetch"),
         *("--allowedTools", "Read", "--allowedTools", "Bash(make test:*)"),
     ]
+
+
+def test_a_judge_has_no_tools_and_no_settings_of_the_project() -> None:
+    trusted = Claude(Setup(name="claude", trust=Trust(trees={"/": None})))
+    given = argv(trusted, no_tools=True, permission_mode="default", model="haiku")
+    assert given == [
+        *FIXED,
+        *("--session-id", SESSION, "--model", "haiku", "--permission-mode", "default"),
+        *("--disallowedTools", DENIED, "--tools", ""),
+    ]
+    assert "--strict-mcp-config" in FIXED
 
 
 # --- places

@@ -71,6 +71,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
         (
             "backend           = not set  # default\n"
             "model             = not set  # default\n"
+            "small_model       = not set  # default\n"
             "effort            = not set  # default\n"
             f"budget            = 2.5  # {project}\n"
             "max_iterations    = not set  # default\n"

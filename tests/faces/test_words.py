@@ -559,6 +559,42 @@ LINES: list[tuple[Event, str | None]] = [
         events.GateEnded(agent="main", step=1, verdict="could not start", reason="there is no program `mak`"),
         "main gate could not start: there is no program `mak`",
     ),
+    (
+        events.EvaluatorEnded(
+            agent="main", step=2, verdict="COMMIT", requested="goto REVIEW", actual="goto COMMIT", decided=True
+        ),
+        "main evaluator says COMMIT: goto COMMIT instead of goto REVIEW",
+    ),
+    (
+        events.EvaluatorEnded(
+            agent="main", step=2, verdict="YES", requested="goto A", actual="goto A", kept=True, decided=True
+        ),
+        "main evaluator says YES: keeps goto A",
+    ),
+    (
+        events.EvaluatorEnded(
+            agent="main",
+            step=2,
+            reason="the pattern took longer than 1s",
+            requested="goto A",
+            actual="goto A",
+            kept=True,
+            decided=True,
+        ),
+        "main evaluator gave no verdict (the pattern took longer than 1s), the default counts: keeps goto A",
+    ),
+    (
+        events.EvaluatorEnded(agent="main", step=2, reason='the judge said "hm"', again=True),
+        'main evaluator is asked again: the judge said "hm"',
+    ),
+    (
+        events.EvaluatorEnded(agent="main", step=2, reason="`<goto>A</goto>` is not allowed here"),
+        "main evaluator decided nothing: `<goto>A</goto>` is not allowed here",
+    ),
+    (
+        events.StepFailed(agent="main", step=2, kind="crash", error="boom", phase="evaluate"),
+        "main evaluator failed (crash): boom",
+    ),
     (events.AgentMoved(agent="main", tag="goto", state="A.md"), "main -> A.md (goto)"),
     (
         events.AgentMoved(agent="main", tag="goto", state="A.md", instead_of="B.md", wake_at=START + 300),

@@ -248,8 +248,8 @@ def test_several_mistakes_come_in_the_order_of_the_text() -> None:
         ("on_error: ZZZ", 11),
         ("on_fail: ZZZ", 10),
         ("evaluator: {prompt: ZZZ, verdicts: {a: keep}}", 21),
-        ("evaluator: {prompt: B, verdicts: {a: <goto>ZZZ</goto>}}", 38),
-        ("evaluator: {pattern: x, verdicts: {a: keep}, default: <goto>ZZZ</goto>}", 55),
+        ("evaluator: {prompt: NEXT, verdicts: {a: <goto>ZZZ</goto>}}", 41),
+        ("evaluator: {pattern: (x), verdicts: {a: keep}, default: <goto>ZZZ</goto>}", 57),
     ],
 )
 def test_a_name_in_a_policy_must_lead_to_a_state(head: str, column: int) -> None:

@@ -315,6 +315,7 @@ def test_what_can_run_may_be_said_from_outside() -> None:
         ("max_agents: 3", {"max_agents": 3}),
         ("roots: [/srv, /data]", {"roots": ("/srv", "/data")}),
         ("python: .venv/bin/python", {"python": ".venv/bin/python"}),
+        ("small_model: gpt-5-mini", {"small_model": "gpt-5-mini"}),
         ("include: [data, '*.json']", {"include": ("data", "*.json")}),
         ("lint: {ignore: {missing-target: made later}}", {"lint_ignore": {"missing-target": "made later"}}),
         ("model: opus\ntimeout: 5m", {"defaults": {"model": "opus", "timeout": 300.0}}),

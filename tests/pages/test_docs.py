@@ -18,12 +18,12 @@ import pytest
 import cli_reference
 from raymond import cli
 from raymond.control import config
+from raymond.language.tags import Transition
 from raymond.machine import events, failures
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.prices import Price
 from raymond.machine.run_started import Program, Recording
 from raymond.machine.sender import Sender
-from raymond.machine.step_events import Gated
 from running import Room, until
 from terminals import in_tmux
 
@@ -288,7 +288,7 @@ def test_every_event_is_documented_with_its_keys_and_their_types() -> None:
         list[Program]: "list of map",
         Program: "map",
         Recording: "map",
-        list[Gated]: "list of map",
+        list[Transition]: "list of map",
     }
     words |= {Sender | None: "[sender](#sender)"}
     found = {field.encode_name: field.type for fields_of in fields.values() for field in fields_of}

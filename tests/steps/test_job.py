@@ -12,7 +12,7 @@ from builders import KEY, Play, block, head
 from raymond.backends import Observation
 from raymond.machine import failures
 from raymond.machine.inputs import Ending
-from raymond.steps.job import GateJob, ScriptJob, TurnJob, job_of
+from raymond.steps.job import GateJob, PatternJob, ScriptJob, TurnJob, job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import Host, Step
 from raymond.steps.turn_step import TurnStep
@@ -29,15 +29,15 @@ FILES = {
 }
 
 
-def job(play: Play) -> ScriptJob | TurnJob | GateJob:
+def job(play: Play) -> ScriptJob | TurnJob | GateJob | PatternJob:
     """The job of the main agent's next step."""
     play.begin()
     return job_of(play.run, play.workspace, play.main)
 
 
-def sent(job: ScriptJob | TurnJob | GateJob) -> ScriptJob | TurnJob | GateJob:
+def sent(job: ScriptJob | TurnJob | GateJob | PatternJob) -> ScriptJob | TurnJob | GateJob | PatternJob:
     """The job as another machine would read it."""
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=ScriptJob | TurnJob | GateJob)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=ScriptJob | TurnJob | GateJob | PatternJob)
 
 
 def at_script(**given: Any) -> Play:

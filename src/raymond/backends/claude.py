@@ -122,11 +122,12 @@ class Claude:
     def _sources(self, turn: Turn) -> tuple[list[str], dict[str, bytes]]:
         """Which settings it uses. Those of a project nobody trusts are left out, and its instructions handed on."""
         named = self._options.setting_sources
-        if self._trust.covers(turn.cwd):
+        if self._trust.covers(turn.cwd) and not turn.no_tools:
             return [] if named is None else ["--setting-sources", ",".join(named)], {}
         own = "user" if named is None or "user" in named else ""
         flags = ["--setting-sources", own, "--strict-mcp-config"]
-        said = instructions.read(turn.cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)
+        # Who answers without tools needs no instructions for the work.
+        said = "" if turn.no_tools else instructions.read(turn.cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)
         if not said:
             return flags, {}
         flags += ["--append-system-prompt-file", os.path.join(turn.spool, _IN_SPOOL)]
@@ -135,6 +136,7 @@ class Claude:
     def _rights(self, turn: Turn) -> list[str]:
         rights = _each("--disallowedTools", (",".join((*_ASKS, *_ACTS_LATER)), *turn.disallowed_tools))
         rights += _each("--allowedTools", turn.allowed_tools)
+        rights += ["--tools", ""] if turn.no_tools else []
         settings = claude_rules.settings(self._places, turn.task_folder)
         rights += ["--settings", settings] if settings else []
         if turn.skip_permissions:

@@ -122,6 +122,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
     skip_permissions: bool = False
+    no_tools: bool = False
+    """The turn is to answer without any tool, where the program can be told so."""
 
     def priced(self, tokens: Tokens, *, model: str = "", meter: tuple[int, ...] = ()) -> Spending:
         """What `tokens` cost by the table, an estimate; a turn of a model without a price counts as an unknown one."""

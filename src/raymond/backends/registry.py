@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from raymond.backends import Abilities, Backend, Direct, Places, Setup, guard
 from raymond.errors import BackendError, UsageError
-from raymond.language import reach
+from raymond.language import judges, reach
 from raymond.language.workflow import Workflow, bare
 from raymond.machine.agent import SCRIPTED as SCRIPTED
 from raymond.machine.events import RunStarted
@@ -88,7 +88,7 @@ def check(
 
     Programs are looked for where the entry can lead; a name that no backend has is refused anywhere.
     """
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    prompts = [state.name for state in judges.answered(workflow)]
     by_name: dict[str, list[str]] = {}
     for state in prompts:
         by_name.setdefault(start.backends.get(state, start.backend), []).append(state)

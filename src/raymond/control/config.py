@@ -201,6 +201,7 @@ def _longer(value: float) -> float:
 KEYS: dict[str, Key] = {
     "backend": Key(_text, "", "the program that answers prompts (claude, or the workflow's own replies)", '"claude"'),
     "model": Key(_name, "", "the model, by the name its backend uses", '"sonnet"'),
+    "small_model": Key(_name, "", "the model that judges for evaluators; on claude it is haiku", '"gpt-5-mini"'),
     "effort": Key(_name, "", "how hard the model thinks, where that can be set", '"high"'),
     "budget": Key(amounts.dollars, 10.0, "dollars a run may spend; 0 for no limit", "5.00", reach=_limit()),
     "max_iterations": Key(amounts.count, 0, "steps a run may take", "200", reach=_limit()),

@@ -385,7 +385,7 @@ def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guard
     backends = registry.make(project, run, workspace, config.load(project.tree)["backends"])
     backend = backends[backend_of(agent.pool)]
     folder = project.run(run.start.workflow_id).spool
-    sent = spool.sent(os.path.join(folder, f"{agent.step}.{agent.visit.turn}"))
+    sent = spool.sent(os.path.join(folder, spool.folder_of(agent)))
     turn = spool.turn_of(run, workspace, agent, folder, sent)
     return GuardedDirect(backend, turn) if isinstance(backend, Direct) else spool.read(backend, turn)
 

@@ -10,11 +10,11 @@ from raymond import pasted
 from raymond.backends import Abilities, registry
 from raymond.control import config, interpreters
 from raymond.errors import Diagnostic, UsageError, WorkflowError
-from raymond.language import frontmatter, lint
+from raymond.language import frontmatter, judges, lint
 from raymond.language.frontmatter import Mark
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.workflow import State, Workflow, mark_of
-from raymond.machine import prices, rights
+from raymond.machine import evaluators, prices, rights
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.redaction import Secrets
@@ -42,7 +42,7 @@ class Proposal(Struct):
     @property
     def prompts(self) -> dict[str, State]:
         """The states that a backend answers."""
-        return {name: state for name, state in self.loaded.workflow.states.items() if state.kind == "prompt"}
+        return {state.name: state for state in judges.answered(self.loaded.workflow)}
 
     def backend_of(self, state: str) -> str:
         """The backend that answers `state`."""
@@ -111,17 +111,25 @@ def check_site(run: Run, rules: config.SiteRules, workflow: Workflow) -> None:
 
 def _models(run: Run, workflow: Workflow) -> set[str]:
     """Every model that a run names: its start, its states, and what its agents chose so far."""
-    named = {run.start.model, *(model for state in workflow.states.values() for model in _named(state))}
+    start = run.start
+    named = {start.model, *(model for state in workflow.states.values() for model in _named(workflow, start, state))}
     for agent in run.agents.values():
         named |= {agent.model, *(frame.model for frame in agent.stack or ())}
     return named - {""}
 
 
-def _named(state: State) -> Iterator[str]:
-    """The models that a state names."""
+def _named(workflow: Workflow, start: RunStarted, state: State) -> Iterator[str]:
+    """The models that a state names, and the one that judges it."""
     yield state.policy.model
-    if state.policy.evaluator:
-        yield state.policy.evaluator.model
+    judge = judges.of_state(workflow, state)
+    if state.policy.evaluator and isinstance(judge, str) and judge:
+        backend = _judged_by(start, state.name, judge)
+        yield evaluators.model_of(start, backend, state.policy.evaluator, workflow.states[judge])
+
+
+def _judged_by(start: RunStarted, state: str, judge: str) -> str:
+    """The backend of the judge of a state: that of the state, if it is a prompt."""
+    return start.backends.get(state if state.endswith(".md") else judge, start.backend)
 
 
 def check_place(project: Project, run: Run) -> None:
@@ -169,10 +177,11 @@ def check_start(proposal: Proposal) -> RunStarted:
 
 def _check_rules(proposal: Proposal) -> None:
     """The site rules also hold for what a workflow names."""
-    for state in proposal.loaded.workflow.states.values():
+    workflow = proposal.loaded.workflow
+    for state in workflow.states.values():
         for what, named, allowed in (
             ("backend", state.policy.backend, proposal.backends),
-            *(("model", model, proposal.models) for model in _named(state)),
+            *(("model", model, proposal.models) for model in _named(workflow, proposal.start, state)),
         ):
             if allowed and named and named not in allowed:
                 raise UsageError(
@@ -265,5 +274,25 @@ def polluting(proposal: Proposal) -> Iterator[Diagnostic]:
     return lint.polluting(proposal.loaded.workflow, in_place)
 
 
-CHECKS: tuple[Callable[[Proposal], Iterator[Diagnostic]], ...] = (wider, wider_roots, unheeded, polluting)
+def without_model(proposal: Proposal) -> Iterator[Diagnostic]:
+    """Every evaluator whose judge has no model: the default one of a program is rarely small."""
+    workflow, start = proposal.loaded.workflow, proposal.start
+    for state in workflow.states.values():
+        judge, found = judges.of_state(workflow, state), state.policy.evaluator
+        if found is None or not isinstance(judge, str) or not judge:
+            continue
+        backend = _judged_by(start, state.name, judge)
+        if evaluators.lacks_model(start, backend, found, workflow.states[judge]):
+            message = f"nobody says which model of {backend} judges {state.name}"
+            hint = "name one: evaluator: {model: ...}, or small_model in workflow.yaml or in your settings"
+            yield frontmatter.diagnose(mark_of(workflow, state, ("evaluator",)), "bad-value", message, hint)
+
+
+CHECKS: tuple[Callable[[Proposal], Iterator[Diagnostic]], ...] = (
+    wider,
+    wider_roots,
+    unheeded,
+    polluting,
+    without_model,
+)
 """The checks made once the backends are known; all findings are reported together."""

@@ -7,7 +7,7 @@ from raymond.backends import Found, guard, registry
 from raymond.backends.registry import SCRIPTED, Tables
 from raymond.errors import BackendError
 from raymond.faces import words
-from raymond.language import reach
+from raymond.language import judges, reach
 from raymond.language.workflow import Workflow
 from raymond.machine.events import Program, RunStarted
 from raymond.machine.run import Run
@@ -20,7 +20,7 @@ def of(start: RunStarted, workflow: Workflow, tables: Tables, before: Iterable[s
 
     What answered `before`, because an agent named a state that nothing else leads to, may answer again.
     """
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    prompts = [state.name for state in judges.answered(workflow)]
     possible = reach.of(workflow).possible if prompts else ()
     prompts = [state for state in prompts if state in possible]
     known = {start.backend, *start.backends.values()}
@@ -47,7 +47,7 @@ def checked(start: RunStarted, name: str, tables: Tables) -> tuple[Program, str]
 
 def check_ahead(start: RunStarted, workflow: Workflow, reached: Container[str], tables: Tables) -> None:
     """Refuse to continue a run if nothing answers a prompt among the states that its agents can still come to."""
-    prompts = (one.name for one in workflow.states.values() if one.kind == "prompt" and one.name in reached)
+    prompts = (one.name for one in judges.answered(workflow) if one.name in reached)
     for name in dict.fromkeys(start.backends.get(state, start.backend) for state in prompts):
         try:
             found = Found(program="") if name in SCRIPTED else _looked(name, tables, raising=True)

@@ -79,6 +79,7 @@ class Choices(Options, kw_only=True):
     """The backends of the configuration."""
     prices: dict[str, Price] = {}
     unknown_turn_cost: float = UNKNOWN_TURN
+    small_model: str = ""
     budget_from: str = ""
     most_budget: float = 0.0
     """The most that the site rules allow; 0 when they say nothing."""
@@ -156,6 +157,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         backend=settings.said("backend") or "",
         model=settings["model"],
         effort=settings["effort"],
+        small_model=settings["small_model"],
         tables=settings["backends"],
         prices=settings["prices"],
         unknown_turn_cost=settings["unknown_turn_cost"],
@@ -272,6 +274,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         },
         model=options.model,
         effort=options.effort,
+        small_model=settings.small_model or options.small_model,
         budget=_budget(options, settings.budget),
         budget_from=_budget_from(options, settings.budget),
         max_iterations=_limit(options, "max_iterations", settings.max_iterations) or 0,

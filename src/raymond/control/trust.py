@@ -10,6 +10,7 @@ from raymond import pasted
 from raymond.control import inside, paths
 from raymond.errors import UsageError
 from raymond.faces import trusting as words
+from raymond.language import judges
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
 from raymond.store import foreign_settings
@@ -111,7 +112,7 @@ def _because(trust: Trust, trusts_now: bool) -> str:
 
 
 def _backends(start: RunStarted, workflow: Workflow) -> set[str]:
-    prompts = [state.name for state in workflow.states.values() if state.kind == "prompt"]
+    prompts = [state.name for state in judges.answered(workflow)]
     return {start.backends.get(state, start.backend) for state in prompts}
 
 

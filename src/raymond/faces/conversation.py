@@ -12,6 +12,7 @@ from raymond.machine.events import (
     AgentStarted,
     AskEnded,
     Decision,
+    EvaluatorEnded,
     Event,
     RunStarted,
     StepEnded,
@@ -191,6 +192,8 @@ def _how(event: StepEnded) -> str:
             return f"failed ({event.kind}: {' '.join(event.error.split())})"
         case StepRefused() if not event.capped and not event.blocked:
             return f"rejected ({' '.join(event.reason.split())})"
+        case EvaluatorEnded():
+            return "judged" if event.decided else f"judged nothing ({' '.join(event.reason.split())})"
         case _:
             return type(event).__name__.removeprefix("Step").lower()
 

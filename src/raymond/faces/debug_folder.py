@@ -29,7 +29,9 @@ from raymond.machine.events import (
     AskEnded,
     AskStarted,
     Decision,
+    EvaluatorEnded,
     Event,
+    GateEnded,
     RequestTaken,
     RunEnded,
     RunResumed,
@@ -186,14 +188,23 @@ class Folder(Quiet):
                 deeper = isinstance(event, AgentCalled) - isinstance(event, AgentReturned)
                 self._depths[event.agent] = self._depths.get(event.agent, 0) + deeper
                 self._reminders.pop(event.agent, None)
-                self._log(at, event.agent, f"{was} -> {event.state} ({_how(event, by)})", spent.get(event.agent))
+                step = spent.get(event.agent)
+                self._log(
+                    at, event.agent, f"{was} -> {event.state} ({_how(event, by)})", step, actual=_actual(step, event)
+                )
             case WaitStarted() | AskStarted():
                 word = "wait" if isinstance(event, WaitStarted) else "ask"
                 state = self._states.get(event.agent, "?")
-                self._log(at, event.agent, f"{state} -> ({word}, then {event.state})", spent.get(event.agent))
+                step = spent.get(event.agent)
+                self._log(
+                    at, event.agent, f"{state} -> ({word}, then {event.state})", step, actual=_actual(step, event)
+                )
             case AgentEnded():
                 state = self._states.pop(event.agent, "?")
-                self._log(at, event.agent, f"{state} -> (result, ended)", spent.get(event.agent), event.result)
+                step = spent.get(event.agent)
+                self._log(
+                    at, event.agent, f"{state} -> (result, ended)", step, event.result, actual=_actual(step, event)
+                )
             case AgentFailed():
                 state = self._states.get(event.agent, "?")
                 self._log(
@@ -209,6 +220,10 @@ class Folder(Quiet):
         """A step that led nowhere: why it is repeated."""
         state = self._states.get(event.agent, "?")
         match event:
+            case GateEnded() if event.told:
+                self._log(at, event.agent, f"{state} gate is red, the agent is told: {event.reason}", event)
+            case EvaluatorEnded() if event.again:
+                self._log(at, event.agent, f"{state} evaluator is asked again: {event.reason}", event)
             case StepRefused():
                 count = self._reminders[event.agent] = self._reminders.get(event.agent, 0) + 1
                 why = "its share of the budget" if event.capped else "denied tools" if event.blocked else event.reason
@@ -227,19 +242,30 @@ class Folder(Quiet):
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = self._records.ended(event)
-        self._asked[event.agent] = requested(lines) if lines else _GONE if is_gone(event, lines) else ""
+        if not isinstance(event, GateEnded | EvaluatorEnded):  # the agent asks, and they decide about that
+            self._asked[event.agent] = requested(lines) if lines else _GONE if is_gone(event, lines) else ""
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
         state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 
-    def _log(self, at: float, agent: str, text: str, spent: StepEnded | None, result: str | None = None) -> None:
+    def _log(
+        self,
+        at: float,
+        agent: str,
+        text: str,
+        spent: StepEnded | None,
+        result: str | None = None,
+        actual: str = "",
+    ) -> None:
         lines = [f"{_second(at)} [{_line(agent)}] {_line(text)}"]
         if self._sessions.get(agent):
             lines.append(f"  session_id: {_line(self._sessions[agent])}")
         if spent:
             asked, depth = self._asked.get(agent), self._depths.get(agent, 0)
-            lines += [f"  requested: {_line(asked or 'nothing')}", f"  stack_depth: {depth}"]
+            lines.append(f"  requested: {_line(asked or 'nothing')}")
+            lines += [f"  actual: {_line(actual)}"] if actual else []
+            lines.append(f"  stack_depth: {depth}")
             lines += [f"  step: {spent.step}", f"  cost: ${spent.cost:.4f}", f"  total_cost: ${self._total:.4f}"]
         if result is not None:
             lines.append(f"  result: {visible(msgspec.json.encode(result).decode())}")
@@ -290,6 +316,16 @@ def requested(lines: Sequence[Mapping[str, object]]) -> str:
 def tag_of(transition: Transition) -> str:
     """Its tag."""
     return type(transition).__name__.lower()
+
+
+def _actual(step: StepEnded | None, event: Event) -> str:
+    """What followed instead of what was asked for, or the same, if a gate or an evaluator decided about it."""
+    if isinstance(step, EvaluatorEnded):
+        kept = "kept" if step.kept else "by the evaluator"
+        return f"{step.actual} ({kept}, {step.verdict or 'default'})" if step.decided else ""
+    if isinstance(step, GateEnded) and isinstance(event, AgentMoved) and event.tag == "on_fail":
+        return f"{event.tag} {event.state}"
+    return ""
 
 
 def _by(sender: Sender | None) -> str:

@@ -24,6 +24,7 @@ from raymond.machine.events import (
     BackendOpened,
     ClockSet,
     Decision,
+    EvaluatorEnded,
     Event,
     GateEnded,
     JournalCut,
@@ -319,6 +320,18 @@ def _changed(event: GateEnded) -> str:
     return f"{with_them}: {', '.join(event.changes[:3])}{more}"
 
 
+def evaluator(event: EvaluatorEnded) -> str:
+    """What an evaluator said, and what follows from it."""
+    if event.again:
+        return f"evaluator is asked again: {event.reason}"
+    if not event.decided:
+        return f"evaluator decided nothing: {event.reason}"
+    why = f" ({event.reason})" if event.reason else ""
+    said = f"says {event.verdict}" if event.verdict else f"gave no verdict{why}, the default counts"
+    then = f"keeps {event.requested}" if event.kept else f"{event.actual} instead of {event.requested}"
+    return f"evaluator {said}: {then}"
+
+
 def _step_line(event: Event, agent: str) -> str | None:
     match event:
         case StepRefused():
@@ -329,7 +342,8 @@ def _step_line(event: Event, agent: str) -> str | None:
             return f"{agent} is asked again: {event.reason}"
         case StepFailed():
             again = f"; tries again at {instant(event.retry_at)}" if event.retry_at else ""
-            return f"{agent} step {event.step} failed ({event.kind}): {event.error}{again}"
+            what = "evaluator" if event.phase == "evaluate" else f"step {event.step}"
+            return f"{agent} {what} failed ({event.kind}): {event.error}{again}"
         case StepInterrupted():
             return f"{agent} step {event.step} interrupted"
         case GateEnded():
@@ -339,6 +353,8 @@ def _step_line(event: Event, agent: str) -> str | None:
         case ReviewEnded():
             reason = f": {event.reason}" if event.reason else ""
             return f"{agent}: its change {'was accepted' if event.accepted else 'was rejected'} by a person{reason}"
+        case EvaluatorEnded():
+            return f"{agent} {evaluator(event)}"
         case _:
             return None
 

@@ -10,8 +10,9 @@ from raymond.errors import Diagnostic
 from raymond.language import frontmatter, tags
 from raymond.language.allowed_transitions import GATED, Allowed, Entries, bare, make, missing, show, write
 from raymond.language.check import Check
+from raymond.language.evaluator import Evaluator
 from raymond.language.frontmatter import Document, Mark, Path
-from raymond.language.policy_keys import KEYS, Evaluator
+from raymond.language.policy_keys import KEYS
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
 

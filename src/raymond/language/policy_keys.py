@@ -5,14 +5,12 @@ import shlex
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from msgspec import Struct
-
 from raymond import amounts, durations
-from raymond.language import choices, frontmatter, reading
+from raymond.language import choices, evaluator, frontmatter
 from raymond.language.allowed_transitions import FIELDS, GATED, Allowed
 from raymond.language.check import EXPECTED, Check, expectation
+from raymond.language.evaluator import KEEP, MATCH, NONE, Evaluator
 from raymond.language.frontmatter import Document, Path
-from raymond.language.refusal import Refusal
 from raymond.language.tags import BUILT_IN, NAME, TAGS, VARIABLE
 
 PERMISSION_MODES = ("default", "manual", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions")
@@ -23,16 +21,6 @@ _NAMES = "begin with a letter or a digit; then letters, digits and _.:/@+[]- may
 _VERDICTS = 'verdicts: {"yes": keep, "no": <goto>FIX.md</goto>}'
 # The names of what other tags have are mistakes here rather than variables.
 _NOT_VARIABLES = frozenset({"return", "payload", *BUILT_IN})
-
-
-class Evaluator(Struct, frozen=True, kw_only=True):
-    """A second opinion on a transition."""
-
-    pattern: str = ""
-    prompt: str = ""
-    model: str = ""
-    verdicts: dict[str, str] = {}
-    default: str = ""
 
 
 # Each reader returns the value of a key as the policy holds it, or None after it has reported what is wrong.
@@ -76,7 +64,7 @@ def text(document: Document, path: Path, value: Any) -> str | None:
     return None
 
 
-def _name(document: Document, path: Path, value: Any) -> str | None:
+def name(document: Document, path: Path, value: Any) -> str | None:
     """The name of a model or of an effort."""
     found = text(document, path, value)
     if found is None or NAME.fullmatch(found):
@@ -192,7 +180,7 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
         elif known and known.choices and fields[key] not in known.choices:
             _bad(document, (*path, key), f"`{key}` cannot be `{fields[key]}`", f"one of: {', '.join(known.choices)}")
         elif known and known.kind == "name" and fields[key]:
-            _name(document, (*path, key), fields[key])
+            name(document, (*path, key), fields[key])
         elif not known and not variable:
             hint = frontmatter.suggest(key, FIELDS[tag].keys()) or f"one of: {', '.join(FIELDS[tag])}"
             document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)
@@ -270,7 +258,7 @@ def _evaluator(document: Document, path: Path, value: Any) -> Evaluator | None:
     found: dict[str, Any] = {}
     for key, item in value.items():
         if key == "model":
-            found[key] = _name(document, (*path, key), item)
+            found[key] = name(document, (*path, key), item)
         elif key in ("pattern", "prompt", "default"):
             found[key] = text(document, (*path, key), item)
         elif key != "verdicts":
@@ -280,7 +268,7 @@ def _evaluator(document: Document, path: Path, value: Any) -> Evaluator | None:
     if found.get("default"):
         _verdict(document, (*path, "default"), found["default"])
     if found.get("pattern"):
-        _regex(document, (*path, "pattern"), found["pattern"])
+        _pattern(document, path, value, found["pattern"])
     return None if len(document.diagnostics) > before else Evaluator(**found)
 
 
@@ -290,32 +278,52 @@ def _verdicts(document: Document, path: Path, value: dict[str, Any]) -> dict[str
         at = (*path, "verdicts") if "verdicts" in value else path
         document.refuse(at, "bad-value", "`evaluator` needs `verdicts`", _VERDICTS)
         return {}
-    found = {key: text(document, (*path, "verdicts", key), item) for key, item in verdicts.items()}
+    _words(document, (*path, "verdicts"), verdicts)
+    found = {str(key): text(document, (*path, "verdicts", key), item) for key, item in verdicts.items()}
     for key, item in found.items():
         _verdict(document, (*path, "verdicts", key), item)
     return found
 
 
+def _words(document: Document, path: Path, verdicts: dict[str, Any]) -> None:
+    """A verdict is told from the others whatever its case, and without the punctuation around it."""
+    seen: dict[str, str] = {}
+    for word in verdicts:
+        plain = evaluator.plain(str(word))  # a program may pass what is not text
+        if not plain:
+            document.refuse((*path, word), "bad-value", f"`{word}` is not a verdict", "use a word", key=True)
+        elif plain in seen:
+            message = f"`{word}` and `{seen[plain]}` are the same verdict: neither case nor punctuation counts"
+            document.refuse((*path, word), "bad-value", message, "keep one of them", key=True)
+        seen.setdefault(plain, word)
+
+
 def _verdict(document: Document, path: Path, value: str | None) -> None:
-    if value is None or value == "keep":
-        return
-    found = reading.scan(value)
-    if len(found) != 1 or isinstance(reading.transition(found[0]), Refusal):
+    if value is not None and value != KEEP and evaluator.transition(value) is None:
         _bad(document, path, f"`{value}` is neither `keep` nor a transition", "write it like <goto>FIX.md</goto>")
 
 
-def _regex(document: Document, path: Path, value: str) -> None:
+def _pattern(document: Document, path: Path, value: dict[str, Any], pattern: str) -> None:
+    at = (*path, "pattern")
     try:
-        re.compile(value)
+        groups = re.compile(pattern).groups
     except (re.error, RecursionError, OverflowError) as error:
-        _bad(document, path, f"`{_label(path)}` is not a regular expression: {error}")
+        _bad(document, at, f"`pattern` is not a regular expression: {error}")
+        return
+    if "model" in value:
+        document.refuse((*path, "model"), "bad-value", "no model answers a `pattern`", "remove it", key=True)
+    for word in value["verdicts"] if isinstance(value.get("verdicts"), dict) and not groups else ():
+        if evaluator.plain(str(word)) not in (MATCH, NONE):
+            message = f"`{word}` is never the verdict of a pattern without a group: that is `{MATCH}` or `{NONE}`"
+            hint = f"write {MATCH} or {NONE}, or a group: pattern: ({pattern})"
+            document.refuse((*path, "verdicts", word), "bad-value", message, hint, key=True)
 
 
 KEYS: dict[str, Reader] = {
     "allowed_transitions": _allowed,
     "backend": text,
-    "model": _name,
-    "effort": _name,
+    "model": name,
+    "effort": name,
     "permission_mode": _choice(*PERMISSION_MODES),
     "allowed_tools": _tools,
     "disallowed_tools": _tools,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from raymond.language import reading, template
+from raymond.language import judges, reading, template
 from raymond.language.allowed_transitions import FIELDS, Allowed, Entries, bare
 from raymond.language.frontmatter import Path
 from raymond.language.policy import Policy
@@ -113,7 +113,10 @@ class _Paths:
 
     def _leads(self, state: str) -> Leads:
         if state not in self._found:
-            self._found[state] = of_state(self._workflow.states[state], self._workflow.lib, self._names)
+            leads = of_state(self._workflow.states[state], self._workflow.lib, self._names)
+            # The word of a judge leads to what the state that it judges says.
+            is_judge = state in judges.of(self._workflow)
+            self._found[state] = Leads(leads.named, set()) if is_judge else leads
         return self._found[state]
 
 
@@ -190,8 +193,7 @@ def in_policy(policy: Policy) -> Iterator[tuple[Path, str]]:
     if policy.evaluator:
         if policy.evaluator.prompt:
             yield ("evaluator", "prompt"), policy.evaluator.prompt
-        answers: dict[Path, str] = {("verdicts", key): value for key, value in policy.evaluator.verdicts.items()}
-        for path, verdict in (answers | {("default",): policy.evaluator.default}).items():
+        for path, verdict in policy.evaluator.answers.items():
             for tag in reading.scan(verdict):
                 for name, _ in of_tag(tag):
                     yield ("evaluator", *path), name

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond.language import frontmatter, policy
 from raymond.language.frontmatter import Document, Path
-from raymond.language.policy_keys import count, dollars, flag, text, texts
+from raymond.language.policy_keys import count, dollars, flag, name, text, texts
 
 SETTINGS_FILE = "workflow.yaml"
 
@@ -25,6 +25,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_agents: int | None = None
     roots: tuple[str, ...] = ()
     python: str = ""
+    small_model: str = ""
     include: tuple[str, ...] = ()
     lint_ignore: dict[str, str] = {}
     defaults: dict[str, Any] = {}
@@ -98,6 +99,7 @@ _KEYS = {
     "max_agents": count(1),
     "roots": texts,
     "python": text,
+    "small_model": name,
     "include": texts,
     "lint": _lint,
 }

@@ -69,6 +69,8 @@ class Workflow(Struct):
     """State files in the same folder that do not belong to it, because it was started from one file."""
     reach: Reach | None = None
     """What `reach.of` has found."""
+    judges: dict[str, list[str]] | None = None
+    """What `judges.of` has found."""
 
 
 def build(

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from raymond.language.tags import Transition
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.outcome import Outcome
-from raymond.machine.step_events import Gated
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
     "ready",
@@ -73,11 +73,30 @@ class Stuck(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Pending(Struct, frozen=True, array_like=True, gc=False):
-    """A transition that counts once the gate has passed."""
+    """A transition that counts once the gate has passed, and the evaluator has agreed."""
 
-    asked: tuple[Gated, ...]
+    asked: tuple[Transition, ...]
     places: dict[str, str] = {}
     """Every `cd` in it -> its absolute directory."""
+    gate: bool = True
+    """The gate is due, or runs; otherwise the evaluator."""
+    passed: bool = False
+    """The gate has passed."""
+    evaluated: bool = False
+    """The evaluator decides about it, after the gate."""
+    judge: str = ""
+    """The prompt that the evaluator asks; empty for a pattern."""
+    output: str = ""
+    """The end of the final message."""
+    files: tuple[AskedFile, ...] = ()
+    begun: bool = False
+    """The evaluator was started."""
+    again: bool = False
+    """The judge was not clear, and is asked once more."""
+    tries: int = 0
+    """How often the evaluator was not clear, or failed."""
+    failures: int = 0
+    """How often it failed by itself."""
 
 
 class Sealed(Struct, frozen=True, array_like=True, gc=False):
@@ -142,7 +161,7 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     detour: tuple[str, str] | None = None
     """The state it came from, and the one it was to go to, whose `max_visits` were used up."""
     pending: Pending | None = None
-    """What it has asked for, while its gate is due or runs."""
+    """What it has asked for, while its gate or its evaluator is due or runs."""
     checks: int = 0
     """How often its gate was started."""
     gate_tries: int = 0

@@ -198,13 +198,13 @@ class Conductor:
 
     def proceed(self, now: float) -> None:
         """Do what is due, then begin every step that is owed and can be paid for."""
-        while due(self.run, now) and self._decide(Tick(time=now)):
-            pass
-        if self.stopping:
-            return
-        # An agent that has to wait for its model makes room for another: look again.
-        while not all(self._begin(name, now) for name in self._next() if self._is_affordable(name)):
-            pass
+        while True:
+            while due(self.run, now) and self._decide(Tick(time=now)):
+                pass
+            # An agent that has to wait for its model makes room for another, and one whose judge is not asked goes on
+            # or ends: look again.
+            if self.stopping or all(self._begin(name, now) for name in self._next() if self._is_affordable(name)):
+                return
 
     def orders(self) -> Orders:
         """What has to be done now; each order is given once."""
@@ -240,7 +240,8 @@ class Conductor:
 
     def _begin(self, name: str, now: float) -> bool:
         self._decide(Begin(time=now, agent=name))
-        begun = self.run.agents[name].status == RUNNING
+        agent = self.run.agents.get(name)
+        begun = agent is not None and agent.status == RUNNING
         if begun:
             self._start.append(name)
         return begun

@@ -14,20 +14,21 @@ uuid5(key of the run, step and turn), a forked agent is named after its parent a
 script says, `decide` does not raise: what it cannot accept becomes a refusal that says what would be right.
 
 What an agent asks for passes, in this order: reading (tags.py), the policy of its state, the names of states and
-directories, then the transition itself (transitions.py). A transition enters a state through `transitions.land`, which
-counts visits and may lead to `then` instead. An agent that ends or fails may end the wait of its parent in the same
-decision.
+directories, its gate (gates.py), its evaluator (evaluators.py), then the transition itself (transitions.py). A
+transition enters a state through `transitions.land`, which counts visits and may lead to `then` instead. An agent that
+ends or fails may end the wait of its parent in the same decision.
 """
 
-from typing import Any, assert_never
+from typing import assert_never
 
 from raymond.language import policy
 from raymond.language.policy import Policy
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
-from raymond.machine import budget, closing, failures, gates, seals, transitions
+from raymond.machine import budget, closing, evaluators, failures, gates, seals, transitions
 from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
+from raymond.machine.bill import cost_of as cost_of
 from raymond.machine.events import (
     ZERO,
     AgentHeld,
@@ -55,6 +56,7 @@ from raymond.machine.inputs import (
     Failure,
     Input,
     Interruption,
+    Judged,
     Named,
     Output,
     SealTaken,
@@ -65,8 +67,8 @@ from raymond.machine.inputs import (
 )
 from raymond.machine.run import Run, pool_of
 from raymond.machine.schedule import fails_asks, over_at, reached, stop_at
+from raymond.machine.session import session_of as session_of
 from raymond.machine.step_changes import unpaid
-from raymond.machine.step_events import Gated
 from raymond.machine.workspace import Workspace
 
 
@@ -79,7 +81,7 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
     """What follows from `input`."""
     match input:
         case Begin():
-            return [_begin_step(run, workspace, run.agents[input.agent])]
+            return _begin(run, workspace, run.agents[input.agent])
         case Started():
             return closing.started(run, run.agents[input.agent], input.time)
         case Named():
@@ -87,6 +89,8 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
             return [SessionNamed(agent=agent.id, step=agent.step, session=input.session)]
         case Output():
             return _with_limits(run, input.spent, _output(run, workspace, input))
+        case Failure() if evaluators.is_due(run.agents[input.agent]):
+            return _with_limits(run, input.spent, evaluators.fail(run, workspace, input))
         case Failure():
             return _with_limits(run, input.spent, _failure(run, workspace, input))
         case Interruption():
@@ -95,6 +99,8 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
             return seals.follow(run, workspace, input)
         case Checked():
             return gates.follow(run, workspace, input)
+        case Judged():
+            return _with_limits(run, input.spent, evaluators.follow(run, workspace, input))
         case Tick():
             return _tick(run, workspace, input.time)
         case Stop():
@@ -103,19 +109,18 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
             assert_never(input)
 
 
-def session_of(run: Run, step: int, turn: int) -> str:
-    """The id of the conversation that a turn writes; never the same twice, as steps are not (`JournalCut`)."""
-    from uuid import UUID, uuid5  # a run that has only scripts starts without it
-
-    return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))
+def _begin(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
+    if evaluators.is_due(agent):
+        return evaluators.begin(run, workspace, agent)
+    if agent.visit.pending:
+        return [gates.begin(run, agent)]
+    if seals.is_due(policy_of(workspace, agent.state), agent):
+        return [seals.begin(run, agent)]
+    return [_begin_step(run, workspace, agent)]
 
 
 def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | AgentHeld:
     visit, rules = agent.visit, policy_of(workspace, agent.state)
-    if visit.pending:
-        return gates.begin(run, agent)
-    if seals.is_due(rules, agent):
-        return seals.begin(run, agent)
     again = visit.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = visit.turn + 1 if again else 1
@@ -140,25 +145,6 @@ def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | A
     )
 
 
-_LONGEST_NAME = 100
-"""Characters of the name of a model, which a program may make up."""
-
-
-def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The cost fields for the event of a step that ended."""
-    return {
-        "denied": list(denied),
-        "cost": spent.cost,
-        "estimated": spent.estimated,
-        "unknown": spent.unknown,
-        "meter": spent.meter,
-        "tokens_in": spent.tokens_in,
-        "tokens_out": spent.tokens_out,
-        "offset": spent.offset,
-        "model": spent.model[:_LONGEST_NAME],
-    }
-
-
 def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
     agent = run.agents[input.agent]
     rules = policy_of(workspace, agent.state)
@@ -173,19 +159,22 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
         if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
-            held = _held(rules, agent, asked, input)
+            held = _held(workspace, rules, agent, asked, input)
             return [done, *closing.opened(run, agent), *([held] if held else follow)]
         problem = follow
     return _refuse(run, workspace, agent, input, problem)
 
 
-def _held(rules: Policy, agent: Agent, asked: tuple[Transition, ...], input: Output) -> TransitionHeld | None:
-    """A permitted transition that has to pass the gate of its state."""
-    if not policy.is_gated(rules, asked):
+def _held(
+    workspace: Workspace, rules: Policy, agent: Agent, asked: tuple[Transition, ...], input: Output
+) -> TransitionHeld | None:
+    """A permitted transition that has to pass the gate of its state, or that its evaluator decides about."""
+    is_gated = policy.is_gated(rules, asked)
+    if not is_gated and not rules.evaluator:
         return None
-    gated = [one for one in asked if isinstance(one, Gated)]
     places = {name: place for name, place in input.directories.items() if isinstance(place, str)}
-    return TransitionHeld(agent=agent.id, asked=gated, places=places)
+    more = evaluators.held(workspace, workspace.workflow.states[agent.state], input)
+    return TransitionHeld(agent=agent.id, asked=list(asked), places=places, gated=is_gated, **more)
 
 
 def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:
@@ -312,10 +301,15 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     vain = [event for event in ended if isinstance(event, StepFailed) and not CLASSES[event.kind].counted]
     turns = sum(run.agents[event.agent].pool != SCRIPTS for event in vain)
     cost = sum(unpaid(run.paid, event) for event in events if isinstance(event, StepEnded))
-    stop = reached(run, iterations=len(ended) - len(vain), cost=cost, turns=-turns, unpriced=spent.unknown)
+    iterations = sum(not _is_of_evaluator(event) for event in ended if event not in vain)
+    stop = reached(run, iterations=iterations, cost=cost, turns=-turns, unpriced=spent.unknown)
     if not stop or run.stop or any(isinstance(event, RunStopped) for event in events):
         return events
     return [*events, stop]
+
+
+def _is_of_evaluator(event: StepFinished | StepFailed) -> bool:
+    return isinstance(event, StepFailed) and event.phase == "evaluate"
 
 
 def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:

@@ -19,6 +19,7 @@ from raymond.machine.run_started import Program as Program
 from raymond.machine.run_started import Recording as Recording
 from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
+from raymond.machine.step_events import EvaluatorEnded as EvaluatorEnded
 from raymond.machine.step_events import GateEnded as GateEnded
 from raymond.machine.step_events import ReviewEnded as ReviewEnded
 from raymond.machine.step_events import SealEnded as SealEnded
@@ -276,7 +277,7 @@ class AgentFailed(Fact, frozen=True, kw_only=True):
     """The agent's attempts are used up."""
 
     agent: str
-    kind: Kind | Literal["visits", "given up", "asked", "approval", "gate"]
+    kind: Kind | Literal["visits", "given up", "asked", "approval", "gate", "evaluator"]
     error: str
 
 
@@ -344,6 +345,7 @@ Event: TypeAlias = (
     | StepFailed
     | StepInterrupted
     | SealEnded
+    | EvaluatorEnded
     | TransitionHeld
     | GateEnded
     | ReviewEnded
@@ -383,7 +385,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 _Entry: TypeAlias = AgentStarted | AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded
 _ENTRIES = frozenset((AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded))
-_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded, SealEnded))
+_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded, SealEnded, EvaluatorEnded))
 
 
 def is_end(event: Event) -> TypeGuard[StepEnded]:

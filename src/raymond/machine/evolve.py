@@ -44,6 +44,7 @@ from raymond.machine.events import (
     BackendOpened,
     ClockSet,
     Decision,
+    EvaluatorEnded,
     Event,
     GateEnded,
     JournalCut,
@@ -289,6 +290,8 @@ def _agent_retried(run: Run, event: AgentRetried) -> None:
     visit.failures = visit.reminders = visit.turn = visit.gate_tries = 0
     visit.stuck, visit.freshened, visit.given_up = None, False, False
     visit.cost, visit.held, visit.deaths = 0.0, "", 0
+    if visit.pending:
+        visit.pending = replace(visit.pending, again=False, failures=0)
     if event.fresh:
         agent.conversation = None
         visit.reminder, visit.reminded_for = "", "rejected"
@@ -435,6 +438,7 @@ _CHANGES: dict[type, Change] = {
     TransitionHeld: gate_changes.held,
     GateEnded: gate_changes.checked,
     ReviewEnded: gate_changes.reviewed,
+    EvaluatorEnded: gate_changes.evaluated,
     AgentStarted: _agent_started,
     AgentEnded: _agent_ended,
     AgentMoved: _agent_moved,

@@ -1,4 +1,6 @@
-"""What seals, gates and reviews change in a run."""
+"""What seals, gates, reviews and evaluators change in a run."""
+
+from msgspec.structs import replace
 
 from raymond.machine.agent import READY, Agent, Pending, Review, Sealed
 from raymond.machine.run import Run, drop_timers, set_status
@@ -7,6 +9,7 @@ from raymond.machine.step_events import (
     COULD_NOT_START,
     PASSED,
     TO_REVIEW,
+    EvaluatorEnded,
     GateEnded,
     ReviewEnded,
     SealEnded,
@@ -26,9 +29,17 @@ def sealed(run: Run, event: SealEnded) -> None:
 
 
 def held(run: Run, event: TransitionHeld) -> None:
-    """What it asks for waits for the gate."""
+    """What it asks for waits for the gate, or the evaluator."""
     agent = run.agents[event.agent]
-    agent.visit.pending = Pending(tuple(event.asked), event.places)
+    agent.visit.pending = Pending(
+        tuple(event.asked),
+        event.places,
+        gate=event.gated,
+        evaluated=event.evaluated,
+        judge=event.judge,
+        output=event.output,
+        files=tuple(event.files),
+    )
     agent.visit.deaths = 0
     set_status(run, agent, READY)
 
@@ -41,6 +52,10 @@ def checked(run: Run, event: GateEnded) -> None:
     visit.deaths = 0
     if event.verdict == COULD_NOT_START:
         return  # it is checked again when somebody has mended the gate
+    if event.verdict == PASSED and visit.pending and visit.pending.evaluated:
+        visit.pending, visit.seal, visit.review = replace(visit.pending, gate=False, passed=True), None, None
+        set_status(run, agent, READY)
+        return
     is_green_at_most = event.verdict in TO_REVIEW
     visit.turn, visit.interrupted, visit.review = 0, False, None
     if is_green_at_most:
@@ -56,6 +71,20 @@ def checked(run: Run, event: GateEnded) -> None:
         visit.tries += 1
     if event.told:
         visit.gate_tries += 1
+        set_status(run, agent, READY)
+
+
+def evaluated(run: Run, event: EvaluatorEnded) -> None:
+    """The evaluator has ended; what it was asked about counts now, unless it is asked again or nothing follows."""
+    agent = run.agents[event.agent]
+    visit = agent.visit
+    ended(run, agent, event)
+    visit.deaths = 0
+    if event.decided:
+        visit.pending, visit.turn, visit.interrupted = None, 0, False
+    elif visit.pending:
+        visit.pending = replace(visit.pending, again=event.again, tries=visit.pending.tries + 1)
+    if event.again:
         set_status(run, agent, READY)
 
 

@@ -70,6 +70,8 @@ def _released(run: Run, workspace: Workspace, agent: Agent, time: float) -> list
     """The transition that was held back; what had permitted it may have changed since."""
     pending = agent.visit.pending
     assert pending is not None, f"{agent.id} has no gate"
+    if pending.evaluated:
+        return []  # its evaluator comes next
     found = transitions.follow(run, workspace, agent, pending.asked, time=time, directories=pending.places)
     return transitions.fail(run, workspace, agent, "gate", found.reason) if isinstance(found, Refusal) else found
 

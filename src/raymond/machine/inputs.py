@@ -65,6 +65,8 @@ class Output(Struct, frozen=True, kw_only=True):
     """Every `cd` that is `meant` -> the absolute directory, or why it is refused."""
     files: tuple[AskedFile, ...] | Refusal = ()
     """Those that an `<ask>` shows, or why it cannot."""
+    text: str = ""
+    """The end of the final message, if the state has an evaluator."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -130,6 +132,23 @@ class SealTaken(Struct, frozen=True, kw_only=True):
     spent: Spending = Spending()
 
 
+class Judged(Struct, frozen=True, kw_only=True):
+    """An evaluator ended."""
+
+    time: float
+    agent: str
+    said: str = ""
+    """What the pattern found, or the first line of the judge's reply."""
+    problem: str = ""
+    """Why it can have no verdict, in a few words."""
+    spent: Spending = Spending()
+    denied: tuple[str, ...] = ()
+    directories: Mapping[str, str | Refusal] = {}
+    """Every `cd` in what the verdict chooses -> the absolute directory, or why it is refused."""
+    files: tuple[AskedFile, ...] | Refusal = ()
+    """Those that an `<ask>` in it shows, or why it cannot."""
+
+
 class Tick(Struct, frozen=True, kw_only=True):
     """Time passed."""
 
@@ -143,6 +162,6 @@ class Stop(Struct, frozen=True, kw_only=True):
     how: RunStopped
 
 
-Ending: TypeAlias = Output | Failure | Interruption | Checked | SealTaken
+Ending: TypeAlias = Output | Failure | Interruption | Checked | SealTaken | Judged
 """How a step ended."""
-Input: TypeAlias = Begin | Started | Named | Output | Failure | Interruption | Checked | SealTaken | Tick | Stop
+Input: TypeAlias = Begin | Started | Named | Ending | Tick | Stop

@@ -3,7 +3,8 @@
 import hashlib
 import re
 
-from raymond.language import policy, reading, template
+from raymond.language import judges, policy, reading, template
+from raymond.language.allowed_transitions import show
 from raymond.language.tags import TAGS
 from raymond.language.workflow import State, Workflow
 from raymond.machine import variables
@@ -53,6 +54,21 @@ def render(run: Run, workspace: Workspace, agent: Agent, text: str) -> str:
     if "{{" not in text:
         return text
     return template.render(text, variables.values(run, workspace, agent), workspace.workflow.lib)
+
+
+def judge(run: Run, workspace: Workspace, agent: Agent) -> str:
+    """The text that the judge of the agent's state is asked: its prompt, and what would be an answer if it had none."""
+    pending, state = agent.visit.pending, workspace.workflow.states[agent.state]
+    name = judges.of_state(workspace.workflow, state)
+    if pending is None or state.policy.evaluator is None or not isinstance(name, str) or not name:
+        return ""  # the workflow has changed
+    values = variables.values(run, workspace, agent)
+    values |= {"output": pending.output, "transition": "\n".join(map(show, pending.asked))}
+    text = template.render(workspace.workflow.states[name].body, values, workspace.workflow.lib)
+    if not pending.again:
+        return text
+    words = ", ".join(state.policy.evaluator.verdicts)
+    return f"{text.rstrip()}\n\nReply with exactly one of these words and nothing else: {words}"
 
 
 def remind(workflow: Workflow, state: State, reason: str) -> str:
@@ -110,6 +126,6 @@ def choices(workflow: Workflow, state: State) -> str:
     if mentioned:
         written = dict.fromkeys(state.body[tag.start : tag.stop] for tag in mentioned)
         return "\n".join(written)
-    names = sorted(workflow.states)
+    names = sorted(workflow.states.keys() - judges.of(workflow).keys())
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f"<goto>STATE</goto>\n<result>your result</result>\nwhere STATE is one of: {shown}"

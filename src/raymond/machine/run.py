@@ -152,6 +152,12 @@ def pool_of(run: Run, state: str) -> str:
     return run.start.backends.get(state, run.start.backend)
 
 
+def judge_pool(run: Run, state: str, judge: str) -> str:
+    """The pool in which a state is judged: its own; for a script, that of the judge."""
+    own = pool_of(run, state)
+    return pool_of(run, judge) if own == SCRIPTS else own
+
+
 def hold(run: Run, agent: Agent, pool: str) -> None:
     """Move a ready agent to another queue."""
     set_status(run, agent, DECIDING)
@@ -259,7 +265,7 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
         return
     run.statuses[status] = run.statuses.get(status, 0) + 1
     if status == READY:
-        agent.pool = SCRIPTS if agent.visit.pending else agent.visit.held or pool_of(run, agent.state)
+        agent.pool = agent.visit.held or _queue_of(run, agent)
         run.ready.setdefault(agent.pool, deque()).append(agent.id)
     elif status == RUNNING:
         agent.pool = pool
@@ -267,6 +273,14 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
     elif status == FAILED:
         run.failed_count += 1
         count_child(run, agent, -1)
+
+
+def _queue_of(run: Run, agent: Agent) -> str:
+    """The pool that runs the next step of an agent."""
+    pending = agent.visit.pending
+    if pending is None:
+        return pool_of(run, agent.state)
+    return SCRIPTS if pending.gate or not pending.judge else judge_pool(run, agent.state, pending.judge)
 
 
 def sleep_or_go(run: Run, agent: Agent, at: float) -> None:

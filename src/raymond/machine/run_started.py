@@ -61,6 +61,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """The states whose policy names another backend."""
     model: str = ""
     effort: str = ""
+    small_model: str = ""
+    """What judges where the backend has no small model that we know."""
     budget: float = ZERO
     """Dollars; 0 means none."""
     max_iterations: int = 0

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
     JournalCut,
@@ -19,10 +21,13 @@ from raymond.machine.run import Run, drop_timers, set_status, sleep_or_go
 
 
 def started(run: Run, event: StepStarted) -> None:
-    """A script, a turn or a gate begins."""
+    """A script, a turn, a gate or an evaluator begins."""
     agent = run.agents[event.agent]
     visit = agent.visit
     visit.phase = event.phase
+    if event.phase == "evaluate":
+        _begin_evaluator(run, agent, event)
+        return
     if event.phase:
         set_status(run, agent, RUNNING, SCRIPTS)
         visit.checks = event.attempt if event.phase == "gate" else visit.checks
@@ -38,12 +43,28 @@ def started(run: Run, event: StepStarted) -> None:
         # Earlier releases let an agent that was paused in its sleep go on at once.
         visit.wake_at = 0.0
         drop_timers(run)
+    _begin(run, agent, event)
+
+
+def _begin(run: Run, agent: Agent, event: StepStarted) -> None:
     agent.step, agent.cap, agent.began = event.step, event.cap, run.now
     agent.turn_session, agent.turn_base, agent.turn_model = event.session, event.base, event.model
     run.steps = max(run.steps, event.step)
     run.turns += bool(event.backend)
     run.scripted_turns += event.backend in SCRIPTED
     run.reserved += event.cap
+
+
+def _begin_evaluator(run: Run, agent: Agent, event: StepStarted) -> None:
+    """A second opinion: what the visit counts of the agent's own turns stays as it is."""
+    set_status(run, agent, RUNNING, agent.visit.held or event.backend or SCRIPTS)
+    agent.visit.held = ""
+    pending = agent.visit.pending
+    if pending and pending.judge and not pending.begun:
+        agent.prompted = agent.prompted or {}
+        agent.prompted[pending.judge] = agent.prompted.get(pending.judge, 0) + 1
+        agent.visit.pending = replace(pending, begun=True)
+    _begin(run, agent, event)
 
 
 def named(run: Run, event: SessionNamed) -> None:
@@ -73,15 +94,31 @@ def refused(run: Run, event: StepRefused) -> None:
     set_status(run, agent, READY)
 
 
+def _evaluator_failed(run: Run, agent: Agent, event: StepFailed) -> None:
+    """The agent has done its work: it is no iteration, and only the evaluator is tried again."""
+    visit = agent.visit
+    if visit.pending:
+        begun, charged = CLASSES[event.kind].begun, event.charged
+        visit.pending = replace(
+            visit.pending, tries=visit.pending.tries + begun, failures=visit.pending.failures + charged
+        )
+    visit.deaths = 0
+    if event.again:
+        sleep_or_go(run, agent, event.retry_at)
+
+
 def failed(run: Run, event: StepFailed) -> None:
     """It ended without a usable reply."""
     agent = run.agents[event.agent]
     visit = agent.visit
     ended(run, agent, event)
     row = CLASSES[event.kind]
-    run.iterations += row.counted
     run.turns -= not row.counted and agent.pool != SCRIPTS
     run.scripted_turns -= not row.counted and backend_of(agent.pool) in SCRIPTED
+    if event.phase == "evaluate":
+        _evaluator_failed(run, agent, event)
+        return
+    run.iterations += row.counted
     visit.turn, visit.output = 0, event.output
     visit.failures += event.charged
     if row.begun:

@@ -1,24 +1,24 @@
-"""What happens in a visit: its steps begin and end, and its gate holds back what they ask for."""
+"""What happens in a visit: its steps begin and end; gate and evaluator hold back what they ask for."""
 
 from typing import Literal, TypeAlias
 
-from raymond.language.tags import Goto, Reset, Result, Wait
+from raymond.language.tags import Transition
+from raymond.machine.asked_file import AskedFile
 from raymond.machine.failures import Kind
 from raymond.machine.run_started import ZERO, Fact
 
-Phase: TypeAlias = Literal["", "seal", "gate"]
-"""What a step of a visit does: take down what decides its check, the work, or the check."""
+Phase: TypeAlias = Literal["", "seal", "gate", "evaluate"]
+"""What a step of a visit does: take down what decides its check, the work, the check, or the second opinion on where it
+leads."""
 PASSED, FAILED, TIMED_OUT, COULD_NOT_START = "passed", "failed", "timed out", "could not start"
 TO_REVIEW = ("review", "tampered", "not comparable")
 """The check is green, and a person has to say whether that counts."""
 Verdict: TypeAlias = Literal["passed", "failed", "timed out", "could not start", "review", "tampered", "not comparable"]
 """What a gate found. `could not start` is a mistake in the workflow, and says nothing about the work."""
-Gated: TypeAlias = Goto | Reset | Wait | Result
-"""The transitions that pass a gate."""
 
 
 class StepStarted(Fact, frozen=True, kw_only=True):
-    """A script, a turn of a backend or a gate is about to start."""
+    """A script, a turn of a backend, a gate or an evaluator is about to start."""
 
     agent: str
     step: int
@@ -46,12 +46,22 @@ class SessionNamed(Fact, frozen=True, kw_only=True):
 
 
 class TransitionHeld(Fact, frozen=True, kw_only=True):
-    """What a reply asks for counts once the gate of its state has passed."""
+    """What a reply asks for counts once the gate of its state has passed, and its evaluator has agreed."""
 
     agent: str
-    asked: list[Gated]
+    asked: list[Transition]
     places: dict[str, str] = {}
     """Every `cd` in it -> its absolute directory."""
+    gated: bool = True
+    """It has to pass the gate."""
+    evaluated: bool = False
+    """The evaluator of the state decides about it."""
+    judge: str = ""
+    """The prompt that the evaluator asks; empty for a pattern."""
+    output: str = ""
+    """The end of the final message, for the evaluator."""
+    files: list[AskedFile] = []
+    """Of a question: the files that are shown with it."""
 
 
 class StepEnded(Fact, frozen=True, kw_only=True):
@@ -109,6 +119,8 @@ class StepFailed(StepEnded, frozen=True, kw_only=True):
     """Not before this time; journals of earlier releases try at once."""
     output: str = ""
     """The last lines that a script printed, if its error does not say them."""
+    phase: Phase = ""
+    """`evaluate`: the evaluator failed, and not the agent."""
 
 
 class StepInterrupted(StepEnded, frozen=True, kw_only=True):
@@ -173,3 +185,24 @@ class ReviewEnded(Fact, frozen=True, kw_only=True):
     """Of the changes that the person saw."""
     reason: str = ""
     """Of a rejection, if the person gave one."""
+
+
+class EvaluatorEnded(StepEnded, frozen=True, kw_only=True):
+    """An evaluator gave its opinion on a transition that was held back."""
+
+    verdict: str = ""
+    """The word, as the author has written it; empty when it gave none, and the default counts."""
+    requested: str = ""
+    """What the agent asked for, as tags and states: `goto REVIEW.md`."""
+    actual: str = ""
+    """What follows instead, or the same; empty when nothing follows."""
+    kept: bool = False
+    """The agent gets what it asked for."""
+    said: str = ""
+    """The first line of what it said, when that is no verdict."""
+    reason: str = ""
+    """Why it gave no verdict, or why its verdict cannot be followed."""
+    again: bool = False
+    """It is asked once more."""
+    decided: bool = False
+    """The transition is held back no longer."""

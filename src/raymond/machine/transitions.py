@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.language import choices
+from raymond.language import choices, judges
 from raymond.language.refusal import Refusal
 from raymond.language.tags import NAME, Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait, targets
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
-from raymond.machine.agent import FAILED, WAITING, Agent, backend_of
+from raymond.machine.agent import FAILED, WAITING, Agent
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.events import (
     ZERO,
@@ -29,10 +29,10 @@ from raymond.machine.events import (
 )
 from raymond.machine.failures import Kind, brief
 from raymond.machine.label import label_of
-from raymond.machine.run import Run
+from raymond.machine.run import Run, pool_of
 from raymond.machine.workspace import Workspace
 
-FailureKind: TypeAlias = Kind | Literal["visits", "given up", "asked", "approval", "gate"]
+FailureKind: TypeAlias = Kind | Literal["visits", "given up", "asked", "approval", "gate", "evaluator"]
 
 
 class Landing(Struct, frozen=True):
@@ -79,7 +79,7 @@ def follow(
 
 def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition]) -> Refusal | None:
     """Refuse a call where the backend cannot branch: it would write into its caller's conversation."""
-    if not any(isinstance(one, Call) for one in asked) or backend_of(agent.pool) not in run.start.in_place:
+    if not any(isinstance(one, Call) for one in asked) or pool_of(run, agent.state) not in run.start.in_place:
         return None
     if workspace.workflow.states[agent.state].policy.in_place:
         return None
@@ -386,6 +386,8 @@ def _misnamed(workspace: Workspace, asked: Iterable[Transition]) -> Refusal | No
             state = resolve(workspace.workflow, target)
             if isinstance(state, Refusal):
                 return state
+            if state in judges.of(workspace.workflow):
+                return Refusal("unknown_state", f"`{target}` is a judge: no agent can go there", "name another state")
     return None
 
 

@@ -1,13 +1,14 @@
 """A job: everything a step needs to run, as plain data that could be sent to another machine."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from raymond.backends import Turn
+from raymond.language.evaluator import Evaluator
 from raymond.language.policy import Policy
 from raymond.machine import failures, gates, variables
-from raymond.machine.agent import SCRIPTS, Agent
+from raymond.machine.agent import SCRIPTS, Agent, backend_of
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
@@ -57,6 +58,8 @@ class TurnJob(Job, frozen=True, kw_only=True, tag=True):
     """Seconds a tool may run without output."""
     retryable: tuple[str, ...]
     """Patterns of errors that count as an overload."""
+    evaluator: Evaluator | None = None
+    """Of the turn of a judge: the evaluator that asks it."""
 
 
 class GateJob(Job, frozen=True, kw_only=True, tag=True):
@@ -77,8 +80,17 @@ class GateJob(Job, frozen=True, kw_only=True, tag=True):
     """The steps in which the agent worked."""
 
 
-def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob | GateJob:
+class PatternJob(Job, frozen=True, kw_only=True, tag=True):
+    """Search the pattern of an evaluator."""
+
+    evaluator: Evaluator
+    text: str
+
+
+def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob | GateJob | PatternJob:
     """The job of the step that `agent` is in."""
+    if agent.visit.phase == "evaluate":
+        return _evaluator_job(run, workspace, agent)
     if agent.visit.phase:
         return _gate_job(run, workspace, agent)
     return (_script_job if agent.pool == SCRIPTS else _turn_job)(run, workspace, agent)
@@ -130,9 +142,39 @@ def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
     )
 
 
+def _evaluator_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob | PatternJob:
+    from raymond.steps import evaluation
+
+    judge, start = evaluation.judge_of(workspace, agent), run.start
+    policy = judge.policy if judge else evaluation.NOTHING
+    evaluator, pending = evaluation.evaluator_of(workspace, agent), evaluation.pending_of(agent)
+    every: dict[str, Any] = {
+        "agent": agent.id,
+        "state": agent.state,
+        "step": agent.step,
+        "attempt": pending.tries + 1,
+        "cwd": agent.cwd or start.cwd,
+        "task_folder": "",
+        "home": start.cwd,
+        "roots": tuple(start.roots),
+        "policy": policy,
+        "silence": _silence(run, policy),
+        "evaluator": evaluator,
+    }
+    if agent.pool == SCRIPTS:
+        return PatternJob(**every, text=pending.output)
+    return TurnJob(
+        **every,
+        backend=backend_of(agent.pool),
+        turn=1,
+        invocation=evaluation.turn_of(run, workspace, agent, "", None),
+        tool_silence=start.tool_timeout or failures.TOOL_TIME,
+        retryable=tuple(start.retryable),
+    )
+
+
 def _turn_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob:
-    from raymond.machine.agent import backend_of  # a run of scripts starts without what turns need
-    from raymond.steps.spool import turn_of
+    from raymond.steps.spool import turn_of  # a run of scripts starts without what turns need
 
     start = run.start
     policy = workspace.workflow.states[agent.state].policy

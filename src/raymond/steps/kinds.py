@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from raymond.backends import Backend, Direct
-from raymond.steps.job import GateJob, ScriptJob, TurnJob
+from raymond.steps.job import GateJob, PatternJob, ScriptJob, TurnJob
 from raymond.steps.script_step import ScriptStep
 from raymond.steps.step import Host, Step
 
 
-def step_for(host: Host, job: ScriptJob | TurnJob | GateJob, backends: Mapping[str, Backend | Direct]) -> Step:
+def step_for(
+    host: Host, job: ScriptJob | TurnJob | GateJob | PatternJob, backends: Mapping[str, Backend | Direct]
+) -> Step:
     """The step that does `job`; it is not started yet."""
     if isinstance(job, ScriptJob):
         return ScriptStep(host, job)
@@ -16,6 +18,10 @@ def step_for(host: Host, job: ScriptJob | TurnJob | GateJob, backends: Mapping[s
         from raymond.steps.gate_step import GateStep
 
         return GateStep(host, job)
+    if isinstance(job, PatternJob):
+        from raymond.steps.pattern_step import PatternStep
+
+        return PatternStep(host, job)
     backend = backends.get(job.backend)
     if backend is None:
         return Step(host, job)  # the workflow changed, and its backend is gone: such a step can only be given up

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from raymond.language.reading import Reader, Reading
+from raymond.machine import evaluators
 from raymond.machine.decide import meant
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Interruption, Output, Spending
@@ -73,6 +74,7 @@ class ScriptStep(Step):
         self._errors = ""
         self._printed = ""
         """The end of what it wrote to stdout."""
+        self._most = evaluators.LONGEST if job.policy.evaluator else _TOLD
         self._open: dict[int, str] = {}
         self._listening = False
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
@@ -270,7 +272,7 @@ class ScriptStep(Step):
         if name == "err":
             self._errors = (self._errors + text)[-4096:]
             return
-        self._printed = (self._printed + text[-_TOLD:])[-_TOLD:]
+        self._printed = (self._printed + text[-self._most :])[-self._most :]
         for shown in self._reader.feed(text):
             self.host.show(self.agent, "print", shown)
 
@@ -366,6 +368,7 @@ class ScriptStep(Step):
                 spent=spent,
                 directories=directories(job, asked),
                 files=shown_files(job, asked),
+                text=self._printed if job.policy.evaluator else "",
             )
             self.host.report(self, output)
 

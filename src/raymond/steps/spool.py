@@ -6,11 +6,12 @@ import stat
 
 from raymond.backends import Backend, Turn
 from raymond.backends.guard import Guarded
-from raymond.machine import prompts, rights
+from raymond.machine import evaluators, prompts, rights
 from raymond.machine.agent import Agent
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
+from raymond.steps import evaluation
 from raymond.system import folders
 from raymond.system.files import contents, private
 
@@ -20,6 +21,8 @@ MOST_LINE = 64 << 20
 
 def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str, sent: str | None = None) -> Turn:
     """The turn that `agent` takes; its folder is inside `spool`. `sent` is what it was sent, if that is known."""
+    if evaluators.is_due(agent):
+        return evaluation.turn_of(run, workspace, agent, spool, sent)
     policy = workspace.workflow.states[agent.state].policy
     may = rights.narrow(run.rights, policy)
     return Turn(
@@ -32,7 +35,7 @@ def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str, sent: str 
         base=agent.turn_base,
         cwd=agent.cwd or run.start.cwd,
         task_folder=workspace.task_folder(agent.id) if workspace.uses_task_folder else "",
-        spool=os.path.join(spool, f"{agent.step}.{agent.visit.turn}"),
+        spool=os.path.join(spool, folder_of(agent)),
         model=policy.model or agent.model or run.start.model,
         effort=policy.effort or agent.effort or run.start.effort,
         cap=agent.cap,
@@ -43,6 +46,11 @@ def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str, sent: str 
         disallowed_tools=may.denied,
         skip_permissions=may.skip,
     )
+
+
+def folder_of(agent: Agent) -> str:
+    """The folder of the turn that `agent` takes, in the spool."""
+    return evaluation.folder_of(agent) if evaluators.is_due(agent) else f"{agent.step}.{agent.visit.turn}"
 
 
 def read(backend: Backend, turn: Turn) -> Guarded:

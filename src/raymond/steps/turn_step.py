@@ -7,9 +7,12 @@ from msgspec.structs import replace
 
 from raymond import pasted
 from raymond.backends import Observation, Reply, Trouble
+from raymond.language.evaluator import Evaluator, first_line
+from raymond.machine import evaluators
 from raymond.machine.decide import meant
-from raymond.machine.inputs import Failure, Interruption, Output, Spending
+from raymond.machine.inputs import Failure, Interruption, Judged, Output, Spending
 from raymond.steps.answer import Answer, glimpse
+from raymond.steps.evaluation import chosen
 from raymond.steps.job import TurnJob
 from raymond.steps.shown_files import shown_files
 from raymond.steps.step import Host, Step
@@ -47,6 +50,7 @@ class TurnStep(Step):
             session=turn.session,
             base=turn.base,
             sent=host.secrets.clean(turn.prompt),
+            **({"evaluator": True, "judge": turn.state} if job.evaluator else {}),
         )
         self._talk = Talk(self._record)
 
@@ -57,6 +61,8 @@ class TurnStep(Step):
     def see(self, observations: list[Observation]) -> None:
         """Show what the program does as it happens."""
         for raw in observations:
+            if self.job.evaluator and raw.kind in ("words", "text"):
+                continue  # the agent does not say it
             if raw.kind == "words":
                 self._words.append(raw.text)
                 continue
@@ -140,6 +146,9 @@ class TurnStep(Step):
         self._talk.end(answer.text)
         self._record.add("said", answer.text)
         offset = self._record.end(cost=ending.spent.cost)
+        if self.job.evaluator:
+            self._judge(self.job.evaluator, answer.text, _at(ending.spent, offset))
+            return
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
         asked = meant(self.job.policy, reading)
@@ -152,8 +161,24 @@ class TurnStep(Step):
             denied=tuple(self._denied),
             directories=directories(self.job, asked),
             files=shown_files(self.job, asked),
+            text=answer.text[-evaluators.LONGEST :] if self.job.policy.evaluator else "",
         )
         self.host.report(self, output)
+
+    def _judge(self, evaluator: Evaluator, text: str, spent: Spending) -> None:
+        """Report the word of a judge; tags in what it says are nobody's."""
+        said = first_line(text)
+        asked = chosen(evaluator, said)
+        judged = Judged(
+            time=self.host.clock(),
+            agent=self.agent,
+            said=said,
+            spent=spent,
+            denied=tuple(self._denied),
+            directories=directories(self.job, asked),
+            files=shown_files(self.job, asked),
+        )
+        self.host.report(self, judged)
 
     def _give_up(self, trouble: Trouble) -> None:
         if self.is_cut:

@@ -9,6 +9,7 @@ from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import (
     AgentStarted,
     Decision,
+    EvaluatorEnded,
     JournalCut,
     RunStarted,
     StepEnded,
@@ -148,9 +149,14 @@ def _entry(run: str, time: float, state: str, turn: StepStarted, event: StepEnde
         estimated=event.estimated,
         tokens_in=event.tokens_in,
         tokens_out=event.tokens_out,
-        failed=not isinstance(event, StepFinished),
+        failed=not _is_used(event),
         scripted=turn.backend in SCRIPTED,
     )
+
+
+def _is_used(event: StepEnded) -> bool:
+    """Whether something followed from a turn: from its reply, or from the word of a judge."""
+    return isinstance(event, StepFinished) or (isinstance(event, EvaluatorEnded) and event.decided)
 
 
 def sums(found: Iterable[Entry], by: str, *, several: bool = False) -> dict[str, Sum]:

@@ -6,8 +6,8 @@ import msgspec
 
 from raymond import redaction
 from raymond.errors import Diagnostic
-from raymond.language import frontmatter, reach
-from raymond.language.lint import approvals, attributes, endings, entries, ignores, places, scripts, targets
+from raymond.language import frontmatter, judges, reach
+from raymond.language.lint import approvals, attributes, endings, entries, evaluators, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
 _MISSPELT = ("misspelt-tag", "unclosed-tag", "unquoted-attribute", "foreign-tag")
@@ -27,6 +27,7 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
     found = list(workflow.diagnostics)
     unread = {one.file for one in found if one.severity == "error"}  # what its policy says is not known
     ignored = ignores.in_settings(workflow)
+    sources = evaluators.sources(workflow, counted)
     # One look at all of them: a workflow may have a thousand states.
     suspicious = redaction.suspects("\n".join(state.body for state in workflow.states.values()))
     for state in workflow.states.values():
@@ -36,8 +37,11 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
             else:
                 found.append(one)
         found += _secrets(state) if suspicious else ()
-        if state.name in counted and extension(state.name) in workflow.runnable:
+        if state.name in judges.of(workflow) and state.name not in sources and state.name != workflow.entry:
+            found += _judge(workflow, state, given)
+        elif state.name in counted and extension(state.name) in workflow.runnable:
             found += targets.in_policy(workflow, state)
+            found += evaluators.check(workflow, state, sources)
             found += approvals.in_policy(workflow, state)
             found += entries.check(workflow, state)
             found += _prompt(workflow, state, given) if state.kind == "prompt" else scripts.check(workflow, state)
@@ -54,6 +58,16 @@ def _prompt(workflow: Workflow, state: State, given: Collection[str]) -> Iterato
     yield from approvals.in_tags(state, attributes.meant(state))
     yield from spelling.check(workflow, state)
     if "{{" in state.body:
+        yield from variables.check(workflow, state, given)
+
+
+def _judge(workflow: Workflow, state: State, given: Collection[str]) -> Iterator[Diagnostic]:
+    """A judge answers with a word, so it needs no tag."""
+    from raymond.language.lint import variables
+
+    yield from evaluators.check_judge(workflow, state)
+    yield from endings.check_text(state)
+    if state.kind == "prompt" and "{{" in state.body:
         yield from variables.check(workflow, state, given)
 
 

@@ -36,10 +36,7 @@ to run it once, let {file} end with: Answer <result>done</result> when you are d
 
 def check(workflow: Workflow, state: State, misspelt: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     """A state without text, or a prompt that names no transition; `misspelt` are the tags it almost has."""
-    if not state.body.strip():
-        yield frontmatter.diagnose(
-            _mark(state), "empty-state", f"{state.name} is empty", "write it, or remove the file"
-        )
+    yield from check_text(state)
     if state.kind == "script" or is_told(workflow, state):
         return
     for one in misspelt:
@@ -57,6 +54,14 @@ def check(workflow: Workflow, state: State, misspelt: Sequence[Diagnostic]) -> I
         message = f"{state.name} does not tell the agent how to end its answer"
         hint = "write {{transitions}} into it" if state.policy.allowed_transitions else _ONE
         yield frontmatter.diagnose(_mark(state), "dead-end", message, hint)
+
+
+def check_text(state: State) -> Iterator[Diagnostic]:
+    """A state without text."""
+    if not state.body.strip():
+        yield frontmatter.diagnose(
+            _mark(state), "empty-state", f"{state.name} is empty", "write it, or remove the file"
+        )
 
 
 def is_told(workflow: Workflow, state: State) -> bool:

@@ -1,0 +1,1 @@
+echo "<print>$RAYMOND_INPUT</print><goto>START</goto>"
