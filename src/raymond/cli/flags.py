@@ -72,6 +72,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     trust_project: bool = False
     strict: bool = False
     dry_run: bool = False
+    run_gates: bool = False
 
 
 class ResumeFlags(Struct, frozen=True, kw_only=True):
@@ -187,6 +188,7 @@ _STARTING = (
     _TRUSTING,
     _STRICT,
     click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
+    click.option("--run-gates", is_flag=True, help="With --dry-run: also run the gates, one after the other."),
     *_SHOWING,
 )
 _RESUMING = (

@@ -45,8 +45,8 @@ def _check(given: Assignment, check: Check, tell: Callable[[Told], None]) -> Fou
         why = command.why_red(check, result, seconds)
         if not why:
             return Found(verdict="passed", command=check.run, exit_code=result.exit_code, flaky=again > 0)
-        if name := command.missing(check, result, given.environment):
-            reason = f"the check `{check.run}` cannot start: there is no program `{name}`"
+        if cause := command.cannot_start(check, result, given.environment):
+            reason = f"the check `{check.run}` cannot start: {cause}"
             return Found(verdict="could not start", command=check.run, exit_code=result.exit_code, reason=reason)
     return _red(check, result, why)
 
