@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from raymond.machine.events import LimitsChanged
 from running import Room, until
 
 
@@ -242,3 +243,57 @@ def test_gates_are_run_only_in_a_dry_run(room: Room) -> None:
     assert done.stderr == f"error: --run-gates needs --dry-run\nhint: raymond run {flow} --dry-run --run-gates\n"
     plain = room.raymond("run", room.flow({"START.sh": f"echo '{DONE}'"}, "plain"), "--dry-run", "--run-gates")
     assert plain.stdout.endswith("there is no gate to run\nnothing was started\n")
+
+
+# --- what agents may run
+
+
+def test_exactly_the_commands_of_the_gates_are_allowed(room: Room) -> None:
+    files = gated("gate: [make test, 'test (1 -eq 1)']", DONE) | {"B.sh": "# /// raymond\n# gate: make test\n# ///\n"}
+    flow = room.flow(files)
+    shown = room.raymond("run", flow, "--dry-run", "--allow-gate-commands", "--allow-tool", "WebSearch").stdout
+    assert r"also allowed: WebSearch, Bash(make test), Bash(test \(1 -eq 1\));" in shown
+    plain = room.raymond("run", flow, "--dry-run").stdout
+    assert "also allowed" not in plain, "a gate gives no right"
+    room.settings('allow_tools = ["WebSearch"]\n')
+    shown = room.raymond("run", flow, "--dry-run", "--allow-gate-commands").stdout
+    assert "also allowed: WebSearch, Bash(make test)" in shown, "the settings count too"
+
+
+@pytest.mark.parametrize(("command", "what"), [("ls *.txt", "`*`"), ("echo a\nls", "a line break"), ("make:*", "`*`")])
+def test_a_command_that_no_pattern_allows_alone_is_refused(room: Room, command: str, what: str) -> None:
+    flow = room.flow(gated(f"gate: {json.dumps(command)}", DONE))
+    done = room.raymond("run", flow, "--dry-run", "--allow-gate-commands")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: --allow-gate-commands: a pattern with {what} would allow more than the gate of START.md\n"
+        "hint: put the command into a file, as in `gate: ./check.sh`; or leave out --allow-gate-commands\n"
+    )
+
+
+def test_there_has_to_be_a_gate_to_allow_its_commands(room: Room) -> None:
+    done = room.raymond("run", room.flow({"START.sh": f"echo '{DONE}'"}), "--allow-gate-commands")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: --allow-gate-commands: no state of flow has a gate\nhint: leave out --allow-gate-commands\n",
+    )
+
+
+def test_what_is_allowed_is_journaled_and_a_resume_can_allow_it_later(room: Room) -> None:
+    ran = room.command(gated("gate: exit 1\ngate_tries: 0", DONE), "--allow-gate-commands")
+    assert ran.run.start.allowed_tools == ["Bash(exit 1)"]
+    other = room.command(gated("gate: exit 1\ngate_tries: 0", DONE), id="o")
+    assert other.run.rights.allowed == ()
+    room.flow(gated("gate: ls", DONE, DONE))
+    again = room.resume("--latest", "--allow-gate-commands", id="o")
+    assert again.code == 0, again.err
+    [changed] = again.all(LimitsChanged)
+    assert changed.allowed_tools == ["Bash(ls)"]
+    assert again.run.rights.allowed == ("Bash(ls)",)
+
+
+def test_a_step_cannot_allow_what_its_own_run_may_not(room: Room) -> None:
+    inner = room.flow(gated("gate: make test", DONE), "inner")
+    start = f'"{sys.executable}" -m raymond run {inner} --allow-gate-commands 2>&1 | grep -o "a step cannot.*"\n'
+    ran = room.command({"START.sh": f'echo "<result>$({start.strip()})</result>"\n'})
+    assert ran.out == "a step cannot start a run with --allow-tool 'Bash(make test)'\n"

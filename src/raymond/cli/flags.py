@@ -41,6 +41,7 @@ class LimitFlags(Struct, frozen=True, kw_only=True):
     max_time: float | None = None
     max_turns: int | None = None
     allow_tools: tuple[str, ...] = ()
+    allow_gate_commands: bool = False
     on_ask: Literal["wait", "fail"] | None = None
 
     @property
@@ -144,6 +145,7 @@ _LIMITS = (
     click.option(
         "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
     ),
+    click.option("--allow-gate-commands", is_flag=True, help="Agents may run exactly the commands of the gates."),
     click.option(
         "--on-ask", type=click.Choice(["wait", "fail"]), help="An agent that asks a person waits, or fails (for CI)."
     ),
@@ -282,6 +284,7 @@ def options(flags: StartFlags) -> "Options":
         overrides=texts.overrides(flags.settings),
         replies=texts.read(flags.replies) if flags.replies else None,
         roots=list(flags.roots),
+        allow_gate_commands=flags.limits.allow_gate_commands,
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
         on_ask=flags.limits.on_ask or "",
