@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from raymond.machine.events import LimitsChanged
-from running import Room, until
+from running import GO, Room, until
 
 
 @pytest.fixture
@@ -297,3 +297,68 @@ def test_a_step_cannot_allow_what_its_own_run_may_not(room: Room) -> None:
     start = f'"{sys.executable}" -m raymond run {inner} --allow-gate-commands 2>&1 | grep -o "a step cannot.*"\n'
     ran = room.command({"START.sh": f'echo "<result>$({start.strip()})</result>"\n'})
     assert ran.out == "a step cannot start a run with --allow-tool 'Bash(make test)'\n"
+
+
+# --- while it runs, and afterwards
+
+
+RED = f"[ -e red ] || {{ touch red; echo 2 of 7 failed; exit 1; }}; {GO}"
+
+
+@pytest.mark.slow
+def test_status_shows_a_gate_that_runs_and_why_the_last_one_did_not_count(room: Room) -> None:
+    policy = f"gate: [ls, {json.dumps(RED)}]\ngate_reruns: 0"
+    with room.start("run", room.flow(gated(policy, DONE, DONE)), "--id", "r") as live:
+        live.sees("the agent is told")
+        until(lambda: f"main $ {RED}" in live.err.partition("the agent is told")[2], "the second check")
+        until(lambda: "checks:" in room.raymond("status", "r").stdout, "the command")
+        shown = room.raymond("status", "r").stdout
+        agents = json.loads(room.raymond("status", "r", "--json").stdout)["agents"]
+        room.go()
+        assert live.wait().code == 0
+    assert re.search(r"main  START.md  running  \d+s  its gate\n", shown)
+    cut = f"`{RED}` ended with exit code 1"
+    assert f"      checks: {RED}\n" in shown
+    assert f"      red:   {cut} (the agent was told 1 of 3 times)\n" in shown
+    assert [agent["gate"] for agent in agents] == [{"running": True, "told": 1, "reason": cut}]
+
+
+def test_logs_show_what_gates_found_and_printed(room: Room) -> None:
+    policy = "gate: 'seq 20; test -e done'\ngate_reruns: 0\ngate_tries: 1\non_fail: RED"
+    red = {"RED.sh": "# /// raymond\n# gate: ls -a\n# ///\necho '<result>red</result>'"}
+    ran = room.command(gated(policy, DONE, DONE) | red, "--debug")
+    assert ran.code == 0, ran.err
+    why = "`seq 20; test -e done` ended with exit code 1"
+    lines = room.raymond("logs", "r").stdout
+    printed = "".join(f"    | {number}\n" for number in range(11, 21))
+    assert f"#2 main gate is red (0s): {why}; the agent is told\n{printed}[" in lines
+    assert "#6 main gate passed (0s)\n" in lines
+    heads = re.findall(r"^(step \d): .*Z, (.*) after", room.raymond("logs", "r", "--text").stdout, re.MULTILINE)
+    assert heads == [
+        ("step 1", "finished"),
+        ("step 2", f"gate is red ({why})"),
+        ("step 3", "finished"),
+        ("step 4", f"gate is red ({why})"),
+        ("step 5", "finished"),
+        ("step 6", "gate passed"),
+    ]
+    step = room.raymond("logs", "r", "--step", "2").stdout
+    assert step.startswith("step 2: main in START.md, gate is red\nstdout:\n  $ seq 20; test -e done\n  1\n  2\n")
+    assert "verdict: failed\n" in step
+    assert room.raymond("logs", "r", "--step", "6").stdout.startswith("step 6: main in RED.sh, gate passed\n")
+    document = json.loads(room.raymond("logs", "r", "--step", "2", "--json").stdout)
+    assert (document["ended"]["verdict"], document["transcript"][0]["gate"]) == ("failed", True)
+
+
+def test_the_debug_folder_has_what_was_requested_before_a_red_gate(room: Room) -> None:
+    policy = "gate: exit 1\ngate_reruns: 0\ngate_tries: 0\non_fail: RED"
+    ran = room.command(gated(policy, "<goto>B</goto>") | {"RED.sh": f"echo '{DONE}'", "B.md": DONE}, "--debug")
+    assert ran.code == 0, ran.err
+    [log] = (room.path / ".raymond" / "debug").glob("*/transitions.log")
+    entries = [entry.split("\n") for entry in log.read_text().split("\n\n")]
+    red, moved = (
+        next(entry for entry in entries if text in entry[0]) for text in ("gate is red", "START.md -> RED.sh (on_fail)")
+    )
+    assert "[main] START.md gate is red (0s): `exit 1` ended with exit code 1" in red[0]
+    for entry in (red, moved):
+        assert next(line for line in entry if "requested" in line) == "  requested: goto B"

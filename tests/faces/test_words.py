@@ -383,6 +383,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "approve": None,
                 "choices": [],
                 "files": [],
+                "gate": None,
                 "since": "1970-01-12T13:46:40Z",
             },
             {
@@ -403,6 +404,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "approve": None,
                 "choices": [],
                 "files": [],
+                "gate": None,
                 "since": "1970-01-12T13:46:40Z",
             },
         ],

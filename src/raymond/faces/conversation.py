@@ -13,6 +13,7 @@ from raymond.machine.events import (
     AskEnded,
     Decision,
     Event,
+    GateEnded,
     RunStarted,
     StepEnded,
     StepFailed,
@@ -189,6 +190,8 @@ def _how(event: StepEnded) -> str:
     match event:
         case StepFailed():
             return f"failed ({event.kind}: {' '.join(event.error.split())})"
+        case GateEnded():
+            return words.verdict(event)
         case StepRefused() if not event.capped and not event.blocked:
             return f"rejected ({' '.join(event.reason.split())})"
         case _:

@@ -30,6 +30,7 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
+    GateEnded,
     RequestTaken,
     RunEnded,
     RunResumed,
@@ -46,6 +47,7 @@ from raymond.machine.events import (
 from raymond.machine.evolve import fold, is_by_driver
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender, who
+from raymond.machine.step_events import PASSED
 from raymond.store import exports, journal
 from raymond.store.project import Project
 from raymond.store.records import Records, is_gone
@@ -215,6 +217,8 @@ class Folder(Quiet):
                 self._log(at, event.agent, f"{state} asked again (reminder {count}): {why}", event)
             case StepInterrupted():
                 self._log(at, event.agent, f"{state} interrupted", event)
+            case GateEnded() if event.verdict != PASSED:
+                self._log(at, event.agent, f"{state} {words.gate(event)}", event)
             case StepFailed() if event.again:
                 error = self._named(event.error)
                 self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {error}", event)
@@ -227,7 +231,8 @@ class Folder(Quiet):
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = self._records.ended(event)
-        self._asked[event.agent] = requested(lines) if lines else _GONE if is_gone(event, lines) else ""
+        if not isinstance(event, GateEnded):  # which holds back what was asked for before
+            self._asked[event.agent] = requested(lines) if lines else _GONE if is_gone(event, lines) else ""
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
         state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"

@@ -11,6 +11,7 @@ from raymond.machine.agent import ASKING, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
+from raymond.views.checking import is_checking, why_red
 from raymond.views.questions import Question
 from raymond.views.status import collected_failures, failed_agents, main_result, run_status
 from raymond.views.times import instant
@@ -135,8 +136,17 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
         "approve": (visit.rest.approve if visit.rest else "") or None,
         "choices": list(visit.rest.choices) if visit.rest else [],
         "files": list(visit.rest.files) if visit.rest else [],
+        "gate": _gate(agent),
         "since": instant(visit.since),
     }
+
+
+def _gate(agent: Agent) -> dict[str, Any] | None:
+    """The gate of its visit; None when none runs and none was red."""
+    why = why_red(agent)
+    if not why and not is_checking(agent):
+        return None
+    return {"running": is_checking(agent), "told": agent.visit.gate_tries, "reason": why or None}
 
 
 def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str, Any]:
