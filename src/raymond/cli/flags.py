@@ -70,6 +70,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     permission_mode: str | None = None
     skip: bool = False
     allow_start: bool = False
+    allow_test_edits: bool = False
     trust_project: bool = False
     strict: bool = False
     dry_run: bool = False
@@ -186,6 +187,9 @@ _STARTING = (
     _ROOTS,
     click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
+    click.option(
+        "--allow-test-edits", is_flag=True, help="Accept in advance that agents change what decides their checks."
+    ),
     click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start -d."),
     _TRUSTING,
     _STRICT,
@@ -287,6 +291,7 @@ def options(flags: StartFlags) -> "Options":
         allow_gate_commands=flags.limits.allow_gate_commands,
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
+        allow_test_edits=flags.allow_test_edits,
         on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
         strict=flags.strict,

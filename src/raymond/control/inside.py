@@ -136,5 +136,6 @@ def _wider(given: Rights, outer: RunStarted, started: RunStarted) -> str:
         *(pasted.flag("--root", root, "DIR") for root in started.roots if root not in outer.roots),
         *(pasted.flag("--notify", target, "TARGET") for target in started.notify if target not in outer.notify),
         *(["--allow-start"] if started.allow_start and not outer.allow_start else []),
+        *(["--allow-test-edits"] if started.allow_test_edits and not outer.allow_test_edits else []),
     ]
     return others[0] if others else ""

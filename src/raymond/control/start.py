@@ -60,6 +60,7 @@ class Options(Struct, kw_only=True):
     """Whether agents may run exactly the commands of the gates; a gate alone gives them no right."""
     skip_permissions: bool = False
     allow_start: bool = False
+    allow_test_edits: bool = False
     """Whether its steps may start runs that outlive it."""
     on_ask: Literal["", "wait", "fail"] = ""
     """What becomes of an agent that asks a person: it waits, or it fails, as is right where nobody can answer."""
@@ -154,6 +155,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         allow_gate_commands=options.allow_gate_commands,
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
+        allow_test_edits=options.allow_test_edits,
         on_ask=options.on_ask,
         trust_project=options.trust_project,
         strict=options.strict,
@@ -301,6 +303,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         allowed_tools=_tools(workflow, options),
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
+        allow_test_edits=options.allow_test_edits,
         on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
         recording=options.recording,

@@ -1,5 +1,6 @@
 """After a restart: what becomes of the steps that the driver before us had started."""
 
+import os
 from collections.abc import Iterable
 
 from raymond import durations
@@ -26,6 +27,16 @@ def clear(run: Run, endings: Iterable[tuple[Step, Ending]], adopted: Iterable[St
     # older than they are.
     since = min((run.agents[step.agent].visit.since for step in cut), default=float("inf"))
     left.end_unknown(since, [step.pid for step in adopted])
+
+
+def put_back(seals: str) -> list[str]:
+    """Give an agent its files back where a check was killed that had the sealed ones in their place."""
+    if not os.path.exists(os.path.join(seals, "swap")):
+        return []
+    from raymond.verifier import swap
+
+    files = swap.undo(seals)
+    return [f"a check was cut off: {', '.join(files)} is as the agent left it again"] if files else []
 
 
 def notes(run: Run, now: float) -> list[str]:

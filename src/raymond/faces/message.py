@@ -9,7 +9,7 @@ from raymond.faces import summary, words
 from raymond.faces.foreign_text import in_margin
 from raymond.faces.question import folded, size
 from raymond.language import choices
-from raymond.machine.events import AskStarted
+from raymond.machine.events import AgentPaused, AskStarted
 from raymond.machine.run import Run
 from raymond.text import visible
 from raymond.views.status import run_status
@@ -47,6 +47,15 @@ def asked(run: Run, event: AskStarted) -> Message:
     agent = run.agents.get(event.agent)
     title = f"{id}: {words.who(agent) if agent else event.agent} asks"
     return Message(visible(title), "\n".join([*about, "", question]))
+
+
+def review(run: Run, event: AgentPaused) -> Message:
+    """A green check that counts when a person says so."""
+    id = run.start.workflow_id
+    agent = run.agents.get(event.agent)
+    title = f"{id}: the work of {words.who(agent) if agent else event.agent} waits for a review"
+    why = "\n".join(in_margin(event.reason, _QUOTE))
+    return Message(visible(title), f"look at it with: raymond review {id}\n\n{why}"[:LONGEST])
 
 
 def too_long(question: str, command: str) -> str:

@@ -17,7 +17,7 @@ from raymond.faces.message import Message
 from raymond.faces.notification import FAILED, STAYS
 from raymond.machine import budget
 from raymond.machine.agent import ASKING
-from raymond.machine.events import AskStarted, Decision
+from raymond.machine.events import AgentPaused, AskStarted, Decision
 from raymond.machine.run import Run
 from raymond.views.status import run_status
 
@@ -84,7 +84,10 @@ class Notifier(Quiet):
             self._send(run, {"event": "budget", "message": near}, message.near_budget(run, near), STAYS)
         for decision in decisions:
             for event in decision.events:
-                if isinstance(event, AskStarted) and run.start.on_ask != "fail":
+                if isinstance(event, AgentPaused) and event.kind == "review":
+                    about: dict[str, Any] = {"agent": event.agent, "why": event.reason}
+                    self._send(run, {"event": "review", **about}, message.review(run, event), STAYS)
+                elif isinstance(event, AskStarted) and run.start.on_ask != "fail":
                     about = {"agent": event.agent, "question": event.question, "question_number": event.number}
                     about |= {"approve": event.approve or None}
                     self._asked.add((event.agent, event.number))

@@ -1,0 +1,179 @@
+"""A check that is green only because what decides it changed: asked, reviewed, accepted or rejected by a person."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond.machine.events import AgentPaused, GateEnded, ReviewEnded, SealEnded
+from running import GO, Ran, Room, until
+from typist import Typist
+
+CHECK = "grep -q right answer.txt || { echo expected right; exit 1; }\n"
+FLOW = {
+    "START.md": "---\ngate: sh tests/check.sh\ngate_reruns: 0\n---\nWrite the answer, then <result>done</result>.\n",
+    "workflow.yaml": "backend: mine\n",
+}
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    """A project with a check; the agent does what the script `does` says, with the prompt on its standard input."""
+    room = Room(tmp_path)
+    (room.path / "tests").mkdir()
+    (room.path / "tests" / "check.sh").write_text(CHECK)
+    (room.path / "answer.txt").write_text("wrong\n")
+    agent(room, "echo true > tests/check.sh; echo I need it so.")
+    room.settings(f'[backends.mine]\ncommand = ["bash", "{room.path}/agent"]\ncost = 0.01\n')
+    yield room
+    room.clear()
+
+
+def agent(room: Room, does: str) -> None:
+    program = room.path / "agent"
+    program.write_text(f"cat >> prompts\n{does}\necho '<result>done</result>'\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+
+def reviewed(room: Room, *args: str) -> Ran:
+    ran = room.command(FLOW, *args)
+    assert (ran.code, ran.out) == (3, ""), ran.err
+    return ran
+
+
+def test_the_agent_is_asked_why_and_then_a_person_is(room: Room) -> None:
+    ran = reviewed(room)
+    assert [event.verdict for event in ran.all(GateEnded)] == ["review", "review"]
+    assert [event.told for event in ran.all(GateEnded)] == [True, False]
+    [pause] = ran.all(AgentPaused)
+    assert (pause.kind, pause.reason.partition(":")[0]) == ("review", "green only with the agent's tests/check.sh")
+    prompts = (room.path / "prompts").read_text("utf-8")
+    assert "- changed tests/check.sh\n" in prompts
+    assert "expected right\n" in prompts
+    assert ran.lines[-1] == "next:   raymond review r"
+    assert "1 to review" in room.raymond("list").stdout
+    assert room.raymond("status", "r").stdout.splitlines()[-1] == "next: raymond review r"
+    shown = room.raymond("review").stdout
+    assert "the agent says:\n  | I need it so.\n" in shown
+    assert "  | -grep -q right answer.txt" in shown
+    assert "  | +true\n" in shown
+    assert "what it printed with the sealed files:\n  | expected right\n" in shown
+    [one] = json.loads(room.raymond("review", "r", "--json").stdout)
+    assert (one["verdict"], one["changes"]) == ("review", ["changed tests/check.sh"])
+
+
+def test_every_gate_names_what_was_checked(room: Room) -> None:
+    ran = reviewed(room)
+    [sealed] = ran.all(SealEnded)
+    assert len(sealed.seal) == 64
+    assert {event.seal for event in ran.all(GateEnded)} == {sealed.seal}
+    assert {len(event.tree) for event in ran.all(GateEnded)} == {40}
+
+
+@pytest.mark.slow
+def test_a_person_accepts_what_is_on_the_screen_and_the_run_completes(room: Room) -> None:
+    reviewed(room)
+    refused = room.raymond("accept", "r")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        2,
+        "error: a change of what decides a check is accepted on a terminal, where it can be seen",
+    )
+    person = Typist(room, "accept", "r")
+    assert "+true" in person.sees("accept this change")
+    person.type("n\r")
+    assert person.end() == 3
+    person = Typist(room, "accept", "r")
+    person.sees("accept this change")
+    person.type("y\r")
+    assert person.end() == 0
+    done = room.raymond("wait", "r") if room.folder("r").joinpath("driver.json").exists() else None
+    assert done is None or done.returncode == 0
+    until(lambda: room.raymond("status", "r").stdout.startswith("r: completed") or None, "the end of the run")
+    assert [event.accepted for event in room.events() if isinstance(event, ReviewEnded)] == [True]
+    [*_, last] = [event for event in room.events() if isinstance(event, GateEnded)]
+    assert (last.verdict, last.changes) == ("passed", ["changed tests/check.sh"])
+
+
+@pytest.mark.slow
+def test_what_changed_after_the_review_is_not_what_was_accepted(room: Room) -> None:
+    reviewed(room)
+    person = Typist(room, "accept", "r", "--no-resume")
+    person.sees("accept this change")
+    person.type("y\r")
+    assert person.end() == 0
+    (room.path / "tests" / "check.sh").write_text("true # and more\n")
+    again = room.resume()
+    assert again.code == 3, again.err
+    assert again.all(GateEnded)[-1].verdict == "review"
+
+
+@pytest.mark.slow
+def test_a_person_rejects_it_and_the_agent_hears_why(room: Room) -> None:
+    reviewed(room)
+    agent(room, f"cp {room.path}/kept tests/check.sh; echo right > answer.txt")
+    (room.path / "kept").write_text(CHECK)
+    person = Typist(room, "reject", "r", "main", "the check stays")
+    assert person.end() == 0, person.said
+    until(lambda: room.raymond("status", "r").stdout.startswith("r: completed") or None, "the end of the run")
+    assert "a person rejected the change: the check stays" in (room.path / "prompts").read_text("utf-8")
+
+
+def test_nobody_but_a_person_decides_or_goes_around_it(room: Room) -> None:
+    reviewed(room)
+    done = room.raymond("reject", "r", "main", "no")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: the work of main waits for the review of a person, which has to be typed on a terminal",
+    )
+    for way in (("--goto", "START"), ("--result", "x"), ("--give-up",)):
+        done = room.raymond("resume", "r", "--agent", "main", *way)
+        assert done.returncode == 2, way
+    again = room.resume()
+    assert again.code == 3, "it waits on"
+    assert not again.all(ReviewEnded)
+
+
+def test_changes_can_be_accepted_in_advance(room: Room) -> None:
+    ran = room.command(FLOW, "--allow-test-edits")
+    assert (ran.code, ran.out) == (0, "done\n"), ran.err
+    assert ran.all(GateEnded)[-1].changes == ["changed tests/check.sh"]
+
+
+def test_on_review_names_the_state_that_decides(room: Room) -> None:
+    files = {**FLOW, "SEE.sh": 'echo "<result>$RAYMOND_ERROR</result>"'}
+    files["START.md"] = files["START.md"].replace("gate_reruns", "on_review: SEE\ngate_reruns")
+    ran = room.command(files)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("green only with the agent's tests/check.sh: as sealed, ")
+
+
+def test_others_are_told_that_something_waits(room: Room) -> None:
+    told = room.path.parent / "home"
+    reviewed(room, "--notify", "cat > part.$$ && mv part.$$ told.$$")
+    until(lambda: len([*told.glob("told.*")]) == 2 or None, "two notifications")
+    documents = [json.loads(path.read_text("utf-8")) for path in told.glob("told.*")]
+    [review] = [one for one in documents if one["event"] == "review"]
+    assert review["text"].startswith("look at it with: raymond review r\n")
+    assert review["why"].startswith("green only with the agent's tests/check.sh")
+
+
+@pytest.mark.slow
+def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(room: Room) -> None:
+    """The runs are kept inside of the tree, where no overlay and no copy can be."""
+    room.environment["RAYMOND_HOME"] = str(room.path / "home")
+    check = room.path / "tests" / "check.sh"
+    check.write_text(f"grep -q right answer.txt && exit 0; touch sealed-runs; {GO}; exit 1\n")
+    with room.start("run", room.flow(FLOW), "--id", "r") as live:
+        until(lambda: (room.path / "sealed-runs").exists() or None, "the check with the sealed files")
+        assert "grep" in check.read_text()
+        live.process.kill()
+        live.process.wait()
+    room.go()
+    done = room.raymond("resume", "r")
+    assert done.returncode == 3, done.stderr
+    assert check.read_text() == "true\n"
+    assert not [*(room.path / "home").rglob("seals/swap*")]
+    assert os.path.exists(room.path / "answer.txt")
