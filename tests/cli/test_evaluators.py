@@ -249,3 +249,17 @@ def test_a_journal_that_ends_anywhere_goes_on_without_asking_the_agent_again(roo
         assert verdicts(again) == verdicts(ran), last
         assert len(again.all(StepFinished)) == turns, last
         assert again.run.cost == ran.run.cost
+
+
+@pytest.mark.slow
+def test_a_run_whose_judge_outlived_its_driver_can_be_cancelled(room: Room) -> None:
+    flow = room.flow(mine(room, 'small_model = "mini"\n'))
+    with room.start("run", flow, "--id", "r") as live:
+        until(lambda: (room.path / "judged").exists(), "the judge")
+        live.process.kill()
+        live.process.wait()
+        done = room.raymond("cancel", "r")
+        assert done.returncode == 0, done.stderr
+        cut = [event for event in room.events() if isinstance(event, StepInterrupted)]
+        assert len(cut) == 1
+        room.nothing_runs()
