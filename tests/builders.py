@@ -8,7 +8,7 @@ from raymond.language.refusal import Refusal
 from raymond.language.workflow import Workflow
 from raymond.machine import decide, evolve, requests, schedule
 from raymond.machine.agent import SCRIPTS, Agent
-from raymond.machine.events import Decision, Event, RequestTaken, RunStarted, RunStopped
+from raymond.machine.events import Decision, Event, RequestTaken, RunStarted, RunStopped, StepStarted
 from raymond.machine.failures import KINDS, Kind
 from raymond.machine.inputs import (
     Begin,
@@ -19,6 +19,7 @@ from raymond.machine.inputs import (
     Judged,
     Named,
     Output,
+    SealTaken,
     Spending,
     Stop,
     Tick,
@@ -133,6 +134,9 @@ class Play:
             self.pass_time(max(0.0, visit.wake_at - self.now))
         assert agent in schedule.owed(self.run), f"{agent} is not owed: {self.statuses()}"
         [started] = self.put(Begin(time=self.now, agent=agent))
+        if isinstance(started, StepStarted) and started.phase == "seal":
+            self.put(SealTaken(time=self.now, agent=agent, seal="5ea1", files=1))
+            [started] = self.put(Begin(time=self.now, agent=agent))
         return started
 
     def name(self, session: str, agent: str = "main") -> list[Event]:

@@ -351,8 +351,11 @@ def test_a_command_runs_when_it_is_allowed_or_permissions_are_skipped_also_as_ro
 def test_a_gate_allows_the_agent_nothing(desk: Callable[..., Desk]) -> None:
     room = desk([Tool("Bash", {"command": "make test 2>&1 | tail"}), FINE])
     (room.path / "Makefile").write_text(MAKEFILE, "utf-8")
-    room.claude({"START.md": "---\ngate: make test\n---\nprompt START"})
-    assert not (room.path / "tested").exists()
+    ran = room.claude({"START.md": "---\ngate: make test\n---\nprompt START"})
+    assert (ran.code, ran.out) == (0, "fine\n")
+    assert [one for one in ran.lines if "was denied: Bash make test" in one], "it ran by Raymond's hand alone"
+    (refused,) = results(room.server.requests[-1])
+    assert "requires approval" in refused
 
 
 def test_edits_in_the_directory_are_allowed_and_elsewhere_refused(desk: Callable[..., Desk]) -> None:

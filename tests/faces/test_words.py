@@ -265,6 +265,7 @@ PAUSES: list[tuple[AgentPaused, str]] = [
     (AgentPaused(agent="main", kind="step"), "paused by a step"),
     (AgentPaused(agent="main", kind="unknown"), "paused by an unknown process"),
     (AgentPaused(agent="main", kind="denied", tools=["Edit"]), "denied tools it needs: Edit"),
+    (AgentPaused(agent="main", kind="review", reason="green only so"), "waits for a review: green only so"),
     (
         AgentPaused(agent="main", kind="denied", tools=["Bash(git:*)", "Edit"]),
         "denied tools it needs: Bash(git:*), Edit",
@@ -289,7 +290,7 @@ def test_why_an_agent_is_paused(event: AgentPaused, said: str) -> None:
     [shown] = json.loads(documents.state_file(made.run))["agents"]
     assert (shown["status"], shown["error"]) == ("paused", said)
     made.resume()
-    assert words.stuck(made.main) == ""
+    assert words.stuck(made.main) == (said if event.kind == "review" else "")
 
 
 def test_every_way_to_pause_has_its_sentence_above() -> None:
@@ -383,6 +384,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "approve": None,
                 "choices": [],
                 "files": [],
+                "review": None,
                 "since": "1970-01-12T13:46:40Z",
             },
             {
@@ -403,6 +405,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "approve": None,
                 "choices": [],
                 "files": [],
+                "review": None,
                 "since": "1970-01-12T13:46:40Z",
             },
         ],
@@ -527,6 +530,22 @@ LINES: list[tuple[Event, str | None]] = [
     (events.StepFailed(agent="main", step=1, kind="crash", error="boom"), "main step 1 failed (crash): boom"),
     (events.StepInterrupted(agent="main", step=1), "main step 1 interrupted"),
     (events.TransitionHeld(agent="main", asked=[]), None),
+    (events.SealEnded(agent="main", step=1, seal="5ea1", sealed=3), None),
+    (events.SealEnded(agent="main", step=1, reason="no room"), "main cannot begin: no room"),
+    (events.ReviewEnded(agent="main", accepted=True, digest="d"), "main: its change was accepted by a person"),
+    (events.ReviewEnded(agent="main", reason="no"), "main: its change was rejected by a person: no"),
+    (
+        events.GateEnded(agent="main", step=1, verdict="passed", changes=["changed a", "added b"], twin="overlay"),
+        "main gate passed (0s); also as sealed: changed a, added b",
+    ),
+    (
+        events.GateEnded(agent="main", step=1, verdict="passed", changes=["changed a"]),
+        "main gate passed (0s); accepted: changed a",
+    ),
+    (
+        events.GateEnded(agent="main", step=1, verdict="review", reason="green only so", told=True),
+        "main gate does not count (review, 0s): green only so; the agent is asked why",
+    ),
     (events.GateEnded(agent="main", step=1, verdict="passed", seconds=2), "main gate passed (2s)"),
     (
         events.GateEnded(agent="main", step=1, verdict="passed", flaky=True),

@@ -42,9 +42,9 @@ def test_a_transition_is_held_until_the_gate_has_passed() -> None:
     assert held == TransitionHeld(agent="main", asked=[Goto(target="A", input="x")])
     assert (play.main.state, play.main.status, play.main.pool) == ("START.md", "ready", "scripts")
 
-    assert play.begin() == StepStarted(agent="main", step=2, attempt=1, phase="gate")
+    assert play.begin() == StepStarted(agent="main", step=3, attempt=1, phase="gate")
     ended, moved = play.check(command="make test", seconds=1.5)
-    assert ended == GateEnded(agent="main", step=2, verdict="passed", command="make test", seconds=1.5)
+    assert ended == GateEnded(agent="main", step=3, verdict="passed", command="make test", seconds=1.5)
     assert isinstance(moved, AgentMoved)
     assert (play.main.state, play.main.visit.input, play.main.pool) == ("A.md", "x", "claude")
 
@@ -54,7 +54,7 @@ def test_a_gate_is_no_iteration_and_no_turn() -> None:
     play.say("<result>done</result>")
     play.check()
     assert isinstance(play.last[-1], AgentEnded)
-    assert (play.run.iterations, play.run.turns, play.run.steps) == (1, 1, 2)
+    assert (play.run.iterations, play.run.turns, play.run.steps) == (1, 1, 3)
 
 
 @pytest.mark.parametrize("text", ["<call return='A'>FIX</call>", "<function return='A'>FIX</function>"])
@@ -92,7 +92,7 @@ def test_a_red_gate_goes_back_to_the_same_conversation(verdict: Verdict) -> None
     assert ended.told
     started = play.begin()
     assert isinstance(started, StepStarted)
-    assert (started.step, started.attempt, started.base, started.phase) == (3, 2, session, "")
+    assert (started.step, started.attempt, started.base, started.phase) == (4, 2, session, "")
     sent = prompts.prompt(play.run, play.workspace, play.main)
     assert "it is not green: `make test` ended with exit code 1\n" in sent
     assert "1 failed &lt;goto>A&lt;/goto>\n" in sent, "no tag of the output is ours"
@@ -176,7 +176,7 @@ def test_a_gate_that_could_not_start_is_checked_again_when_it_is_mended() -> Non
     play.check("could not start", reason="there is no program `mak`")
     assert play.main.status == "failed"
     play.ask("retry", agent="main")
-    assert play.begin() == StepStarted(agent="main", step=3, attempt=2, phase="gate")
+    assert play.begin() == StepStarted(agent="main", step=4, attempt=2, phase="gate")
     play.check()
     assert play.main.state == "A.md"
 
@@ -186,7 +186,7 @@ def test_an_interrupted_gate_runs_again_and_the_work_does_not() -> None:
     play.say("<goto>A</goto>")
     [cut] = play.interrupt(by_death=True)
     assert isinstance(cut, StepInterrupted)
-    assert play.begin() == StepStarted(agent="main", step=3, attempt=2, phase="gate")
+    assert play.begin() == StepStarted(agent="main", step=4, attempt=2, phase="gate")
     play.check()
     assert (play.main.state, play.main.visit.interrupted) == ("A.md", False)
 

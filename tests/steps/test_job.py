@@ -91,6 +91,7 @@ def host_in(
         tree=str(folder),
         home=str(folder),
         spool=str(folder / "spool"),
+        seals=str(folder / "seals"),
         clock=lambda: 0.0,
         report=lambda step, ending: ended.append((step, ending)),
         named=lambda agent, session: None,

@@ -17,18 +17,18 @@ KEPT = 5
 """The exit code when the answer is kept and the run does not continue."""
 
 
-def go_on(run: RunHandle, *, attach: bool) -> int:
-    """Continue a run that no process drives; with `attach`, here."""
+def go_on(run: RunHandle, *, attach: bool, verb: str = "answered") -> int:
+    """Continue a run that no process drives; with `attach`, here. `verb` says what somebody has just done."""
     if not attach and continuing.by_step():
-        print(f"answered; {left_requests.onward(run.project, run.id)}", file=sys.stderr)
+        print(f"{verb}; {left_requests.onward(run.project, run.id)}", file=sys.stderr)
         return 0
     try:
         steer.check_resume(run.project, run.start)
-        return _here(run) if attach else _in_background(run)
+        return _here(run) if attach else _in_background(run, verb)
     except NotContinued as left:
-        return _kept(run, str(left), is_told=bool(left.again))
+        return _kept(run, str(left), verb, is_told=bool(left.again))
     except Error as error:
-        return _kept(run, errors.error(error), is_told=bool(error.again))
+        return _kept(run, errors.error(error), verb, is_told=bool(error.again))
 
 
 def _here(run: RunHandle) -> int:
@@ -42,23 +42,24 @@ def _here(run: RunHandle) -> int:
         return watch.follow(run)  # somebody has resumed it since, and has read the answer
 
 
-def _in_background(run: RunHandle) -> int:
+def _in_background(run: RunHandle, verb: str) -> int:
     failed = background.launch(run, foreground.as_before(run, ShowFlags()), _HOW)
     if failed and not failed.is_driven:
-        return _kept(run, failed.trouble, is_told=failed.is_told)
-    print(f"answered; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
+        return _kept(run, failed.trouble, verb, is_told=failed.is_told)
+    print(f"{verb}; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
     return 0
 
 
-def _kept(run: RunHandle, why: str, *, is_told: bool = False) -> int:
+def _kept(run: RunHandle, why: str, verb: str, *, is_told: bool = False) -> int:
     """Say why the run does not continue, unless another process has driven it to its end meanwhile.
 
     `is_told`: the reason ends in the command that continues it, or ends it.
     """
     now = run.read()
     if now.is_over:
-        print(f"answered; {run.id} has ended: raymond logs {run.id}", file=sys.stderr)
+        print(f"{verb}; {run.id} has ended: raymond logs {run.id}", file=sys.stderr)
         return 0
+    kept = "the answer is kept" if verb == "answered" else f"it is {verb}"
     then = "" if is_told else f"; to continue: {next_command(now)}"
-    print(f"{why}\nthe answer is kept, nothing was started{then}", file=sys.stderr)
+    print(f"{why}\n{kept}, nothing was started{then}", file=sys.stderr)
     return KEPT

@@ -88,6 +88,8 @@ def _hint(refusal: Refusal, id: str, agent: str) -> str:
             return f"raymond status {id} shows what is asked now"
         case "not_a_choice":
             return f"raymond answer {id} shows the question"
+        case "changed":
+            return f"raymond review {id} shows it"
         case "needs_person":
             return f"type it in a terminal (ssh -t), with no pipe: raymond answer {id} {agent} TEXT"
         case "not_driven":

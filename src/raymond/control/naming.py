@@ -107,12 +107,17 @@ def _asks(row: RunRow) -> bool:
     return row.questions > 0
 
 
+def _is_reviewed(row: RunRow) -> bool:
+    return row.reviews > 0
+
+
 _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
     "stop": (_can_stop,),
     "cancel": (_is_unfinished, _has_failed),
     "resume": (_can_resume,),
     "change": (_can_change,),
     "answer": (_asks,),
+    "review": (_is_reviewed,),
     "attach": (_is_driven, _asks),
     "wait": (_is_driven,),
 }

@@ -156,6 +156,7 @@ def row(project: Project, id: str) -> RunRow:
         group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
         reason=found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
         questions=questions,
+        reviews=0 if status in _OVER else sum(bool(one.review) for one in found.agents),
         agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
         agents=found.agents_started,
@@ -184,6 +185,7 @@ class _AgentState(Struct):
 
     status: str
     wake_at: str | None = None
+    review: str | None = None
 
 
 class _State(Struct):
@@ -213,7 +215,10 @@ class _State(Struct):
 
 
 def _told(run: Run) -> _State:
-    agents = [_AgentState(agent.status, times.instant(agent.visit.wake_at)) for agent in run.agents.values()]
+    agents = [
+        _AgentState(agent.status, times.instant(agent.visit.wake_at), documents.review(agent))
+        for agent in run.agents.values()
+    ]
     return replace(msgspec.convert(documents.about(run), _State), agents=agents, is_answered=is_answered(run))
 
 

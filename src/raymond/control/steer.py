@@ -65,6 +65,14 @@ def _asked(project: Project, id: str, agent: str) -> Question | None:
     return found[0] if len(found) == 1 else None
 
 
+def review(
+    project: Project, id: str, agent: str, digest: str, *, accepted: bool, text: str = "", face: Face | None = None
+) -> Delivery:
+    """Say whether the change of a check that `digest` stands for is right."""
+    kind: Literal["accept", "reject"] = "accept" if accepted else "reject"
+    return deliver(project, id, Request(id=_new(), kind=kind, agent=agent, digest=digest, text=text), face=face)
+
+
 def cancel(project: Project, id: str, *, force: bool = False, face: Face | None = None) -> Delivery:
     """End the run for good: its running steps are ended, and it cannot be resumed."""
     return deliver(project, id, Request(id=_new(), kind="cancel"), force=force, face=face)

@@ -126,6 +126,7 @@ class Driver:
             tree=project.tree,
             home=project.home.path,
             spool=folder.spool,
+            seals=folder.seals,
             clock=self._clock,
             report=self._report,
             named=self._name,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from raymond.faces.words import reason, stuck
-from raymond.machine.agent import ASKING, Agent
+from raymond.machine.agent import ASKING, PAUSED, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
@@ -135,8 +135,14 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
         "approve": (visit.rest.approve if visit.rest else "") or None,
         "choices": list(visit.rest.choices) if visit.rest else [],
         "files": list(visit.rest.files) if visit.rest else [],
+        "review": review(agent),
         "since": instant(visit.since),
     }
+
+
+def review(agent: Agent) -> str | None:
+    """Why the green check of an agent does not count before a person has looked at it; None when nothing waits."""
+    return agent.visit.review.verdict if agent.status == PAUSED and agent.visit.review else None
 
 
 def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str, Any]:

@@ -65,6 +65,8 @@ def why(row: RunRow) -> str:
     if row.error:
         return row.error
     asks = f"asks {words.many(row.questions, 'question')}" if row.questions else ""
+    if row.reviews:
+        return "; ".join(filter(None, (asks, f"{row.reviews} to review")))
     if row.status == "interrupted" and not row.reason:
         return asks or "its process is gone"
     failed = _failed(row)

@@ -23,6 +23,8 @@ def next_command(run: Run, now: float = 0.0) -> str:
     asking = [agent for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and not all(agent.visit.is_overdue(now) for agent in asking):
         return f"raymond answer {id}"
+    if any(agent.status == PAUSED and agent.visit.review for agent in run.agents.values()):
+        return f"raymond review {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
         return f"raymond resume {id} {_allowing(run, run.denied)}".rstrip()
@@ -51,6 +53,8 @@ def other_commands(run: Run) -> list[str]:
 def after_failure(run: Run, agent: Agent) -> str:
     """What lets an agent continue that has failed, or is paused, so that it does not fail the same way again."""
     id = run.start.workflow_id
+    if agent.status == PAUSED and agent.visit.review:
+        return f"raymond review {id}"
     if agent.status == FAILED and _kind(agent) == "script" and agent.visit.detour:
         return _back(id, agent.id, *agent.visit.detour)
     at_fault = _at_fault(run, agent) if agent.status == FAILED else ""

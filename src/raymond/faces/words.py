@@ -32,11 +32,13 @@ from raymond.machine.events import (
     Program,
     ProgramAdded,
     RequestTaken,
+    ReviewEnded,
     RunEnded,
     RunMoved,
     RunResumed,
     RunStarted,
     RunStopped,
+    SealEnded,
     StepEnded,
     StepFailed,
     StepInterrupted,
@@ -47,6 +49,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
+from raymond.machine.step_events import TO_REVIEW
 from raymond.views.status import is_answered, run_status
 
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
@@ -133,6 +136,8 @@ def _pause(kind: str, error: str, tools: Iterable[str], backend: str) -> str:
     match kind:
         case "denied":
             return f"denied tools it needs: {', '.join(tools)}"
+        case "review":
+            return f"waits for a review: {error}"
         case "overload":
             return f"{backend} was overloaded for too long: {error}"
         case "person":
@@ -298,10 +303,21 @@ def gate(event: GateEnded) -> str:
     took = durations.brief(event.seconds)
     if event.verdict == "passed":
         flaky = ", flaky: it was red the first time" if event.flaky else ""
-        return f"gate passed ({took}{flaky})"
+        also = f"; {_changed(event)}" if event.changes else ""
+        return f"gate passed ({took}{flaky}){also}"
     if event.verdict == "could not start":
         return f"gate could not start: {event.reason}"
+    if event.verdict in TO_REVIEW:
+        asked = "; the agent is asked why" if event.told else ""
+        return f"gate does not count ({event.verdict}, {took}): {event.reason}{asked}"
     return f"gate is red ({took}): {event.reason}{'; the agent is told' if event.told else ''}"
+
+
+def _changed(event: GateEnded) -> str:
+    """What decides the check, and changed without changing its result, or by the leave of a person."""
+    more = f" and {len(event.changes) - 3} more" if len(event.changes) > 3 else ""
+    with_them = "also as sealed" if event.twin else "accepted"
+    return f"{with_them}: {', '.join(event.changes[:3])}{more}"
 
 
 def evaluator(event: EvaluatorEnded) -> str:
@@ -332,6 +348,11 @@ def _step_line(event: Event, agent: str) -> str | None:
             return f"{agent} step {event.step} interrupted"
         case GateEnded():
             return f"{agent} {gate(event)}"
+        case SealEnded():
+            return None if event.seal else f"{agent} cannot begin: {event.reason}"
+        case ReviewEnded():
+            reason = f": {event.reason}" if event.reason else ""
+            return f"{agent}: its change {'was accepted' if event.accepted else 'was rejected'} by a person{reason}"
         case EvaluatorEnded():
             return f"{agent} {evaluator(event)}"
         case _:

@@ -45,6 +45,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     gate_reruns: int | None = None
     gate_env: dict[str, str] = {}
     seal: tuple[str, ...] = ()
+    unseal: tuple[str, ...] = ()
+    on_review: str = ""
     evaluator: Evaluator | None = None
     force_implicit: bool = False
     in_place: bool = False

@@ -343,6 +343,8 @@ KEYS: dict[str, Reader] = {
     "gate_reruns": count(0),
     "gate_env": _environment,
     "seal": texts,
+    "unseal": texts,
+    "on_review": text,
     "evaluator": _evaluator,
     "force_implicit": flag,
     "in_place": flag,

@@ -187,7 +187,7 @@ def in_policy(policy: Policy) -> Iterator[tuple[Path, str]]:
         for field, known in FIELDS[allowed.tag].items():
             if known.kind == "state" and field in allowed.fields:
                 yield ("allowed_transitions", index, field), allowed.fields[field]
-    for key in ("then", "on_error", "on_fail"):
+    for key in ("then", "on_error", "on_fail", "on_review"):
         if name := getattr(policy, key):
             yield (key,), name
     if policy.evaluator:

@@ -26,9 +26,9 @@ SCRIPTS = "scripts"
 """The pool of script steps; every other pool is named after its backend."""
 SCRIPTED = ("scripted", "scripted-program")
 """The backends that answer from a file: their dollars are invented."""
-ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked", "gate"]
-"""Why a turn is repeated: its reply was rejected, it reached its share of the budget, it was denied tools, or the gate
-was red."""
+ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked", "gate", "review"]
+"""Why a turn is repeated: its reply was rejected, it reached its share of the budget, it was denied tools, the gate was
+red, or it was green only because what decides it had changed."""
 
 
 class Conversation(Struct, frozen=True, array_like=True, gc=False):
@@ -99,6 +99,25 @@ class Pending(Struct, frozen=True, array_like=True, gc=False):
     """How often it failed by itself."""
 
 
+class Sealed(Struct, frozen=True, array_like=True, gc=False):
+    """What decides the gate of a visit, as it was taken down."""
+
+    step: int
+    """The step that did it."""
+    cwd: str
+
+
+class Review(Struct, frozen=True, array_like=True, gc=False):
+    """A green check that counts when a person says so."""
+
+    step: int
+    """The gate that found it."""
+    verdict: str
+    digest: str
+    folder: str = ""
+    changes: tuple[str, ...] = ()
+
+
 class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """An agent's stay in one state: everything here ends with the transition that leaves it."""
 
@@ -151,6 +170,15 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """The end of what the red check printed, when `on_fail` led here."""
     turns: list[int] = []
     """The steps in which an agent worked: what they left running is ended before the gate."""
+    phase: str = ""
+    """What its running step does: the work, or `seal` or `gate`."""
+    seal: Sealed | None = None
+    review: Review | None = None
+    """What a person has to look at."""
+    accepted: str = ""
+    """The digest of the changes that a person has accepted."""
+    asked_why: bool = False
+    """The agent was asked why it changed what decides its check."""
 
     def is_overdue(self, now: float) -> bool:
         """Whether the time until which it rests is over."""

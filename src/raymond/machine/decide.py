@@ -26,7 +26,7 @@ from raymond.language.policy import Policy
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
-from raymond.machine import budget, closing, evaluators, failures, gates, transitions
+from raymond.machine import budget, closing, evaluators, failures, gates, seals, transitions
 from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
 from raymond.machine.bill import cost_of as cost_of
 from raymond.machine.events import (
@@ -59,6 +59,7 @@ from raymond.machine.inputs import (
     Judged,
     Named,
     Output,
+    SealTaken,
     Spending,
     Started,
     Stop,
@@ -94,6 +95,8 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
             return _with_limits(run, input.spent, _failure(run, workspace, input))
         case Interruption():
             return _with_limits(run, input.spent, _interruption(run, workspace, input))
+        case SealTaken():
+            return seals.follow(run, workspace, input)
         case Checked():
             return gates.follow(run, workspace, input)
         case Judged():
@@ -109,11 +112,15 @@ def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
 def _begin(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
     if evaluators.is_due(agent):
         return evaluators.begin(run, workspace, agent)
-    return [gates.begin(run, agent) if agent.visit.pending else _begin_step(run, workspace, agent)]
+    if agent.visit.pending:
+        return [gates.begin(run, agent)]
+    if seals.is_due(policy_of(workspace, agent.state), agent):
+        return [seals.begin(run, agent)]
+    return [_begin_step(run, workspace, agent)]
 
 
 def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | AgentHeld:
-    visit = agent.visit
+    visit, rules = agent.visit, policy_of(workspace, agent.state)
     again = visit.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = visit.turn + 1 if again else 1
@@ -121,7 +128,6 @@ def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | A
     pool = pool_of(run, agent.state)
     if pool == SCRIPTS:
         return StepStarted(agent=agent.id, step=step, attempt=attempt)
-    rules = policy_of(workspace, agent.state)
     model = rules.model or agent.model or run.start.model
     closed = f"{pool}/{model or 'default'}"
     if closed in run.closed and not visit.held:

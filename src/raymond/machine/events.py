@@ -21,6 +21,8 @@ from raymond.machine.run_started import RunStarted as RunStarted
 from raymond.machine.sender import Sender
 from raymond.machine.step_events import EvaluatorEnded as EvaluatorEnded
 from raymond.machine.step_events import GateEnded as GateEnded
+from raymond.machine.step_events import ReviewEnded as ReviewEnded
+from raymond.machine.step_events import SealEnded as SealEnded
 from raymond.machine.step_events import SessionNamed as SessionNamed
 from raymond.machine.step_events import StepEnded as StepEnded
 from raymond.machine.step_events import StepFailed as StepFailed
@@ -285,7 +287,7 @@ class AgentPaused(Fact, frozen=True, kw_only=True):
     agent: str
     reason: str = ""
     """What the program said; a whole sentence in journals of earlier releases."""
-    kind: Literal["", "person", "step", "unknown", "denied", "auth", "billing", "overload"] = ""
+    kind: Literal["", "person", "step", "unknown", "denied", "auth", "billing", "overload", "review"] = ""
     """Empty in journals of earlier releases."""
     tools: list[str] = []
     """What would allow the tools it was denied."""
@@ -342,9 +344,11 @@ Event: TypeAlias = (
     | StepRefused
     | StepFailed
     | StepInterrupted
-    | GateEnded
+    | SealEnded
     | EvaluatorEnded
     | TransitionHeld
+    | GateEnded
+    | ReviewEnded
     | WaitStarted
     | WaitEnded
     | AskStarted
@@ -381,7 +385,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 _Entry: TypeAlias = AgentStarted | AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded
 _ENTRIES = frozenset((AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded))
-_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded, EvaluatorEnded))
+_ENDS = frozenset((StepFinished, StepRefused, StepFailed, StepInterrupted, GateEnded, SealEnded, EvaluatorEnded))
 
 
 def is_end(event: Event) -> TypeGuard[StepEnded]:

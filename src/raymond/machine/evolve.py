@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from raymond.machine import step_changes
+from raymond.machine import gate_changes, step_changes
 from raymond.machine.agent import (
     ASKING,
     DECIDING,
@@ -52,11 +52,13 @@ from raymond.machine.events import (
     LimitsChanged,
     ProgramAdded,
     RequestTaken,
+    ReviewEnded,
     RunEnded,
     RunMoved,
     RunResumed,
     RunStarted,
     RunStopped,
+    SealEnded,
     SessionNamed,
     StepFailed,
     StepFinished,
@@ -188,8 +190,10 @@ def _run_moved(run: Run, event: RunMoved) -> None:
     roots = [rebased(root, old, new) for root in start.roots]
     scope = rebased(start.scope_dir, old, new)
     run.begun = replace(start, cwd=event.cwd, roots=roots, scope_dir=scope, commit=event.commit)
+    run.seals = {}  # they are about files that are elsewhere now
     for agent in run.agents.values():
         relocate(agent, old, new, event.lost)
+        agent.visit.seal = None
 
 
 def _workflow_changed(run: Run, event: WorkflowChanged) -> None:
@@ -228,6 +232,7 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
 
 def _agent_ended(run: Run, event: AgentEnded) -> None:
     agent = run.agents.pop(event.agent)
+    gate_changes.hand_on(run, agent)
     set_status(run, agent, "")
     count_child(run, agent, -1)
     keep_outcome(run, done(agent.id, agent.state, event.result, agent.label))
@@ -397,6 +402,7 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
 
 def _enter(run: Run, agent: Agent, state: str, text: str) -> Visit:
     """Begin a visit and discard what belonged to the previous one."""
+    gate_changes.hand_on(run, agent)
     agent.visit = visit = Visit(state, text, run.now)
     agent.visits = agent.visits or {}
     agent.visits[state] = agent.visits.get(state, 0) + 1
@@ -428,9 +434,11 @@ _CHANGES: dict[type, Change] = {
     StepRefused: step_changes.refused,
     StepFailed: step_changes.failed,
     StepInterrupted: step_changes.interrupted,
-    TransitionHeld: step_changes.held,
-    GateEnded: step_changes.checked,
-    EvaluatorEnded: step_changes.evaluated,
+    SealEnded: gate_changes.sealed,
+    TransitionHeld: gate_changes.held,
+    GateEnded: gate_changes.checked,
+    ReviewEnded: gate_changes.reviewed,
+    EvaluatorEnded: gate_changes.evaluated,
     AgentStarted: _agent_started,
     AgentEnded: _agent_ended,
     AgentMoved: _agent_moved,

@@ -4,11 +4,11 @@ from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
 from raymond.machine import budget, transitions
 from raymond.machine.agent import SCRIPTS, Agent
-from raymond.machine.events import AgentMoved, Event, GateEnded, StepStarted
+from raymond.machine.events import AgentMoved, AgentPaused, Event, GateEnded, ReviewEnded, StepStarted
 from raymond.machine.failures import brief
 from raymond.machine.inputs import Checked
 from raymond.machine.run import Run, pool_of
-from raymond.machine.step_events import COULD_NOT_START, PASSED
+from raymond.machine.step_events import COULD_NOT_START, PASSED, TO_REVIEW
 from raymond.machine.transitions import Landing
 from raymond.machine.workspace import Workspace
 
@@ -33,8 +33,11 @@ def follow(run: Run, workspace: Workspace, input: Checked) -> list[Event]:
         return [_ended(agent, input), *_released(run, workspace, agent, input.time)]
     if input.verdict == COULD_NOT_START:
         return [_ended(agent, input), *transitions.fail(run, workspace, agent, "gate", input.reason)]
-    if _can_be_told(run, rules, agent):
+    is_to_review = input.verdict in TO_REVIEW
+    if _can_be_told(run, rules, agent) and not (is_to_review and agent.visit.asked_why):
         return [_ended(agent, input, told=True)]
+    if is_to_review:
+        return [_ended(agent, input), *_review(workspace, agent, rules, input)]
     overspent = budget.spent(rules, agent, 0.0)
     reason = f"{input.reason}; {overspent}" if overspent else input.reason
     return [_ended(agent, input), *_fail(run, workspace, agent, rules, reason, input.output)]
@@ -52,6 +55,13 @@ def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
         reason=brief(input.reason),
         output=input.output,
         told=told,
+        changes=list(input.changes),
+        digest=input.digest,
+        twin=input.twin,
+        review=input.review,
+        seal=input.seal,
+        tree=input.tree,
+        commit=input.commit,
         offset=input.spent.offset,
     )
 
@@ -77,15 +87,41 @@ def _fail(run: Run, workspace: Workspace, agent: Agent, rules: Policy, reason: s
     """The visit ends red: go to `on_fail`, else it has failed."""
     if not rules.on_fail:
         return transitions.fail(run, workspace, agent, "gate", reason)
-    landing = transitions.land(workspace, agent.visits or {}, rules.on_fail)
+    moved = _move(workspace, agent, "on_fail", rules.on_fail, reason, output)
+    if isinstance(moved, Refusal):
+        return transitions.fail(run, workspace, agent, "gate", f"{reason}; then on_fail: {moved.reason}")
+    return [moved]
+
+
+def _review(workspace: Workspace, agent: Agent, rules: Policy, input: Checked) -> list[Event]:
+    """A person says whether it counts: go to `on_review`, else wait."""
+    if rules.on_review:
+        moved = _move(workspace, agent, "on_review", rules.on_review, input.reason, input.output)
+        if not isinstance(moved, Refusal):
+            return [moved]
+    return [AgentPaused(agent=agent.id, kind="review", reason=brief(input.reason))]
+
+
+def _move(workspace: Workspace, agent: Agent, tag: str, state: str, reason: str, output: str) -> AgentMoved | Refusal:
+    landing = transitions.land(workspace, agent.visits or {}, state)
     if not isinstance(landing, Landing):
-        return transitions.fail(run, workspace, agent, "gate", f"{reason}; then on_fail: {landing.reason}")
-    moved = AgentMoved(
+        return landing
+    return AgentMoved(
         agent=agent.id,
-        tag="on_fail",
+        tag=tag,
         state=landing.state,
         error=brief(reason),
         gate=output,
         instead_of=landing.instead_of,
     )
-    return [moved]
+
+
+def decided(run: Run, workspace: Workspace, agent: Agent, request: str, *, accepted: bool) -> list[Event]:
+    """What follows when a person has looked at the change of a check; `request` is the reason for a rejection."""
+    review = agent.visit.review
+    assert review is not None, f"{agent.id} has nothing to review"
+    ended = ReviewEnded(agent=agent.id, accepted=accepted, digest=review.digest, reason=brief(request))
+    if accepted or pool_of(run, agent.state) != SCRIPTS:
+        return [ended]
+    rules = workspace.workflow.states[agent.state].policy
+    return [ended, *_fail(run, workspace, agent, rules, f"a person rejected the change: {request}".rstrip(": "), "")]

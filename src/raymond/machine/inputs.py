@@ -109,6 +109,26 @@ class Checked(Struct, frozen=True, kw_only=True):
     reason: str = ""
     output: str = ""
     """The end of what the red command printed."""
+    changes: tuple[str, ...] = ()
+    digest: str = ""
+    twin: str = ""
+    review: str = ""
+    seal: str = ""
+    tree: str = ""
+    commit: str = ""
+    spent: Spending = Spending()
+
+
+class SealTaken(Struct, frozen=True, kw_only=True):
+    """What decides a gate was taken down, or `reason` says why not."""
+
+    time: float
+    agent: str
+    seal: str = ""
+    files: int = 0
+    commit: str = ""
+    seconds: float = ZERO
+    reason: str = ""
     spent: Spending = Spending()
 
 
@@ -142,6 +162,6 @@ class Stop(Struct, frozen=True, kw_only=True):
     how: RunStopped
 
 
-Ending: TypeAlias = Output | Failure | Interruption | Checked | Judged
+Ending: TypeAlias = Output | Failure | Interruption | Checked | SealTaken | Judged
 """How a step ended."""
-Input: TypeAlias = Begin | Started | Named | Output | Failure | Interruption | Checked | Judged | Tick | Stop
+Input: TypeAlias = Begin | Started | Named | Ending | Tick | Stop

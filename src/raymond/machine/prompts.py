@@ -13,6 +13,8 @@ from raymond.machine.run import Run, pool_of
 from raymond.machine.workspace import Workspace
 
 _TAG = re.compile(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_MOST_FILES = 20
+"""Files that an agent is told it changed."""
 BLOCKED = "(Some tools you needed were denied. Someone has reviewed this and may have allowed them. Please try again.)"
 CAPPED = "(Your last turn reached its cost limit. More budget is available now: continue where you left off.)"
 INTERRUPTED = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
@@ -42,6 +44,8 @@ def _reminder(workflow: Workflow, state: State, visit: Visit) -> str:
         return BLOCKED
     if visit.reminded_for == "gate":
         return red(workflow, state, visit.reminder)
+    if visit.reminded_for == "review":
+        return changed(workflow, state, visit)
     return remind(workflow, state, visit.reminder)
 
 
@@ -79,14 +83,34 @@ def red(workflow: Workflow, state: State, told: str) -> str:
     """That the check is red, with the end of what it printed, which says nothing on its own account."""
     reason, _, output = told.partition("\n")
     text = f"Raymond ran the check of this step, and it is not green: {reason}\n"
-    if output:
-        # Whoever wrote the output cannot know its digest, and so cannot close the fence.
-        fence = f"output {hashlib.sha256(output.encode('utf-8', 'replace')).hexdigest()[:16]}"
-        text += f"--- {fence}\n{neutral(output)}\n--- end of {fence}\n"
     return (
-        f"{text}Find out why and fix the cause; do not weaken the check. "
+        f"{text}{_fenced(output)}Find out why and fix the cause; do not weaken the check. "
         f"Then end your reply with exactly one of:\n{choices(workflow, state)}"
     )
+
+
+def changed(workflow: Workflow, state: State, visit: Visit) -> str:
+    """That the check is green only because what decides it is not as it was; or that a person did not want that."""
+    reason, _, output = visit.reminder.partition("\n")
+    if not visit.review:
+        asked = "Undo that change, and do the work without it."
+    else:
+        files = "\n".join(f"- {neutral(one)}" for one in visit.review.changes[:_MOST_FILES])
+        asked = (
+            "You changed files that decide this check, and it is green only with your versions:\n"
+            f"{files}\nUndo these changes and do the work without them. If the task itself needs them, say why in your"
+            " reply, before the tag: a person will read it beside the difference."
+        )
+    text = f"Raymond ran the check of this step, and its result does not count: {neutral(reason)}\n"
+    return f"{text}{_fenced(output)}{asked}\nThen end your reply with exactly one of:\n{choices(workflow, state)}"
+
+
+def _fenced(output: str) -> str:
+    """What others printed. Whoever wrote it cannot know its digest, and so cannot close the fence."""
+    if not output:
+        return ""
+    fence = f"output {hashlib.sha256(output.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    return f"--- {fence}\n{neutral(output)}\n--- end of {fence}\n"
 
 
 def neutral(text: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from copy import copy
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from raymond import amounts
 from raymond.language import choices
 from raymond.language.refusal import Refusal
 from raymond.language.refusal import cut as cut_short
-from raymond.machine import handled, transitions
+from raymond.machine import gates, handled, transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
     UNRECORDED,
@@ -44,11 +44,16 @@ _SHOWN = 10
 """Agents that are named in place of one that does not exist."""
 
 
+Kind: TypeAlias = Literal[
+    "answer", "stop", "pause", "retry", "move", "result", "give_up", "limits", "resume", "cancel", "accept", "reject"
+]
+
+
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing asked; its `id` makes a second delivery harmless."""
 
     id: str
-    kind: Literal["answer", "stop", "pause", "retry", "move", "result", "give_up", "limits", "resume", "cancel"]
+    kind: Kind
     agent: str = ""
     text: str = ""
     state: str = ""
@@ -63,6 +68,8 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of changed limits: what becomes of questions from now on."""
     fresh: bool = False
     """Of a retry: without the conversation."""
+    digest: str = ""
+    """Of an acceptance: the changes that the person saw."""
     question: int = 0
     """Of an answer: the number of the question it is about; 0 for whichever is open."""
     sender: Sender | None = None
@@ -149,8 +156,8 @@ def resume(
 def _is_retried(run: Run, agent: Agent, died: bool) -> bool:
     """Whether an agent that has failed or is paused tries again when its driver has left, or `died`."""
     stuck = agent.visit.stuck
-    if agent.visit.given_up:
-        return False
+    if agent.visit.given_up or (stuck and stuck.kind == "review"):
+        return False  # a person says what becomes of it
     if not died or not stuck:
         return True
     if stuck.kind == "denied":
@@ -288,13 +295,19 @@ def _second(at: float) -> str:
 
 def _needs_person(agent: Agent) -> bool:
     rest, stuck = agent.visit.rest, agent.visit.stuck
-    return (rest is not None and rest.approve == "person") or (stuck is not None and stuck.kind == "approval")
+    return (rest is not None and rest.approve == "person") or (
+        stuck is not None and stuck.kind in ("approval", "review")
+    )
 
 
 def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
     """Why nobody else may decide for an agent that asks for the approval of a person."""
     if not _needs_person(agent) or (request.sender and request.sender.is_person):
         return None
+    stuck = agent.visit.stuck
+    if stuck and stuck.kind == "review":
+        what = f"the work of {agent.id} waits for the review of a person, which has to be typed on a terminal"
+        return Refusal("needs_person", what)
     what = f"{agent.id} asks for the approval of a person, which has to be typed on a terminal"
     return Refusal("needs_person", what)
 
@@ -343,12 +356,23 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
             if isinstance(landing, Refusal):
                 return landing
             return [AgentMoved(agent=agent.id, tag="moved", state=landing.state, input=request.text)]
+        case "accept" | "reject":
+            return _decide_review(run, workspace, agent, request)
         case "result":
             return transitions.finish(run, workspace, agent, request.text)
         case _:
             if agent.status == FAILED:
                 return Refusal("agent_status", f"{agent.id} has already failed")
             return transitions.give_up(run, workspace, agent, "given up", request.text or _given_up(request.sender))
+
+
+def _decide_review(run: Run, workspace: Workspace, agent: Agent, request: Request) -> list[Event] | Refusal:
+    review = agent.visit.review
+    if agent.status != PAUSED or review is None:
+        return Refusal("agent_status", f"there is nothing to review of {agent.id}")
+    if request.digest and request.digest != review.digest:
+        return Refusal("changed", f"{agent.id} has another change to review now; look at it first")
+    return gates.decided(run, workspace, agent, request.text, accepted=request.kind == "accept")
 
 
 def _given_up(sender: Sender | None) -> str:

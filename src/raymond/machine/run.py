@@ -100,6 +100,8 @@ class Run(Struct):
     """What answered its prompts under the last driver that said so."""
     recording: Recording = UNRECORDED
     """Where else its last driver wrote what happened."""
+    seals: dict[str, int] = field(default_factory=dict)
+    """Directory -> the step that took down what decides its checks, of visits that ended without a green one."""
     leftovers: int = 0
     """Processes that finished steps had left running, and that the last driver ended when it left."""
 

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, Pending, backend_of
+from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
-    EvaluatorEnded,
-    GateEnded,
     JournalCut,
     RunStarted,
     SessionNamed,
@@ -17,23 +15,23 @@ from raymond.machine.events import (
     StepInterrupted,
     StepRefused,
     StepStarted,
-    TransitionHeld,
 )
 from raymond.machine.failures import CLASSES
 from raymond.machine.run import Run, drop_timers, set_status, sleep_or_go
-from raymond.machine.step_events import COULD_NOT_START, PASSED
 
 
 def started(run: Run, event: StepStarted) -> None:
     """A script, a turn, a gate or an evaluator begins."""
     agent = run.agents[event.agent]
     visit = agent.visit
+    visit.phase = event.phase
     if event.phase == "evaluate":
         _begin_evaluator(run, agent, event)
         return
     if event.phase:
         set_status(run, agent, RUNNING, SCRIPTS)
-        visit.checks, agent.step, agent.began = event.attempt, event.step, run.now
+        visit.checks = event.attempt if event.phase == "gate" else visit.checks
+        agent.step, agent.began = event.step, run.now
         run.steps = max(run.steps, event.step)
         return
     # The agent that waited for its model is the one that tries it.
@@ -78,7 +76,7 @@ def finished(run: Run, event: StepFinished) -> None:
     """Its output was read, and what it asks for is allowed."""
     agent = run.agents[event.agent]
     _remember(agent, event)
-    _ended(run, agent, event)
+    ended(run, agent, event)
     run.iterations += 1
 
 
@@ -87,63 +85,13 @@ def refused(run: Run, event: StepRefused) -> None:
     agent = run.agents[event.agent]
     visit = agent.visit
     _remember(agent, event)
-    _ended(run, agent, event)
+    ended(run, agent, event)
     visit.reminded_for = "capped" if event.capped else "blocked" if event.blocked else "rejected"
     visit.reminders += visit.reminded_for == "rejected"
     visit.tries += 1
     visit.reminder = f"{event.reason}\n{event.hint}" if event.hint else event.reason
     visit.interrupted, visit.deaths = False, 0
     set_status(run, agent, READY)
-
-
-def held(run: Run, event: TransitionHeld) -> None:
-    """What it asks for waits for the gate, or the evaluator."""
-    agent = run.agents[event.agent]
-    agent.visit.pending = Pending(
-        tuple(event.asked),
-        event.places,
-        gate=event.gated,
-        evaluated=event.evaluated,
-        judge=event.judge,
-        output=event.output,
-        files=tuple(event.files),
-    )
-    agent.visit.deaths = 0
-    set_status(run, agent, READY)
-
-
-def checked(run: Run, event: GateEnded) -> None:
-    """The gate has ended; if it is red, the agent goes on in the same conversation when it is told so."""
-    agent = run.agents[event.agent]
-    visit = agent.visit
-    _ended(run, agent, event)
-    if event.verdict == COULD_NOT_START:
-        return  # it is checked again when somebody has mended the gate
-    if event.verdict == PASSED and visit.pending and visit.pending.evaluated:
-        visit.pending, visit.deaths = replace(visit.pending, gate=False, passed=True), 0
-        set_status(run, agent, READY)
-        return
-    visit.pending, visit.turn, visit.deaths, visit.interrupted = None, 0, 0, False
-    if event.verdict != PASSED:
-        visit.reminder, visit.reminded_for = f"{event.reason}\n{event.output}", "gate"
-        visit.tries += 1
-    if event.told:
-        visit.gate_tries += 1
-        set_status(run, agent, READY)
-
-
-def evaluated(run: Run, event: EvaluatorEnded) -> None:
-    """The evaluator has ended; what it was asked about counts now, unless it is asked again or nothing follows."""
-    agent = run.agents[event.agent]
-    visit = agent.visit
-    _ended(run, agent, event)
-    visit.deaths = 0
-    if event.decided:
-        visit.pending, visit.turn, visit.interrupted = None, 0, False
-    elif visit.pending:
-        visit.pending = replace(visit.pending, again=event.again, tries=visit.pending.tries + 1)
-    if event.again:
-        set_status(run, agent, READY)
 
 
 def _evaluator_failed(run: Run, agent: Agent, event: StepFailed) -> None:
@@ -163,7 +111,7 @@ def failed(run: Run, event: StepFailed) -> None:
     """It ended without a usable reply."""
     agent = run.agents[event.agent]
     visit = agent.visit
-    _ended(run, agent, event)
+    ended(run, agent, event)
     row = CLASSES[event.kind]
     run.turns -= not row.counted and agent.pool != SCRIPTS
     run.scripted_turns -= not row.counted and backend_of(agent.pool) in SCRIPTED
@@ -189,8 +137,8 @@ def failed(run: Run, event: StepFailed) -> None:
 def interrupted(run: Run, event: StepInterrupted) -> None:
     """It was cut off; the visit runs again."""
     agent = run.agents[event.agent]
-    _ended(run, agent, event)
-    if not agent.visit.pending:
+    ended(run, agent, event)
+    if not agent.visit.phase:
         agent.visit.turn, agent.visit.interrupted = 0, True
     agent.visit.deaths = agent.visit.deaths + 1 if event.by_death else 0
     set_status(run, agent, READY)
@@ -211,7 +159,7 @@ def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:
         agent.conversation = Conversation(backend_of(agent.pool), event.session, event.meter)
 
 
-def _ended(run: Run, agent: Agent, event: StepEnded) -> None:
+def ended(run: Run, agent: Agent, event: StepEnded) -> None:
     """Count the cost of a step that ended."""
     set_status(run, agent, DECIDING)
     if agent.cap:

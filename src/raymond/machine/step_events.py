@@ -7,11 +7,14 @@ from raymond.machine.asked_file import AskedFile
 from raymond.machine.failures import Kind
 from raymond.machine.run_started import ZERO, Fact
 
-Phase: TypeAlias = Literal["", "gate", "evaluate"]
-"""What a step of a visit does: the work, the check of it, or the second opinion on where it leads."""
+Phase: TypeAlias = Literal["", "seal", "gate", "evaluate"]
+"""What a step of a visit does: take down what decides its check, the work, the check, or the second opinion on where it
+leads."""
 PASSED, FAILED, TIMED_OUT, COULD_NOT_START = "passed", "failed", "timed out", "could not start"
-Verdict: TypeAlias = Literal["passed", "failed", "timed out", "could not start"]
-"""What a gate found: the last one is a mistake in the workflow, and says nothing about the work."""
+TO_REVIEW = ("review", "tampered", "not comparable")
+"""The check is green, and a person has to say whether that counts."""
+Verdict: TypeAlias = Literal["passed", "failed", "timed out", "could not start", "review", "tampered", "not comparable"]
+"""What a gate found. `could not start` is a mistake in the workflow, and says nothing about the work."""
 
 
 class StepStarted(Fact, frozen=True, kw_only=True):
@@ -144,6 +147,44 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     """The end of what the red command printed."""
     told: bool = False
     """The agent is told, and goes on in the same conversation."""
+    changes: list[str] = []
+    """What decides the check and is not as it was sealed: `changed tests/test_a.py`."""
+    digest: str = ""
+    """Of these changes, as a person accepts them."""
+    twin: str = ""
+    """How the check was repeated with the sealed files: by overlay, copy or in place; empty when it was not."""
+    review: str = ""
+    """The folder, among the seals of the run, with what a person looks at."""
+    seal: str = ""
+    """Digest of what was sealed."""
+    tree: str = ""
+    """Hash of the work tree that was checked."""
+    commit: str = ""
+    """The commit that the project was at."""
+
+
+class SealEnded(StepEnded, frozen=True, kw_only=True):
+    """What decides the gate of a visit was taken down."""
+
+    seal: str = ""
+    """Digest of it; empty when it could not be done."""
+    sealed: int = 0
+    """How many files that is."""
+    commit: str = ""
+    seconds: float = ZERO
+    reason: str = ""
+    """Why it could not be done."""
+
+
+class ReviewEnded(Fact, frozen=True, kw_only=True):
+    """A person has decided whether a change of what decides the check is right."""
+
+    agent: str
+    accepted: bool = False
+    digest: str = ""
+    """Of the changes that the person saw."""
+    reason: str = ""
+    """Of a rejection, if the person gave one."""
 
 
 class EvaluatorEnded(StepEnded, frozen=True, kw_only=True):

@@ -1,8 +1,7 @@
-"""A gate: the verifier's process, what it tells, and what it found."""
+"""A gate, or the seal before it: the verifier's process, what it tells, and what it found."""
 
 import contextlib
 import os
-import shutil
 import socket
 import sys
 import time
@@ -10,7 +9,8 @@ from typing import assert_never
 
 import msgspec
 
-from raymond.machine.inputs import Checked, Interruption, Spending
+from raymond.machine.inputs import Checked, Interruption, SealTaken, Spending
+from raymond.machine.step_events import TO_REVIEW
 from raymond.steps.job import GateJob
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.store.transcripts import PUBLISH_EVERY
@@ -23,6 +23,7 @@ from raymond.verifier.environment import environment
 
 _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond.verifier.__main__ import main; main()"
 """Nothing is imported from the directory of the check, which an agent can write to."""
+_WHERE = {"": "", "twin": " with the sealed files", "control": " with the changed files again"}
 _SLICE = 256 << 10
 _LONGEST = 8 << 20
 """Bytes of a line of the verifier: it tells no longer ones."""
@@ -39,7 +40,7 @@ class GateStep(Step):
         self._record = host.transcripts.step(
             job.agent, step=job.step, state=job.state, attempt=job.attempt, gate=True, time=host.clock()
         )
-        self._caches = os.path.join(host.spool, f"{job.step}.caches")
+        self._caches = os.path.join(host.seals, "caches")
         self._given = os.path.join(host.spool, f"{job.step}.gate")
         self._socket: socket.socket | None = None
         self._rest = b""
@@ -85,6 +86,13 @@ class GateStep(Step):
             key=job.key,
             step=job.step,
             turns=job.turns,
+            does=job.does,
+            folder=self.host.seals,
+            seal=job.policy.seal,
+            unseal=job.policy.unseal,
+            sealed=job.sealed,
+            accepted=job.accepted,
+            allows_edits=job.allows_edits,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -138,8 +146,9 @@ class GateStep(Step):
         match told:
             case Began():
                 again = " once more" if told.again else ""
-                self.host.show(self.agent, "check", f"{told.command}{again}")
-                self._record.add("out", f"$ {self.host.secrets.clean(told.command)}\n")
+                where = _WHERE[told.where]
+                self.host.show(self.agent, "check", f"{told.command}{again}{where}")
+                self._record.add("out", f"$ {self.host.secrets.clean(told.command)}{where}\n")
                 self._tail = ""
             case Printed():
                 self._say(self._door.feed(told.text))
@@ -179,9 +188,26 @@ class GateStep(Step):
             return
         if found is None:
             found = Found(verdict="could not start", reason=f"the verifier died: {UNKNOWN_EXIT}")
+        self.host.report(self, self._sealed(found) if self.job.does == "seal" else self._checked(found))
+
+    def _sealed(self, found: Found) -> SealTaken:
+        reason = self.host.secrets.clean(found.reason)
+        return SealTaken(
+            time=self.host.clock(),
+            agent=self.agent,
+            seal=found.seal,
+            files=found.files,
+            commit=found.commit,
+            seconds=found.seconds,
+            reason=reason,
+            spent=Spending(offset=self._record.end(verdict=found.verdict, reason=reason, files=found.files)),
+        )
+
+    def _checked(self, found: Found) -> Checked:
         clean = self.host.secrets.clean
         spent = Spending(offset=self._record.end(verdict=found.verdict, reason=clean(found.reason)))
-        checked = Checked(
+        output = clean(found.output) if found.verdict in TO_REVIEW else self._tail
+        return Checked(
             time=self.host.clock(),
             agent=self.agent,
             verdict=found.verdict,
@@ -190,17 +216,22 @@ class GateStep(Step):
             seconds=found.seconds,
             flaky=found.flaky,
             reason=clean(found.reason),
-            output="" if found.verdict == "passed" else self._tail.strip("\n"),
+            output="" if found.verdict == "passed" else output.strip("\n"),
+            changes=tuple(clean(one) for one in found.changes),
+            digest=found.digest,
+            twin=found.twin,
+            review=found.review,
+            seal=found.seal,
+            tree=found.tree,
+            commit=found.commit,
             spent=spent,
         )
-        self.host.report(self, checked)
 
     def close(self) -> None:
         """Close the socket, remove the files."""
         self._let_go()
         with contextlib.suppress(OSError):
             os.unlink(self._given)
-        shutil.rmtree(self._caches, ignore_errors=True)
 
     def _let_go(self) -> None:
         if self._socket is None:

@@ -1,13 +1,13 @@
 """A job: everything a step needs to run, as plain data that could be sent to another machine."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from raymond.backends import Turn
 from raymond.language.evaluator import Evaluator
 from raymond.language.policy import Policy
-from raymond.machine import evaluators, failures, gates, variables
+from raymond.machine import failures, gates, variables
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
@@ -63,7 +63,14 @@ class TurnJob(Job, frozen=True, kw_only=True, tag=True):
 
 
 class GateJob(Job, frozen=True, kw_only=True, tag=True):
-    """Run the gate of a state."""
+    """Take down what decides the gate of a state, or run it."""
+
+    does: Literal["seal", "gate"]
+    sealed: int
+    """The step that took it down: for this gate, or for a visit before that ended without a green one; 0 for none."""
+    accepted: str
+    """The digest of the changes that a person has accepted."""
+    allows_edits: bool
 
     timeout: float
     reruns: int
@@ -82,9 +89,9 @@ class PatternJob(Job, frozen=True, kw_only=True, tag=True):
 
 def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob | GateJob | PatternJob:
     """The job of the step that `agent` is in."""
-    if evaluators.is_due(agent):
+    if agent.visit.phase == "evaluate":
         return _evaluator_job(run, workspace, agent)
-    if agent.visit.pending:
+    if agent.visit.phase:
         return _gate_job(run, workspace, agent)
     return (_script_job if agent.pool == SCRIPTS else _turn_job)(run, workspace, agent)
 
@@ -111,13 +118,18 @@ def _script_job(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob:
 
 
 def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
-    start, policy = run.start, workspace.workflow.states[agent.state].policy
+    start, policy, visit = run.start, workspace.workflow.states[agent.state].policy, agent.visit
+    cwd = agent.cwd or start.cwd
     return GateJob(
+        does="seal" if visit.phase == "seal" else "gate",
+        sealed=visit.seal.step if visit.seal else run.seals.get(cwd, 0) if visit.phase == "seal" else 0,
+        accepted=visit.accepted,
+        allows_edits=start.allow_test_edits,
         agent=agent.id,
         state=agent.state,
         step=agent.step,
-        attempt=agent.visit.checks,
-        cwd=agent.cwd or start.cwd,
+        attempt=max(1, visit.checks),
+        cwd=cwd,
         task_folder="",
         home=start.cwd,
         roots=tuple(start.roots),
@@ -126,7 +138,7 @@ def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
         timeout=policy.gate_timeout or gates.TIMEOUT,
         reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
         key=start.key,
-        turns=tuple(agent.visit.turns),
+        turns=tuple(visit.turns),
     )
 
 

@@ -41,6 +41,7 @@ class Host:
         tree: str,
         home: str,
         spool: str,
+        seals: str,
         clock: Callable[[], float],
         report: Callable[["Step", Ending], None],
         named: Callable[[str, str], None],
@@ -55,6 +56,7 @@ class Host:
         self.tree = tree
         """The project, which holds the task folders of agents."""
         self.spool = spool
+        self.seals = seals
         self._has_spool = False
         self.clock = clock
         self.report = report

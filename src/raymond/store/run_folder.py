@@ -65,6 +65,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/spool"
 
     @property
+    def seals(self) -> str:
+        """What decides the checks of its visits."""
+        return f"{self.path}/seals"
+
+    @property
     def transcripts(self) -> str:
         """What each step was sent and said."""
         return f"{self.path}/transcripts"

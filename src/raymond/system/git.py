@@ -144,6 +144,18 @@ def has_commit(tree: str, commit: str) -> bool | None:
     return False if code in (1, 128) and _ask(tree, "rev-parse", "--git-dir")[0] == 0 else None
 
 
+def directories(top: str) -> tuple[str, str]:
+    """The git directory of the work tree at `top`, and the one it shares with other worktrees; empty without one."""
+    git = _git_directory(top)
+    return (os.path.realpath(git), os.path.realpath(_common(git))) if git else ("", "")
+
+
+def objects(top: str) -> str:
+    """The folder with the objects of the repository at `top`; empty when there is none."""
+    common = directories(top)[1]
+    return os.path.join(common, "objects") if common else ""
+
+
 def root_commit(top: str, within: float = 1.0) -> str:
     """The first commit of HEAD's history; empty when there is none, or git needs longer than `within` seconds.
 

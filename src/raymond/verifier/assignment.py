@@ -1,6 +1,6 @@
 """What the verifier is asked to do, and what it tells while it does it, as plain data."""
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -9,6 +9,10 @@ from raymond.machine.step_events import Verdict
 
 TAIL = 8 << 10
 """Characters of the end of an output that agents and people are told."""
+
+
+Where: TypeAlias = Literal["", "twin", "control"]
+"""Where a command runs: in the directory itself, with the sealed files put back, or in a twin without that."""
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -27,6 +31,21 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Its own number: what a command left running is ended after it."""
     turns: tuple[int, ...] = ()
     """The steps whose leftovers are ended first."""
+    does: Literal["gate", "seal"] = "gate"
+    folder: str = ""
+    """Where the run keeps its seals; without one, nothing is sealed."""
+    sealed: int = 0
+    """The step that made the seal of this gate; 0 for none."""
+    accepted: str = ""
+    """The digest of the changes that a person has accepted."""
+    allows_edits: bool = False
+    """Changes of sealed files were accepted in advance."""
+    most: int = 2 << 30
+    """Bytes of a tree that may be copied."""
+    seal: tuple[str, ...] = ()
+    """Patterns of files that are sealed besides those that are known to decide a check."""
+    unseal: tuple[str, ...] = ()
+    """Patterns of files that are not sealed."""
 
 
 class Began(Struct, frozen=True, tag="began"):
@@ -34,6 +53,7 @@ class Began(Struct, frozen=True, tag="began"):
 
     command: str
     again: int = 0
+    where: Where = ""
 
 
 class Printed(Struct, frozen=True, tag="printed"):
@@ -61,6 +81,22 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     reason: str = ""
     output: str = ""
     """The end of what a red command printed."""
+    changes: tuple[str, ...] = ()
+    """The sealed files that are not as they were: `changed tests/test_a.py`."""
+    digest: str = ""
+    """Of those changes: what a person accepts."""
+    twin: str = ""
+    """How the twin was made, if there was one."""
+    review: str = ""
+    """The folder with what a person looks at, below that of the seals."""
+    files: int = 0
+    """How many files are sealed."""
+    seal: str = ""
+    """Digest of the seal."""
+    tree: str = ""
+    """Hash of the work tree that was checked."""
+    commit: str = ""
+    """Where the project stood."""
 
 
 Told: TypeAlias = Began | Printed | Ended | Found

@@ -27,6 +27,18 @@ _NOT_THERE = (126, 127)
 """The exit codes of a shell that could not start a command."""
 
 
+class Place(Struct, frozen=True):
+    """Where and how a command runs."""
+
+    cwd: str = ""
+    """Its directory; empty for the one of this process."""
+    before: tuple[str, ...] = ()
+    """What is put before the command."""
+
+
+HERE = Place()
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """What came of a command."""
 
@@ -41,11 +53,14 @@ class Result(Struct, frozen=True, kw_only=True):
         return self.exit_code is None
 
 
-def run(check: Check, seconds: float, environment: Mapping[str, str], tell: Callable[[str], None]) -> Result:
+def run(
+    check: Check, seconds: float, environment: Mapping[str, str], tell: Callable[[str], None], place: Place = HERE
+) -> Result:
     """Run a command of a gate; what it prints is also told as it comes."""
     began = time.monotonic()
     process = subprocess.Popen(
-        [SHELL, "-c", check.run],
+        [*place.before, SHELL, "-c", check.run],
+        cwd=place.cwd or None,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

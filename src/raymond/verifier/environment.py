@@ -8,11 +8,19 @@ _UNSAFE_BEGINNINGS = ("LD_", "GIT_", "RAYMOND_", "BASH_FUNC_")
 """Variables with which an earlier step, or whoever started us, could change what a check does."""
 
 
+_CACHES = ("MYPY_CACHE_DIR", "RUFF_CACHE_DIR")
+"""What tools remember beside the files that they read: an agent could have changed it."""
+
+
 def environment(given: Mapping[str, str], more: Mapping[str, str], caches: str) -> dict[str, str]:
-    """`given` as a check finds it, with `more`; compiled files of Python are kept in `caches`, and nowhere else."""
+    """`given` as a check finds it, with `more`; what tools remember is kept in `caches`, and nowhere else."""
     env = {
         name: value for name, value in given.items() if name not in _UNSAFE and not name.startswith(_UNSAFE_BEGINNINGS)
     }
     env["PATH"] = os.pathsep.join(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
-    env["PYTHONPYCACHEPREFIX"] = caches  # a compiled file that an agent has changed is not used
-    return {**env, **more}
+    return {**env, **dict.fromkeys(_CACHES, caches), **more}
+
+
+def apart(env: Mapping[str, str], name: str) -> dict[str, str]:
+    """`env` for a run whose tools remember nothing of any other."""
+    return {key: f"{value}-{name}" if key in _CACHES else value for key, value in env.items()}

@@ -1,54 +1,173 @@
-"""A gate: its commands in order, the first red one ends it."""
+"""A gate: its commands in order, the first red one ends it. Then, if what is sealed has changed, the same in a twin."""
 
+import os
 import time
 from collections.abc import Callable
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from raymond.language.check import Check
+from raymond.redaction import Secrets
+from raymond.system import git
 from raymond.system.marks import Marks
-from raymond.verifier import command
-from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told
-from raymond.verifier.command import Result
+from raymond.verifier import command, compiled, control_plane, counts, environment, review, seal, sealing, swap
+from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told, Where
+from raymond.verifier.command import HERE, Place, Result
+from raymond.verifier.seal import Change, Seal
+from raymond.verifier.twin import twin_of
+
+Tell = Callable[[Told], None]
 
 
-def verify(given: Assignment, tell: Callable[[Told], None]) -> Found:
+def verify(given: Assignment, tell: Tell) -> Found:
     """Run the checks; what happens is told as it does."""
     for turn in given.turns:
         Marks(given.key, "").end(step=turn)  # an agent that goes on could change what is checked
-    began, flaky = time.monotonic(), False
+    if given.folder:
+        swap.undo(given.folder)  # of a verifier that was killed
+    began = time.monotonic()
+    sealed = seal.load(sealing.seal_path(given.folder, given.sealed)) if given.sealed else None
+    found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
+    return replace(found, seconds=time.monotonic() - began)
+
+
+class _Run(Struct, frozen=True):
+    """What came of running all checks at one place."""
+
+    found: Found
+    printed: str
+    """The end of what they printed."""
+
+    @property
+    def is_green(self) -> bool:
+        return self.found.verdict == "passed"
+
+
+def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
+    """The checks, and what their seal says about them."""
+    top = sealed.rules.top
+    private = sealing.git_of(given, top)
+    before = seal.changes(sealed)
+    compiled.remove(top)
+    here = _all(given, tell)
+    known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
+    if not here.is_green:
+        return replace(here.found, **known)
+    # What a process put back when the check was over has changed too.
+    changes = list({one.path: one for one in (*before, *seal.changes(sealed))}.values())
+    tampered = control_plane.differences(sealed.control, control_plane.read(top, private))
+    if private.is_rewritten(sealed.commit, git.head(top)):
+        tampered.append("rewrote the history before its work")
+    found = _judged(given, sealed, here, changes, tampered, tell) if changes or tampered else here.found
+    return replace(found, **known, tree=private.tree())
+
+
+def _judged(
+    given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tampered: list[str], tell: Tell
+) -> Found:
+    """What a green check is worth when what decides it has changed."""
+    digest = review.digest_of(changes, tampered)
+    named = (*(f"{one.how} {one.path}" for one in changes), *tampered)
+    known = replace(here.found, changes=named, digest=digest)
+    if digest == given.accepted:
+        return known
+    compared = _compare(given, sealed, here, changes, tell) if changes else _Compared(known)
+    found = replace(compared.found, changes=named, digest=digest)
+    if tampered:
+        reason = f"the agent changed what decides how its work is seen: {'; '.join(tampered)}"
+        found = replace(found, verdict="tampered", reason=reason)
+    elif found.verdict != "passed" and given.allows_edits:
+        return replace(known, twin=found.twin)
+    if found.verdict == "passed":
+        return found
+    name = f"{given.step}.review"
+    review.save(
+        os.path.join(given.folder, name),
+        sealed,
+        changes,
+        {"check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
+        Secrets.of(given.environment),
+    )
+    return replace(found, review=name)
+
+
+class _Compared(Struct, frozen=True):
+    """What came of the twin."""
+
+    found: Found
+    twin: str = ""
+    control: str = ""
+
+
+def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tell: Tell) -> _Compared:
+    """Run the checks with the sealed files put back, and if they are red then, once more without that."""
+    lost = [one.path for one in changes if one.path in sealed.entries and not sealed.entries[one.path].can_be_put_back]
+    if lost:
+        reason = f"{_listed(lost)} cannot be put back: too large to keep a copy"
+        return _Compared(replace(here.found, verdict="not comparable", reason=reason))
+    folder = os.path.join(given.folder, f"{given.step}.twin")
+    compiled.remove(sealed.rules.top)
+    try:
+        with twin_of(sealed, changes, folder, most=given.most) as twin:
+            there = _all(given, tell, "twin", twin.place)
+        if there.is_green:
+            return _Compared(replace(here.found, twin=twin.how, flaky=there.found.flaky or here.found.flaky))
+        with twin_of(sealed, [], folder, most=given.most, ways=(twin.how,)) as same:
+            control = _all(given, tell, "control", same.place)
+    except OSError as error:
+        reason = f"the check could not be repeated with the sealed files: {error}"
+        return _Compared(replace(here.found, verdict="not comparable", reason=reason))
+    return _Compared(_weigh(here, there, control, changes, twin.how), there.printed, control.printed)
+
+
+def _weigh(here: _Run, there: _Run, control: _Run, changes: list[Change], how: str) -> Found:
+    red = there.found
+    if not control.is_green:
+        reason = f"it is red in a copy of the directory too, so nothing can be compared: {control.found.reason}"
+        return replace(red, verdict="not comparable", reason=reason, twin=how)
+    less = counts.fewer(here.printed, there.printed)
+    which = _listed([one.path for one in changes])
+    reason = f"green only with the agent's {which}: as sealed, {red.reason}{f'; {less}' if less else ''}"
+    return replace(red, verdict="review", reason=reason, twin=how)
+
+
+def _listed(paths: list[str]) -> str:
+    shown = ", ".join(paths[:3])
+    return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown
+
+
+def _all(given: Assignment, tell: Tell, where: Where = "", place: Place = HERE) -> _Run:
+    """Run the checks in order until one is red."""
+    flaky, printed = False, ""
     last = Found(verdict="passed")
     for check in given.checks:
-        found = _check(given, check, tell)
-        flaky = flaky or found.flaky
-        last = found
-        if found.verdict != "passed":
+        last, output = _check(given, check, tell, where, place)
+        flaky, printed = flaky or last.flaky, (printed + output)[-TAIL:]
+        if last.verdict != "passed":
             break
-    return Found(
-        verdict=last.verdict,
-        command=last.command,
-        exit_code=last.exit_code,
-        seconds=time.monotonic() - began,
-        flaky=flaky and last.verdict == "passed",
-        reason=last.reason,
-        output=last.output,
-    )
+    return _Run(replace(last, flaky=flaky and last.verdict == "passed"), printed)
 
 
-def _check(given: Assignment, check: Check, tell: Callable[[Told], None]) -> Found:
+def _check(given: Assignment, check: Check, tell: Tell, where: Where, place: Place) -> tuple[Found, str]:
     """Run one command, and once more when it is red: what is red by chance teaches agents to weaken tests."""
     seconds = check.timeout or given.timeout
+    env = environment.apart(given.environment, where) if where else given.environment
     for again in range(given.reruns + 1):
-        tell(Began(check.run, again))
-        result = command.run(check, seconds, given.environment, lambda text: tell(Printed(text)))
+        tell(Began(check.run, again, where))
+        result = command.run(check, seconds, env, lambda text: tell(Printed(text)), place)
         if given.step:
             Marks(given.key, "").end(step=given.step)
         tell(Ended(result.exit_code, result.seconds))
         why = command.why_red(check, result, seconds)
         if not why:
-            return Found(verdict="passed", command=check.run, exit_code=result.exit_code, flaky=again > 0)
-        if name := command.missing(check, result, given.environment):
+            flaky = Found(verdict="passed", command=check.run, exit_code=result.exit_code, flaky=again > 0)
+            return flaky, result.output
+        if name := command.missing(check, result, env):
             reason = f"the check `{check.run}` cannot start: there is no program `{name}`"
-            return Found(verdict="could not start", command=check.run, exit_code=result.exit_code, reason=reason)
-    return _red(check, result, why)
+            found = Found(verdict="could not start", command=check.run, exit_code=result.exit_code, reason=reason)
+            return found, result.output
+    return _red(check, result, why), result.output
 
 
 def _red(check: Check, result: Result, why: str) -> Found:

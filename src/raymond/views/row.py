@@ -27,6 +27,8 @@ class RunRow(Struct, frozen=True, kw_only=True):
     """Why it does not continue."""
     questions: int = 0
     """Open questions."""
+    reviews: int = 0
+    """Agents whose work waits for the review of a person."""
     agents_failed: int = 0
     """Agents that have failed."""
     budget_usd: float | None = None

@@ -1,0 +1,16 @@
+"""`raymond reject`: send an agent back that changed what decides its check."""
+
+import click
+
+from raymond.cli import reviewing
+from raymond.cli.names import AGENT, RUN
+
+
+@click.command("reject")
+@click.argument("id_", metavar="ID", type=RUN)
+@click.argument("agent", metavar="[AGENT]", type=AGENT, required=False)
+@click.argument("reason", metavar="[REASON]", required=False, default="")
+@click.option("--no-resume", is_flag=True, help="Only record the decision.")
+def command(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
+    """Reject the change that agent AGENT of run ID made to what decides its check: it is told REASON and goes on."""
+    return reviewing.decide(id_, agent, accepted=False, reason=reason, no_resume=no_resume)

@@ -1,0 +1,55 @@
+"""What decides a check, by name: test files, and what the runners of tests load.
+
+A name that a runner would load is sealed also while there is no such file: a new `conftest.py`, `GNUmakefile` or
+`.npmrc` can turn a check green without touching anything that exists. A new test is welcome.
+"""
+
+import re
+from typing import Literal, TypeAlias
+
+Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "program"]
+"""What a sealed file is to the check. A new file counts as a change unless it is a `test`."""
+
+TEST_FOLDERS = frozenset({"tests", "test", "spec", "t", "__tests__", "__snapshots__", "testdata"})
+SKIPPED = frozenset(
+    {".git", ".hg", ".svn", ".raymond", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+    | {".tox", ".nox", ".hypothesis", ".gradle", ".idea", ".venv", "venv"}
+)
+"""Folders of tools, which no check is decided by, or (`node_modules`, `.venv`) which every new dependency changes."""
+
+_TEST = re.compile(
+    r"test_.*|.*_tests?\..*|.*\.tests?\..*|.*\.spec\..*|.*_spec\..*|.*Tests?\.\w+|.*\.snap|.*\.golden", re.DOTALL
+)
+_ANYWHERE = re.compile(
+    r"conftest\.py|(?:site|user)customize\.py|.*\.pth|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.c?js|\.mocharc.*|\.rspec"
+    r"|phpunit\.xml(?:\.dist)?|Directory\.Build\..*|\.runsettings|go\.work|\.coveragerc|\.babelrc.*"
+)
+"""Loaded wherever tests are: by pytest and Python, npm and its relatives, mocha, rspec, phpunit, dotnet, go."""
+_AT_A_ROOT = re.compile(
+    r"\.?pytest\.ini|tox\.ini|noxfile\.py|GNUmakefile|[Mm]akefile|.*\.mk|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile"
+    r"|.*\.config\.\w+|vitest\.workspace\.\w+|bunfig\.toml|gradle\.properties|mvnw|gradlew|rust-toolchain(?:\.toml)?"
+)
+"""Loaded from where a runner starts, or from a folder above it."""
+_MANIFESTS = frozenset({"package.json", "pyproject.toml", "setup.cfg", "Cargo.toml"})
+"""Only their part about tests counts (`manifests.py`): a task may add a dependency."""
+_SETTINGS = {
+    ".cargo": re.compile(r"config(?:\.toml)?"),
+    ".mvn": re.compile(r".*"),
+    ".config": re.compile(r"nextest\.toml"),
+}
+"""Folder -> what runners load from it."""
+
+
+def is_test(name: str) -> bool:
+    """Whether a file is a test, by its name alone."""
+    return _TEST.fullmatch(name) is not None
+
+
+def loaded(name: str, folder: str, *, is_root: bool) -> Part | None:
+    """What a file in `folder` is to a runner; a root is a folder where one starts."""
+    if name in _MANIFESTS:
+        return "manifest"
+    if _ANYWHERE.fullmatch(name) or (is_root and _AT_A_ROOT.fullmatch(name)):
+        return "loaded"
+    settings = _SETTINGS.get(folder.rpartition("/")[2])
+    return "loaded" if settings and settings.fullmatch(name) else None

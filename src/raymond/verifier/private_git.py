@@ -1,0 +1,134 @@
+"""A git directory of our own over the work tree of somebody else.
+
+With a project's own settings, git may not see that a file changed (`trustctime`, `assume-unchanged`, replace refs),
+or run what an agent has put there (hooks, filters, `core.fsmonitor`). Here are our own settings, index and attributes;
+the project lends only its objects, whose names are their content.
+"""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+
+from raymond.system import git
+from raymond.system.files import make_private, private, replace
+
+PATIENCE = 300.0
+"""Seconds for one question: a first look at a large repository reads all of it."""
+_CONFIG = b"""[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tfsmonitor = false
+\thooksPath = /dev/null
+\texcludesFile = /dev/null
+\tattributesFile = /dev/null
+\tuntrackedCache = false
+\tsafecrlf = false
+[gc]
+\tauto = 0
+"""
+_LONG_HASHES = b"[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
+_ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding\n"
+"""Files are what they are on disk."""
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+class PrivateGit:
+    """Git, asked about the work tree at `top` through a directory that no agent can write to."""
+
+    def __init__(self, path: str, top: str) -> None:
+        self.path = path
+        self.top = top
+
+    def prepare(self, commit: str) -> None:
+        """Make it; `commit` is where the project stands."""
+        for name in ("objects/info", "refs", "info"):
+            make_private(os.path.join(self.path, name))
+        lent = git.objects(self.top)
+        files = {
+            "HEAD": b"ref: refs/heads/sealed\n",
+            "config": _CONFIG + (_LONG_HASHES if len(commit) == 64 else b""),
+            "info/attributes": _ATTRIBUTES,
+            "objects/info/alternates": os.fsencode(f"{lent}\n") if lent else b"",
+        }
+        for name, content in files.items():
+            replace(os.path.join(self.path, name), content)
+        with contextlib.suppress(OSError), open(os.path.join(os.path.dirname(lent), "shallow"), "rb") as file:
+            replace(os.path.join(self.path, "shallow"), file.read())
+
+    def ignored(self, commit: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The folders and the single files that are ignored, less what `commit` tracks; none when git cannot tell."""
+        with self._locked():
+            if not commit or self._ask("read-tree", commit, index="tracked")[0] != 0:
+                self._ask("read-tree", "--empty", index="tracked")
+            code, said = self._ask(
+                "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", index="tracked"
+            )
+        paths = [os.fsdecode(one) for one in said.split(b"\0") if one] if code == 0 else []
+        folders = frozenset(path.rstrip("/") for path in paths if path.endswith("/"))
+        return folders, frozenset(path for path in paths if not path.endswith("/"))
+
+    def tree(self) -> str:
+        """The hash of the work tree as it stands, without what git ignores; empty when it cannot be told."""
+        with self._locked():
+            self._ask("add", "--all", "--ignore-errors")
+            code, said = self._ask("write-tree")
+        return said.decode("ascii", "replace").strip() if code == 0 else ""
+
+    def is_rewritten(self, old: str, new: str) -> bool:
+        """Whether `old` is not in the history of `new` any more."""
+        if not old or old == new:
+            return False
+        return not new or self._ask("merge-base", "--is-ancestor", old, new)[0] == 1
+
+    def settings(self, path: str) -> list[tuple[str, str]]:
+        """The settings in a file of git's, without those that it includes."""
+        said = self._ask("config", "--file", path, "--list", "-z")[1]
+        pairs = (one.partition(b"\n") for one in said.split(b"\0") if one)
+        return [(key.decode("utf-8", "replace"), value.decode("utf-8", "replace")) for key, _, value in pairs]
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One at a time: agents of a run may be checked in the same directory."""
+        fd = private(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            for name in ("tracked.lock", "index.lock"):  # of one that was killed
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self.path, name))
+            yield
+        finally:
+            os.close(fd)
+
+    def _ask(self, *args: str, index: str = "index") -> tuple[int | None, bytes]:
+        """The exit code of git and what it printed; None when there is no git, or it took too long."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        ours = {
+            "GIT_DIR": self.path,
+            "GIT_WORK_TREE": self.top,
+            "GIT_INDEX_FILE": os.path.join(self.path, index),
+            **_ENVIRONMENT,
+        }
+        try:
+            done = subprocess.run(
+                ["git", *args],
+                cwd=self.top,
+                env={**kept, **ours},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=PATIENCE,
+                check=False,
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            return None, b""
+        return done.returncode, done.stdout

@@ -1,0 +1,65 @@
+"""What a person looks at before accepting a change of the check: the difference, and what both runs printed."""
+
+import difflib
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from raymond.redaction import Secrets
+from raymond.system.files import make_private, replace
+from raymond.verifier import pack
+from raymond.verifier.seal import Change, Seal
+
+DIFF = "changes.diff"
+_LARGEST = 1 << 20
+"""Bytes of a file that is compared line by line, and of the whole difference."""
+
+
+def digest_of(changes: Sequence[Change], tampered: Sequence[str]) -> str:
+    """What is accepted: exactly these changes."""
+    lines = [*(f"{one.how} {one.path} {one.digest}" for one in changes), *tampered]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def save(folder: str, seal: Seal, changes: Sequence[Change], texts: Mapping[str, str], secrets: Secrets) -> None:
+    """Write what a person looks at into `folder`, without `secrets`; `texts` are more files."""
+    make_private(folder)
+    packs = os.path.dirname(folder)
+    diff = "".join(line for one in changes for line in _diff(packs, seal, one))
+    for name, text in {DIFF: diff[:_LARGEST], **texts}.items():
+        replace(os.path.join(folder, name), secrets.clean(text).encode("utf-8", "replace"))
+
+
+def _diff(packs: str, seal: Seal, change: Change) -> Iterator[str]:
+    old, new = _sealed(packs, seal, change.path), _current(os.path.join(seal.rules.top, change.path))
+    if old == new == b"":
+        yield f"{change.how} {change.path} (empty)\n"
+        return
+    if b"\0" in old or b"\0" in new or max(len(old), len(new)) > _LARGEST:
+        yield f"{change.how} {change.path} ({len(old):,} bytes before, {len(new):,} now)\n"
+        return
+    before, after = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (old, new))
+    names = (
+        ("/dev/null" if change.how == "added" else f"a/{change.path}"),
+        ("/dev/null" if change.how == "removed" else f"b/{change.path}"),
+    )
+    for line in difflib.unified_diff(before, after, *names):
+        yield line if line.endswith("\n") else f"{line}\n"
+
+
+def _sealed(packs: str, seal: Seal, path: str) -> bytes:
+    entry = seal.entries.get(path)
+    if entry is None:
+        return b""
+    if entry.link:
+        return os.fsencode(f"link to {entry.link}\n")
+    return pack.read(os.path.join(packs, entry.pack), entry.offset, entry.known[1]) if entry.pack else b"(too large)\n"
+
+
+def _current(path: str) -> bytes:
+    if os.path.islink(path):
+        return os.fsencode(f"link to {os.readlink(path)}\n")
+    if not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(_LARGEST + 1)

@@ -1,0 +1,197 @@
+"""Rules: which files of a tree decide a check. Fixed when it is sealed, so nothing that an agent sets changes them."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from raymond.verifier import commands, globs, names
+from raymond.verifier.names import Part
+from raymond.verifier.private_git import PrivateGit
+from raymond.verifier.tree import walk
+
+_VIRTUAL = (".venv", "venv", "env")
+_MODULES = (".py", ".pyc", ".so")
+_SITE = ("site-packages", "dist-packages")
+
+
+class Watched(Struct, frozen=True, array_like=True):
+    """A folder outside of what is walked."""
+
+    part: Part
+    new: frozenset[str] = frozenset()
+    """The names that count also when they are new."""
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What is sealed in `top`; all paths are relative to it."""
+
+    top: str
+    roots: frozenset[str]
+    """Folders where runners start."""
+    files: dict[str, Part]
+    """Files that a command or a recipe names."""
+    watched: dict[str, Watched] = {}
+    targets: frozenset[str] = frozenset()
+    """What make would take for done if there were a file of that name."""
+    modules: frozenset[str] = frozenset()
+    """Modules that a new file beside the tests would hide from Python."""
+    skipped: frozenset[str] = frozenset()
+    """Folders that are ignored by git, and hold nothing that it tracks."""
+    ignored: frozenset[str] = frozenset()
+    """Single files that are."""
+    seal: tuple[str, ...] = ()
+    unseal: tuple[str, ...] = ()
+
+
+def rules_of(
+    git: PrivateGit,
+    cwd: str,
+    commit: str,
+    lines: Sequence[str],
+    *,
+    path: str,
+    seal: Sequence[str],
+    unseal: Sequence[str],
+) -> Rules:
+    """The rules for commands that run in `cwd` with this PATH, while the project stands at `commit`."""
+    top = git.top
+    named, folders = commands.paths(lines, top, cwd)
+    roots = frozenset({*_above(os.path.relpath(cwd, top)), *folders})
+    skipped, ignored = git.ignored(commit)
+    files: dict[str, Part] = dict.fromkeys({*named, *commands.scripts(roots, top)}, "named")
+    return Rules(
+        top=top,
+        roots=roots,
+        files=files,
+        watched=_watched(top, roots, path, commands.programs(lines)),
+        targets=commands.targets(lines, roots, top),
+        modules=frozenset({*sys.stdlib_module_names, "pytest", "_pytest", *_installed(top, path)}),
+        skipped=skipped,
+        ignored=ignored,
+        seal=tuple(seal),
+        unseal=tuple(unseal),
+    )
+
+
+def look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
+    """Every file that is sealed, with what it is, and whether only a new one counts."""
+    open_again = globs.matcher(rules.unseal)
+    for path, part, only_new in _look(rules):
+        if not open_again(path):
+            yield path, part, only_new
+
+
+def _look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
+    wanted = globs.matcher(rules.seal)
+    tests = set[str]()
+    for folder, files, below in walk(rules.top, rules.skipped):
+        prefix = f"{folder}/" if folder else ""
+        above, _, last = folder.rpartition("/")
+        of_tests = last in names.TEST_FOLDERS or above in tests  # parents come before their children
+        if of_tests:
+            tests.add(folder)
+        is_root = folder in rules.roots or "package.json" in files
+        for name in files:
+            path = prefix + name
+            part = names.loaded(name, folder, is_root=is_root) or rules.files.get(path)
+            if part is None and rules.seal and wanted(path):
+                part = "named"
+            if part is None and (of_tests or names.is_test(name)) and path not in rules.ignored:
+                part = "test"
+            if part:
+                yield path, part, False
+        if is_root or of_tests:
+            yield from ((path, "loaded", True) for path in _hiding(rules, prefix, files, below, is_root=is_root))
+    yield from _look_at_watched(rules)
+
+
+def _hiding(rules: Rules, prefix: str, files: list[str], below: list[str], *, is_root: bool) -> Iterator[str]:
+    """What a runner would take for a target that is done, or Python for a module of its own."""
+    if is_root:
+        yield from (prefix + name for name in (*files, *below) if name in rules.targets)
+    for name in files:
+        if name.partition(".")[0] in rules.modules and name.endswith(_MODULES):
+            yield prefix + name
+    for name in below:
+        path = f"{prefix}{name}/__init__.py"
+        if name in rules.modules and os.path.lexists(f"{rules.top}/{path}"):
+            yield path
+
+
+def _look_at_watched(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
+    for folder, one in rules.watched.items():
+        try:
+            found = os.listdir(f"{rules.top}/{folder}")
+        except OSError:
+            continue
+        for name in found:
+            if one.part == "program" or names.loaded(name, folder, is_root=False) or name in one.new:
+                yield f"{folder}/{name}", one.part, False
+
+
+def counts_when_new(rules: Rules, path: str, part: Part) -> bool:
+    """Whether a file that was not there when the check was sealed is a change of it."""
+    if part == "test":
+        return False
+    folder, _, name = path.rpartition("/")
+    watched = rules.watched.get(folder)
+    return watched is None or watched.part != "program" or name in watched.new
+
+
+def _above(folder: str) -> list[str]:
+    """A folder and those above it, up to the top."""
+    found = [""]
+    while folder and folder != ".":
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
+def _watched(top: str, roots: frozenset[str], path: str, started: frozenset[str]) -> dict[str, Watched]:
+    """Folders of programs inside the tree, and what a virtual environment loads before anything else."""
+    found: dict[str, Watched] = {}
+    for entry in path.split(os.pathsep):
+        inside = os.path.relpath(entry, top) if os.path.isabs(entry) else ".."
+        if not inside.startswith("..") and inside != ".":
+            found[inside] = Watched("program", started)
+    for root in roots:
+        prefix = f"{root}/" if root else ""
+        found.setdefault(f"{prefix}node_modules/.bin", Watched("program"))
+        for name in _VIRTUAL:
+            if os.path.isfile(f"{top}/{prefix}{name}/pyvenv.cfg"):
+                found |= _virtual(top, f"{prefix}{name}", started)
+    return {folder: one for folder, one in found.items() if os.path.isdir(f"{top}/{folder}")}
+
+
+def _virtual(top: str, folder: str, started: frozenset[str]) -> Mapping[str, Watched]:
+    found = {folder: Watched("loaded", frozenset({"pyvenv.cfg"})), f"{folder}/bin": Watched("program", started)}
+    for version in _listed(f"{top}/{folder}/lib"):
+        for site in _SITE:
+            found[f"{folder}/lib/{version}/{site}"] = Watched("loaded")
+    return found
+
+
+def _installed(top: str, path: str) -> Iterator[str]:
+    """The names of the packages that a check's Python finds."""
+    for entry in path.split(os.pathsep):
+        if os.access(f"{entry}/python3", os.X_OK) or os.access(f"{entry}/python", os.X_OK):
+            yield from _packages(os.path.dirname(entry))
+    for name in _VIRTUAL:
+        yield from _packages(f"{top}/{name}")
+
+
+def _packages(prefix: str) -> Iterator[str]:
+    for version in _listed(f"{prefix}/lib"):
+        if version.startswith("python3"):
+            for site in _SITE:
+                for name in _listed(f"{prefix}/lib/{version}/{site}"):
+                    yield name.partition(".")[0].partition("-")[0]
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

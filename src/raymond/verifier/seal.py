@@ -1,0 +1,196 @@
+"""Seal: what decides a check, as it was when the visit began; and what has changed since."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from raymond.system.files import replace
+from raymond.verifier import manifests
+from raymond.verifier.control_plane import Control
+from raymond.verifier.names import Part
+from raymond.verifier.pack import Pack
+from raymond.verifier.rules import Rules, counts_when_new, look
+
+How: TypeAlias = Literal["changed", "added", "removed"]
+_LARGEST = 64 << 20
+"""Bytes of a sealed file that is kept as a copy; a larger one that changed cannot be put back."""
+
+
+class Entry(Struct, frozen=True, array_like=True, gc=False):
+    """A sealed file: how it is known again without reading it, and what is in it."""
+
+    part: Part
+    known: tuple[int, int, int, int]
+    """Inode, size, mtime and ctime; an agent can set all but the last."""
+    mode: int
+    digest: str
+    relevant: str = ""
+    """Of a manifest: the digest of the part that counts."""
+    pack: str = ""
+    """The pack that has its content, and where it is there; empty for a link and for what is too large."""
+    offset: int = 0
+    link: str = ""
+    """Where a link leads."""
+
+    @property
+    def can_be_put_back(self) -> bool:
+        """Whether it is known what was in it."""
+        return bool(self.pack or self.link)
+
+
+class Change(Struct, frozen=True):
+    """A sealed file that is not as it was."""
+
+    path: str
+    how: How
+    digest: str = ""
+    """What is in it now."""
+
+
+class Seal(Struct, frozen=True, kw_only=True):
+    """Everything that decides the checks of one directory, at one moment."""
+
+    rules: Rules
+    cwd: str
+    entries: dict[str, Entry]
+    known: frozenset[str]
+    """Names that would count if they were new."""
+    commit: str = ""
+    control: Control
+
+    @property
+    def digest(self) -> str:
+        """The same for the same names and contents."""
+        lines = (f"{path}\0{one.digest}\0{one.mode & 0o111 != 0}" for path, one in sorted(self.entries.items()))
+        return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def make(rules: Rules, cwd: str, commit: str, control: Control, pack: Pack, former: Seal | None) -> Seal:
+    """Seal `cwd` as it stands; what `former` knows unchanged is not read again."""
+    entries: dict[str, Entry] = {}
+    known: set[str] = set()
+    before = former.entries if former else {}
+    for path, part, only_new in look(rules):
+        if only_new:
+            known.add(path)
+        elif (one := _entry(rules.top, path, part, pack, before.get(path))) is not None:
+            entries[path] = one
+    return Seal(rules=rules, cwd=cwd, entries=entries, known=frozenset(known), commit=commit, control=control)
+
+
+def over(handed: Seal, now: Seal) -> Seal:
+    """The seal of a visit that follows one without a green check: what was sealed then stays as it was."""
+    if handed.rules.top != now.rules.top:
+        return now
+    since = {one.path for one in changes(handed) if one.how == "added"}
+    fresh = {path: one for path, one in now.entries.items() if path not in since}
+    return Seal(
+        rules=now.rules,
+        cwd=now.cwd,
+        entries={**fresh, **handed.entries},
+        known=now.known - since,
+        commit=handed.commit,
+        control=handed.control,
+    )
+
+
+def changes(seal: Seal) -> list[Change]:
+    """What of the sealed files is not as it was, in the order of their paths."""
+    return sorted(_changes(seal), key=lambda one: one.path)
+
+
+def _changes(seal: Seal) -> Iterator[Change]:
+    for path, entry in seal.entries.items():
+        if (found := _compared(seal.rules.top, path, entry)) is not None:
+            yield found
+    for path, part, only_new in look(seal.rules):
+        is_new = path not in seal.entries and path not in seal.known
+        if is_new and (only_new or counts_when_new(seal.rules, path, part)):
+            yield Change(path, "added", _digest_now(f"{seal.rules.top}/{path}"))
+
+
+def _compared(top: str, path: str, entry: Entry) -> Change | None:
+    whole = f"{top}/{path}"
+    try:
+        found = os.lstat(whole)
+    except OSError:
+        return Change(path, "removed")
+    if _known(found) == entry.known and found.st_mode == entry.mode:
+        return None
+    digest = _digest_now(whole)
+    same_rights = (found.st_mode ^ entry.mode) & ~0o666 == 0
+    if digest == entry.digest and same_rights:
+        return None
+    is_manifest = entry.relevant and digest and same_rights
+    if is_manifest and manifests.relevant(os.path.basename(path), _read(whole)) == entry.relevant:
+        return None
+    return Change(path, "changed", digest)
+
+
+def _entry(top: str, path: str, part: Part, pack: Pack, former: Entry | None) -> Entry | None:
+    whole = f"{top}/{path}"
+    try:
+        found = os.lstat(whole)
+        if former and _known(found) == former.known and found.st_mode == former.mode and former.part == part:
+            return former
+        if stat.S_ISLNK(found.st_mode):
+            target = os.readlink(whole)
+            return Entry(part, _known(found), found.st_mode, _digest(os.fsencode(target)), link=target)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if found.st_size > _LARGEST:
+            return Entry(part, _known(found), found.st_mode, _digest_now(whole))
+        content = _read(whole)
+    except OSError:
+        return None  # nobody can read it, or it has just gone
+    relevant = manifests.relevant(os.path.basename(path), content) if part == "manifest" else ""
+    return Entry(part, _known(found), found.st_mode, _digest(content), relevant, pack.name, pack.add(content))
+
+
+def _known(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest_now(path: str) -> str:
+    """Of a file, or of where a link leads; of nothing else."""
+    try:
+        found = os.lstat(path).st_mode
+        if stat.S_ISLNK(found):
+            return _digest(os.fsencode(os.readlink(path)))
+        if not stat.S_ISREG(found):
+            return ""
+        with open(path, "rb", buffering=0) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        pieces = []
+        while piece := os.read(fd, 1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(fd)
+
+
+def save(seal: Seal, path: str) -> None:
+    """Write it so that no crash loses it."""
+    replace(path, msgspec.json.encode(seal), durable=True)
+
+
+def load(path: str) -> Seal:
+    """Read what `save` wrote."""
+    with open(path, "rb") as file:
+        return msgspec.json.decode(file.read(), type=Seal)

@@ -1,0 +1,76 @@
+"""Sealing: take down what decides a check, before the work begins."""
+
+import contextlib
+import hashlib
+import os
+
+from raymond.system import git
+from raymond.system.files import make_private
+from raymond.verifier import control_plane, seal
+from raymond.verifier.assignment import Assignment
+from raymond.verifier.pack import Pack
+from raymond.verifier.private_git import PrivateGit
+from raymond.verifier.rules import rules_of
+from raymond.verifier.seal import Seal
+from raymond.verifier.tree import top_of
+
+_GIT = "git"
+_LAST = "last"
+
+
+def seal_here(given: Assignment, cwd: str) -> Seal:
+    """Seal `cwd` for the checks of `given`; the seal is on the disk when this returns."""
+    top = top_of(cwd)
+    private, commit = git_of(given, top), git.head(top)
+    make_private(given.folder)
+    private.prepare(commit)
+    rules = rules_of(
+        private,
+        cwd,
+        commit,
+        [one.run for one in given.checks],
+        path=given.environment.get("PATH", os.defpath),
+        seal=given.seal,
+        unseal=given.unseal,
+    )
+    pack = Pack(os.path.join(given.folder, f"{given.step}.pack"))
+    try:
+        found = seal.make(rules, cwd, commit, control_plane.read(top, private), pack, _former(given, top))
+        if given.sealed:
+            found = seal.over(seal.load(seal_path(given.folder, given.sealed)), found)
+    finally:
+        pack.close()
+    path = seal_path(given.folder, given.step)
+    seal.save(found, path)
+    _remember(given, top, path)
+    return found
+
+
+def seal_path(folder: str, step: int) -> str:
+    """Where the seal that this step made is."""
+    return os.path.join(folder, f"{step}.seal")
+
+
+def git_of(given: Assignment, top: str) -> PrivateGit:
+    """The run's own git directory for a tree."""
+    return PrivateGit(os.path.join(given.folder, f"{_GIT}-{_short(top)}"), top)
+
+
+def _former(given: Assignment, top: str) -> Seal | None:
+    """The last seal of this tree: what has not changed since is not read again."""
+    try:
+        return seal.load(os.path.join(given.folder, f"{_LAST}-{_short(top)}"))
+    except (OSError, ValueError):
+        return None
+
+
+def _remember(given: Assignment, top: str, path: str) -> None:
+    last = os.path.join(given.folder, f"{_LAST}-{_short(top)}")
+    aside = f"{last}.{given.step}"
+    with contextlib.suppress(OSError):
+        os.link(path, aside)
+        os.replace(aside, last)
+
+
+def _short(top: str) -> str:
+    return hashlib.sha256(os.fsencode(top)).hexdigest()[:12]

@@ -1,0 +1,94 @@
+"""Swap: sealed files in the place of the agent's while a check runs, written down first and undone after a kill."""
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from raymond.system.files import make_private, replace
+from raymond.verifier import overlay
+
+_RECORD = "swap"
+
+
+class Saved(Struct, frozen=True):
+    """What the agent had at `path`: a file, a link, a folder or nothing."""
+
+    path: str
+    kind: str
+    source: str = ""
+    """Where it is kept; of a link, where it leads."""
+    mode: int = 0
+    mtime: int = 0
+
+
+class Swap(Struct, frozen=True):
+    """What is exchanged in a tree."""
+
+    top: str
+    saved: list[Saved]
+
+
+@contextlib.contextmanager
+def swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator[None]:
+    """Within it, `files` stand in the tree. What was there is saved in `folder` before anything is touched."""
+    undo(folder)
+    kept = os.path.join(folder, f"{_RECORD}.files")
+    shutil.rmtree(kept, ignore_errors=True)
+    make_private(kept)
+    saved = [_save(top, one["path"], os.path.join(kept, str(number))) for number, one in enumerate(files)]
+    record = os.path.join(folder, _RECORD)
+    os.sync()
+    replace(record, msgspec.json.encode(Swap(top, saved)), durable=True)
+    try:
+        overlay.put_back(list(files), top)
+        yield
+    finally:
+        undo(folder)
+
+
+def undo(folder: str) -> list[str]:
+    """Put back what the agent had, if a swap was left; the files that it was about."""
+    record = os.path.join(folder, _RECORD)
+    try:
+        with open(record, "rb") as file:
+            found = msgspec.json.decode(file.read(), type=Swap)
+    except FileNotFoundError:
+        return []
+    for one in found.saved:
+        _restore(found.top, one)
+    os.unlink(record)
+    shutil.rmtree(os.path.join(folder, f"{_RECORD}.files"), ignore_errors=True)
+    return [one.path for one in found.saved]
+
+
+def _save(top: str, path: str, source: str) -> Saved:
+    whole = os.path.join(top, path)
+    if os.path.realpath(os.path.dirname(whole)) != os.path.join(os.path.realpath(top), os.path.dirname(path)).rstrip(
+        "/"
+    ):
+        raise OSError(f"{os.path.dirname(path)} is a link now")
+    try:
+        found = os.lstat(whole)
+    except OSError:
+        return Saved(path, "nothing")
+    if stat.S_ISLNK(found.st_mode):
+        return Saved(path, "link", os.readlink(whole))
+    if stat.S_ISDIR(found.st_mode):
+        shutil.copytree(whole, source, symlinks=True)
+        return Saved(path, "folder", source)
+    shutil.copyfile(whole, source)
+    return Saved(path, "file", source, found.st_mode, found.st_mtime_ns)
+
+
+def _restore(top: str, one: Saved) -> None:
+    if one.kind != "folder":
+        overlay.put_back([{**msgspec.structs.asdict(one)}], top)
+        return
+    overlay.put_back([{"path": one.path, "kind": "nothing"}], top)
+    shutil.copytree(one.source, os.path.join(top, one.path), symlinks=True)

@@ -1,0 +1,53 @@
+"""The tree of a check: the repository, or the directory alone, and every file in it."""
+
+import os
+from collections.abc import Collection, Iterator
+
+from raymond.verifier.names import SKIPPED
+
+
+def top_of(cwd: str) -> str:
+    """The nearest folder that has a `.git`, at `cwd` or above it; without one, `cwd` itself."""
+    folder = cwd
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return cwd
+        folder = above
+    return folder
+
+
+def walk(top: str, skipped: Collection[str]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Every folder below `top` but those of tools and `skipped`, with its files and its folders; names are relative.
+
+    Links are files here: nothing is looked up behind them.
+    """
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        files, below = _entries(f"{top}/{folder}" if folder else top)
+        prefix = f"{folder}/" if folder else ""
+        pending += [path for name in below if (path := f"{prefix}{name}") not in skipped and name not in SKIPPED]
+        yield folder, files, below
+
+
+def _entries(path: str) -> tuple[list[str], list[str]]:
+    files: list[str] = []
+    folders: list[str] = []
+    try:
+        with os.scandir(path) as found:
+            for one in found:
+                if one.name.isascii() or _is_text(one.name):
+                    (folders if one.is_dir(follow_symlinks=False) else files).append(one.name)
+    except OSError:  # it went away, or may not be read: then no check can read it either
+        pass
+    return files, folders
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is UTF-8, as that of every file that a check is known to load."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

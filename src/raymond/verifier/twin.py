@@ -1,0 +1,155 @@
+"""Twin: the tree as it stands with the sealed files put back, for one more run of the check.
+
+As an overlay on the same path where namespaces allow it; else as a copy; else the files are exchanged in place. Never
+by `git worktree`: installed packages, settings and submodules are missing there, and it runs the hooks of the agent.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from raymond.system.files import make_private
+from raymond.verifier import overlay, pack, swap
+from raymond.verifier.command import Place
+from raymond.verifier.seal import Change, Seal
+
+How: TypeAlias = Literal["overlay", "copy", "in place"]
+WAYS: tuple[How, ...] = ("overlay", "copy", "in place")
+MOST = 2 << 30
+"""Bytes of a tree that is copied, unless the settings say otherwise."""
+
+
+class Twin(Struct, frozen=True):
+    """A twin that is ready."""
+
+    how: How
+    place: Place
+
+
+@contextlib.contextmanager
+def twin_of(
+    seal: Seal,
+    changes: Sequence[Change],
+    folder: str,
+    *,
+    most: int = MOST,
+    ways: Sequence[How] = ("overlay", "copy", "in place"),
+) -> Iterator[Twin]:
+    """A twin with what `changes` names put back; none of them, and it is a twin of the tree as it stands."""
+    make_private(folder)
+    files = _stage(seal, changes, folder)
+    try:
+        for how in ways:
+            with _MADE[how](seal, files, folder, most) as place:
+                if place is not None:
+                    yield Twin(how, place)
+                    return
+        raise OSError("there is no way to make a twin of this tree")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stage(seal: Seal, changes: Sequence[Change], folder: str) -> list[dict[str, Any]]:
+    """What is put back, with the contents in files of their own."""
+    made = os.path.join(folder, "sealed")
+    make_private(made)
+    found: list[dict[str, Any]] = []
+    for number, change in enumerate(changes):
+        entry = seal.entries.get(change.path)
+        if entry is None:
+            found.append({"path": change.path, "kind": "nothing"})
+        elif entry.link:
+            found.append({"path": change.path, "kind": "link", "source": entry.link})
+        elif entry.pack:
+            source = os.path.join(made, str(number))
+            with open(source, "wb") as file:
+                path = os.path.join(os.path.dirname(folder), entry.pack)
+                file.write(pack.read(path, entry.offset, entry.known[1]))
+            found.append(
+                {"path": change.path, "kind": "file", "source": source, "mode": entry.mode, "mtime": entry.known[2]}
+            )
+    return found
+
+
+@contextlib.contextmanager
+def _overlay(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
+    top = seal.rules.top
+    upper, work, plan = (os.path.join(folder, name) for name in ("upper", "work", "plan"))
+    make_private(upper)
+    make_private(work)
+    with contextlib.suppress(OSError):
+        os.chmod(upper, os.stat(top).st_mode & 0o7777)
+    with open(plan, "w", encoding="utf-8") as file:
+        ready = os.path.join(folder, "ready")
+        said = {"top": top, "cwd": seal.cwd, "upper": upper, "work": work, "ready": ready, "files": files}
+        json.dump(said, file)
+    before = (sys.executable, "-I", "-S", overlay.__file__, plan)
+    if sys.platform != "linux" or _is_inside(folder, top) or not _works([*before, "true"]):
+        yield None
+        return
+    try:
+        yield Place("", before)
+    finally:
+        _open_up(folder)
+
+
+def _works(argv: Sequence[str]) -> bool:
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, env={"PATH": os.defpath}
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def _open_up(folder: str) -> None:
+    """The kernel leaves a folder there that even its owner may not list."""
+    with contextlib.suppress(OSError):
+        os.chmod(os.path.join(folder, "work", "work"), 0o700)
+
+
+@contextlib.contextmanager
+def _copy(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
+    top, made = seal.rules.top, os.path.join(folder, "copy")
+    if _is_inside(folder, top) or not _fits(top, most):
+        yield None
+        return
+    argv = ["cp", "-a", *(["--reflink=auto"] if sys.platform == "linux" else []), "--", f"{top}/.", made]
+    if not _works(argv):
+        yield None
+        return
+    overlay.put_back(files, made)
+    yield Place(os.path.normpath(os.path.join(made, os.path.relpath(seal.cwd, top))))
+
+
+def _fits(top: str, most: int) -> bool:
+    """Whether a tree is small enough to be copied."""
+    size = 0
+    for folder, _, names in os.walk(top):
+        for name in names:
+            with contextlib.suppress(OSError):
+                size += os.lstat(os.path.join(folder, name)).st_size
+        if size > most:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _in_place(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
+    with swap.swapped(seal.rules.top, files, os.path.dirname(folder)):
+        yield Place(seal.cwd)
+
+
+def _is_inside(path: str, top: str) -> bool:
+    return os.path.commonpath((os.path.realpath(path), os.path.realpath(top))) == os.path.realpath(top)
+
+
+_MADE: Mapping[How, Any] = {"overlay": _overlay, "copy": _copy, "in place": _in_place}
