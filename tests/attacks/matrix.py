@@ -16,7 +16,7 @@ doctor --json; list; list --all; list --json; list --all --json; status; status 
 status done; status done --json; logs asks; logs done --json; logs done --step 1; logs done --agent main;
 logs done --debug-dir OUT; cost done; cost --all; cost --here; clean --all --dry-run; cost --all --by day --json; wait done; wait killed --json;
 attach done; attach killed; inbox; inbox --here --json; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run;
-gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json
+run FLOW --dry-run --run-gates; gate FLOW; gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json
 """
 CHANGING = """
 answer asks yes; answer asks main yes --question 1 --no-resume; answer asks @FILE --no-resume; answer asks; stop asks; stop asks --now; stop killed --now;

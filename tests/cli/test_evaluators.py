@@ -130,7 +130,8 @@ def test_the_log_of_transitions_has_where_a_red_gate_led(room: Room) -> None:
     assert room.command(files, "--debug").code == 0
     [path] = room.path.glob(".raymond/debug/*/transitions.log")
     told, moved = path.read_text("utf-8").split("\n\n")[1:3]
-    assert "START.md gate is red, the agent is told: " in told
+    assert "START.md gate is red (0s): " in told
+    assert "; the agent is told\n" in told
     assert "\n  requested: result\n  actual: on_fail FIX.sh\n" in moved
 
 

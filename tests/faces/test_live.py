@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from builders import START, Play, place, start
+from builders import START, Play, head, place, start
 from raymond.faces import live
 from raymond.faces import rows as rows_module
 from raymond.faces import terminal as terminal_module
@@ -1270,3 +1270,36 @@ def test_in_the_background_there_are_lines_and_no_block(room: Room) -> None:
 def blocks(lines: list[str]) -> list[str]:
     """The headers of blocks."""
     return [line for line in lines if " · " in line]
+
+
+# --- gates
+
+
+def gated() -> Play:
+    made = Play({"START.md": head("gate: make test")})
+    made.say("<result>one</result>")
+    made.begin()
+    return made
+
+
+def test_an_agent_whose_gate_runs_shows_the_command() -> None:
+    made, doing = gated(), Doing()
+    doing.hear("tool", "Read x.py", START)
+    doing.begin(START)
+
+    def shown() -> str:
+        return rows(made.run, 100, after=20, doing={"main": doing})[1]
+
+    assert shown() == "main  START.md  running  20s  checks"
+    doing.hear("check", "make test\n  once more", START)
+    assert shown() == "main  START.md  running  20s  checks: make test once more", "a check may be silent"
+    doing.begin(START)
+    assert doing.check == ""
+
+
+def test_an_agent_that_was_told_of_a_red_gate_says_so() -> None:
+    made = gated()
+    made.check("failed", reason="`make test` ended with exit code 2", output="1 failed")
+    made.begin()
+    [row] = rows(made.run, 100)[1:]
+    assert row == "main  START.md  running  0s  attempt 2, told 1 time that its gate is red"

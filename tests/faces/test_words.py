@@ -385,6 +385,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "choices": [],
                 "files": [],
                 "review": None,
+                "gate": None,
                 "since": "1970-01-12T13:46:40Z",
             },
             {
@@ -406,6 +407,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
                 "choices": [],
                 "files": [],
                 "review": None,
+                "gate": None,
                 "since": "1970-01-12T13:46:40Z",
             },
         ],

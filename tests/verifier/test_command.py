@@ -70,19 +70,42 @@ def test_a_flood_is_cut_and_its_end_is_kept() -> None:
     assert text.endswith("the end\n")
 
 
+def test_a_character_that_is_read_in_two_pieces_stays_one() -> None:
+    told: list[str] = []
+    result = command.run(
+        Check(run="printf '\\342\\202'; sleep 0.1; printf '\\254'; printf '\\342'"), 60.0, ENV, told.append
+    )
+    assert result.output == "".join(told) == "€\N{REPLACEMENT CHARACTER}"
+
+
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("text", "why"),
     [
-        ("no-such-program --all", "no-such-program"),
-        ("CI=1 no-such-program", "no-such-program"),
-        ("./missing.sh", "./missing.sh"),
+        ("no-such-program --all", "there is no program `no-such-program`"),
+        ("CI=1 no-such-program", "there is no program `no-such-program`"),
+        ("./missing.sh", "there is no program `./missing.sh`"),
+        ("./plain.sh -v", "`./plain.sh` is not executable: chmod +x ./plain.sh"),
+        ("./folder", "`./folder` is a directory"),
+        ("./odd.sh", "`./odd.sh` needs /no/such/interpreter, which does not exist"),
+        ("./fails.sh", ""),
         ("bash -c no-such-program", ""),
         ("exit 127", ""),
         ("true", ""),
     ],
 )
-def test_a_program_that_is_not_there_is_named(text: str, name: str) -> None:
-    assert command.missing(Check(run=text), run(text), ENV) == name
+def test_why_a_program_cannot_start_is_told(
+    text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name, line, mode in (
+        ("plain", "", 0o644),
+        ("odd", "#!/no/such/interpreter", 0o755),
+        ("fails", "#!/bin/sh\nexit 126", 0o755),
+    ):
+        (tmp_path / f"{name}.sh").write_text(line)
+        (tmp_path / f"{name}.sh").chmod(mode)
+    assert command.cannot_start(Check(run=text), run(text), ENV) == why
 
 
 def test_the_verifier_imports_nothing_from_where_it_runs(tmp_path: Path) -> None:

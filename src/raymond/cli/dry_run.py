@@ -2,24 +2,29 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from raymond import durations
-from raymond.control.plan import FirstStep, Limit, Plan
+from raymond.control.plan import FirstStep, Limit, Plan, PlannedGate
 from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.faces import errors, trusting, words
 from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import hung, width_of
+from raymond.language.check import expected
 from raymond.text import visible
+from raymond.verifier.assignment import Found
 
 _WARNING = ("id", "message", "file", "line", "column", "hint")
 _PROGRAM = ("name", "version", "payer", "path", "host")
 
 
+ENDS = "nothing was started\n"
+
+
 def show(plan: Plan) -> str:
-    """The first step, exactly; the rights; the limits and where they come from."""
+    """The first step, exactly; the rights; the limits and where they come from; the gates."""
     start = plan.start
     lines = [
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
@@ -29,14 +34,15 @@ def show(plan: Plan) -> str:
         f"rights:   {_rights(plan)}",
         *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),
         *_limits(plan),
+        *(line for one in plan.gates for line in _gate(one)),
     ]
     width = width_of(sys.stdout)
     shown = "".join(f"{part}\n" for line in lines for part in hung(visible(line), "  ", width))
-    return f"{shown}{errors.warnings(plan.warnings)}nothing was started\n"
+    return f"{shown}{errors.warnings(plan.warnings)}"
 
 
-def document(plan: Plan) -> str:
-    """The same for programs, as one line of JSON."""
+def document(plan: Plan, tried: Mapping[str, Found] = {}) -> str:
+    """The same for programs, as one line of JSON, with what the gates that were `tried` have shown."""
     start, step = plan.start, plan.step
     said = {
         "workflow": start.name,
@@ -48,6 +54,7 @@ def document(plan: Plan) -> str:
         "prompt": step.prompt,
         "programs": [{key: getattr(one, key) for key in _PROGRAM} for one in plan.programs],
         "budget_usd": start.budget or None,
+        "gates": [_gate_document(one, tried.get(one.state.name)) for one in plan.gates],
         "warnings": [_finding(one) for one in plan.warnings],
         "errors": [],
     }
@@ -63,6 +70,7 @@ def refusal(error: Error, warnings: Sequence[Diagnostic]) -> str:
         "prompt": None,
         "programs": [],
         "budget_usd": None,
+        "gates": [],
         "warnings": [_finding(one) for one in warnings],
         "errors": [_finding(one) for one in error.diagnostics] if isinstance(error, WorkflowError) else [alone],
     }
@@ -114,6 +122,36 @@ def _limits(plan: Plan) -> list[str]:
         f"at once:  {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",
         f"silence:  {durations.show(plan.silence)}",
     ]
+
+
+def _gate(gate: PlannedGate) -> list[str]:
+    policy = gate.state.policy
+    then = f"the agent goes to {policy.on_fail}" if policy.on_fail else "the agent fails"
+    if gate.tries:
+        then = f"the agent is told {words.many(gate.tries, 'time')}, then {then.removeprefix('the agent ')}"
+    lines = [f"gate:     {gate.state.name}; when it is red, {then}"]
+    for check, timeout in zip(policy.gate, gate.timeouts, strict=True):
+        what = "" if expected(check) == "exit code 0" else f", {expected(check)}"
+        lines.append(f"          $ {check.run} (at most {durations.show(timeout)}{what})")
+    return lines
+
+
+def _gate_document(gate: PlannedGate, found: Found | None) -> dict[str, object]:
+    policy = gate.state.policy
+    return {
+        "state": gate.state.name,
+        "checks": [
+            {"command": check.run, "expected": expected(check), "timeout": timeout}
+            for check, timeout in zip(policy.gate, gate.timeouts, strict=True)
+        ],
+        "tries": gate.tries,
+        "reruns": gate.reruns,
+        "on_fail": policy.on_fail or None,
+        "verdict": found.verdict if found else None,
+        "reason": found.reason or None if found else None,
+        "seconds": round(found.seconds, 3) if found else None,
+        "flaky": found.flaky if found else None,
+    }
 
 
 def _line(name: str, shown: str, limit: Limit) -> str:

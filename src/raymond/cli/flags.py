@@ -41,6 +41,7 @@ class LimitFlags(Struct, frozen=True, kw_only=True):
     max_time: float | None = None
     max_turns: int | None = None
     allow_tools: tuple[str, ...] = ()
+    allow_gate_commands: bool = False
     on_ask: Literal["wait", "fail"] | None = None
 
     @property
@@ -72,6 +73,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     trust_project: bool = False
     strict: bool = False
     dry_run: bool = False
+    run_gates: bool = False
 
 
 class ResumeFlags(Struct, frozen=True, kw_only=True):
@@ -143,6 +145,7 @@ _LIMITS = (
     click.option(
         "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
     ),
+    click.option("--allow-gate-commands", is_flag=True, help="Agents may run exactly the commands of the gates."),
     click.option(
         "--on-ask", type=click.Choice(["wait", "fail"]), help="An agent that asks a person waits, or fails (for CI)."
     ),
@@ -187,6 +190,7 @@ _STARTING = (
     _TRUSTING,
     _STRICT,
     click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
+    click.option("--run-gates", is_flag=True, help="With --dry-run: also run the gates, one after the other."),
     *_SHOWING,
 )
 _RESUMING = (
@@ -280,6 +284,7 @@ def options(flags: StartFlags) -> "Options":
         overrides=texts.overrides(flags.settings),
         replies=texts.read(flags.replies) if flags.replies else None,
         roots=list(flags.roots),
+        allow_gate_commands=flags.limits.allow_gate_commands,
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
         on_ask=flags.limits.on_ask or "",

@@ -1,53 +1,64 @@
-"""`raymond gate`: run the check of a state now."""
+"""`raymond gate`: run the checks of states now."""
 
+import contextlib
+import signal
 import sys
+from collections.abc import Iterator, Sequence
+from typing import TextIO
 
 import click
 
-from raymond import durations
 from raymond.cli import texts
 from raymond.control import gate, start
 from raymond.errors import WorkflowError
-from raymond.faces.foreign_text import in_margin, width_of
+from raymond.faces.trial import Trial
 from raymond.language.workflow import State
-from raymond.text import visible
-from raymond.verifier.assignment import Began, Ended, Found, Printed, Told
-
-_MARGIN = "  | "
+from raymond.verifier.assignment import Found
 
 
 @click.command("gate")
 @click.argument("path", type=click.Path())
-@click.argument("state")
+@click.argument("state", required=False)
 @click.option(
     "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter."
 )
-def command(path: str, state: str, settings: tuple[str, ...]) -> int:
-    """Run the gate of STATE of the workflow in PATH here and now, as a run would: nothing else is started."""
+def command(path: str, state: str | None, settings: tuple[str, ...]) -> int:
+    """Run the gate of STATE of the workflow in PATH here and now, as a run would; without STATE, all its gates.
+
+    Nothing else is started.
+    """
     loaded = start.load(path, texts.overrides(settings))
-    found = show(gate.state_of(loaded, state))
-    if found.verdict == "could not start":
-        return WorkflowError.exit_code
-    return 0 if found.verdict == "passed" else 1
+    return exit_code(list(run(gate.chosen(loaded, state), sys.stdout).values()))
 
 
-def show(state: State) -> Found:
-    """Run the gate of a state, and print what happens."""
-    width = width_of(sys.stdout)
-
-    def tell(told: Told) -> None:
-        match told:
-            case Began():
-                print(f"$ {visible(told.command)}{' (once more)' if told.again else ''}", flush=True)
-            case Printed():
-                print("\n".join(in_margin(told.text.rstrip("\n"), _MARGIN, width)), flush=True)
-            case Ended():
-                how = "its time is over" if told.exit_code is None else f"exit code {told.exit_code}"
-                print(f"  {how} after {durations.brief(told.seconds)}")
-            case _:
-                pass
-
-    found = gate.try_out(state, tell)
-    why = f": {visible(found.reason)}" if found.reason else " (flaky: it was red the first time)" if found.flaky else ""
-    print(f"{visible(state.name)}: {found.verdict}{why}")
+def run(states: Sequence[State], stream: TextIO) -> dict[str, Found]:
+    """Run the gates of these states, one after the other; what each has shown."""
+    found = {}
+    with _signals():
+        for state in states:
+            trial = Trial(stream)
+            found[state.name] = gate.try_out(state, trial.tell)
+            trial.end(state.name, found[state.name])
     return found
+
+
+def exit_code(found: Sequence[Found]) -> int:
+    """A gate that cannot start is a mistake of the workflow; that counts for more than a red one."""
+    if any(one.verdict == "could not start" for one in found):
+        return WorkflowError.exit_code
+    return 1 if any(one.verdict != "passed" for one in found) else 0
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Within it, whatever ends this process ends the check as well."""
+
+    def leave(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

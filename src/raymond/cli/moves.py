@@ -20,7 +20,7 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
             max_iterations=limits.max_iterations,
             max_time=limits.max_time,
             max_turns=limits.max_turns,
-            allowed_tools=limits.allow_tools,
+            allowed_tools=_tools(run, given),
             roots=given.roots,
             on_ask=limits.on_ask or "",
             force=given.force,
@@ -31,6 +31,16 @@ def ask(run: RunHandle, given: ResumeFlags) -> str:
         # After the limits: an agent that tries again needs the tools that are allowed now.
         left = delivery.words(_move(run, given, agent), run.id, agent)
     return left
+
+
+def _tools(run: RunHandle, given: ResumeFlags) -> list[str]:
+    """The tools that are allowed from now on."""
+    tools = list(given.limits.allow_tools)
+    if not given.limits.allow_gate_commands:
+        return tools
+    from raymond.control import gate_tools
+
+    return list(dict.fromkeys([*tools, *gate_tools.of_run(run.project, run.read())]))
 
 
 def _move(run: RunHandle, given: ResumeFlags, agent: str) -> Delivery:

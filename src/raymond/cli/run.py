@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from raymond.control.handle import RunHandle
 from raymond.errors import Error, JournalError, UsageError, WorkflowError
 from raymond.faces.foreign_text import said
 
+if TYPE_CHECKING:
+    from raymond.control.plan import Plan
+
 _MOST_WARNINGS = 10
 """Warnings shown before a run; a dry run shows all."""
 
@@ -25,6 +29,9 @@ def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""
     if given.dry_run:
         return _dry_run(path, given)
+    if given.run_gates:
+        hint = f"raymond run {pasted.word(path, 'PATH')} --dry-run --run-gates"
+        raise UsageError("--run-gates needs --dry-run", hint=hint)
     _check(path, given)
     loaded = start.load(path, texts.overrides(given.settings))
     given, options, _ = _choose(given)
@@ -58,8 +65,25 @@ def _dry_run(path: str, given: StartFlags) -> int:
         names = [pair.partition("=")[0] for pair in given.variables]
         sys.stdout.write(dry_run.refusal(error, plan.doubts_of(loaded, names) if loaded else []))
         return error.exit_code
-    sys.stdout.write((dry_run.document if given.show.as_json else dry_run.show)(made))
-    return WorkflowError.exit_code if refuses and made.warnings else 0
+    code = _show(made, given)
+    return WorkflowError.exit_code if refuses and made.warnings else code
+
+
+def _show(made: "Plan", given: StartFlags) -> int:
+    """Show what would start, and try its gates if that is asked for; the exit code."""
+    from raymond.cli import dry_run, gate
+
+    as_json = given.show.as_json
+    if not as_json:
+        sys.stdout.write(dry_run.show(made))
+    states = [one.state for one in made.gates] if given.run_gates else []
+    found = gate.run(states, sys.stderr if as_json else sys.stdout)
+    if as_json:
+        sys.stdout.write(dry_run.document(made, found))
+    else:
+        none = "there is no gate to run\n" if given.run_gates else ""
+        sys.stdout.write("apart from the gates, nothing was started\n" if found else f"{none}{dry_run.ENDS}")
+    return gate.exit_code(list(found.values()))
 
 
 def _choose(given: StartFlags) -> tuple[StartFlags, start.Choices, config.Config]:

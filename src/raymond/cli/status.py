@@ -6,7 +6,7 @@ import click
 
 from raymond.cli import choice
 from raymond.cli.names import RUN
-from raymond.control import runs
+from raymond.control import gate_progress, runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
 from raymond.faces import clock, documents
@@ -34,7 +34,9 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         with clock.of(sys.stdout):
             unheard, then = _unheard(found, seen)
             more, width = [*_left(found, seen), *unheard], width_of(sys.stdout)
-            lines = overview(*about, every=every, host=seen.host, width=width, more=more, then=then)
+            gates = gate_progress.of(found.project, seen.run)
+            checks = {agent: (one.command, one.tries) for agent, one in gates.items()}
+            lines = overview(*about, every=every, host=seen.host, width=width, more=more, then=then, checks=checks)
         print("\n".join(lines))
     if seen.note:
         print("\n".join(told(seen.note, MARGIN, width_of(sys.stderr))), file=sys.stderr)

@@ -6,17 +6,18 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from raymond.backends import Backend, Direct, Turn, registry
-from raymond.control import doubts, programs, trust
+from raymond.control import doubts, gate, programs, trust
 from raymond.control.config import Config
 from raymond.control.start import Choices, check_former, prepare
 from raymond.errors import Diagnostic
 from raymond.language import lint
-from raymond.machine import variables
+from raymond.language.workflow import State
+from raymond.machine import gates, variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
 from raymond.machine.events import Decision, Program, RunStarted
 from raymond.machine.evolve import apply, fold
-from raymond.machine.inputs import Begin
+from raymond.machine.inputs import Begin, SealTaken
 from raymond.machine.run import Run, pool_of
 from raymond.machine.workspace import Workspace
 from raymond.steps import script_step, spool
@@ -51,6 +52,17 @@ class Limit(Struct, frozen=True):
     origin: str
 
 
+class PlannedGate(Struct, frozen=True, kw_only=True):
+    """The gate of a state, with what counts where its policy says nothing."""
+
+    state: State
+    timeouts: list[float]
+    """Seconds for each of its commands."""
+    tries: int
+    """How often the agent is told that it is red; nobody can tell a script."""
+    reruns: int
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """The first step, exactly; the rights; the limits and where they come from."""
 
@@ -67,6 +79,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What would answer prompts, wherever the entry can lead."""
     uses: list[trust.Use] = []
     """The settings of the project for agents' programs, if there are any."""
+    gates: list[PlannedGate] = []
     warnings: list[Diagnostic] = []
     """What is doubtful about the workflow."""
 
@@ -95,6 +108,7 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         silence=start.timeout or settings["timeout"],
         programs=programs.of(start, loaded.workflow, settings["backends"]),
         uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
+        gates=[_gate(state) for state in gate.gated(loaded)],
         warnings=prepared.warnings,
     )
 
@@ -103,6 +117,17 @@ def doubts_of(loaded: Loaded, given: Collection[str]) -> list[Diagnostic]:
     """The warnings about a workflow alone, for a start that may be refused; `given` are the variables that it sets."""
     found = lint.check(loaded.workflow, given)
     return doubts.located((one for one in found if one.severity == "warning"), loaded)
+
+
+def _gate(state: State) -> PlannedGate:
+    policy = state.policy
+    tries = gates.TRIES if policy.gate_tries is None else policy.gate_tries
+    return PlannedGate(
+        state=state,
+        timeouts=[check.timeout or policy.gate_timeout or gates.TIMEOUT for check in policy.gate],
+        tries=0 if state.kind == "script" else tries,
+        reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
+    )
 
 
 def _limit(settings: Config, key: str, value: float) -> Limit:
@@ -120,6 +145,9 @@ def _step(
         more = ("RAYMOND_INPUT_FILE", "RAYMOND_OUT", "RAYMOND_STEP_KEY", homes.VARIABLE, MARK)
         return FirstStep(command=command, gets=sorted([*names, *more]))
     apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
+    if agent.visit.phase == "seal":
+        for input in (SealTaken(time=0.0, agent="main", seal="-"), Begin(time=0.0, agent="main")):
+            apply(run, Decision(seq=run.seq + 1, time=0.0, events=decide(run, workspace, input)))
     turn = spool.turn_of(run, workspace, agent, project.run(start.workflow_id).spool)
     return _turn(backends[agent.pool], turn)
 

@@ -56,6 +56,8 @@ class Options(Struct, kw_only=True):
     roots: list[str] = []
     permission_mode: str = ""
     allowed_tools: list[str] | None = None
+    allow_gate_commands: bool = False
+    """Whether agents may run exactly the commands of the gates; a gate alone gives them no right."""
     skip_permissions: bool = False
     allow_start: bool = False
     """Whether its steps may start runs that outlive it."""
@@ -149,6 +151,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         overrides=options.overrides,
         replies=options.replies,
         roots=options.roots,
+        allow_gate_commands=options.allow_gate_commands,
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
         on_ask=options.on_ask,
@@ -295,7 +298,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         overrides=options.overrides,
         replies=paths.check(options.replies or "", "--replies"),
         permission_mode=options.permission_mode,
-        allowed_tools=options.allowed_tools or [],
+        allowed_tools=_tools(workflow, options),
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
         on_ask="fail" if options.on_ask == "fail" else "",
@@ -304,6 +307,15 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         notify=[paths.check(notifying.settled(target), "--notify") for target in options.notify or []],
         version=__version__,
     )
+
+
+def _tools(workflow: Workflow, options: Choices) -> list[str]:
+    allowed = options.allowed_tools or []
+    if not options.allow_gate_commands:
+        return allowed
+    from raymond.control import gate_tools
+
+    return list(dict.fromkeys([*allowed, *gate_tools.patterns(workflow)]))
 
 
 def _backend(workflow: Workflow, loaded: Loaded, options: Choices) -> str:

@@ -14,6 +14,7 @@ from raymond.machine.events import (
     Decision,
     EvaluatorEnded,
     Event,
+    GateEnded,
     RunStarted,
     StepEnded,
     StepFailed,
@@ -190,6 +191,8 @@ def _how(event: StepEnded) -> str:
     match event:
         case StepFailed():
             return f"failed ({event.kind}: {' '.join(event.error.split())})"
+        case GateEnded():
+            return words.verdict(event)
         case StepRefused() if not event.capped and not event.blocked:
             return f"rejected ({' '.join(event.reason.split())})"
         case EvaluatorEnded():

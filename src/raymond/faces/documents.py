@@ -11,6 +11,7 @@ from raymond.machine.agent import ASKING, PAUSED, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
+from raymond.views.checking import is_checking, why_red
 from raymond.views.questions import Question
 from raymond.views.status import collected_failures, failed_agents, main_result, run_status
 from raymond.views.times import instant
@@ -136,6 +137,7 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
         "choices": list(visit.rest.choices) if visit.rest else [],
         "files": list(visit.rest.files) if visit.rest else [],
         "review": review(agent),
+        "gate": _gate(agent),
         "since": instant(visit.since),
     }
 
@@ -143,6 +145,14 @@ def _agent(run: Run, agent: Agent, longest: int) -> dict[str, Any]:
 def review(agent: Agent) -> str | None:
     """Why the green check of an agent does not count before a person has looked at it; None when nothing waits."""
     return agent.visit.review.verdict if agent.status == PAUSED and agent.visit.review else None
+
+
+def _gate(agent: Agent) -> dict[str, Any] | None:
+    """The gate of its visit; None when none runs and none was red."""
+    why = why_red(agent)
+    if not why and not is_checking(agent):
+        return None
+    return {"running": is_checking(agent), "told": agent.visit.gate_tries, "reason": why or None}
 
 
 def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str, Any]:

@@ -17,6 +17,8 @@ class Doing(Struct):
     """The last line that it said, or the last tool that it used."""
     words: str = ""
     """The end of the text that it is writing."""
+    check: str = ""
+    """The command of its gate that runs."""
     heard: float = 0.0
     """When it last showed a sign of life; 0 when that is not known."""
     context: str = ""
@@ -30,6 +32,8 @@ class Doing(Struct):
                 pass
             case "context":
                 self.context = in_use(text)
+            case "check":
+                self.check = plain(" ".join(text.split()))
             case "words":
                 self.words = (self.words + text)[-_KEPT:]
             case _:
@@ -39,11 +43,11 @@ class Doing(Struct):
 
     def begin(self, now: float) -> None:
         """A step begins."""
-        self.words, self.heard = "", now
+        self.words, self.check, self.heard = "", "", now
 
     def end(self) -> None:
         """The visit is over."""
-        self.last = self.words = ""
+        self.last = self.words = self.check = ""
         self.heard = 0.0
 
     def silent(self, now: float) -> float:

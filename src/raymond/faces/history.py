@@ -13,7 +13,17 @@ from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
-from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted, is_end
+from raymond.machine.events import (
+    AgentFailed,
+    AskEnded,
+    Decision,
+    Event,
+    GateEnded,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    is_end,
+)
 from raymond.machine.label import named
 from raymond.store import transcripts
 from raymond.store.records import Records, is_gone
@@ -243,6 +253,8 @@ def _turn(
     how, cost = words.NOT_DRIVEN, ""
     if ended:
         how, cost = type(ended).__name__.removeprefix("Step").lower(), dollars.of_step(ended, begun.backend)
+    if isinstance(ended, GateEnded):
+        how = words.verdict(ended).partition(" (")[0]
     told = [f"step {begun.step}: {begun.agent} in {state}, {how} {cost}".rstrip()]
     if ended and is_gone(ended, lines):
         told.append(words.GONE)

@@ -16,6 +16,7 @@ from raymond.machine.events import (
     AskStarted,
     Decision,
     Event,
+    GateEnded,
     StepFailed,
     StepFinished,
     StepStarted,
@@ -31,6 +32,8 @@ from raymond.views.tally import Tally
 _UNTOLD = frozenset((StepStarted, StepFinished))
 _SHOWN = ("print", "tool", "note", "check")
 """What steps do that has a line; the rest is for those who watch."""
+_RED = 10
+"""Lines of the end of what a red check printed; `logs --step N` has all of it."""
 MARGIN = "    | "
 """Before lines of others, and before what a line of ours has no room for."""
 
@@ -131,6 +134,8 @@ class Lines(Quiet):
             text = spaced(text) if width else visible(text)
         if type(event) is StepFailed:
             rest = output(authored(event.output, self.folder), width)
+        elif type(event) is GateEnded:
+            rest = output("\n".join(event.output.split("\n")[-_RED:]), width)
         cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
         return f"{text}{cost}{rest}"
 

@@ -258,7 +258,7 @@ class Live(Quiet):
             case RunStopped():
                 return event.kind == "paused"
             case AgentMoved():
-                return not event.instead_of and event.tag not in ("on_error", "moved")
+                return not event.instead_of and event.tag not in ("on_error", "on_fail", "moved")
             case WaitEnded():
                 return not event.instead_of and not event.timed_out
             case _:

@@ -1,6 +1,7 @@
 """What a run is doing, in lines: the run, then its agents, then the command to run next."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from time import time as now
 
 from raymond.faces import question, standing, words
@@ -13,6 +14,7 @@ from raymond.machine.agent import ASKING, SCRIPTED, Agent
 from raymond.machine.run import CANCELLED, Run
 from raymond.store import transcripts
 from raymond.text import visible
+from raymond.views.checking import why_red
 from raymond.views.questions import question_of
 from raymond.views.status import collected_failures, main_result
 
@@ -31,11 +33,13 @@ def overview(
     width: int = 0,
     more: Iterable[str] = (),
     then: str = "",
+    checks: Mapping[str, tuple[str, int]] = {},
 ) -> list[str]:
     """A run that process `pid` drives, or nobody (0) unless `host` does; `status` is as seen from outside.
 
     Questions are wrapped to `width` cells, unless that is 0, and never cut. `more` stands above the next
-    command, which is `then` if that is given.
+    command, which is `then` if that is given. `checks` are the command that the gate of an agent runs, and how often
+    the agent is told that it is red.
     """
     id, why = run.start.workflow_id, words.reason(run, now())
     driven = "" if pid else f", {host} may be running it" if host else ", not running"
@@ -43,6 +47,7 @@ def overview(
     process = f" in process {pid}" if pid and not run.final_status else ""
     held = f" ({why.removeprefix(f'{status} ')})" if why else ""
     stands = f"{id}: {status}{process}{held}" + (driven if not run.final_status else "")
+    last = partial(transcripts.last_line, transcript_folder)
     lines = [
         *hung(visible(stands), INDENT, width),
         *hung(visible(f"  {run.start.name} from {run.start.scope_dir}"), MARGIN, width),
@@ -50,7 +55,7 @@ def overview(
         *_scripted(run),
         *([f"  {words.failures(run)}"] if run.lost and why != words.failures(run) else []),
         *([f"  {words.leftovers(run.leftovers)}"] if run.leftovers and not pid else []),
-        *_agents(run, every, lambda agent: transcripts.last_line(transcript_folder, agent), width, bool(pid or host)),
+        *_agents(run, every, last, checks, width, bool(pid or host)),
         *_failed(run, len(run.outcomes) if every else SHOWN, width),
         *(part for one in words.denied(run) for part in hung(visible(f"denied: {one}"), INDENT, width)),
     ]
@@ -88,17 +93,34 @@ def _failed(run: Run, most: int, width: int) -> list[str]:
     return [part for one in told for part in hung(visible(one), MARGIN, width)]
 
 
-def _agents(run: Run, every: bool, last_line: Callable[[str], str], width: int, driven: bool) -> list[str]:
+def _agents(
+    run: Run,
+    every: bool,
+    last_line: Callable[[str], str],
+    checks: Mapping[str, tuple[str, int]],
+    width: int,
+    driven: bool,
+) -> list[str]:
     shown = standing.chosen(run, len(run.agents) if every else SHOWN)
     told = standing.lines(run, shown, driven=driven, now=now(), width=width)
     id, lines = run.start.workflow_id, list[str]()
     for agent, line in zip(shown, told, strict=True):
         # Nothing can be asked of a run that was cancelled.
         beside = _beside(run, agent, last_line(agent.id), width) if run.final_status != CANCELLED else []
-        lines += [line, *beside]
+        lines += [line, *_gate(agent, *checks.get(agent.id, ("", 0)), width), *beside]
     if len(run.agents) > len(shown):
         lines.append(f"  ... and {len(run.agents) - len(shown)} more agents: raymond status {id} --agents")
     return lines
+
+
+def _gate(agent: Agent, command: str, tries: int, width: int) -> list[str]:
+    """The command that its gate runs, and why the last one did not count."""
+    told = [f"      checks: {one_line(command)}"] if command else []
+    if why := why_red(agent):
+        told_so_far = agent.visit.gate_tries
+        times = f"{told_so_far} of {words.many(tries, 'time')}" if tries else words.many(told_so_far, "time")
+        told.append(f"      red:   {one_line(why)} (the agent was told {times})")
+    return [part for one in told for part in hung(visible(one), MARGIN, width)]
 
 
 def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:

@@ -20,6 +20,7 @@ from raymond.machine.events import RunStopped
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.schedule import wake_at
 from raymond.text import visible
+from raymond.views.checking import is_checking, why_red
 from raymond.views.status import run_status
 
 Piece: TypeAlias = tuple[str, str]
@@ -239,8 +240,12 @@ class Agents:
     def _work(self, agent: Agent, room: int) -> str:
         """What it does: since when it is silent, and what it writes now, or what it did last."""
         doing, attempt = self._doing(agent), agent.visit.attempt
+        if is_checking(agent):
+            return f"checks: {doing.check}" if doing.check else "checks"
         silent = doing.silent(self._now)
         parts = [f"attempt {attempt}" if attempt > 1 else "", f"silent for {since(silent)}" if silent else ""]
+        told = agent.visit.gate_tries if why_red(agent) else 0
+        parts.append(f"told {_many(told, 'time')} that its gate is red" if told else "")
         before = ", ".join(filter(None, parts))
         room -= cells.size(before) + 2 if before else 0
         words = _line(doing.words[-WIDEST:])

@@ -7,6 +7,7 @@ from raymond.faces import awaited, clock, table, words
 from raymond.faces.table import Column
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.machine.run import CANCELLED, Run
+from raymond.views.checking import is_checking
 
 _INDENT = "  "
 _COLUMNS = (
@@ -52,4 +53,4 @@ def _detail(run: Run, agent: Agent) -> str:
         return " ".join(filter(None, (f"for {words.many(agent.alive, 'agent')}", until)))
     if agent.status == READY and not until:
         return awaited.place(run, agent, clock.instant)
-    return f"{until}{again}"
+    return "its gate" if is_checking(agent) else f"{until}{again}"

@@ -332,6 +332,12 @@ def evaluator(event: EvaluatorEnded) -> str:
     return f"evaluator {said}: {then}"
 
 
+def verdict(event: GateEnded) -> str:
+    """What a gate found, beside other words about its step."""
+    found = "is red" if event.verdict in ("failed", "timed out") else event.verdict
+    return f"gate {found} ({event.reason})" if event.reason else f"gate {found}{' (flaky)' if event.flaky else ''}"
+
+
 def _step_line(event: Event, agent: str) -> str | None:
     match event:
         case StepRefused():

@@ -24,6 +24,13 @@ class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds; 0 for the `gate_timeout` of its state."""
 
 
+def expected(check: Check) -> str:
+    """What makes it green, in words."""
+    if check.contains:
+        return f'output contains "{check.contains}"'
+    return f"output matches /{check.matches}/" if check.matches else f"exit code {check.exit}"
+
+
 def expectation(value: Any) -> dict[str, Any]:
     """The fields of a check that `expected` sets; ValueError says what is wrong with it."""
     code = int(value) if isinstance(value, str) and value.strip().isdecimal() else value

@@ -67,6 +67,9 @@ FINDINGS: dict[str, Finding] = {
     "empty-state": _WARNING,
     "unbound-variable": _WARNING,
     "missing-include": _WARNING,
+    "gate-command-deletes": _WARNING,
+    "gate-command-unknown": _WARNING,
+    "gate-bypass": _WARNING,
     # What only a start can know: store/loader, backends/replies, control/doubts.
     "misnamed-file": _WARNING,
     "unknown-reply": _WARNING,
@@ -78,6 +81,7 @@ FINDINGS: dict[str, Finding] = {
     "unheeded-right": _FIRM,
     "call-in-place": _FIRM,
     "secret-in-state": _ERROR,
+    "gate-command-unsafe": _FIRM,
     # Scripted replies: backends/replies.
     "bad-reply": _FIRM,
     # Comments that silence findings: lint, settings.
@@ -89,7 +93,6 @@ FINDINGS: dict[str, Finding] = {
     "policy-body-mismatch": _LATER,
     "unused-transition": _LATER,
     "backend-change": _LATER,
-    "gate-command-unsafe": _LATER,
     "parallel-writers": _LATER,
     "fork-never-waited": _LATER,
     "script-not-analysed": _LATER,

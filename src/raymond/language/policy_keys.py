@@ -228,10 +228,13 @@ def _check(document: Document, path: Path, value: Any) -> Check | None:
 def _is_command(document: Document, path: Path, command: str) -> bool:
     """Whether a shell could read it as far as quotes go; if not, that is reported."""
     try:
-        shlex.split(command)
+        words = shlex.split(command, comments=True)
     except ValueError as error:
         what = "a quote is not closed" if "quotation" in str(error) else str(error).lower()
         _bad(document, path, f"`{command}` is no command: {what}", "close it, or put a \\ before it")
+        return False
+    if command.strip() and not words:
+        _bad(document, path, f"`{command}` is only a comment: it would always be green", "write a command before it")
         return False
     return True
 

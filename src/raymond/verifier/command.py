@@ -1,5 +1,6 @@
 """One command of a gate: run through the shell, read while it runs, ended when its time is over."""
 
+import codecs
 import contextlib
 import os
 import re
@@ -23,6 +24,8 @@ _KEPT = 16 << 20
 """Characters in which an expected text is looked for: the last ones."""
 _DRAIN = 0.2
 """Seconds for which pipes stay open after the command has ended, for what it left running."""
+_LONGEST_FIRST = 256
+"""Bytes of the line in which a script names its interpreter."""
 _NOT_THERE = (126, 127)
 """The exit codes of a shell that could not start a command."""
 
@@ -91,8 +94,8 @@ def why_red(check: Check, result: Result, seconds: float) -> str:
     return ""
 
 
-def missing(check: Check, result: Result, environment: Mapping[str, str]) -> str:
-    """The program that the shell could not find or start, if that is why the command failed; else empty."""
+def cannot_start(check: Check, result: Result, environment: Mapping[str, str]) -> str:
+    """Why the shell could not start the program of a command, if that is why it failed; else empty."""
     if result.exit_code not in _NOT_THERE:
         return ""
     try:
@@ -100,11 +103,30 @@ def missing(check: Check, result: Result, environment: Mapping[str, str]) -> str
     except ValueError:
         return ""
     name = next((word for word in words if not re.match(r"[A-Za-z_]\w*=", word)), "")
+    if "/" in name and os.path.lexists(name):
+        return _why_not(name)
     known = subprocess.run(
         [SHELL, "-c", 'type -- "$1"', SHELL, name], env=environment, capture_output=True, stdin=subprocess.DEVNULL
     )
-    is_known = known.returncode == 0 and (os.access(name, os.X_OK) or "/" not in name)
-    return "" if is_known or not name else name
+    is_known = known.returncode == 0 and "/" not in name
+    return "" if is_known or not name else f"there is no program `{name}`"
+
+
+def _why_not(path: str) -> str:
+    """Why a file that is there cannot be started; empty when it can."""
+    if os.path.isdir(path):
+        return f"`{path}` is a directory"
+    if not os.access(path, os.X_OK):
+        return f"`{path}` is not executable: chmod +x {shlex.quote(path)}"
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(_LONGEST_FIRST)
+    except OSError:
+        return ""
+    program = first[2:].split()[:1] if first.startswith(b"#!") else []
+    if program and not os.path.exists(program[0]):
+        return f"`{path}` needs {os.fsdecode(program[0])}, which does not exist"
+    return ""
 
 
 class _Output:
@@ -116,9 +138,10 @@ class _Output:
         self._kept: list[str] = []
         self._held = 0
         self._left_out = 0
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
     def add(self, data: bytes) -> None:
-        text = data.decode("utf-8", "replace")
+        text = self._decode(data, not data)
         shown = text[: self._room]
         if shown:
             self._tell(shown)
@@ -131,6 +154,7 @@ class _Output:
 
     def close(self) -> str:
         """The end of it."""
+        self.add(b"")
         output = "".join(self._kept)
         if self._left_out:
             end = output[-min(_PIECE, self._left_out) :]

@@ -163,8 +163,8 @@ def _check(given: Assignment, check: Check, tell: Tell, where: Where, place: Pla
         if not why:
             flaky = Found(verdict="passed", command=check.run, exit_code=result.exit_code, flaky=again > 0)
             return flaky, result.output
-        if name := command.missing(check, result, env):
-            reason = f"the check `{check.run}` cannot start: there is no program `{name}`"
+        if cause := command.cannot_start(check, result, env):
+            reason = f"the check `{check.run}` cannot start: {cause}"
             found = Found(verdict="could not start", command=check.run, exit_code=result.exit_code, reason=reason)
             return found, result.output
     return _red(check, result, why), result.output

@@ -10,6 +10,8 @@ from raymond.language import frontmatter, judges, reach
 from raymond.language.lint import approvals, attributes, endings, entries, evaluators, ignores, places, scripts, targets
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
+_ANYWHERE = ("secret-in-state", "gate-command-unsafe")
+"""A secret would be kept, and an agent may name a state that nothing leads to."""
 _MISSPELT = ("misspelt-tag", "unclosed-tag", "unquoted-attribute", "foreign-tag")
 
 
@@ -19,7 +21,7 @@ def errors(workflow: Workflow) -> list[Diagnostic]:
 
 
 def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
-    """Everything found in the states that the entry can lead to, and secrets anywhere, in the order of the files.
+    """Everything found in the states that the entry can lead to, and dangers anywhere, in the order of the files.
 
     `given` are the names that get a value when the run is started.
     """
@@ -37,6 +39,7 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
             else:
                 found.append(one)
         found += _secrets(state) if suspicious else ()
+        found += _gate(workflow, state, is_counted=state.name in counted) if state.policy.gate else ()
         if state.name in judges.of(workflow) and state.name not in sources and state.name != workflow.entry:
             found += _judge(workflow, state, given)
         elif state.name in counted and extension(state.name) in workflow.runnable:
@@ -71,6 +74,14 @@ def _judge(workflow: Workflow, state: State, given: Collection[str]) -> Iterator
         yield from variables.check(workflow, state, given)
 
 
+def _gate(workflow: Workflow, state: State, *, is_counted: bool) -> Iterator[Diagnostic]:
+    from raymond.language.lint import gates  # most states have none
+
+    yield from gates.unsafe(workflow, state)
+    if is_counted:
+        yield from gates.check(workflow, state)
+
+
 def _is_misspelt(one: Diagnostic, state: State) -> bool:
     return one.file == state.name and one.id in _MISSPELT
 
@@ -86,8 +97,8 @@ def _place(one: Diagnostic) -> tuple[str, int, int]:
 
 
 def _counts(one: Diagnostic, workflow: Workflow, counted: Collection[str]) -> bool:
-    """Whether a finding matters: not in a state that nothing leads to, unless it is a secret, which would be kept."""
-    return one.file in counted or one.file not in workflow.states or one.id == "secret-in-state"
+    """Whether a finding matters: not in a state that nothing leads to, unless it is dangerous there as well."""
+    return one.file in counted or one.file not in workflow.states or one.id in _ANYWHERE
 
 
 def polluting(workflow: Workflow, backends: Mapping[str, str]) -> Iterator[Diagnostic]:

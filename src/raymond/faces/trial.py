@@ -1,0 +1,52 @@
+"""A gate that is tried: what its commands print and how they end, line by line."""
+
+from typing import TextIO
+
+from raymond import durations
+from raymond.faces.foreign_text import in_margin, width_of
+from raymond.text import visible
+from raymond.verifier.assignment import Began, Ended, Found, Printed, Told
+
+_MARGIN = "  | "
+_HELD = 8 << 10
+"""Characters of a line that are held back until it ends."""
+
+
+class Trial:
+    """Tells what happens on a stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._width = width_of(stream)
+        self._rest = ""
+
+    def tell(self, told: Told) -> None:
+        """Show what a gate tells."""
+        match told:
+            case Began():
+                self._say(f"$ {visible(told.command)}{' (once more)' if told.again else ''}")
+            case Printed():
+                self._print(told.text)
+            case Ended():
+                self._print("", whole=True)
+                how = "its time is over" if told.exit_code is None else f"exit code {told.exit_code}"
+                self._say(f"  {how} after {durations.brief(told.seconds)}")
+            case _:
+                pass
+
+    def end(self, state: str, found: Found) -> None:
+        """Say what a gate has shown."""
+        flaky = " (flaky: it was red the first time)" if found.flaky else ""
+        why = f": {visible(found.reason)}" if found.reason else flaky
+        self._say(f"{visible(state)}: {found.verdict}{why}")
+
+    def _print(self, text: str, *, whole: bool = False) -> None:
+        """Print the lines that are complete: a command may print half of one."""
+        lines, _, self._rest = (self._rest + text).rpartition("\n")
+        if self._rest and (whole or len(self._rest) > _HELD):
+            lines, self._rest = f"{lines}\n{self._rest}" if lines else self._rest, ""
+        if lines:
+            self._say("\n".join(in_margin(lines, _MARGIN, self._width)))
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)

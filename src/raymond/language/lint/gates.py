@@ -1,0 +1,87 @@
+"""The commands of gates, judged before they run, and ways around a gate."""
+
+from collections.abc import Iterator
+
+from raymond.errors import Diagnostic
+from raymond.language import frontmatter, gate_rules, reach, reading, template
+from raymond.language.allowed_transitions import FIELDS, GATED, Allowed, Entries
+from raymond.language.reach import Names
+from raymond.language.workflow import State, Workflow, mark_of
+
+_LOOKS = "a check only looks: remove this, or do it yourself before the run"
+_DELETES = "let the build tool do it, as in `make clean`, or ignore this with a reason"
+_UNKNOWN = "put it into a file of the project, as in `./check.sh`, or ignore this with a reason"
+_BYPASS = "let it end in a script that fails (`exit 1`), put a gate on the way, or ignore this with a reason"
+
+
+def unsafe(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
+    """Commands that could do harm; also of a state that nothing leads to, because an agent may name it."""
+    for at, check in enumerate(state.policy.gate):
+        for one in gate_rules.judge(check.run):
+            if one.kind == "unsafe":
+                mark = mark_of(workflow, state, ("gate", at, "run"))
+                yield frontmatter.diagnose(mark, "gate-command-unsafe", f"this check {one.what}", _LOOKS)
+
+
+def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
+    """What is doubtful about the gate of a state."""
+    for at, check in enumerate(state.policy.gate):
+        mark = mark_of(workflow, state, ("gate", at, "run"))
+        for one in gate_rules.judge(check.run):
+            if one.kind == "deletes":
+                yield frontmatter.diagnose(mark, "gate-command-deletes", f"this check {one.what}", _DELETES)
+            elif one.kind == "unknown":
+                message = f"`{one.what}` is no test runner, build tool or file of the project that Raymond knows"
+                yield frontmatter.diagnose(mark, "gate-command-unknown", message, _UNKNOWN)
+    yield from _bypasses(workflow, state)
+
+
+def _bypasses(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
+    """Entries with `gate: false` from which a `result` can be reached without any gate."""
+    entries = Entries(state.policy.allowed_transitions)
+    for at, entry in enumerate(state.policy.allowed_transitions):
+        if entry.gate or entry.tag not in GATED:
+            continue
+        mark = mark_of(workflow, state, ("allowed_transitions", at))
+        if entry.tag == "result":
+            message = "`gate: false` lets this state end with a `result` that no gate has checked"
+            yield frontmatter.diagnose(mark, "gate-bypass", message, _BYPASS)
+        elif end := _unchecked_end(workflow, _targets(workflow, entries, entry)):
+            message = f"`gate: false` leads to a `result` of {end} that no gate has checked"
+            yield frontmatter.diagnose(mark, "gate-bypass", message, _BYPASS)
+
+
+def _targets(workflow: Workflow, entries: Entries, entry: Allowed) -> list[str]:
+    """Where an entry can lead."""
+    names = Names(workflow.states)
+    known = FIELDS[entry.tag]
+    given = [value for field, value in entry.fields.items() if field in known and known[field].kind == "state"]
+    if any(known[field].kind == "state" for field in entries.chosen(entry)):
+        given += entries.named or workflow.states
+    return sorted(names.of(given))
+
+
+def _unchecked_end(workflow: Workflow, states: list[str]) -> str:
+    """The first state with a `result` that these lead to without a gate; empty when there is none."""
+    names, ahead, seen = Names(workflow.states), list(states), set(states)
+    while ahead:
+        state = workflow.states[ahead.pop(0)]
+        if state.policy.gate:
+            continue
+        if _can_end(workflow, state):
+            return state.name
+        leads = reach.of_state(state, workflow.lib, names)
+        new = (set(workflow.states) if leads.every else leads.named) - seen
+        seen |= new
+        ahead += sorted(new)
+    return ""
+
+
+def _can_end(workflow: Workflow, state: State) -> bool:
+    """Whether a state may end with a `result`."""
+    if state.policy.allowed_transitions:
+        return any(one.tag == "result" for one in state.policy.allowed_transitions)
+    if state.kind == "script":
+        return "<result" in state.body
+    text = template.render(state.body, {}, workflow.lib) if "{{include:" in state.body else state.body
+    return any(tag.name == "result" and tag.quoted != "comment" for tag in reading.scan(text))
