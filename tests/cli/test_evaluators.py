@@ -229,7 +229,7 @@ def test_a_driver_that_dies_between_gate_and_judge_loses_neither(room: Room) -> 
     assert (again.code, again.out) == (0, "fixed\n"), again.err
     assert (room.path / "worked").read_text() == "once\n"
     phases = [event.phase for event in again.all(StepStarted)]
-    assert phases == ["", "gate", "gate", "evaluate", ""]
+    assert phases == ["seal", "", "gate", "gate", "evaluate", ""]
 
 
 @pytest.mark.slow
@@ -257,6 +257,7 @@ def test_a_run_whose_judge_outlived_its_driver_can_be_cancelled(room: Room) -> N
     flow = room.flow(mine(room, 'small_model = "mini"\n'))
     with room.start("run", flow, "--id", "r") as live:
         until(lambda: (room.path / "judged").exists(), "the judge")
+        assert "its evaluator" in room.raymond("status", "r").stdout
         live.process.kill()
         live.process.wait()
         done = room.raymond("cancel", "r")
