@@ -547,6 +547,7 @@ def test_list_as_json_is_one_document(room: Room) -> None:
         "group": "done",
         "reason": None,
         "questions": 0,
+        "reviews": 0,
         "agents_failed": 0,
         "budget_usd": 10.0,
         "scripted_cost_usd": 0.0,

@@ -1,6 +1,7 @@
 """Gates in runs: real commands, real agents' programs, real kills."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,7 +120,7 @@ def test_a_gate_that_was_killed_with_its_driver_runs_again_and_the_work_does_not
         again = room.resume()
     assert (again.code, again.out) == (0, "one\n")
     assert len(again.all(StepInterrupted)) == 1
-    assert [event.phase for event in again.all(StepStarted)] == ["", "gate", "gate"]
+    assert [event.phase for event in again.all(StepStarted)] == ["seal", "", "gate", "gate"]
     assert verdicts(again) == ["passed"]
     until(lambda: not os.path.exists(f"/proc/{first}"), "the end of the check that was interrupted")
 
@@ -166,11 +167,17 @@ def test_a_gate_can_be_tried_before_the_night(room: Room) -> None:
     done = room.raymond("gate", flow, "START")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (
+        "sealed 1 file in 0s: a\n"
         "$ ls a\n  | a\n  exit code 0 after 0s\n$ exit 3\n  exit code 3 after 0s\n"
         "START.md: failed: `exit 3` ended with exit code 3\n"
     )
     green = room.raymond("gate", flow, "START", "--set", "START.gate=ls a")
-    assert (green.returncode, green.stdout) == (0, "$ ls a\n  | a\n  exit code 0 after 0s\nSTART.md: passed\n")
+    assert green.returncode == 0
+    assert re.fullmatch(
+        r"sealed 1 file in \w+: a\n\$ ls a\n  \| a\n  exit code 0 after \w+\n"
+        r"a twin of this directory takes [\w.]+ \((overlay|copy|in place)\)\nSTART.md: passed\n",
+        green.stdout,
+    )
     refused = room.raymond("gate", flow, "START", "--set", "START.gate=true")
     assert (refused.returncode, refused.stdout) == (6, "")
     assert "`gate` must be text" in refused.stderr

@@ -28,6 +28,11 @@ def gated(policy: str, *replies: str) -> dict[str, str]:
     return {"START.md": f"---\n{policy}\n---\nDo it. <result>x</result>\n", "replies.yaml": f"START: [[{turns}]]\n"}
 
 
+def steps_of(text: str) -> str:
+    """What is told of the commands, without what is sealed and how long a twin takes."""
+    return "".join(line for line in text.splitlines(True) if not line.startswith(("sealed ", "a twin of ")))
+
+
 DONE = "<result>done</result>"
 
 # --- what is refused
@@ -83,7 +88,7 @@ def tried(room: Room, command: str, *policy: str) -> tuple[int, str]:
 def test_without_a_state_all_gates_are_tried_in_order(room: Room) -> None:
     done = room.raymond("gate", room.flow(TWO))
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == (
+    assert steps_of(done.stdout) == (
         "$ echo two\n  | two\n  exit code 0 after 0s\n$ exit 3\n  exit code 3 after 0s\n"
         "B.md: failed: `exit 3` ended with exit code 3\n"
         "$ echo one\n  | one\n  exit code 0 after 0s\nSTART.md: passed\n"
@@ -182,7 +187,7 @@ def test_a_flood_of_a_gigabyte_is_cut_and_memory_is_bounded(room: Room) -> None:
     shown = out.read_text()
     assert len(shown) < 5 << 20
     assert re.search(r"\[99\d,\d{3},\d{3} characters are left out here\]", shown)
-    assert re.search(r"  \| the end\n  exit code 0 after \w+\nSTART.md: passed\n\Z", shown)
+    assert re.search(r"  \| the end\n  exit code 0 after \w+\na twin of .*\nSTART.md: passed\n\Z", shown)
 
 
 # --- before a run
@@ -223,7 +228,7 @@ def test_a_dry_run_can_run_the_gates(room: Room) -> None:
     flow = room.flow(gated("gate: exit 3\ngate_reruns: 0", DONE))
     red = room.raymond("run", flow, "--dry-run", "--run-gates")
     assert (red.returncode, red.stderr) == (1, "")
-    assert red.stdout.endswith(
+    assert steps_of(red.stdout).endswith(
         "          $ exit 3 (at most 10m)\n$ exit 3\n  exit code 3 after 0s\n"
         "START.md: failed: `exit 3` ended with exit code 3\napart from the gates, nothing was started\n"
     )
@@ -231,7 +236,7 @@ def test_a_dry_run_can_run_the_gates(room: Room) -> None:
     assert missing.returncode == 6
     [gate] = json.loads(missing.stdout)["gates"]
     assert gate["verdict"] == "could not start"
-    assert missing.stderr.startswith("$ ./no-such-check\n")
+    assert steps_of(missing.stderr).startswith("$ ./no-such-check\n")
     assert room.raymond("run", flow, "--dry-run", "--run-gates", "--set", "START.gate=ls").returncode == 0
     assert not room.home.exists(), "nothing was started"
 
@@ -331,22 +336,24 @@ def test_logs_show_what_gates_found_and_printed(room: Room) -> None:
     why = "`seq 20; test -e done` ended with exit code 1"
     lines = room.raymond("logs", "r").stdout
     printed = "".join(f"    | {number}\n" for number in range(11, 21))
-    assert f"#2 main gate is red (0s): {why}; the agent is told\n{printed}[" in lines
-    assert "#6 main gate passed (0s)\n" in lines
+    assert f"#3 main gate is red (0s): {why}; the agent is told\n{printed}[" in lines
+    assert "#8 main gate passed (0s)\n" in lines
     heads = re.findall(r"^(step \d): .*Z, (.*) after", room.raymond("logs", "r", "--text").stdout, re.MULTILINE)
     assert heads == [
-        ("step 1", "finished"),
-        ("step 2", f"gate is red ({why})"),
-        ("step 3", "finished"),
-        ("step 4", f"gate is red ({why})"),
-        ("step 5", "finished"),
-        ("step 6", "gate passed"),
+        ("step 1", "sealed"),
+        ("step 2", "finished"),
+        ("step 3", f"gate is red ({why})"),
+        ("step 4", "finished"),
+        ("step 5", f"gate is red ({why})"),
+        ("step 6", "sealed"),
+        ("step 7", "finished"),
+        ("step 8", "gate passed"),
     ]
-    step = room.raymond("logs", "r", "--step", "2").stdout
-    assert step.startswith("step 2: main in START.md, gate is red\nstdout:\n  $ seq 20; test -e done\n  1\n  2\n")
+    step = room.raymond("logs", "r", "--step", "3").stdout
+    assert step.startswith("step 3: main in START.md, gate is red\nstdout:\n  $ seq 20; test -e done\n  1\n  2\n")
     assert "verdict: failed\n" in step
-    assert room.raymond("logs", "r", "--step", "6").stdout.startswith("step 6: main in RED.sh, gate passed\n")
-    document = json.loads(room.raymond("logs", "r", "--step", "2", "--json").stdout)
+    assert room.raymond("logs", "r", "--step", "8").stdout.startswith("step 8: main in RED.sh, gate passed\n")
+    document = json.loads(room.raymond("logs", "r", "--step", "3", "--json").stdout)
     assert (document["ended"]["verdict"], document["transcript"][0]["gate"]) == ("failed", True)
 
 

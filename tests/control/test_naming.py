@@ -214,7 +214,7 @@ def test_where_no_run_was_started_those_elsewhere_are_named_and_none_is_meant(pr
             ["review-1"],
             "there is no command or workflow `review-1`\nhint: review-1 is a run: raymond status review-1 shows it",
         ),
-        (["revi"], "there is no command or workflow `revi`\nhint: review-1 is a run: raymond status review-1 shows it"),
+        (["revi"], "there is no command or workflow `revi`\nhint: did you mean `raymond review`?"),
         (["stat"], "there is no command or workflow `stat`\nhint: did you mean `raymond start`?"),
         (
             ["run", "review-1"],

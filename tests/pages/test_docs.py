@@ -188,6 +188,14 @@ def settled(room: Room, id: str) -> bool:
     return {agent["status"] for agent in found["agents"]} == {"asking", "sleeping", "failed", "running"}
 
 
+CHECK = 'test "$(cat tests/flag)" = good || { echo good > tests/flag; exit 1; }\n'
+REVIEWED = {
+    "START.md": "---\ngate: sh tests/check.sh\ngate_reruns: 0\n---\nDo it. <result>x</result>\n",
+    "replies.yaml": "START: <result>x</result>\n",
+}
+"""A check that turns green by changing what decides it."""
+
+
 @pytest.mark.slow
 def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None:
     check = Check()
@@ -197,6 +205,12 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     until(lambda: settled(room, "r"), "agents in every state of mind")
     room.raymond("run", room.flow(DONE, "done"), "--id", "done")
     room.raymond("run", room.flow(ASKS, "asks"), "--id", "asks")
+    (room.path / "tests").mkdir()
+    (room.path / "tests" / "flag").write_text("bad\n", "utf-8")
+    (room.path / "tests" / "check.sh").write_text(CHECK, "utf-8")
+    assert room.raymond("run", room.flow(REVIEWED, "reviewed"), "--id", "reviewed").returncode == 3
+    for review in json.loads(room.raymond("review", "reviewed", "--json").stdout):
+        check.document("Review", review)
     room.folder("broken").mkdir()
     Path(room.project.run("broken").journal).write_text('{"format":1}\nx\n{}\n', "utf-8")
 
@@ -206,12 +220,12 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     room.raymond("stop", "r", "--now")
     for done in (room.raymond("wait", id, "--json") for id in ("r", "done")):
         check.document("Outcome", json.loads(done.stdout))
-    for id in ("r", "done", "asks"):
+    for id in ("r", "done", "asks", "reviewed"):
         document = json.loads(room.raymond("status", id, "--json").stdout)
         check.document("Run", document)
         beside = json.loads((room.path / ".raymond" / "workflows" / f"{id}.json").read_text("utf-8"))
         assert beside.keys() == document.keys()
-    for id in ("r", "done"):
+    for id in ("r", "done", "reviewed"):
         told = lines(room.raymond("logs", id, "--json").stdout)
         for event in told:
             event_is_documented(event)
@@ -225,7 +239,7 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     for setting in json.loads(room.raymond("config", "show", "--json").stdout).values():
         check.document("Setting", setting)
     check.document("Ledger", json.loads(room.raymond("cost", "r", "--json").stdout))
-    allowed = ("Row", "Run", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
+    allowed = ("Row", "Run", "Review", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
     # A script that no signal could end has no exit code, and a turn whose driver was killed no end: nobody has one here.
     assert check.unseen(*allowed) == ["Turn.ended: null", "Record.exit: null"], "a table promises what was not printed"
 

@@ -2,8 +2,12 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
+from raymond import durations
 from raymond.control import doubts, preflight
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
@@ -11,10 +15,14 @@ from raymond.language.workflow import State, resolve
 from raymond.machine import gates
 from raymond.store.loader import Loaded
 from raymond.system.marks import MARK, Marks
-from raymond.verifier.assignment import Assignment, Found, Told
+from raymond.verifier import sealing, twin
+from raymond.verifier.assignment import Assignment, Found, Noted, Told
 from raymond.verifier.environment import environment
 from raymond.verifier.gate import verify
+from raymond.verifier.seal import Seal
 
+_NAMED = 10
+"""Sealed files that are named."""
 _STEP = 1
 """The only step there is."""
 _NONE = "put `gate: make test` at the top of a state"
@@ -47,20 +55,48 @@ def chosen(loaded: Loaded, name: str | None) -> list[State]:
 
 
 def try_out(state: State, tell: Callable[[Told], None]) -> Found:
-    """Run the gate of a state here and now, as a run would; whatever it started ends with it."""
+    """Run the gate of a state here and now, as a run would; whatever it started ends with it.
+
+    What would be sealed is told first, and at the end how long it takes to make a twin.
+    """
     policy, key = state.policy, f"gate-{os.urandom(8).hex()}"
     marks = Marks(key, "")
-    with tempfile.TemporaryDirectory(prefix="raymond-gate-") as caches:
+    with tempfile.TemporaryDirectory(prefix="raymond-gate-") as folder:
         more = {**policy.gate_env, MARK: marks.of(_STEP)}
         given = Assignment(
             checks=policy.gate,
             timeout=policy.gate_timeout or gates.TIMEOUT,
             reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
-            environment=environment(os.environ, more, caches),
+            environment=environment(os.environ, more, os.path.join(folder, "caches")),
             key=key,
             step=_STEP,
+            folder=os.path.join(folder, "seals"),
+            seal=policy.seal,
+            unseal=policy.unseal,
         )
         try:
-            return verify(given, tell)
+            sealed = _seal(given, tell)
+            found = verify(replace(given, sealed=_STEP), tell)
+            if found.verdict == "passed":
+                _twin(given, sealed, tell)
+            return found
         finally:
             marks.end()
+
+
+def _seal(given: Assignment, tell: Callable[[Told], None]) -> Seal:
+    began = time.monotonic()
+    sealed = sealing.seal_here(given, os.getcwd())
+    names = sorted(sealed.entries)
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    listed = f": {', '.join(names[:_NAMED])}{more}" if names else ""
+    took = durations.brief(time.monotonic() - began)
+    tell(Noted(f"sealed {len(names):,} {'file' if len(names) == 1 else 'files'} in {took}{listed}"))
+    return sealed
+
+
+def _twin(given: Assignment, sealed: Seal, tell: Callable[[Told], None]) -> None:
+    """Make a twin for nothing: a night may need one."""
+    began = time.monotonic()
+    with twin.twin_of(sealed, [], os.path.join(given.folder, "try"), most=given.most) as made:
+        tell(Noted(f"a twin of this directory takes {durations.brief(time.monotonic() - began)} ({made.how})"))

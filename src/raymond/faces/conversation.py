@@ -16,6 +16,7 @@ from raymond.machine.events import (
     Event,
     GateEnded,
     RunStarted,
+    SealEnded,
     StepEnded,
     StepFailed,
     StepRefused,
@@ -191,7 +192,7 @@ def _how(event: StepEnded) -> str:
     match event:
         case StepFailed():
             return f"failed ({event.kind}: {' '.join(event.error.split())})"
-        case GateEnded():
+        case GateEnded() | SealEnded():
             return words.verdict(event)
         case StepRefused() if not event.capped and not event.blocked:
             return f"rejected ({' '.join(event.reason.split())})"

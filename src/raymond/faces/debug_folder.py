@@ -48,7 +48,7 @@ from raymond.machine.events import (
 from raymond.machine.evolve import fold, is_by_driver
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender, who
-from raymond.machine.step_events import TO_REVIEW
+from raymond.machine.step_events import PASSED
 from raymond.store import exports, journal
 from raymond.store.project import Project
 from raymond.store.records import Records, is_gone
@@ -221,7 +221,7 @@ class Folder(Quiet):
         """A step that led nowhere: why it is repeated."""
         state = self._states.get(event.agent, "?")
         match event:
-            case GateEnded() if event.told or event.verdict in TO_REVIEW:
+            case GateEnded() if event.verdict != PASSED:
                 self._log(at, event.agent, f"{state} {words.gate(event)}", event)
             case EvaluatorEnded() if event.again:
                 self._log(at, event.agent, f"{state} evaluator is asked again: {event.reason}", event)

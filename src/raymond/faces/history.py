@@ -19,6 +19,7 @@ from raymond.machine.events import (
     Decision,
     Event,
     GateEnded,
+    SealEnded,
     StepEnded,
     StepFailed,
     StepStarted,
@@ -253,7 +254,7 @@ def _turn(
     how, cost = words.NOT_DRIVEN, ""
     if ended:
         how, cost = type(ended).__name__.removeprefix("Step").lower(), dollars.of_step(ended, begun.backend)
-    if isinstance(ended, GateEnded):
+    if isinstance(ended, GateEnded | SealEnded):
         how = words.verdict(ended).partition(" (")[0]
     told = [f"step {begun.step}: {begun.agent} in {state}, {how} {cost}".rstrip()]
     if ended and is_gone(ended, lines):

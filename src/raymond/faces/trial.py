@@ -3,9 +3,9 @@
 from typing import TextIO
 
 from raymond import durations
-from raymond.faces.foreign_text import in_margin, width_of
+from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.text import visible
-from raymond.verifier.assignment import Began, Ended, Found, Printed, Told
+from raymond.verifier.assignment import Began, Ended, Found, Noted, Printed, Told
 
 _MARGIN = "  | "
 _HELD = 8 << 10
@@ -23,6 +23,8 @@ class Trial:
     def tell(self, told: Told) -> None:
         """Show what a gate tells."""
         match told:
+            case Noted():
+                self._say(visible(told.text))
             case Began():
                 self._say(f"$ {visible(told.command)}{' (once more)' if told.again else ''}")
             case Printed():
@@ -46,7 +48,11 @@ class Trial:
         if self._rest and (whole or len(self._rest) > _HELD):
             lines, self._rest = f"{lines}\n{self._rest}" if lines else self._rest, ""
         if lines:
-            self._say("\n".join(in_margin(lines, _MARGIN, self._width)))
+            self._put(in_margin(lines, _MARGIN, self._width))
 
     def _say(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+        """A line of ours; what a terminal would wrap of the command in it stays in the margin."""
+        self._put(hung(line, _MARGIN, self._width))
+
+    def _put(self, lines: list[str]) -> None:
+        print("\n".join(lines), file=self._stream, flush=True)

@@ -332,8 +332,10 @@ def evaluator(event: EvaluatorEnded) -> str:
     return f"evaluator {said}: {then}"
 
 
-def verdict(event: GateEnded) -> str:
+def verdict(event: GateEnded | SealEnded) -> str:
     """What a gate found, beside other words about its step."""
+    if isinstance(event, SealEnded):
+        return "sealed" if event.seal else f"not sealed ({event.reason})"
     found = "is red" if event.verdict in ("failed", "timed out") else event.verdict
     return f"gate {found} ({event.reason})" if event.reason else f"gate {found}{' (flaky)' if event.flaky else ''}"
 

@@ -18,7 +18,7 @@ from raymond.system import faults
 from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import spawn
-from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told
+from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told
 from raymond.verifier.environment import environment
 
 _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond.verifier.__main__ import main; main()"
@@ -150,6 +150,8 @@ class GateStep(Step):
                 self.host.show(self.agent, "check", f"{told.command}{again}{where}")
                 self._record.add("out", f"$ {self.host.secrets.clean(told.command)}{where}\n")
                 self._tail = ""
+            case Noted():
+                self._record.add("out", f"{self.host.secrets.clean(told.text)}\n")
             case Printed():
                 self._say(self._door.feed(told.text))
             case Ended():

@@ -48,6 +48,12 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Patterns of files that are not sealed."""
 
 
+class Noted(Struct, frozen=True, tag="noted"):
+    """Something else about the check."""
+
+    text: str
+
+
 class Began(Struct, frozen=True, tag="began"):
     """A command was started; `again` for the how manyth time beyond the first."""
 
@@ -99,4 +105,4 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     """Where the project stood."""
 
 
-Told: TypeAlias = Began | Printed | Ended | Found
+Told: TypeAlias = Noted | Began | Printed | Ended | Found
