@@ -48,8 +48,8 @@ def test_the_verdict_of_a_pattern(room: Room, pattern: str, said: str, verdict: 
     evaluator = f"pattern: {pattern!r}\nverdicts: {{{verdict}: <goto>FIX</goto>}}\ndefault: keep"
     ran = room.command(evaluated(evaluator, f"{said} {DONE}"))
     assert (ran.code, ran.out) == (0, "fixed\n"), ran.err
-    assert verdicts(ran) == [(verdict, "goto FIX")]
-    assert f"main evaluator says {verdict}: goto FIX instead of result\n" in ran.err
+    assert verdicts(ran) == [(verdict, "goto FIX.sh")]
+    assert f"main evaluator says {verdict}: goto FIX.sh instead of result\n" in ran.err
     assert ran.run.turns == 1
 
 
@@ -80,7 +80,7 @@ def test_a_judge_is_asked_apart_and_overrides_the_agent(room: Room, backend: str
     judge = '[["Let me see.", {text: "**Commit.**\\n<goto>START</goto><print>no</print>", cost: 0.01}]]'
     ran = room.command(evaluated(evaluator, f"Fine. {DONE}", JUDGE=judge), "--backend", backend)
     assert (ran.code, ran.out) == (0, "fixed\n"), ran.err
-    assert verdicts(ran) == [("", ""), ("COMMIT", "goto FIX")]
+    assert verdicts(ran) == [("", ""), ("COMMIT", "goto FIX.sh")]
     assert "main | no" not in ran.err, "tags of a judge mean nothing"
     asked = [one for one in ran.transcript() if one.get("judge")]
     assert [one["sent"] for one in asked] == [
@@ -120,8 +120,8 @@ def test_the_log_of_transitions_has_what_was_requested_and_what_followed(room: R
     [path] = room.path.glob(".raymond/debug/*/transitions.log")
     entries = path.read_text("utf-8").split("\n\n")
     assert 'START.md evaluator is asked again: the judge said "hm", which is none of: COMMIT, REVIEW\n' in entries[1]
-    assert "requested: goto START\n  actual: goto START (kept, REVIEW)\n" in entries[2]
-    assert "requested: goto START\n  actual: goto FIX (by the evaluator, COMMIT)\n" in entries[3]
+    assert "requested: goto START\n  actual: goto START.md (kept, REVIEW)\n" in entries[2]
+    assert "requested: goto START\n  actual: goto FIX.sh (by the evaluator, COMMIT)\n" in entries[3]
 
 
 def test_the_log_of_transitions_has_where_a_red_gate_led(room: Room) -> None:
@@ -195,7 +195,7 @@ def test_a_judge_outlives_its_driver_and_the_agent_is_not_asked_again(room: Room
     assert (again.code, again.out) == (0, "fixed\n"), again.err
     assert (room.path / "judged").read_text() == "mini\n"
     assert (room.path / "worked").read_text() == "once\n"
-    assert verdicts(again) == [("COMMIT", "goto FIX")]
+    assert verdicts(again) == [("COMMIT", "goto FIX.sh")]
     assert again.run.cost == pytest.approx(0.04)
 
 
@@ -250,3 +250,18 @@ def test_a_journal_that_ends_anywhere_goes_on_without_asking_the_agent_again(roo
         assert verdicts(again) == verdicts(ran), last
         assert len(again.all(StepFinished)) == turns, last
         assert again.run.cost == ran.run.cost
+
+
+@pytest.mark.slow
+def test_a_run_whose_judge_outlived_its_driver_can_be_cancelled(room: Room) -> None:
+    flow = room.flow(mine(room, 'small_model = "mini"\n'))
+    with room.start("run", flow, "--id", "r") as live:
+        until(lambda: (room.path / "judged").exists(), "the judge")
+        assert "its evaluator" in room.raymond("status", "r").stdout
+        live.process.kill()
+        live.process.wait()
+        done = room.raymond("cancel", "r")
+        assert done.returncode == 0, done.stderr
+        cut = [event for event in room.events() if isinstance(event, StepInterrupted)]
+        assert len(cut) == 1
+        room.nothing_runs()

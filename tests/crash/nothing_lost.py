@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from crash import ledger, runs
 from crash.runs import Story
-from raymond.machine.events import StepEnded, StepFinished, StepInterrupted, StepRefused, StepStarted
+from raymond.machine.events import EvaluatorEnded, StepEnded, StepFinished, StepInterrupted, StepRefused, StepStarted
 from raymond.store import journal, lock
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def check_money(place: "Place", expected: Expected, told: Story, *, paid_once: b
     turns = {visit: n for visit, n in (told.finished + told.refused).items() if visit.state.endswith(".md")}
     assert files <= set(told.sessions)
     assert {told.sessions[name] for name in files} == set(turns), "every prompt was answered"
-    assert len(files) <= sum(turns.values()) + sum(event.estimated for event in ends), "a turn was paid for twice"
+    judged = sum(isinstance(event, EvaluatorEnded) and event.cost > 0 for event in ends)
+    answered = sum(turns.values()) + judged
+    assert len(files) <= answered + sum(event.estimated for event in ends), "a turn was paid for twice"
     cut_off = [event for event in ends if isinstance(event, StepInterrupted) and event.estimated]
     assert not (paid_once and cut_off), "a turn was cut off"
 
@@ -103,7 +105,7 @@ def _ends(place: "Place") -> list[StepEnded]:
 
 
 def _paid(ends: list[StepEnded]) -> float:
-    return sum(event.cost for event in ends if isinstance(event, StepFinished | StepRefused))
+    return sum(event.cost for event in ends if isinstance(event, StepFinished | StepRefused | EvaluatorEnded))
 
 
 def sessions(place: "Place") -> set[str]:

@@ -24,6 +24,8 @@ DEEP = ("call", "function", "fork", "spread")
 """Moves with other states below them; `fork` is followed by a wait at once, `spread` goes on without one."""
 QUICK = "quick"
 """The input of a run that should do nothing: for other runs of the same workflow."""
+JUDGE, JUDGED = "JUDGE.md", 0.05
+"""What judges, and what that costs."""
 UNANSWERED = "nobody answers "
 """How the question of a `late` begins."""
 
@@ -52,6 +54,8 @@ class State(Struct):
     """How long a sleep, or a question that nobody answers, takes."""
     by_file: bool = False
     """The script says its transition in RAYMOND_OUT."""
+    evaluator: str = ""
+    """What decides about its transition, and keeps it: a `pattern` or a `prompt`."""
 
     @property
     def is_prompt(self) -> bool:
@@ -107,6 +111,8 @@ class Maker:
         state.nap = "400ms" if "naps" in self._features else "40ms"
         state.pause = chance.choice((0.0, 0.01, 0.03, 0.03, 0.06, 0.2))
         state.visits = chance.randint(2, 3) if move == "loop" else 1
+        evaluator = chance.choice(("", "", "", "pattern", "prompt" if state.is_prompt else "pattern"))
+        state.evaluator = evaluator if "judges" in self._features else ""
         if state.is_prompt:
             state.cost = chance.randint(1, 40) / 100
             tries = chance.choice(([], [], [], ["crash"], ["refused"], ["limit"], ["refused", "crash"]))
@@ -119,7 +125,7 @@ class Maker:
 
 
 class RandomWorkflow:
-    """A workflow made from chance; `features` are what it may do besides: names of leftovers, `out`, `tries` and `naps`."""
+    """A workflow made from chance; `features` are what it may do besides: see `trouble.Plan`."""
 
     def __init__(self, chance: Random, features: Collection[str] = ()) -> None:
         maker = Maker(chance, features)
@@ -131,7 +137,10 @@ class RandomWorkflow:
         folder.mkdir(parents=True)
         for state in self.states:
             (folder / state.name).write_text(_prompt(state) if state.is_prompt else _script(state), "utf-8")
-        replies = {state.name: [_reply(state)] for state in self.states if state.is_prompt}
+        replies: dict[str, Any] = {state.name: [_reply(state)] for state in self.states if state.is_prompt}
+        if any(state.evaluator == "prompt" for state in self.states):
+            replies[JUDGE] = {"text": "**Keep.**", "cost": JUDGED, "delay": "20ms"}
+            (folder / JUDGE).write_text("Is it right? {{output}}\n", "utf-8")
         (folder / "replies.yaml").write_text(json.dumps(replies), "utf-8")
         (folder / "workflow.yaml").write_text("name: random\n", "utf-8")
         return folder
@@ -187,7 +196,7 @@ class _Walker:
         if not state.is_prompt:
             return given + f".{state.mark}" * state.visits, talk
         asked = 1 + state.tries.count("refused")
-        self._found.cost += state.cost * asked
+        self._found.cost += state.cost * asked + (JUDGED if state.evaluator == "prompt" else 0.0)
         talk = talk + [state.name] * asked
         self._found.talks[state.name] = talk
         # The texts of a result and of a question are taken as they are, without what was given.
@@ -227,7 +236,14 @@ def _tag(state: State, given: str) -> str:
 
 
 def _prompt(state: State) -> str:
-    return f"This is {state.name}, given {{{{input}}}}.\n"
+    head = "".join(f"{line}\n" for line in ("---", *_evaluator(state), "---")) if state.evaluator else ""
+    return f"{head}This is {state.name}, given {{{{input}}}}.\n"
+
+
+def _evaluator(state: State) -> list[str]:
+    if state.evaluator == "prompt":
+        return [f"evaluator: {{prompt: {JUDGE}, verdicts: {{KEEP: keep}}}}"]
+    return ["evaluator: {pattern: '[</>]', verdicts: {match: keep, none: keep}}"] if state.evaluator else []
 
 
 def _reply(state: State) -> list[dict[str, Any]]:
@@ -269,6 +285,7 @@ def _policy(state: State) -> str:
     keys = {"error": [f"on_error: {next}"], "loop": [f"max_visits: {state.visits}", f"then: {next}"]}.get(
         state.move, []
     )
+    keys = [*keys, *_evaluator(state)]
     return "".join(f"# {line}\n" for line in ("/// raymond", *keys, "///")) if keys else ""
 
 

@@ -177,7 +177,7 @@ def _note(told: Story, event: object) -> None:
     agent = told.run.agents[event.agent]
     visit = Visit(agent.id, agent.entered, agent.state)
     lists[type(event)][visit] += 1
-    if isinstance(event, StepStarted):
+    if isinstance(event, StepStarted) and not event.phase:
         told.attempts[visit] = event.attempt
     if isinstance(event, StepStarted) and event.session:
         told.sessions[event.session] = visit

@@ -2,16 +2,18 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from msgspec import Struct
 
 from crash import runs, torture
 from raymond.errors import JournalError
-from raymond.machine.events import Decision, StepFinished, StepStarted
+from raymond.machine.events import Decision, EvaluatorEnded, StepFinished, StepStarted
 from raymond.store import journal
 from raymond.store.project import Project
+
+T = TypeVar("T")
 
 
 class Spawned(Struct):
@@ -70,14 +72,24 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return watched
 
 
-def ends_of(project: Project, kind: type[StepStarted] | type[StepFinished]) -> dict[str, int]:
-    """Where the line of each event of this kind ends, by session."""
+def started_in(project: Project) -> dict[str, int]:
+    """Where the line ends that starts each turn, by session."""
+    return {event.session: end for end, event in events_of(project, StepStarted) if event.session}
+
+
+def finished_in(project: Project) -> list[int]:
+    """Where the lines end that say what a turn, or a judge, has replied."""
+    turns = [end for end, event in events_of(project, StepFinished) if event.session]
+    return turns + [end for end, event in events_of(project, EvaluatorEnded) if event.cost]
+
+
+def events_of(project: Project, kind: type[T]) -> list[tuple[int, T]]:
+    """Every event of this kind, and where its line ends."""
     data = Path(project.run("r").journal).read_bytes()
     lines: list[tuple[int, Decision]] = list(
         zip(runs.boundaries(data)[1:], journal.decisions(project.run("r")), strict=True)
     )
-    found = [(end, event) for end, one in lines for event in one.events if isinstance(event, kind)]
-    return {event.session: end for end, event in found if event.session}
+    return [(end, event) for end, one in lines for event in one.events if isinstance(event, kind)]
 
 
 @pytest.mark.slow
@@ -95,13 +107,13 @@ def test_no_turn_starts_and_nothing_follows_from_one_before_the_disk_has_it(
     run = runs.drive(project, id).run
 
     assert runs.ending(run) == ("completed", 0)
-    started, finished = ends_of(project, StepStarted), ends_of(project, StepFinished)
+    started, finished = started_in(project), finished_in(project)
     turns = [one for one in watched.spawned if one.session]
-    assert len(turns) == len(started) == len(finished) == 7
+    assert len(turns) == len(started) == len(finished) == 9
     for turn in turns:
         assert turn.synced >= started[turn.session], "the turn was started before it was safe that it was"
     for one in watched.spawned:
-        followed = [end for end in finished.values() if end <= one.written]
+        followed = [end for end in finished if end <= one.written]
         assert one.synced >= max(followed, default=0), f"{one.program} followed from a turn whose end was not safe"
     assert watched.synced == os.path.getsize(project.run(id).journal), "at the end everything is"
 

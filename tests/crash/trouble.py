@@ -57,6 +57,7 @@ class Plan(Struct):
         found |= {"naps"} if self.condition == "clock" else set()
         if self.condition in ("processes", "disk"):
             return found  # a script that could start nothing or write nothing would fail by itself
+        found |= {"judges"}
         found |= {"out", "plain", "holding"} if "leftovers" in self.leftovers else {"out"}
         if self.condition == "portable":
             return found  # without /proc, only what stays in the group of its script is found

@@ -36,13 +36,13 @@ def test_a_small_model_overrides_a_transition(desk: Callable[..., Desk]) -> None
     ran = room.claude(FILES)
     assert (ran.code, ran.out) == (0, "committed\n"), ran.err
     [ended] = ran.all(EvaluatorEnded)
-    assert (ended.verdict, ended.requested, ended.actual) == ("COMMIT", "goto REVIEW", "goto COMMIT")
+    assert (ended.verdict, ended.requested, ended.actual) == ("COMMIT", "goto REVIEW.md", "goto COMMIT.md")
     assert "haiku" in ended.model
     assert (ended.cost > 0, ended.tokens_out > 0) == (True, True)
-    assert "main evaluator says COMMIT: goto COMMIT instead of goto REVIEW" in "\n".join(ran.lines)
+    assert "main evaluator says COMMIT: goto COMMIT.md instead of goto REVIEW.md" in "\n".join(ran.lines)
 
     [asked] = judged(room)
-    assert turns(asked) == [("user", f"prompt READY about <goto>REVIEW</goto>: {START}")], "it knows nothing else"
+    assert turns(asked) == [("user", f"prompt READY about <goto>REVIEW.md</goto>: {START}")], "it knows nothing else"
     assert "haiku" in asked.body["model"]
     assert not asked.body.get("tools"), "it has no tools"
     assert "Instructions for the work." not in str(asked.body)

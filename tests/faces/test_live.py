@@ -1297,6 +1297,14 @@ def test_an_agent_whose_gate_runs_shows_the_command() -> None:
     assert doing.check == ""
 
 
+def test_an_agent_whose_evaluator_runs_says_so() -> None:
+    files = {"START.md": head("evaluator: {prompt: JUDGE, verdicts: {YES: keep}}"), "JUDGE.md": "Is it done?"}
+    made = Play(files)
+    made.say("<result>one</result>")
+    made.begin()
+    assert rows(made.run, 100, after=20)[1] == "main  START.md  running  20s  is evaluated"
+
+
 def test_an_agent_that_was_told_of_a_red_gate_says_so() -> None:
     made = gated()
     made.check("failed", reason="`make test` ended with exit code 2", output="1 failed")

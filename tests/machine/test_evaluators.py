@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from builders import Play, block, head, place
+from builders import Play, block, build, head, place
+from raymond.errors import UsageError
 from raymond.language.tags import Ask, Goto
-from raymond.machine import evolve, prompts, schedule
+from raymond.machine import evolve, prompts, schedule, workflow_change
 from raymond.machine.events import (
     AgentFailed,
     AgentHeld,
@@ -64,7 +65,7 @@ def test_an_evaluator_overrides_a_transition() -> None:
     assert isinstance(done, StepFinished)
     assert held == TransitionHeld(
         agent="main",
-        asked=[Goto(target="REVIEW")],
+        asked=[Goto(target="REVIEW.md")],
         gated=False,
         evaluated=True,
         judge="JUDGE.md",
@@ -77,7 +78,7 @@ def test_an_evaluator_overrides_a_transition() -> None:
     assert isinstance(started, StepStarted)
     assert (started.step, started.phase, started.backend, started.model) == (2, "evaluate", "claude", "haiku")
     assert (started.base, started.session != session) == ("", True), "a fresh conversation"
-    assert sent(play) == "Done? <goto>REVIEW</goto>: Fine. <goto>REVIEW</goto>"
+    assert sent(play) == "Done? <goto>REVIEW.md</goto>: Fine. <goto>REVIEW</goto>"
 
     ended, moved = play.judge("**Commit**", cost=0.01)
     assert ended == EvaluatorEnded(
@@ -85,8 +86,8 @@ def test_an_evaluator_overrides_a_transition() -> None:
         step=2,
         cost=0.01,
         verdict="COMMIT",
-        requested="goto REVIEW",
-        actual="goto COMMIT",
+        requested="goto REVIEW.md",
+        actual="goto COMMIT.md",
         decided=True,
     )
     assert isinstance(moved, AgentMoved)
@@ -99,7 +100,12 @@ def test_an_evaluator_keeps_a_transition() -> None:
     play.say("<goto input='x'>REVIEW</goto>")
     ended, moved = play.judge("review.")
     assert isinstance(ended, EvaluatorEnded)
-    assert (ended.verdict, ended.kept, ended.requested, ended.actual) == ("REVIEW", True, "goto REVIEW", "goto REVIEW")
+    assert (ended.verdict, ended.kept, ended.requested, ended.actual) == (
+        "REVIEW",
+        True,
+        "goto REVIEW.md",
+        "goto REVIEW.md",
+    )
     assert isinstance(moved, AgentMoved)
     assert (moved.state, moved.input) == ("REVIEW.md", "x")
 
@@ -109,7 +115,7 @@ def test_what_an_evaluator_chooses_may_be_what_the_agent_asked_for() -> None:
     play.say("<goto>COMMIT</goto>")
     ended, _moved = play.judge("COMMIT")
     assert isinstance(ended, EvaluatorEnded)
-    assert (ended.kept, ended.actual) == (True, "goto COMMIT")
+    assert (ended.kept, ended.actual) == (True, "goto COMMIT.md")
 
 
 def test_a_judge_is_a_turn_that_is_paid_and_no_iteration() -> None:
@@ -280,7 +286,7 @@ def test_max_visits_count_what_was_chosen() -> None:
     play.say("<goto>REVIEW</goto>")
     ended, moved = play.judge("no")
     assert isinstance(ended, EvaluatorEnded)
-    assert ended.actual == "goto MANY"
+    assert ended.actual == "goto MANY.md"
     assert isinstance(moved, AgentMoved)
     assert (moved.state, moved.instead_of) == ("FIX.md", "MANY.md")
 
@@ -430,7 +436,7 @@ def test_a_snapshot_keeps_what_is_evaluated() -> None:
     assert isinstance(kept.run, Run)
     assert kept.run.agents["main"] == play.main
     assert play.main.visit.pending
-    assert play.main.visit.pending.asked == (Ask(question="Which?", next="FIX"),)
+    assert play.main.visit.pending.asked == (Ask(question="Which?", next="FIX.md"),)
 
 
 def test_an_evaluator_that_the_workflow_has_no_more_decides_nothing() -> None:
@@ -505,3 +511,15 @@ def test_whatever_happens_the_journal_folds_to_the_run_and_the_agent_is_somewher
         assert (running, waiting) == (0, ["main"] if main and main.status == "ready" else []), way
         assert play.run.reserved == 0.0, way
         assert main is None or possible(play), way
+
+
+def test_todays_files_need_the_states_of_a_transition_that_is_held() -> None:
+    play = at()
+    play.say("<goto>REVIEW</goto>")
+    today = build({**{name: text for name, text in FILES.items() if name != "REVIEW.md"}, "CHECK.md": ""})
+    with pytest.raises(UsageError, match=r"today's files have no REVIEW.md, which main needs"):
+        workflow_change.change(play.run, today, "0" * 64, {})
+    play.commit([workflow_change.change(play.run, today, "0" * 64, {"REVIEW": "CHECK"})])
+    play.workspace = place({**FILES, "CHECK.md": ""})
+    play.judge("review")
+    assert play.main.state == "CHECK.md"

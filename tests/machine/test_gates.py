@@ -39,7 +39,7 @@ def test_a_transition_is_held_until_the_gate_has_passed() -> None:
     play = at()
     done, held = play.say("<goto input='x'>A</goto>")
     assert isinstance(done, StepFinished)
-    assert held == TransitionHeld(agent="main", asked=[Goto(target="A", input="x")])
+    assert held == TransitionHeld(agent="main", asked=[Goto(target="A.md", input="x")])
     assert (play.main.state, play.main.status, play.main.pool) == ("START.md", "ready", "scripts")
 
     assert play.begin() == StepStarted(agent="main", step=3, attempt=1, phase="gate")

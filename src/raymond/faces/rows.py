@@ -20,7 +20,7 @@ from raymond.machine.events import RunStopped
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.schedule import wake_at
 from raymond.text import visible
-from raymond.views.checking import is_checking, why_red
+from raymond.views.checking import is_checking, is_judged, why_red
 from raymond.views.status import run_status
 
 Piece: TypeAlias = tuple[str, str]
@@ -242,6 +242,8 @@ class Agents:
         doing, attempt = self._doing(agent), agent.visit.attempt
         if is_checking(agent):
             return f"checks: {doing.check}" if doing.check else "checks"
+        if is_judged(agent):
+            return "is evaluated"
         silent = doing.silent(self._now)
         parts = [f"attempt {attempt}" if attempt > 1 else "", f"silent for {since(silent)}" if silent else ""]
         told = agent.visit.gate_tries if why_red(agent) else 0

@@ -7,7 +7,7 @@ from raymond.faces import awaited, clock, table, words
 from raymond.faces.table import Column
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.machine.run import CANCELLED, Run
-from raymond.views.checking import is_checking
+from raymond.views.checking import is_checking, is_judged
 
 _INDENT = "  "
 _COLUMNS = (
@@ -53,4 +53,6 @@ def _detail(run: Run, agent: Agent) -> str:
         return " ".join(filter(None, (f"for {words.many(agent.alive, 'agent')}", until)))
     if agent.status == READY and not until:
         return awaited.place(run, agent, clock.instant)
-    return "its gate" if is_checking(agent) else f"{until}{again}"
+    if is_checking(agent) or is_judged(agent):
+        return "its gate" if is_checking(agent) else "its evaluator"
+    return f"{until}{again}"

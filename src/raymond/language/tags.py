@@ -1,9 +1,11 @@
 """The tags of the language: what each one says, as a value, and how it is written, in one table."""
 
 import re
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 BUILT_IN = frozenset(
     "input result results run_input workflow_id agent_id state visit attempt task_folder workflow_dir"
@@ -239,3 +241,9 @@ _STATES: dict[Any, tuple[str, ...]] = {
 def targets(transition: Transition) -> list[str]:
     """The states that a transition names."""
     return [name for field in _STATES[type(transition)] if (name := getattr(transition, field))]
+
+
+def renamed(transition: Transition, name: Callable[[str], str]) -> Transition:
+    """A transition with other names for its states."""
+    fields = {field: name(old) for field in _STATES[type(transition)] if (old := getattr(transition, field))}
+    return replace(transition, **fields)

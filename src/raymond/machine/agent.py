@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from raymond.language import tags
 from raymond.language.tags import Transition
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.outcome import Outcome
@@ -307,6 +308,10 @@ def rename(agent: Agent, names: dict[str, str]) -> None:
             timeout_state=names.get(late, late),
             failed_state=names.get(bad, bad),
         )
+    if visit.pending:
+        asked = tuple(tags.renamed(one, lambda name: names.get(name, name)) for one in visit.pending.asked)
+        judge = names.get(visit.pending.judge, visit.pending.judge)
+        visit.pending = replace(visit.pending, asked=asked, judge=judge)
     if visit.detour:
         source, target = visit.detour
         visit.detour = names.get(source, source), names.get(target, target)

@@ -174,7 +174,9 @@ def _held(
         return None
     places = {name: place for name, place in input.directories.items() if isinstance(place, str)}
     more = evaluators.held(workspace, workspace.workflow.states[agent.state], input)
-    return TransitionHeld(agent=agent.id, asked=list(asked), places=places, gated=is_gated, **more)
+    return TransitionHeld(
+        agent=agent.id, asked=transitions.resolved(workspace, asked), places=places, gated=is_gated, **more
+    )
 
 
 def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:

@@ -11,8 +11,8 @@ from raymond.language import evaluator, judges, policy
 from raymond.language.evaluator import KEEP, Evaluator
 from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
-from raymond.language.tags import Transition, targets
-from raymond.language.workflow import State
+from raymond.language.tags import Transition, renamed, targets
+from raymond.language.workflow import State, resolve
 from raymond.machine import budget, closing, failures, transitions
 from raymond.machine.agent import SCRIPTED, SCRIPTS, Agent, Pending
 from raymond.machine.bill import cost_of
@@ -167,7 +167,7 @@ def _settle(
             *transitions.fail(run, workspace, agent, "evaluator", why),
         ]
     chosen = evaluator.transition(choice)
-    asked = pending.asked if chosen is None or pending.asked == (chosen,) else (chosen,)
+    asked = pending.asked if chosen is None or _is_same(workspace, pending, chosen) else (chosen,)
     rules = workspace.workflow.states[agent.state].policy
     then = policy.permit(rules, asked) or _next(run, workspace, agent, rules, asked, time, input)
     if isinstance(then, Refusal):
@@ -182,7 +182,7 @@ def _settle(
         verdict=verdict or "",
         said="" if verdict else said,
         reason=problem,
-        actual=briefly(asked),
+        actual=briefly(transitions.resolved(workspace, asked)),
         kept=asked is pending.asked,
         decided=True,
     )
@@ -208,7 +208,7 @@ def _next(
     if isinstance(then, Refusal) or pending.passed or not policy.is_gated(rules, asked):
         return then
     places = {name: place for name, place in directories.items() if isinstance(place, str)}
-    return [TransitionHeld(agent=agent.id, asked=list(asked), places=places)]
+    return [TransitionHeld(agent=agent.id, asked=transitions.resolved(workspace, asked), places=places)]
 
 
 def _released(
@@ -241,6 +241,16 @@ def _ended(agent: Agent, input: Judged | None = None, **given: Any) -> Evaluator
         **given,
         **(cost_of(input.spent, input.denied) if input else {}),
     )
+
+
+def _is_same(workspace: Workspace, pending: Pending, chosen: Transition) -> bool:
+    """Whether an evaluator chose what the agent had asked for, by whatever name."""
+
+    def full(name: str) -> str:
+        found = resolve(workspace.workflow, name)
+        return found if isinstance(found, str) else name
+
+    return pending.asked == (renamed(chosen, full),)
 
 
 def _retries(workspace: Workspace, state: State) -> int:

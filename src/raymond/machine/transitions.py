@@ -8,7 +8,20 @@ from msgspec.structs import replace
 
 from raymond.language import choices, judges
 from raymond.language.refusal import Refusal
-from raymond.language.tags import NAME, Ask, Call, Fork, Function, Goto, Reset, Result, Transition, Wait, targets
+from raymond.language.tags import (
+    NAME,
+    Ask,
+    Call,
+    Fork,
+    Function,
+    Goto,
+    Reset,
+    Result,
+    Transition,
+    Wait,
+    renamed,
+    targets,
+)
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
 from raymond.machine.agent import FAILED, WAITING, Agent
@@ -75,6 +88,11 @@ def follow(
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
         return moved  # a visit that fails forks nothing: its retry would fork again
     return [*_forked(workspace, agent, forks, time, places), *moved]
+
+
+def resolved(workspace: Workspace, asked: Sequence[Transition]) -> list[Transition]:
+    """Transitions that are possible, with the full names of their states."""
+    return [renamed(one, lambda name: _name(workspace, name)) for one in asked]
 
 
 def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition]) -> Refusal | None:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from raymond import pasted
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
-from raymond.language.workflow import Workflow, resolve
+from raymond.language.tags import targets
+from raymond.language.workflow import Workflow, bare, resolve
 from raymond.machine.agent import Agent
 from raymond.machine.events import WorkflowChanged
 from raymond.machine.run import Run
@@ -33,7 +34,7 @@ def change(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]
 
 
 def needed(run: Run) -> dict[str, list[str]]:
-    """Every state that an agent is in, returns to, or goes to after its sleep, with the agents that need it."""
+    """Every state that an agent is in, returns to, or goes to after its sleep or gate, with the agents that need it."""
     found: dict[str, list[str]] = {}
     for agent in run.agents.values():
         for state in _needs(agent):
@@ -46,6 +47,9 @@ def _needs(agent: Agent) -> Iterable[str]:
     rest = agent.visit.rest
     yield from (agent.state, *((rest.state, rest.timeout_state, rest.failed_state) if rest else ()))
     yield from (frame.state for frame in agent.stack or ())
+    held = agent.visit.pending.asked if agent.visit.pending else ()
+    # Journals of earlier releases have names without an extension.
+    yield from (name for one in held for name in targets(one) if bare(name) != name)
 
 
 def _full(run: Run, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Gates in a run: whether one runs, and why the last one did not count."""
+"""Gates and evaluators in a run: whether one runs, and why the last gate did not count."""
 
 from raymond.machine.agent import RUNNING, Agent
 
@@ -6,6 +6,11 @@ from raymond.machine.agent import RUNNING, Agent
 def is_checking(agent: Agent) -> bool:
     """Whether the gate of its state runs now."""
     return agent.status == RUNNING and agent.visit.phase == "gate"
+
+
+def is_judged(agent: Agent) -> bool:
+    """Whether its evaluator runs now."""
+    return agent.status == RUNNING and agent.visit.phase == "evaluate"
 
 
 def why_red(agent: Agent) -> str:
