@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import gates
 import long_run
 import redacting
 import slices
@@ -45,6 +46,8 @@ class Size:
     watch_rounds: int = 3
     redaction_rounds: int = 5
     slice_rounds: int = 3
+    sealed: int = 50_000
+    seal_rounds: int = 5
     turns: int = 10
     turn_rounds: int = 3
 
@@ -67,6 +70,8 @@ QUICK = Size(
     watch_rounds=1,
     redaction_rounds=1,
     slice_rounds=1,
+    sealed=5000,
+    seal_rounds=2,
     turns=3,
     turn_rounds=1,
 )
@@ -119,6 +124,16 @@ def goals(size: Size) -> dict[str, list[Goal]]:
         "slices": [
             Goal("slices", "the driver's longest piece of work while a script prints 1 MB, CPU", 1.0, 0.5, times),
             Goal("slices-of-turns", "the same while a program answers with 1 MB", 1.0, 0.5, times),
+        ],
+        "gates": [
+            Goal(
+                "sealing",
+                f"own CPU of a first seal of {size.sealed:,} files, a tenth of them tests",
+                1.0,
+                0.3,
+                "{:.2f} s",
+            ),
+            Goal("twin", "a twin of that tree by overlay, wall", 100, 30, more_ms),
         ],
         "turns": [
             Goal("turns", f"own CPU per turn of Claude Code, of {size.turns} in a row", 0.05, 0.02, "{:.0%}"),
@@ -374,6 +389,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "redaction": lambda _, size: redacting.redaction(size.redaction_rounds),
     "looking back": lambda home, size: long_run.looking_back(home, size.steps, size.look_rounds),
     "slices": lambda home, size: slices.both(home, size.slice_rounds),
+    "gates": lambda home, size: gates.gates(home, size.sealed, size.seal_rounds),
     "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }
 
