@@ -177,3 +177,24 @@ def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(ro
     assert check.read_text() == "true\n"
     assert not [*(room.path / "home").rglob("seals/swap*")]
     assert os.path.exists(room.path / "answer.txt")
+
+
+def test_a_check_that_was_red_before_the_work_says_so(room: Room) -> None:
+    agent(room, 'grep -q "in the same way" prompts && echo right > answer.txt')
+    ran = room.command(FLOW, "--red-first")
+    assert (ran.code, ran.out) == (0, "done\n"), ran.err
+    [sealed] = ran.all(SealEnded)
+    assert sealed.before == "`sh tests/check.sh` ended with exit code 1"
+    assert [event.as_before for event in ran.all(GateEnded)] == [True, False]
+    asked = (room.path / "prompts").read_text("utf-8")
+    assert "ended with exit code 1 (it was red in the same way before you began)\n" in asked
+
+
+@pytest.mark.parametrize(("does", "is_regression"), [("true", True), ("touch tests/test_new.sh", False)])
+def test_a_check_that_was_green_before_the_work_shows_little(room: Room, does: str, is_regression: bool) -> None:
+    (room.path / "answer.txt").write_text("right\n")
+    agent(room, does)
+    ran = room.command(FLOW, "--red-first")
+    assert ran.code == 0, ran.err
+    assert [event.as_before for event in ran.all(GateEnded)] == [is_regression]
+    assert ("regression only: it was green before, and no test was added" in ran.err) == is_regression

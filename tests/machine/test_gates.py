@@ -10,11 +10,13 @@ from raymond.machine.events import (
     AgentFailed,
     AgentMoved,
     GateEnded,
+    RunMoved,
     StepFinished,
     StepInterrupted,
     StepStarted,
     TransitionHeld,
 )
+from raymond.machine.inputs import Begin, Interruption, SealTaken
 from raymond.machine.run import Run
 from raymond.machine.step_events import Verdict
 
@@ -200,3 +202,45 @@ def test_a_snapshot_keeps_what_is_held() -> None:
     assert kept
     assert isinstance(kept.run, Run)
     assert kept.run.agents["main"] == play.main
+
+
+# --- seals
+
+
+def test_a_visit_that_ends_without_a_green_gate_hands_its_seal_on() -> None:
+    play = Play({"START.md": "---\ngate: make\ngate_tries: 0\non_fail: B\n---\n", "B.md": "---\ngate: make\n---\n"})
+    play.say("<result>x</result>")
+    play.begin()
+    assert play.main.visit.seal is not None
+    first = play.main.visit.seal.step
+    play.check("failed", reason="red")
+    assert (play.main.state, play.run.seals) == ("B.md", {play.run.start.cwd: first})
+    play.say("<result>x</result>")
+    assert play.run.seals == {}, "the next visit took it over"
+    play.begin()
+    play.check("passed")
+    assert play.run.seals == {}
+
+
+def test_a_run_that_was_moved_seals_anew() -> None:
+    play = Play({"START.md": "---\ngate: make\n---\n"})
+    play.begin()
+    assert play.main.visit.seal is not None
+    play.commit([RunMoved(cwd="/elsewhere")])
+    assert play.main.visit.seal is None
+
+
+def test_without_a_seal_no_work_begins() -> None:
+    play = Play({"START.md": "---\ngate: make\n---\n"})
+    play.put(Begin(time=play.now, agent="main"))
+    play.put(SealTaken(time=play.now, agent="main", reason="no room"))
+    assert (play.main.status, play.main.error) == ("failed", "no room")
+
+
+def test_a_seal_that_was_cut_off_is_made_again_and_the_agent_hears_nothing_of_it() -> None:
+    play = Play({"START.md": "---\ngate: make\n---\nWork."})
+    play.put(Begin(time=play.now, agent="main"))
+    play.put(Interruption(time=play.now, agent="main", by_death=True))
+    started = play.begin()
+    assert isinstance(started, StepStarted)
+    assert (started.phase, play.main.visit.interrupted) == ("", False)

@@ -71,6 +71,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     skip: bool = False
     allow_start: bool = False
     allow_test_edits: bool = False
+    red_first: bool = False
     trust_project: bool = False
     strict: bool = False
     dry_run: bool = False
@@ -187,6 +188,7 @@ _STARTING = (
     _ROOTS,
     click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
     click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
+    click.option("--red-first", is_flag=True, help="Run the checks of states before the work too."),
     click.option(
         "--allow-test-edits", is_flag=True, help="Accept in advance that agents change what decides their checks."
     ),
@@ -292,6 +294,7 @@ def options(flags: StartFlags) -> "Options":
         skip_permissions=flags.skip,
         allow_start=flags.allow_start,
         allow_test_edits=flags.allow_test_edits,
+        red_first=flags.red_first,
         on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
         strict=flags.strict,

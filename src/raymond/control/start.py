@@ -61,6 +61,7 @@ class Options(Struct, kw_only=True):
     skip_permissions: bool = False
     allow_start: bool = False
     allow_test_edits: bool = False
+    red_first: bool = False
     """Whether its steps may start runs that outlive it."""
     on_ask: Literal["", "wait", "fail"] = ""
     """What becomes of an agent that asks a person: it waits, or it fails, as is right where nobody can answer."""
@@ -156,6 +157,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
         allow_test_edits=options.allow_test_edits,
+        red_first=options.red_first,
         on_ask=options.on_ask,
         trust_project=options.trust_project,
         strict=options.strict,
@@ -304,6 +306,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         skip_permissions=options.skip_permissions,
         allow_start=options.allow_start,
         allow_test_edits=options.allow_test_edits,
+        red_first=options.red_first,
         on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
         recording=options.recording,

@@ -304,13 +304,15 @@ def gate(event: GateEnded) -> str:
     if event.verdict == "passed":
         flaky = ", flaky: it was red the first time" if event.flaky else ""
         also = f"; {_changed(event)}" if event.changes else ""
+        also += "; regression only: it was green before, and no test was added" if event.as_before else ""
         return f"gate passed ({took}{flaky}){also}"
     if event.verdict == "could not start":
         return f"gate could not start: {event.reason}"
     if event.verdict in TO_REVIEW:
         asked = "; the agent is asked why" if event.told else ""
         return f"gate does not count ({event.verdict}, {took}): {event.reason}{asked}"
-    return f"gate is red ({took}): {event.reason}{'; the agent is told' if event.told else ''}"
+    before = ", as before the work" if event.as_before else ""
+    return f"gate is red ({took}{before}): {event.reason}{'; the agent is told' if event.told else ''}"
 
 
 def _changed(event: GateEnded) -> str:

@@ -178,6 +178,8 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """What a person has to look at."""
     accepted: str = ""
     """The digest of the changes that a person has accepted."""
+    before: str = ""
+    """What its check found before the work: `green`, why it was red, or nothing when it did not run."""
     asked_why: bool = False
     """The agent was asked why it changed what decides its check."""
 

@@ -16,6 +16,8 @@ from raymond.machine.step_events import (
     TransitionHeld,
 )
 
+AS_BEFORE = " (it was red in the same way before you began)"
+
 
 def sealed(run: Run, event: SealEnded) -> None:
     """What decides the gate was taken down, so the work can begin."""
@@ -25,6 +27,7 @@ def sealed(run: Run, event: SealEnded) -> None:
         cwd = agent.cwd or run.start.cwd
         run.seals.pop(cwd, None)
         agent.visit.seal, agent.visit.deaths = Sealed(event.step, cwd), 0
+        agent.visit.before = event.before
         set_status(run, agent, READY)
 
 
@@ -66,7 +69,8 @@ def checked(run: Run, event: GateEnded) -> None:
     if event.verdict == PASSED:
         visit.seal = None
     else:
-        visit.reminder = f"{event.reason}\n{event.output}"
+        reason = f"{event.reason}{AS_BEFORE}" if event.as_before else event.reason
+        visit.reminder = f"{reason}\n{event.output}"
         visit.reminded_for = "review" if is_green_at_most else "gate"
         visit.tries += 1
     if event.told:

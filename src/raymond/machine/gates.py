@@ -16,6 +16,8 @@ TRIES = 3
 """How often an agent is told that its gate is red, unless its policy says otherwise."""
 TIMEOUT = 600.0
 """Seconds for one command of a gate, unless the policy says otherwise."""
+GREEN = "green"
+"""What is noted of a check that passed before the work."""
 RERUNS = 1
 """How often a red command runs again before anybody hears of it, unless the policy says otherwise."""
 
@@ -55,6 +57,7 @@ def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
         reason=brief(input.reason),
         output=input.output,
         told=told,
+        as_before=_as_before(agent, input),
         changes=list(input.changes),
         digest=input.digest,
         twin=input.twin,
@@ -64,6 +67,14 @@ def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
         commit=input.commit,
         offset=input.spent.offset,
     )
+
+
+def _as_before(agent: Agent, input: Checked) -> bool:
+    """Whether the check shows nothing new: red as it was, or green as it was with no test added."""
+    before = agent.visit.before
+    if input.verdict == PASSED:
+        return before == GREEN and not input.new_tests
+    return bool(before) and before == brief(input.reason)
 
 
 def _released(run: Run, workspace: Workspace, agent: Agent, time: float) -> list[Event]:

@@ -116,6 +116,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     seal: str = ""
     tree: str = ""
     commit: str = ""
+    new_tests: int = 0
     spent: Spending = Spending()
 
 
@@ -129,6 +130,7 @@ class SealTaken(Struct, frozen=True, kw_only=True):
     commit: str = ""
     seconds: float = ZERO
     reason: str = ""
+    before: str = ""
     spent: Spending = Spending()
 
 

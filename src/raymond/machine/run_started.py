@@ -105,6 +105,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """The runs in whose steps it was started, by their keys, the innermost first."""
     allow_start: bool = False
     """Its steps may start runs that outlive it."""
+    red_first: bool = False
+    """Checks also run before the work."""
     allow_test_edits: bool = False
     """Changes of what decides a check are accepted in advance."""
     on_ask: str = ""

@@ -31,6 +31,7 @@ def follow(run: Run, workspace: Workspace, input: SealTaken) -> list[Event]:
         commit=input.commit,
         seconds=round(input.seconds, 3),
         reason=brief(input.reason),
+        before=brief(input.before),
         offset=input.spent.offset,
     )
     if input.seal:

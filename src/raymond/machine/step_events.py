@@ -147,6 +147,8 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     """The end of what the red command printed."""
     told: bool = False
     """The agent is told, and goes on in the same conversation."""
+    as_before: bool = False
+    """It was the same before the work: red in the same way, or green and no test was added."""
     changes: list[str] = []
     """What decides the check and is not as it was sealed: `changed tests/test_a.py`."""
     digest: str = ""
@@ -174,6 +176,8 @@ class SealEnded(StepEnded, frozen=True, kw_only=True):
     seconds: float = ZERO
     reason: str = ""
     """Why it could not be done."""
+    before: str = ""
+    """What the check found before the work, if it was asked for: `green`, or why it was red."""
 
 
 class ReviewEnded(Fact, frozen=True, kw_only=True):

@@ -93,6 +93,7 @@ class GateStep(Step):
             sealed=job.sealed,
             accepted=job.accepted,
             allows_edits=job.allows_edits,
+            red_first=job.red_first,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -202,6 +203,7 @@ class GateStep(Step):
             commit=found.commit,
             seconds=found.seconds,
             reason=reason,
+            before=self.host.secrets.clean(found.before),
             spent=Spending(offset=self._record.end(verdict=found.verdict, reason=reason, files=found.files)),
         )
 
@@ -226,6 +228,7 @@ class GateStep(Step):
             seal=found.seal,
             tree=found.tree,
             commit=found.commit,
+            new_tests=found.new_tests,
             spent=spent,
         )
 

@@ -71,6 +71,7 @@ class GateJob(Job, frozen=True, kw_only=True, tag=True):
     accepted: str
     """The digest of the changes that a person has accepted."""
     allows_edits: bool
+    red_first: bool
 
     timeout: float
     reruns: int
@@ -125,6 +126,7 @@ def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
         sealed=visit.seal.step if visit.seal else run.seals.get(cwd, 0) if visit.phase == "seal" else 0,
         accepted=visit.accepted,
         allows_edits=start.allow_test_edits,
+        red_first=start.red_first,
         agent=agent.id,
         state=agent.state,
         step=agent.step,

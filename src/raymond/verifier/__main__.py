@@ -10,7 +10,7 @@ import msgspec
 
 from raymond.errors import Error
 from raymond.verifier.assignment import Assignment, Found, Told
-from raymond.verifier.gate import verify
+from raymond.verifier.gate import before, verify
 from raymond.verifier.sealing import seal_here
 
 
@@ -41,6 +41,7 @@ def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:
         files=len(found.entries),
         commit=found.commit,
         seconds=time.monotonic() - began,
+        before=before(given, tell) if given.red_first else "",
     )
 
 

@@ -38,6 +38,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """The step that made the seal of this gate; 0 for none."""
     accepted: str = ""
     """The digest of the changes that a person has accepted."""
+    red_first: bool = False
+    """Of a seal: run the checks too."""
     allows_edits: bool = False
     """Changes of sealed files were accepted in advance."""
     most: int = 2 << 30
@@ -97,6 +99,10 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     """The folder with what a person looks at, below that of the seals."""
     files: int = 0
     """How many files are sealed."""
+    before: str = ""
+    """Of a seal: what the checks found, if they ran."""
+    new_tests: int = 0
+    """Test files that were not there when it was sealed."""
     seal: str = ""
     """Digest of the seal."""
     tree: str = ""

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.language.check import Check
+from raymond.machine import gates
 from raymond.redaction import Secrets
 from raymond.system import git
 from raymond.system.marks import Marks
@@ -32,6 +33,12 @@ def verify(given: Assignment, tell: Tell) -> Found:
     return replace(found, seconds=time.monotonic() - began)
 
 
+def before(given: Assignment, tell: Tell) -> str:
+    """What the checks find before the work: `green`, or why they are red."""
+    found = _all(given, tell).found
+    return gates.GREEN if found.verdict == "passed" else found.reason
+
+
 class _Run(Struct, frozen=True):
     """What came of running all checks at one place."""
 
@@ -52,6 +59,7 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     compiled.remove(top)
     here = _all(given, tell)
     known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
+    known["new_tests"] = seal.new_tests(sealed)
     if not here.is_green:
         return replace(here.found, **known)
     # What a process put back when the check was over has changed too.

@@ -104,6 +104,11 @@ def changes(seal: Seal) -> list[Change]:
     return sorted(_changes(seal), key=lambda one: one.path)
 
 
+def new_tests(seal: Seal) -> int:
+    """How many test files there are that were not there then."""
+    return sum(part == "test" and path not in seal.entries for path, part, _ in look(seal.rules))
+
+
 def _changes(seal: Seal) -> Iterator[Change]:
     for path, entry in seal.entries.items():
         if (found := _compared(seal.rules.top, path, entry)) is not None:
