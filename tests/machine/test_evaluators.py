@@ -523,3 +523,15 @@ def test_todays_files_need_the_states_of_a_transition_that_is_held() -> None:
     play.workspace = place({**FILES, "CHECK.md": ""})
     play.judge("review")
     assert play.main.state == "CHECK.md"
+
+
+def test_a_judge_that_fails_does_not_use_up_the_iterations_of_a_run() -> None:
+    play = at(max_iterations=2)
+    play.say("<goto>REVIEW</goto>")
+    play.fail("crash")
+    play.pass_time(20)
+    play.judge("COMMIT")
+    assert not any(isinstance(event, RunStopped) for event in play.events)
+    play.say("<result>done</result>")
+    [stop] = [event for event in play.events if isinstance(event, RunStopped)]
+    assert stop.limit == "iterations"
