@@ -244,3 +244,15 @@ def test_a_seal_that_was_cut_off_is_made_again_and_the_agent_hears_nothing_of_it
     started = play.begin()
     assert isinstance(started, StepStarted)
     assert (started.phase, play.main.visit.interrupted) == ("", False)
+
+
+def test_others_that_worked_in_the_same_directory_are_named() -> None:
+    play = Play({"START.md": "", "A.md": "---\ngate: make\n---\n", "B.md": ""})
+    play.say("<fork next='A'>B</fork>")
+    play.say("<result>x</result>")
+    play.begin("main_b1")
+    play.begin()
+    play.check("review", reason="green only so")
+    ended = play.last[0]
+    assert isinstance(ended, GateEnded)
+    assert ended.reason == "green only so (also at work there: main_b1)"

@@ -1,5 +1,7 @@
 """What follows from a gate: the transition that it held back, another turn of the agent, or a failure."""
 
+from msgspec.structs import replace
+
 from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
 from raymond.machine import budget, transitions
@@ -12,6 +14,8 @@ from raymond.machine.step_events import COULD_NOT_START, PASSED, TO_REVIEW
 from raymond.machine.transitions import Landing
 from raymond.machine.workspace import Workspace
 
+_MOST_OTHERS = 5
+"""Other agents that are named."""
 TRIES = 3
 """How often an agent is told that its gate is red, unless its policy says otherwise."""
 TIMEOUT = 600.0
@@ -36,6 +40,8 @@ def follow(run: Run, workspace: Workspace, input: Checked) -> list[Event]:
     if input.verdict == COULD_NOT_START:
         return [_ended(agent, input), *transitions.fail(run, workspace, agent, "gate", input.reason)]
     is_to_review = input.verdict in TO_REVIEW
+    if is_to_review and (others := _others(run, agent)):
+        input = replace(input, reason=f"{input.reason} (also at work there: {', '.join(others)})")
     if _can_be_told(run, rules, agent) and not (is_to_review and agent.visit.asked_why):
         return [_ended(agent, input, told=True)]
     if is_to_review:
@@ -67,6 +73,13 @@ def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
         commit=input.commit,
         offset=input.spent.offset,
     )
+
+
+def _others(run: Run, agent: Agent) -> list[str]:
+    """The agents that have worked in the same directory since this visit began, and may have changed it too."""
+    cwd = agent.cwd or run.start.cwd
+    found = (one for one in run.agents.values() if one is not agent and (one.cwd or run.start.cwd) == cwd)
+    return [one.id for one in found if one.began >= agent.visit.since][:_MOST_OTHERS]
 
 
 def _as_before(agent: Agent, input: Checked) -> bool:
