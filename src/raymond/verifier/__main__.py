@@ -34,7 +34,8 @@ def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:
     try:
         found = seal_here(given, os.getcwd())
     except (OSError, ValueError, Error) as error:
-        return Found(verdict="could not start", reason=f"what decides the check cannot be sealed: {error}")
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return Found(verdict="could not start", reason=f"what decides the check cannot be sealed: {why}")
     return Found(
         verdict="passed",
         seal=found.digest,

@@ -1,9 +1,13 @@
 """The tree of a check: the repository, or the directory alone, and every file in it."""
 
+import errno
 import os
 from collections.abc import Collection, Iterator
 
 from raymond.verifier.names import SKIPPED
+
+MOST = 1_000_000
+"""Files of a tree; a home directory or a whole disk has more."""
 
 
 def top_of(cwd: str) -> str:
@@ -22,10 +26,15 @@ def walk(top: str, skipped: Collection[str]) -> Iterator[tuple[str, list[str], l
 
     Links are files here: nothing is looked up behind them.
     """
-    pending = [""]
+    pending, seen = [""], 0
     while pending:
         folder = pending.pop()
         files, below = _entries(f"{top}/{folder}" if folder else top)
+        seen += len(files) + len(below)
+        if seen > MOST:
+            raise OSError(
+                errno.E2BIG, f"there are more than {MOST:,} files in {top}; run it in a repository of its own"
+            )
         prefix = f"{folder}/" if folder else ""
         pending += [path for name in below if (path := f"{prefix}{name}") not in skipped and name not in SKIPPED]
         yield folder, files, below

@@ -1,0 +1,69 @@
+"""`kill -9` of the driver at every boundary of seal, work, gate and twin: nothing counts twice, no file stays exchanged."""
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from running import Live, Room, until
+
+pytestmark = pytest.mark.slow
+
+CHECK = "grep -q right answer.txt || { echo expected right; exit 1; }\n"
+FLOW = {
+    "START.md": (
+        "---\ngate: sh tests/check.sh\ngate_reruns: 0\non_review: SEEN\n---\nWrite it, then <result>done</result>.\n"
+    ),
+    "SEEN.sh": "echo x >> seen; echo '<result>seen</result>'",
+    "workflow.yaml": "backend: mine\n",
+}
+EVENTS = 11
+"""Decisions of such a run, at least: start, seal, turn, hold, gate, turn, hold, gate, move, script, end."""
+
+
+@pytest.fixture(params=["overlay", "in place"])
+def room(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Room]:
+    """A project whose agent edits the check; where the runs are kept inside of it, files are exchanged in place."""
+    room = Room(tmp_path)
+    if request.param == "in place":
+        room.environment["RAYMOND_HOME"] = str(room.path / "home")
+    (room.path / "tests").mkdir()
+    (room.path / "tests" / "check.sh").write_text(CHECK)
+    (room.path / "agent").write_text("cat > prompt; echo true > tests/check.sh; echo '<result>done</result>'\n")
+    room.settings(f'[backends.mine]\ncommand = ["bash", "{room.path}/agent"]\ncost = 0.01\n')
+    yield room
+    room.clear()
+
+
+def decisions(room: Room) -> int:
+    """How many the journal has, once there is one."""
+    found = [path for home in (room.path, room.home) for path in home.rglob("runs/r/journal.jsonl")]
+    return len(found[0].read_bytes().splitlines()) - 1 if found else 0
+
+
+def has_more(room: Room, than: int, live: Live) -> bool | None:
+    return decisions(room) > than or live.process.poll() is not None or None
+
+
+def test_a_driver_that_is_killed_again_and_again_loses_nothing(room: Room) -> None:
+    """One run, killed whenever it has made another decision."""
+    args = ["run", room.flow(FLOW), "--id", "r"]
+    for _ in range(2 * EVENTS):
+        before = decisions(room)
+        with room.start(*args) as live:
+            until(functools.partial(has_more, room, before, live), "another decision")
+            live.process.kill()
+            live.process.wait()
+        args = ["resume", "r"]
+    done = room.raymond("resume", "r")
+    assert (done.returncode, done.stdout) in [(0, "seen\n"), (2, "")], done.stderr
+    assert room.raymond("status", "r").stdout.startswith("r: completed")
+    assert (room.path / "seen").read_text() == "x\n"
+    assert (room.path / "tests" / "check.sh").read_text() == "true\n"
+    assert not [path for path in room.path.rglob("swap*") if "seals" in path.parts]
+    told = [json.loads(line) for line in room.raymond("logs", "r", "--json").stdout.splitlines()]
+    assert [one["verdict"] for one in told if one["type"] == "GateEnded"] == ["review", "review"]
+    counted = [one["type"] for one in told if one["type"] in ("TransitionHeld", "StepFinished")]
+    assert (counted.count("TransitionHeld"), counted.count("StepFinished")) == (2, 3)
