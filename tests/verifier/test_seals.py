@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.verifier import twin
+from raymond.verifier import tree, twin
 from verifier.desk import Desk
 
 PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"
@@ -318,3 +318,10 @@ def test_globs_seal_and_unseal(tmp_path: Path) -> None:
     assert sorted(sealed.entries) == ["golden/a.txt"]
     desk.bash("echo other > golden/a.txt; echo bb > tests/b.snap")
     assert desk.check().changes == ("changed golden/a.txt",)
+
+
+def test_a_tree_of_too_many_files_is_not_walked_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = make(tmp_path)
+    monkeypatch.setattr(tree, "MOST", 2)
+    with pytest.raises(OSError, match=r"there are more than 2 files in .*; run it in a repository of its own"):
+        desk.seal()

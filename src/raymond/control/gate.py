@@ -75,7 +75,11 @@ def try_out(state: State, tell: Callable[[Told], None]) -> Found:
             unseal=policy.unseal,
         )
         try:
-            sealed = _seal(given, tell)
+            try:
+                sealed = _seal(given, tell)
+            except OSError as error:
+                why = f"what decides the check cannot be sealed: {error.strerror or error}"
+                return Found(verdict="could not start", reason=why)
             found = verify(replace(given, sealed=_STEP), tell)
             if found.verdict == "passed":
                 _twin(given, sealed, tell)
