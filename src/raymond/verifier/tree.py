@@ -21,7 +21,7 @@ def top_of(cwd: str) -> str:
     return folder
 
 
-def walk(top: str, skipped: Collection[str]) -> Iterator[tuple[str, list[str], list[str]]]:
+def walk(top: str, skipped: Collection[str], most: int = MOST) -> Iterator[tuple[str, list[str], list[str]]]:
     """Every folder below `top` but those of tools and `skipped`, with its files and its folders; names are relative.
 
     Links are files here: nothing is looked up behind them.
@@ -31,9 +31,9 @@ def walk(top: str, skipped: Collection[str]) -> Iterator[tuple[str, list[str], l
         folder = pending.pop()
         files, below = _entries(f"{top}/{folder}" if folder else top)
         seen += len(files) + len(below)
-        if seen > MOST:
+        if seen > most:
             raise OSError(
-                errno.E2BIG, f"there are more than {MOST:,} files in {top}; run it in a repository of its own"
+                errno.E2BIG, f"there are more than {most:,} files in {top}; run it in a repository of its own"
             )
         prefix = f"{folder}/" if folder else ""
         pending += [path for name in below if (path := f"{prefix}{name}") not in skipped and name not in SKIPPED]
