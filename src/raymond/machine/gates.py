@@ -10,7 +10,7 @@ from raymond.machine.events import AgentMoved, AgentPaused, Event, GateEnded, Re
 from raymond.machine.failures import brief
 from raymond.machine.inputs import Checked
 from raymond.machine.run import Run, pool_of
-from raymond.machine.step_events import COULD_NOT_START, PASSED, TO_REVIEW
+from raymond.machine.step_events import COULD_NOT_START, GREEN, PASSED, TO_REVIEW
 from raymond.machine.transitions import Landing
 from raymond.machine.workspace import Workspace
 
@@ -20,8 +20,6 @@ TRIES = 3
 """How often an agent is told that its gate is red, unless its policy says otherwise."""
 TIMEOUT = 600.0
 """Seconds for one command of a gate, unless the policy says otherwise."""
-GREEN = "green"
-"""What is noted of a check that passed before the work."""
 RERUNS = 1
 """How often a red command runs again before anybody hears of it, unless the policy says otherwise."""
 

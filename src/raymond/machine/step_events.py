@@ -11,6 +11,8 @@ Phase: TypeAlias = Literal["", "seal", "gate", "evaluate"]
 """What a step of a visit does: take down what decides its check, the work, the check, or the second opinion on where it
 leads."""
 PASSED, FAILED, TIMED_OUT, COULD_NOT_START = "passed", "failed", "timed out", "could not start"
+GREEN = "green"
+"""What is noted of a check that passed before the work."""
 TO_REVIEW = ("review", "tampered", "not comparable")
 """The check is green, and a person has to say whether that counts."""
 Verdict: TypeAlias = Literal["passed", "failed", "timed out", "could not start", "review", "tampered", "not comparable"]

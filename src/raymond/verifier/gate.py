@@ -8,15 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.language.check import Check
-from raymond.machine import gates
+from raymond.machine.step_events import GREEN
 from raymond.redaction import Secrets
 from raymond.system import git
 from raymond.system.marks import Marks
-from raymond.verifier import command, compiled, control_plane, counts, environment, review, seal, sealing, swap
+from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told, Where
 from raymond.verifier.command import HERE, Place, Result
 from raymond.verifier.seal import Change, Seal
-from raymond.verifier.twin import twin_of
 
 Tell = Callable[[Told], None]
 
@@ -25,8 +24,10 @@ def verify(given: Assignment, tell: Tell) -> Found:
     """Run the checks; what happens is told as it does."""
     for turn in given.turns:
         Marks(given.key, "").end(step=turn)  # an agent that goes on could change what is checked
-    if given.folder:
-        swap.undo(given.folder)  # of a verifier that was killed
+    if given.folder and os.path.exists(os.path.join(given.folder, "swap")):  # of a verifier that was killed
+        from raymond.verifier import swap
+
+        swap.undo(given.folder)
     began = time.monotonic()
     sealed = seal.load(sealing.seal_path(given.folder, given.sealed)) if given.sealed else None
     found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
@@ -36,7 +37,7 @@ def verify(given: Assignment, tell: Tell) -> Found:
 def before(given: Assignment, tell: Tell) -> str:
     """What the checks find before the work: `green`, or why they are red."""
     found = _all(given, tell).found
-    return gates.GREEN if found.verdict == "passed" else found.reason
+    return GREEN if found.verdict == "passed" else found.reason
 
 
 class _Run(Struct, frozen=True):
@@ -75,6 +76,8 @@ def _judged(
     given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tampered: list[str], tell: Tell
 ) -> Found:
     """What a green check is worth when what decides it has changed."""
+    from raymond.verifier import review
+
     digest = review.digest_of(changes, tampered)
     named = (*(f"{one.how} {one.path}" for one in changes), *tampered)
     known = replace(here.found, changes=named, digest=digest)
@@ -110,6 +113,8 @@ class _Compared(Struct, frozen=True):
 
 def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tell: Tell) -> _Compared:
     """Run the checks with the sealed files put back, and if they are red then, once more without that."""
+    from raymond.verifier.twin import twin_of  # hardly any gate needs one
+
     lost = [one.path for one in changes if one.path in sealed.entries and not sealed.entries[one.path].can_be_put_back]
     if lost:
         reason = f"{_listed(lost)} cannot be put back: too large to keep a copy"
@@ -134,6 +139,8 @@ def _weigh(here: _Run, there: _Run, control: _Run, changes: list[Change], how: s
     if not control.is_green:
         reason = f"it is red in a copy of the directory too, so nothing can be compared: {control.found.reason}"
         return replace(red, verdict="not comparable", reason=reason, twin=how)
+    from raymond.verifier import counts
+
     less = counts.fewer(here.printed, there.printed)
     which = _listed([one.path for one in changes])
     reason = f"green only with the agent's {which}: as sealed, {red.reason}{f'; {less}' if less else ''}"

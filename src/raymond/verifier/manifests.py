@@ -1,9 +1,7 @@
 """Manifests: the part of package.json, pyproject.toml, setup.cfg and Cargo.toml that decides a check."""
 
-import configparser
 import hashlib
 import json
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +19,7 @@ def relevant(name: str, content: bytes) -> str:
     """A digest of what decides a check; of everything when the file cannot be read."""
     try:
         found: Any = _READERS[name](content.decode("utf-8"))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError, configparser.Error):
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return hashlib.sha256(content).hexdigest()
     return hashlib.sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -31,6 +29,8 @@ def _package(text: str) -> Any:
 
 
 def _pyproject(text: str) -> Any:
+    import tomllib  # only where there is such a file
+
     tools = tomllib.loads(text).get("tool", {})
     found = {key: tools[key] for key in _PYTHON_TOOLS if key in tools}
     for tool, keys in _PYTHON_SCRIPTS.items():
@@ -39,12 +39,19 @@ def _pyproject(text: str) -> Any:
 
 
 def _setup(text: str) -> Any:
+    import configparser
+
     parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        raise ValueError(str(error)) from None
     return {name: dict(parser[name]) for name in parser.sections() if name.startswith(_SECTIONS)}
 
 
 def _cargo(text: str) -> Any:
+    import tomllib
+
     data = tomllib.loads(text)
     targets = [one for key in _TARGETS for one in _listed(data.get(key, []))]
     told = [{key: one[key] for key in ("name", *_OF_A_TARGET) if key in one} for one in targets]
