@@ -1,12 +1,9 @@
 """Answering: what is an answer and what only selects, what is shown, and what is typed at a terminal."""
 
-import contextlib
 import json
 import os
-import pty
 import re
 import resource
-import select
 import shutil
 import signal
 import subprocess
@@ -24,7 +21,8 @@ from raymond.store import journal
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.views.times import instant
-from running import GO, PATIENCE, Room, as_anyone, until
+from running import GO, Room, as_anyone, until
+from typist import Typist
 
 ASK = "echo '<ask next=\"END\">Release 2.1?\nAll 14 tests are green.</ask>'"
 END = 'printf "<result>told %s</result>" "$RAYMOND_INPUT"'
@@ -530,55 +528,6 @@ def test_an_answer_to_a_run_whose_project_was_moved_names_one_way_on(room: Room,
 
 
 # At a terminal
-
-
-class Typist:
-    """Somebody who types into a terminal in which a command runs."""
-
-    def __init__(self, room: Room, *args: str, columns: int = 80, **environment: str) -> None:
-        self.said = ""
-        self._pid, self._screen = pty.fork()
-        if not self._pid:
-            os.chdir(room.path)
-            set_columns(columns)
-            known = {**room.environment, "TERM": "xterm", "INPUTRC": "/dev/null", **environment}
-            os.execve(sys.executable, [sys.executable, "-m", "raymond", *args], known)
-
-    def type(self, text: str) -> None:
-        os.write(self._screen, text.encode())
-
-    def sees(self, pattern: str) -> str:
-        """Wait until the rest of what is on the screen matches; what it was."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := re.search(pattern, self.said)):
-            assert time.monotonic() < deadline, f"this never came: {pattern}\n{self.said}"
-            assert self._read(), f"ended without saying {pattern}\n{self.said}"
-        shown, self.said = self.said[: found.end()], self.said[found.end() :]
-        return shown
-
-    def end(self) -> int:
-        """Its exit code, when it has ended."""
-        while self._read():
-            pass
-        os.close(self._screen)
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-
-    def _read(self) -> bool:
-        select.select([self._screen], [], [], PATIENCE)
-        with contextlib.suppress(OSError):
-            data = os.read(self._screen, 65536)
-            plain = re.sub(r"\x1b\[[0-?]*[a-zA-Z]", "", data.decode("utf-8", "replace"))
-            self.said += plain.replace("\r\n", "\n")
-            return bool(data)
-        return False
-
-
-def set_columns(columns: int) -> None:
-    import fcntl
-    import struct
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
 @pytest.mark.slow
