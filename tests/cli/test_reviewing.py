@@ -1,16 +1,21 @@
 """`raymond review`, `accept` and `reject` as a person types them."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from raymond.machine.events import GateEnded
 from running import Room
+from typist import Typist
 
 CHEAT = (
     "START: [[{text: <result>done</result>, writes: {tests/check.sh: exit 0}}, It was wrong. <result>done</result>]]"
 )
 FLOW = {"START.md": "---\ngate: sh tests/check.sh\n---\nDo it: <result>done</result>\n", "replies.yaml": CHEAT}
+HEAD = "r, main in START.md: review\nwhy:    green only with the agent's tests/check.sh: as sealed, "
+WAYS = "accept: raymond accept r main\nreject: raymond reject r main REASON\n"
 
 
 @pytest.fixture
@@ -35,3 +40,18 @@ def test_whoever_is_not_at_a_terminal_is_told_what_to_type_there(room: Room) -> 
         assert done.stderr.endswith(f"which has to be typed on a terminal\n{told}{both}\n"), done.stderr
     accepted = room.raymond("accept", "r")
     assert (accepted.returncode, accepted.stderr.splitlines()[-1]) == (2, f"{told}raymond accept r")
+
+
+@pytest.mark.slow
+def test_a_review_says_how_to_decide_it_and_accept_asks(room: Room) -> None:
+    review = room.raymond("review", "r").stdout
+    assert review.startswith(HEAD)
+    assert review.endswith(WAYS)
+    person = Typist(room, "accept", "r", columns=200)
+    asked = person.sees(re.escape("accept this change? [y/n] "))
+    assert asked.removesuffix("accept this change? [y/n] ") == review.removesuffix(WAYS)
+    person.type("y\n")
+    person.sees("accepted; r continues in the background: raymond attach r\n")
+    assert person.end() == 0
+    assert room.raymond("wait", "r").returncode == 0
+    assert [event.verdict for event in room.events() if isinstance(event, GateEnded)] == ["review", "review", "passed"]
