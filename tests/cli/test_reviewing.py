@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raymond.machine.events import GateEnded
-from running import Room
+from running import Room, until
 from typist import Typist
 
 CHEAT = (
@@ -55,3 +55,18 @@ def test_a_review_says_how_to_decide_it_and_accept_asks(room: Room) -> None:
     assert person.end() == 0
     assert room.raymond("wait", "r").returncode == 0
     assert [event.verdict for event in room.events() if isinstance(event, GateEnded)] == ["review", "review", "passed"]
+
+
+@pytest.mark.slow
+def test_a_green_check_that_does_not_count_is_not_called_red(room: Room) -> None:
+    waits = room.raymond("status", "r").stdout
+    assert "      error: waits for a review: green only with the agent's tests/check.sh" in waits
+    assert "red:" not in waits
+
+    (room.path / "tests" / "check.sh").write_text("exit 1\n", "utf-8")
+    slow = {**FLOW, "replies.yaml": CHEAT.replace("It was wrong.", "{text: '', delay: 1h}, It was wrong.")}
+    with room.start("run", room.flow(slow, "slow"), "--id", "s") as live:
+        live.sees("the agent is asked why")
+        shown = until(lambda: re.search(r"(?m)^ +gate:  .*$", room.raymond("status", "s").stdout), "the status")
+    assert shown[0].startswith("      gate:  green only with the agent's tests/check.sh: as sealed, ")
+    assert shown[0].endswith(" (the agent was told 1 of 3 times)")
