@@ -1,11 +1,14 @@
-"""Somebody at a terminal."""
+"""Somebody at a terminal: a pty in which a command of Raymond runs, typed into and read."""
 
 import contextlib
+import fcntl
 import os
 import pty
 import re
 import select
+import struct
 import sys
+import termios
 import time
 
 from running import PATIENCE, Room
@@ -19,7 +22,7 @@ class Typist:
         self._pid, self._screen = pty.fork()
         if not self._pid:
             os.chdir(room.path)
-            set_columns(columns)
+            _set_columns(columns)
             known = {**room.environment, "TERM": "xterm", "INPUTRC": "/dev/null", **environment}
             os.execve(sys.executable, [sys.executable, "-m", "raymond", *args], known)
 
@@ -52,9 +55,6 @@ class Typist:
         return False
 
 
-def set_columns(columns: int) -> None:
-    import fcntl
-    import struct
-    import termios
-
+def _set_columns(columns: int) -> None:
+    """Make the terminal on stdin that wide."""
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

@@ -92,6 +92,9 @@ def _hint(refusal: Refusal, id: str, agent: str) -> str:
             return f"raymond review {id} shows it"
         case "needs_person":
             return f"type it in a terminal (ssh -t), with no pipe: raymond answer {id} {agent} TEXT"
+        case "needs_review":
+            way = f"raymond accept {id} {agent} or raymond reject {id} {agent} REASON"
+            return f"type it in a terminal (ssh -t), with no pipe: {way}"
         case "not_driven":
             return f"raymond resume {id} runs it again"
         case _:

@@ -30,6 +30,12 @@ def chosen(id: str | None, agent: str | None) -> tuple[RunHandle, Review]:
 
 
 def lines(run: RunHandle, review: Review) -> list[str]:
+    """All of a review, and the commands that decide it."""
+    whom = f"{run.id} {pasted.word(review.agent, 'AGENT')}"
+    return [*_shown(run, review), f"accept: raymond accept {whom}", f"reject: raymond reject {whom} REASON"]
+
+
+def _shown(run: RunHandle, review: Review) -> list[str]:
     """All of a review; nothing of what others wrote is cut or hidden."""
     width = width_of(sys.stdout)
     head = f"{run.id}, {named(review.agent, review.label)} in {review.state}: {review.verdict}"
@@ -40,15 +46,14 @@ def lines(run: RunHandle, review: Review) -> list[str]:
         shown += ["the agent says:", *in_margin(review.words, _MARGIN, width)]
     for what, text in review.texts.items():
         shown += [f"{what}:", *in_margin(text.rstrip("\n"), _MARGIN, width)]
-    whom = f"{run.id} {pasted.word(review.agent, 'AGENT')}"
-    return [*shown, f"accept: raymond accept {whom}", f"reject: raymond reject {whom} REASON"]
+    return shown
 
 
 def decide(id: str | None, agent: str | None, *, accepted: bool, reason: str = "", no_resume: bool = False) -> int:
     """Show it, ask, and do what the person says; then the run continues."""
     run, review = chosen(id, agent)
     if accepted:
-        print("\n".join(lines(run, review)))
+        print("\n".join(_shown(run, review)), flush=True)
         if not picker.can_ask():
             what = "a change of what decides a check is accepted on a terminal, where it can be seen"
             raise UsageError(what, hint=f"type it in a terminal (ssh -t), with no pipe: raymond accept {run.id}")

@@ -48,7 +48,7 @@ _SPARE = 4096
 """Bytes of a request that say who sent it."""
 _WHAT = {"answer": "the answer", "move": "the input", "result": "the result"}
 _TOO_LONG = "put it into a file, and give the path of the file instead of its text"
-_BY_SENDER = ("from_step", "needs_person")
+_BY_SENDER = ("from_step", "needs_person", "needs_review")
 """Refusals that are journaled, because it matters who tried: by the driver of the run when it has one."""
 
 

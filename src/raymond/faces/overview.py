@@ -116,10 +116,12 @@ def _agents(
 def _gate(agent: Agent, command: str, tries: int, width: int) -> list[str]:
     """The command that its gate runs, and why the last one did not count."""
     told = [f"      checks: {one_line(command)}"] if command else []
-    if why := why_red(agent):
+    waits_for_review = agent.visit.stuck and agent.visit.stuck.kind == "review"  # which says why by itself
+    if (why := why_red(agent)) and not waits_for_review:
+        label = "red:  " if agent.visit.reminded_for == "gate" else "gate: "
         told_so_far = agent.visit.gate_tries
         times = f"{told_so_far} of {words.many(tries, 'time')}" if tries else words.many(told_so_far, "time")
-        told.append(f"      red:   {one_line(why)} (the agent was told {times})")
+        told.append(f"      {label} {one_line(why)} (the agent was told {times})")
     return [part for one in told for part in hung(visible(one), MARGIN, width)]
 
 

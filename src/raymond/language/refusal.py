@@ -39,6 +39,7 @@ RefusalKind: TypeAlias = Literal[
     "other_question",  # the agent asks something else now
     "from_step",  # a step may not ask for it
     "needs_person",  # only a person at a terminal can answer this
+    "needs_review",  # only a person at a terminal can accept or reject this
     "no_text",  # an answer has to say something
     "not_a_choice",  # it is none of the answers that the question offers
     "changed",  # a file of the question is another one than when it was asked

@@ -307,7 +307,7 @@ def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
     stuck = agent.visit.stuck
     if stuck and stuck.kind == "review":
         what = f"the work of {agent.id} waits for the review of a person, which has to be typed on a terminal"
-        return Refusal("needs_person", what)
+        return Refusal("needs_review", what)
     what = f"{agent.id} asks for the approval of a person, which has to be typed on a terminal"
     return Refusal("needs_person", what)
 

@@ -1,0 +1,72 @@
+"""`raymond review`, `accept` and `reject` as a person types them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond.machine.events import GateEnded
+from running import Room, until
+from typist import Typist
+
+CHEAT = (
+    "START: [[{text: <result>done</result>, writes: {tests/check.sh: exit 0}}, It was wrong. <result>done</result>]]"
+)
+FLOW = {"START.md": "---\ngate: sh tests/check.sh\n---\nDo it: <result>done</result>\n", "replies.yaml": CHEAT}
+HEAD = "r, main in START.md: review\nwhy:    green only with the agent's tests/check.sh: as sealed, "
+WAYS = "accept: raymond accept r main\nreject: raymond reject r main REASON\n"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    """A run that waits for a review."""
+    room = Room(tmp_path)
+    (room.path / "tests").mkdir()
+    (room.path / "tests" / "check.sh").write_text("exit 1\n", "utf-8")
+    assert room.command(FLOW).code == 3
+    yield room
+    room.clear()
+
+
+@pytest.mark.slow
+def test_whoever_is_not_at_a_terminal_is_told_what_to_type_there(room: Room) -> None:
+    told = "hint: type it in a terminal (ssh -t), with no pipe: "
+    both = "raymond accept r main or raymond reject r main REASON"
+    rejected = room.raymond("reject", "r", "main", "no")
+    moved = room.raymond("resume", "r", "--agent", "main", "--goto", "START")
+    for done in (rejected, moved):
+        assert done.returncode == 2
+        assert done.stderr.endswith(f"which has to be typed on a terminal\n{told}{both}\n"), done.stderr
+    accepted = room.raymond("accept", "r")
+    assert (accepted.returncode, accepted.stderr.splitlines()[-1]) == (2, f"{told}raymond accept r")
+
+
+@pytest.mark.slow
+def test_a_review_says_how_to_decide_it_and_accept_asks(room: Room) -> None:
+    review = room.raymond("review", "r").stdout
+    assert review.startswith(HEAD)
+    assert review.endswith(WAYS)
+    person = Typist(room, "accept", "r", columns=200)
+    asked = person.sees(re.escape("accept this change? [y/n] "))
+    assert asked.removesuffix("accept this change? [y/n] ") == review.removesuffix(WAYS)
+    person.type("y\n")
+    person.sees("accepted; r continues in the background: raymond attach r\n")
+    assert person.end() == 0
+    assert room.raymond("wait", "r").returncode == 0
+    assert [event.verdict for event in room.events() if isinstance(event, GateEnded)] == ["review", "review", "passed"]
+
+
+@pytest.mark.slow
+def test_a_green_check_that_does_not_count_is_not_called_red(room: Room) -> None:
+    waits = room.raymond("status", "r").stdout
+    assert "      error: waits for a review: green only with the agent's tests/check.sh" in waits
+    assert "red:" not in waits
+
+    (room.path / "tests" / "check.sh").write_text("exit 1\n", "utf-8")
+    slow = {**FLOW, "replies.yaml": CHEAT.replace("It was wrong.", "{text: '', delay: 1h}, It was wrong.")}
+    with room.start("run", room.flow(slow, "slow"), "--id", "s") as live:
+        live.sees("the agent is asked why")
+        shown = until(lambda: re.search(r"(?m)^ +gate:  .*$", room.raymond("status", "s").stdout), "the status")
+    assert shown[0].startswith("      gate:  green only with the agent's tests/check.sh: as sealed, ")
+    assert shown[0].endswith(" (the agent was told 1 of 3 times)")
