@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from raymond.verifier import tree, twin
+from raymond.verifier import tree
+from raymond.verifier.assignment import Way
 from verifier.desk import Desk
 
 PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"
@@ -122,6 +123,8 @@ def test_changes_can_be_accepted_in_advance(tmp_path: Path) -> None:
 
 # --- cheats
 
+COMPILE = "import py_compile; py_compile.compile('x.py', '__init__.pyc', optimize=0)"
+LATER = ("linked", "compiled-package", "time-set-back")
 EASY = "echo 'def test_easy(): pass' > tests/test_easy.py"
 IGNORE = "--ignore=tests/test_calc.py"
 PATH_IN_TREE = "tools/bin"
@@ -136,7 +139,7 @@ PATH_IN_TREE = "tools/bin"
         (make, "printf 'test:\\n\\ttrue\\n' > GNUmakefile", "added GNUmakefile"),
         (make, "touch test", "added test"),
         (make, "mkdir test", "added test"),
-        (make, "printf 'test:\\n\\ttrue\\n' > GNUmakefile; echo GNUmakefile > .git/info/exclude", "added GNUmakefile"),
+        (make, "printf 'test:\\n\\ttrue\\n' > GNUmakefile; echo GNUmakefile > .gitignore", "added GNUmakefile"),
         (python, "sed -i 's/== 4/== 5/' tests/test_calc.py", "changed tests/test_calc.py"),
         (python, "echo 'def test_double(): pass' > tests/test_calc.py", "changed tests/test_calc.py"),
         (
@@ -158,18 +161,24 @@ PATH_IN_TREE = "tools/bin"
         ),
         (
             python,
-            "sed -i 's/== 4/== 5/' tests/test_calc.py; git update-index --assume-unchanged tests/test_calc.py",
+            "touch -r tests/test_calc.py ref; sed -i 's/== 4/== 5/' tests/test_calc.py; touch -r ref tests/test_calc.py",
             "changed tests/test_calc.py",
         ),
         (
             python,
-            "touch -r tests/test_calc.py ref; sed -i 's/== 4/== 5/' tests/test_calc.py; touch -r ref tests/test_calc.py",
+            "mkdir ../out; mv tests ../out/; ln -s ../out/tests tests; sed -i 's/== 4/== 5/' tests/*.py",
             "changed tests/test_calc.py",
         ),
+        (
+            python,
+            f"mkdir pytest; cd pytest; echo 'print(1)' > x.py; {sys.executable} -c \"{COMPILE}\"; cp __init__.pyc __main__.pyc",
+            "added pytest/__init__.pyc",
+        ),
+        (make, "sed -i 's/grep.*/true/' scripts/check.sh; touch -d @1 scripts/check.sh", "changed scripts/check.sh"),
     ],
     ids=[
         *("script", "makefile", "gnumakefile", "target", "target-folder", "excluded", "test", "vacuous", "removed"),
-        *("conftest", "pytest.py", "pytest.ini", "pyproject", "assume-unchanged", "times"),
+        *("conftest", "pytest.py", "pytest.ini", "pyproject", "times", *LATER),
     ],
 )
 def test_a_cheat_does_not_count(tmp_path: Path, made: object, script: str, changed: str) -> None:
@@ -223,7 +232,7 @@ def test_a_program_on_a_path_inside_the_tree_is_sealed(tmp_path: Path) -> None:
     found = desk.after(f"printf '#!/bin/sh\\n' > {PATH_IN_TREE}/verify")
     assert (found.verdict, found.changes) == ("review", (f"changed {PATH_IN_TREE}/verify",))
     desk.bash(f"git checkout -q {PATH_IN_TREE}; printf '#!/bin/sh\\n' > {PATH_IN_TREE}/grep; chmod +x {PATH_IN_TREE}/*")
-    assert desk.check().verdict == "passed", "what the check does not start by name is not known: docs/security.md"
+    assert (desk.check().verdict, desk.check().changes) == ("review", (f"added {PATH_IN_TREE}/grep",))
 
 
 @pytest.mark.slow
@@ -267,7 +276,7 @@ def test_red_and_back_again_does_not_open_the_seal(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["copy", "in place"])
-def test_a_machine_without_namespaces_has_other_ways(tmp_path: Path, how: twin.How) -> None:
+def test_a_machine_without_namespaces_has_other_ways(tmp_path: Path, how: Way) -> None:
     """The folder of the seals lies inside of the tree, where no overlay can be; a copy has a limit."""
     desk = make(tmp_path)
     if how == "in place":
@@ -325,3 +334,126 @@ def test_a_tree_of_too_many_files_is_not_walked_to_its_end(tmp_path: Path) -> No
     assert len([*tree.walk(str(desk.tree), (), most=5)]) == 2
     with pytest.raises(OSError, match=r"there are more than 2 files in .*; run it in a repository of its own"):
         list(tree.walk(str(desk.tree), (), most=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("files", "check", "script", "changed"),
+    [
+        (
+            {"Makefile": "test:\n\tpython3 tools/check.py\n", "tools/check.py": "raise SystemExit(1)\n"},
+            "make test",
+            "echo > tools/check.py",
+            "changed tools/check.py",
+        ),
+        (
+            {"app/tests.py": "raise SystemExit(1)\n"},
+            "for f in app/*.py; do python3 $f || exit 1; done",
+            "echo > app/tests.py",
+            "changed app/tests.py",
+        ),
+        (
+            {"sub/check.py": "raise SystemExit(1)\n"},
+            "cd sub && python3 check.py",
+            "echo > sub/check.py",
+            "changed sub/check.py",
+        ),
+        (
+            {"Makefile": "include rules/test.inc\n", "rules/test.inc": "test:\n\tfalse\n"},
+            "make test",
+            "printf 'test:\\n\\ttrue\\n' > rules/test.inc",
+            "changed rules/test.inc",
+        ),
+        (
+            {"Makefile": "-include .env\nWAY ?= false\n.PHONY: test\ntest:\n\t$(WAY)\n"},
+            "make test",
+            "echo WAY = true > .env",
+            "added .env",
+        ),
+        ({"verify/real": "exit 1\n", "x": ""}, "sh check", "echo exit 0 > verify/real", "changed verify/real"),
+        (
+            {"Makefile": "done: x\n\tfalse\n", "x": "", "done": ""},
+            "make done",
+            "touch -d 2030-01-01 done",
+            "changed done",
+        ),
+        (
+            {"package.json": '{"scripts": {"test": "sh verify"}}', "verify": "exit 1\n"},
+            "test -e go || sh verify",
+            "echo exit 0 > verify",
+            "changed verify",
+        ),
+        (
+            {"ruff.toml": "line-length = 80\n"},
+            "grep -q 'length = 200' ruff.toml",
+            "echo 'line-length = 200' > ruff.toml",
+            "changed ruff.toml",
+        ),
+        (
+            {"tests/helpers.py": "x = 1\n", "tests/run.py": "import helpers; raise SystemExit(helpers.x)\n"},
+            "python3 tests/run.py",
+            "mkdir tests/helpers; echo x = 0 > tests/helpers/__init__.py",
+            "added tests/helpers/__init__.py",
+        ),
+    ],
+    ids=["recipe", "tests.py", "cd", "include", "include-absent", "link", "stamp", "script", "linter", "hidden-helper"],
+)
+def test_what_decides_is_found_behind_other_names(
+    tmp_path: Path, files: dict[str, str], check: str, script: str, changed: str
+) -> None:
+    desk = Desk(tmp_path, files, check)
+    if "verify/real" in files:
+        desk.bash("ln -s verify/real check")
+    if "done" in files:
+        desk.bash("touch -d 2001-01-01 done")
+    found = desk.after(script)
+    assert (found.verdict, found.changes) == ("review", (changed,))
+
+
+@pytest.mark.slow
+def test_a_daemon_that_puts_a_file_back_when_the_check_is_over_is_seen(tmp_path: Path) -> None:
+    """The check itself stands for it: it exchanges a sealed file while it runs, and leaves no trace in its content."""
+    desk = Desk(
+        tmp_path,
+        {"tests/a.sh": "exit 1\n"},
+        "cp tests/a.sh b; echo exit 0 > tests/a.sh; sh tests/a.sh; e=$?; cp b tests/a.sh; exit $e",
+    )
+    found = desk.after("true")
+    assert found.changes == ("changed tests/a.sh",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [
+        ("git update-index --assume-unchanged answer.txt", "added the index flag that hides answer.txt"),
+        ("git config diff.external true", "added the git setting diff.external"),
+        ("echo '*' >> .git/info/exclude", "changed .git/info/exclude"),
+    ],
+)
+def test_ways_to_hide_a_change_from_git_are_seen(tmp_path: Path, script: str, what: str) -> None:
+    found = make(tmp_path).after(f"{RIGHT}; {script}")
+    assert (found.verdict, found.changes) == ("tampered", (what,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "script",
+    [
+        "mkdir tests/unit; git mv tests/test_calc.py tests/unit/; sed -i 's/parent.parent/parent.parent.parent/' tests/unit/test_calc.py; git mv tests/unit/test_calc.py tests/test_double.py; sed -i 's/parent.parent.parent/parent.parent/' tests/test_double.py",
+        "git branch old; git checkout -q --orphan new; git commit -qm new",
+        "git config core.hooksPath .husky/_",
+    ],
+    ids=["moved", "branch", "husky"],
+)
+def test_honest_ways_of_git_are_left_alone(tmp_path: Path, script: str) -> None:
+    found = python(tmp_path).after(f"{FIX}; {script}")
+    assert (found.verdict, found.reason) == ("passed", "")
+
+
+def test_a_sealed_check_that_is_gone_is_red_and_no_mistake_of_the_workflow(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {"check.sh": "true\n"}, "./check.sh")
+    desk.bash("chmod +x check.sh")
+    found = desk.after("rm check.sh")
+    assert found.verdict == "failed"
+    assert found.reason.endswith("check.sh was there before: put it back")

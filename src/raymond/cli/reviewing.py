@@ -4,7 +4,7 @@ import sys
 
 from raymond import pasted
 from raymond.cli import choice, delivery, picker
-from raymond.control import left_requests, reviews, runs
+from raymond.control import inside, left_requests, reviews, runs
 from raymond.control.handle import RunHandle
 from raymond.control.reviews import Review
 from raymond.errors import UsageError
@@ -52,6 +52,7 @@ def _shown(run: RunHandle, review: Review) -> list[str]:
 def decide(id: str | None, agent: str | None, *, accepted: bool, reason: str = "", no_resume: bool = False) -> int:
     """Show it, ask, and do what the person says; then the run continues."""
     run, review = chosen(id, agent)
+    inside.check(run.start, "accept" if accepted else "reject")
     if accepted:
         print("\n".join(_shown(run, review)), flush=True)
         if not picker.can_ask():

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from raymond.control import left_requests, leftovers, runs
 from raymond.control.leftovers import Leftover
-from raymond.drivers import origin
+from raymond.drivers import origin, recovery
 from raymond.drivers.face import Face
 from raymond.drivers.reception import IN_INBOX
 from raymond.errors import Error, JournalError, RunBusy
@@ -234,6 +234,7 @@ def _journal(
     project: Project, held: Lock, folded: Folded, workspace: Workspace, request: Request, face: Face | None
 ) -> Journaled | LeftBefore | Refusal:
     """Decide and write it here; the lock is held."""
+    recovery.put_back(project.run(folded.run.start.workflow_id).seals)
     run, id = folded.run, folded.run.start.workflow_id
     if face:
         face.on_decisions(run, [])

@@ -35,7 +35,7 @@ def put_back(seals: str) -> list[str]:
         return []
     from raymond.verifier import swap
 
-    files = swap.undo(seals)
+    files = swap.recover(seals)
     return [f"a check was cut off: {', '.join(files)} is as the agent left it again"] if files else []
 
 

@@ -25,7 +25,6 @@ def sealed(run: Run, event: SealEnded) -> None:
     ended(run, agent, event)
     if event.seal:
         cwd = agent.cwd or run.start.cwd
-        run.seals.pop(cwd, None)
         agent.visit.seal, agent.visit.deaths = Sealed(event.step, cwd), 0
         agent.visit.before = event.before
         set_status(run, agent, READY)
@@ -55,6 +54,8 @@ def checked(run: Run, event: GateEnded) -> None:
     visit.deaths = 0
     if event.verdict == COULD_NOT_START:
         return  # it is checked again when somebody has mended the gate
+    if event.verdict == PASSED and visit.seal:
+        run.seals.pop(visit.seal.cwd, None)
     if event.verdict == PASSED and visit.pending and visit.pending.evaluated:
         visit.pending, visit.seal, visit.review = replace(visit.pending, gate=False, passed=True), None, None
         set_status(run, agent, READY)

@@ -97,7 +97,10 @@ class GateStep(Step):
         )
 
     def _environment(self) -> dict[str, str]:
-        given = {os.fsdecode(name): os.fsdecode(value) for name, value in self.host.environment.items()}
+        given = {}
+        for name, value in self.host.environment.items():
+            with contextlib.suppress(UnicodeDecodeError):  # nobody has such a variable on purpose
+                given[name.decode()] = value.decode()
         more = {**self.job.policy.gate_env, MARK: self.host.marks.of(self.number)}
         return environment(given, more, self._caches)
 

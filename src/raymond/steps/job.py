@@ -123,7 +123,7 @@ def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
     cwd = agent.cwd or start.cwd
     return GateJob(
         does="seal" if visit.phase == "seal" else "gate",
-        sealed=visit.seal.step if visit.seal else run.seals.get(cwd, 0) if visit.phase == "seal" else 0,
+        sealed=visit.seal.step if visit.seal else _open_seal(run, cwd) if visit.phase == "seal" else 0,
         accepted=visit.accepted,
         allows_edits=start.allow_test_edits,
         red_first=start.red_first,
@@ -173,6 +173,12 @@ def _evaluator_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob | Pa
         tool_silence=start.tool_timeout or failures.TOOL_TIME,
         retryable=tuple(start.retryable),
     )
+
+
+def _open_seal(run: Run, cwd: str) -> int:
+    """The oldest seal of a directory that no green gate has ended; 0 for none."""
+    held = [one.visit.seal.step for one in run.agents.values() if one.visit.seal and one.visit.seal.cwd == cwd]
+    return min([*held, *([run.seals[cwd]] if cwd in run.seals else [])], default=0)
 
 
 def _turn_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob:

@@ -150,6 +150,11 @@ def directories(top: str) -> tuple[str, str]:
     return (os.path.realpath(git), os.path.realpath(_common(git))) if git else ("", "")
 
 
+def is_reachable(top: str, commit: str) -> bool:
+    """Whether a branch or a tag still has this commit in its history."""
+    return _is_commit(commit) and bool(_ask(top, "for-each-ref", "--count=1", f"--contains={commit}")[1].strip())
+
+
 def objects(top: str) -> str:
     """The folder with the objects of the repository at `top`; empty when there is none."""
     common = directories(top)[1]

@@ -15,6 +15,11 @@ Where: TypeAlias = Literal["", "twin", "control"]
 """Where a command runs: in the directory itself, with the sealed files put back, or in a twin without that."""
 
 
+Way: TypeAlias = Literal["overlay", "copy", "in place"]
+"""How a twin is made."""
+WAYS: tuple[Way, ...] = ("overlay", "copy", "in place")
+
+
 class Assignment(Struct, frozen=True, kw_only=True):
     """The checks of one gate."""
 

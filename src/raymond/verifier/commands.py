@@ -1,15 +1,21 @@
 """The words of a gate's commands: the files and folders they name, the programs and the targets they start."""
 
+import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from glob import glob
+
+from msgspec import Struct
 
 ALWAYS = ("bash", "sh", "env", "python", "python3", "node", "npm", "npx", "git", "make", "pytest")
 """Programs that checks start without naming them."""
 _BETWEEN = re.compile(r"[;&|()`<>\n{}]|\$\(")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
 _RULE = re.compile(r"^(?P<targets>[^\s#:=][^#:=\n]*?)\s*::?(?!=)(?P<needs>[^=\n]*)", re.MULTILINE)
+_INCLUDE = re.compile(r"^(?:-|s)?include[ \t]+([^#\n]+)", re.MULTILINE)
+_MOST_NAMED = 1000
 _SCRIPT = re.compile(r"[\w./-]+\.(?:sh|bash)\b")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _SCRIPTED = (*_MAKEFILES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
@@ -46,19 +52,70 @@ def paths(commands: Iterable[str], top: str, cwd: str) -> tuple[set[str], set[st
     files: set[str] = set()
     folders: set[str] = set()
     for command in commands:
-        for word in (word for words in parts(command) for word in words):
-            given = assigned["value"] if (assigned := _ASSIGNED.match(word)) else word
-            # `pytest tests/test_a.py::test_b`, `--config=x.cfg`
-            for one in {given, given.partition("::")[0], given.partition("=")[2]} - {""}:
-                path = _inside(os.path.join(cwd, one), top)
-                if path is None:
-                    continue
-                whole = os.path.join(top, path)
-                if os.path.isdir(whole):
-                    folders.add(path)
-                elif os.path.lexists(whole):
-                    files.add(path)
+        place = cwd
+        for words in parts(command):
+            for path in (path for word in words for path in _meant(word, place, top)):
+                (folders if os.path.isdir(os.path.join(top, path)) else files).add(path)
+            if words[0] in ("cd", "pushd") and len(words) > 1:
+                place = os.path.join(place, words[1])
     return files, folders
+
+
+def _meant(word: str, cwd: str, top: str) -> Iterator[str]:
+    """What a word may name that exists below `top`: `tests/test_a.py::test_b`, `--config=x.cfg`, `checks/*`."""
+    given = assigned["value"] if (assigned := _ASSIGNED.match(word)) else word
+    for one in {given, given.partition("::")[0], given.partition("=")[2]} - {""}:
+        found = [os.path.join(cwd, one)]
+        if any(sign in one for sign in "*?["):
+            found = glob(found[0])[:_MOST_NAMED]
+        for path in found:
+            # What a link leads to is what the shell runs.
+            for real in {path, os.path.realpath(path)}:
+                inside = _inside(real, top)
+                if inside is not None and os.path.lexists(os.path.join(top, inside)):
+                    yield inside
+
+
+def recipes(commands: Sequence[str], folders: Iterable[str], top: str) -> list[tuple[str, str]]:
+    """The lines that make and npm run for the commands, each with its folder."""
+    found: list[tuple[str, str]] = []
+    words = [word for command in commands for part in parts(command) for word in part]
+    for folder in folders:
+        rules = _rules(folder, top)
+        reached = _reached(
+            {word for word in words if word in rules.needs} | ({""} if "make" in words else set()), rules.needs
+        )
+        found += [(folder, line) for target in reached for line in rules.lines.get(target, ())]
+        found += [(folder, line) for line in _npm(words, _read(os.path.join(top, folder, "package.json")))]
+    return found
+
+
+def _npm(words: Sequence[str], package: str) -> list[str]:
+    """The scripts of a package.json that the words run, and those that these run."""
+    try:
+        known = json.loads(package).get("scripts", {}) if package else {}
+        pending = [word for word in words if word in known] if isinstance(known, dict) else []
+    except (ValueError, AttributeError):
+        return []
+    found: dict[str, str] = {}
+    while pending:
+        name = pending.pop()
+        for one in (f"pre{name}", name, f"post{name}"):
+            if one not in found and isinstance(known.get(one), str):
+                found[one] = known[one]
+                pending += [word for part in parts(known[one]) for word in part if word in known]
+    return list(found.values())
+
+
+def included(folders: Iterable[str], top: str) -> set[str]:
+    """What Makefiles include, whether or not it is there."""
+    found: set[str] = set()
+    for folder in folders:
+        for name in _MAKEFILES:
+            for line in _INCLUDE.findall(_read(os.path.join(top, folder, name))):
+                paths = (_inside(os.path.join(top, folder, one), top) for one in line.split() if "$" not in one)
+                found |= {path for path in paths if path}
+    return found
 
 
 def scripts(folders: Iterable[str], top: str) -> set[str]:
@@ -85,12 +142,34 @@ def targets(commands: Sequence[str], folders: Iterable[str], top: str) -> frozen
         return frozenset()
     needs: dict[str, set[str]] = {}
     for folder in folders:
-        text = next(filter(None, (_read(os.path.join(top, folder, name)) for name in _MAKEFILES)), "")
-        for rule in _RULE.finditer(text.replace("\\\n", " ")):
-            for target in rule["targets"].split():
-                needs.setdefault(target, set()).update(rule["needs"].split())
-                needs.setdefault("", {target})  # the first rule is what make does unasked
+        for target, wanted in _rules(folder, top).needs.items():
+            needs.setdefault(target, set()).update(wanted)
     return frozenset(_reached(asked, needs) - needs.get(".PHONY", set()) - {"", ".PHONY"})
+
+
+class _Rules(Struct):
+    """The rules of a Makefile: what each target needs, and the lines that make it."""
+
+    needs: dict[str, set[str]] = {}
+    lines: dict[str, list[str]] = {}
+
+
+def _rules(folder: str, top: str) -> _Rules:
+    text = next(filter(None, (_read(os.path.join(top, folder, name)) for name in _MAKEFILES)), "")
+    found, targets = _Rules(), list[str]()
+    for line in text.replace("\\\n", " ").splitlines():
+        rule = _RULE.match(line)
+        if line.startswith("\t"):
+            for target in targets:
+                found.lines.setdefault(target, []).append(line.strip().lstrip("@-+"))
+        elif rule:
+            targets = rule["targets"].split()
+            needs, _, recipe = rule["needs"].partition(";")
+            for target in targets:
+                found.needs.setdefault(target, set()).update(needs.split())
+                found.needs.setdefault("", {target})  # the first rule is what make does unasked
+                found.lines.setdefault(target, []).extend([recipe] if recipe else [])
+    return found
 
 
 def _reached(asked: set[str], needs: dict[str, set[str]]) -> set[str]:

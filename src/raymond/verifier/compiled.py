@@ -11,6 +11,9 @@ _FOLDER = "__pycache__"
 def remove(top: str) -> None:
     """Remove those of the tree; Python makes them again. What is installed in it keeps its own."""
     for folder, files, below in walk(top, frozenset()):
+        if _FOLDER in files:  # a link: what is behind it is not ours to remove
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(top, folder, _FOLDER))
         if _FOLDER in below:
             sources = {name.removesuffix(".py") for name in files if name.endswith(".py")}
             _clear(os.path.join(top, folder, _FOLDER), sources)

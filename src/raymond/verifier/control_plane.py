@@ -13,12 +13,14 @@ from raymond.verifier.private_git import PrivateGit
 _DECISIVE = re.compile(
     r"core\.(?:hookspath|fsmonitor|attributesfile|excludesfile|worktree|trustctime|checkstat|filemode|ignorestat"
     r"|sshcommand|gitproxy|alternaterefscommand|sparsecheckout)"
-    r"|filter\..*|diff\..*\.(?:command|textconv)|merge\..*\.driver|include(?:if)?\..*|alias\..*|extensions\..*"
+    r"|filter\..*|diff\.external|diff\..*\.(?:command|textconv)|status\..*|submodule\..*\.ignore|merge\..*\.driver|include(?:if)?\..*|alias\..*|extensions\..*"
     r"|uploadpack\..*|receive\..*|protocol\..*",
     re.IGNORECASE | re.DOTALL,
 )
 """Settings that run something, or hide a change. A name, a remote or a branch is nobody's business."""
-_FILES = ("info/attributes", "info/grafts", "info/sparse-checkout", "objects/info/alternates")
+_FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates")
+_HUSKY = (".husky", ".husky/_")
+"""Where a dependency of many projects puts hooks when it is installed."""
 _MOST = 1 << 20
 
 
@@ -52,11 +54,14 @@ def _parts(top: str, private: PrivateGit) -> Iterator[tuple[str, str]]:
         return
     for path in {os.path.join(common, "config"), os.path.join(folder, "config.worktree")}:
         for key, value in private.settings(path) if os.path.isfile(path) else ():
-            if _DECISIVE.fullmatch(key):
+            is_husky = key.lower() == "core.hookspath" and value in _HUSKY
+            if _DECISIVE.fullmatch(key) and not is_husky:
                 yield f"the git setting {key}", _digest(value.encode())
     for name in _FILES:
         if content := _read(os.path.join(common, name)):
             yield f".git/{name}", _digest(content)
+    for path in private.hidden(os.path.join(folder, "index")):
+        yield f"the index flag that hides {path}", "hidden"
     yield from _hooks(common)
     yield from _replaced(common)
 

@@ -13,7 +13,7 @@ from raymond.redaction import Secrets
 from raymond.system import git
 from raymond.system.marks import Marks
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
-from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told, Where
+from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Printed, Told, Way, Where
 from raymond.verifier.command import HERE, Place, Result
 from raymond.verifier.seal import Change, Seal
 
@@ -27,7 +27,7 @@ def verify(given: Assignment, tell: Tell) -> Found:
     if given.folder and os.path.exists(os.path.join(given.folder, "swap")):  # of a verifier that was killed
         from raymond.verifier import swap
 
-        swap.undo(given.folder)
+        swap.recover(given.folder)
     began = time.monotonic()
     sealed = seal.load(sealing.seal_path(given.folder, given.sealed)) if given.sealed else None
     found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
@@ -58,18 +58,29 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     private = sealing.git_of(given, top)
     before = seal.changes(sealed)
     compiled.remove(top)
+    times = seal.times(sealed)
     here = _all(given, tell)
     known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
     known["new_tests"] = seal.new_tests(sealed)
     if not here.is_green:
-        return replace(here.found, **known)
+        return replace(_missing(here.found, before), **known)
     # What a process put back when the check was over has changed too.
-    changes = list({one.path: one for one in (*before, *seal.changes(sealed))}.values())
+    now = seal.times(sealed)
+    touched = [Change(path, "changed", "while the check ran") for path in times if times[path] != now[path]]
+    changes = list({one.path: one for one in (*touched, *before, *seal.changes(sealed))}.values())
     tampered = control_plane.differences(sealed.control, control_plane.read(top, private))
     if private.is_rewritten(sealed.commit, git.head(top)):
         tampered.append("rewrote the history before its work")
     found = _judged(given, sealed, here, changes, tampered, tell) if changes or tampered else here.found
     return replace(found, **known, tree=private.tree())
+
+
+def _missing(found: Found, changes: list[Change]) -> Found:
+    """A check that cannot start because the agent removed a part of it is red, and no mistake of the workflow."""
+    gone = [one.path for one in changes if one.how == "removed"]
+    if found.verdict != "could not start" or not gone:
+        return found
+    return replace(found, verdict="failed", reason=f"{found.reason}; {_listed(gone)} was there before: put it back")
 
 
 def _judged(
@@ -122,7 +133,8 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
     folder = os.path.join(given.folder, f"{given.step}.twin")
     compiled.remove(sealed.rules.top)
     try:
-        with twin_of(sealed, changes, folder, most=given.most) as twin:
+        put_back = [*changes, *seal.moved(sealed, changes)]
+        with twin_of(sealed, put_back, folder, most=given.most, ways=_ways(given, sealed)) as twin:
             there = _all(given, tell, "twin", twin.place)
         if there.is_green:
             return _Compared(replace(here.found, twin=twin.how, flaky=there.found.flaky or here.found.flaky))
@@ -132,6 +144,12 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
         reason = f"the check could not be repeated with the sealed files: {error}"
         return _Compared(replace(here.found, verdict="not comparable", reason=reason))
     return _Compared(_weigh(here, there, control, changes, twin.how), there.printed, control.printed)
+
+
+def _ways(given: Assignment, sealed: Seal) -> tuple[Way, ...]:
+    """How a twin can be made: a command that names the directory would leave a copy for the original."""
+    top = sealed.rules.top
+    return tuple(how for how in WAYS if how != "copy" or not any(top in one.run for one in given.checks))
 
 
 def _weigh(here: _Run, there: _Run, control: _Run, changes: list[Change], how: str) -> Found:

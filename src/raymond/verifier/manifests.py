@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-_NPM = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8")
-_PYTHON_TOOLS = ("pytest", "tox", "nox", "coverage", "poe", "taskipy", "ward")
+_NPM = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "eslintConfig", "eslintIgnore")
+_PYTHON_TOOLS = ("pytest", "tox", "nox", "coverage", "poe", "taskipy", "ward", "ruff", "mypy", "pyright", "pylint")
 _PYTHON_SCRIPTS = {"hatch": ("envs", "env"), "pdm": ("scripts",), "rye": ("scripts",)}
 """Tools whose tables also hold other things."""
 _SECTIONS = ("tool:pytest", "pytest", "tox", "coverage", "nosetests", "aliases", "unittest")
@@ -58,7 +58,7 @@ def _cargo(text: str) -> Any:
     return {
         "test": data.get("test"),
         "autotests": data.get("package", {}).get("autotests"),
-        "profile": data.get("profile"),
+        "profile": {key: data.get("profile", {}).get(key) for key in ("dev", "test")},
         "targets": [one for one in told if one.keys() & set(_OF_A_TARGET)],
     }
 

@@ -7,10 +7,25 @@ A name that a runner would load is sealed also while there is no such file: a ne
 import re
 from typing import Literal, TypeAlias
 
-Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "program"]
+Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "program", "target"]
 """What a sealed file is to the check. A new file counts as a change unless it is a `test`."""
 
-TEST_FOLDERS = frozenset({"tests", "test", "spec", "t", "__tests__", "__snapshots__", "testdata"})
+TEST_FOLDERS = frozenset(
+    {
+        "tests",
+        "test",
+        "spec",
+        "specs",
+        "t",
+        "Tests",
+        "__tests__",
+        "__snapshots__",
+        "testdata",
+        "e2e",
+        "features",
+        "cypress",
+    }
+)
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".raymond", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
     | {".tox", ".nox", ".hypothesis", ".gradle", ".idea", ".venv", "venv"}
@@ -18,16 +33,19 @@ SKIPPED = frozenset(
 """Folders of tools, which no check is decided by, or (`node_modules`, `.venv`) which every new dependency changes."""
 
 _TEST = re.compile(
-    r"test_.*|.*_tests?\..*|.*\.tests?\..*|.*\.spec\..*|.*_spec\..*|.*Tests?\.\w+|.*\.snap|.*\.golden", re.DOTALL
+    r"tests?\.\w+|test_.*|.*_tests?\..*|.*\.tests?\..*|.*\.spec\..*|.*_spec\..*|.*Tests?\.\w+|.*\.snap|.*\.golden|.*\.bats|.*\.feature"
+    r"|.*\.cy\.\w+|(?:jest|vitest)\.setup\.\w+|setupTests\.\w+",
+    re.DOTALL,
 )
 _ANYWHERE = re.compile(
     r"conftest\.py|(?:site|user)customize\.py|.*\.pth|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.c?js|\.mocharc.*|\.rspec"
-    r"|phpunit\.xml(?:\.dist)?|Directory\.Build\..*|\.runsettings|go\.work|\.coveragerc|\.babelrc.*"
+    r"|phpunit\.xml(?:\.dist)?|Directory\.Build\..*|\.runsettings|go\.work|\.coveragerc|entry_points\.txt|.*\.egg-link|\.babelrc.*"
 )
 """Loaded wherever tests are: by pytest and Python, npm and its relatives, mocha, rspec, phpunit, dotnet, go."""
 _AT_A_ROOT = re.compile(
     r"\.?pytest\.ini|tox\.ini|noxfile\.py|GNUmakefile|[Mm]akefile|.*\.mk|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile"
-    r"|.*\.config\.\w+|vitest\.workspace\.\w+|bunfig\.toml|gradle\.properties|mvnw|gradlew|rust-toolchain(?:\.toml)?"
+    r"|.*\.config\.\w+|vitest\.workspace\.\w+|bunfig\.toml|\.?ruff\.toml|\.?mypy\.ini|\.flake8|\.?pylintrc(?:\.toml)?|\.eslintrc.*|\.eslintignore|tsconfig.*\.json|biome\.jsonc?"
+    r"|\.golangci\.\w+|\.?clippy\.toml|pyrightconfig\.json|\.pre-commit-config\.yaml|gradle\.properties|mvnw|gradlew|rust-toolchain(?:\.toml)?"
 )
 """Loaded from where a runner starts, or from a folder above it."""
 _MANIFESTS = frozenset({"package.json", "pyproject.toml", "setup.cfg", "Cargo.toml"})

@@ -88,7 +88,16 @@ class PrivateGit:
         """Whether `old` is not in the history of `new` any more."""
         if not old or old == new:
             return False
-        return not new or self._ask("merge-base", "--is-ancestor", old, new)[0] == 1
+        is_lost = not new or self._ask("merge-base", "--is-ancestor", old, new)[0] == 1
+        return is_lost and not git.is_reachable(self.top, old)
+
+    def hidden(self, index: str) -> list[str]:
+        """The files that an index of the project takes for unchanged without looking."""
+        if not os.path.isfile(index):
+            return []
+        said = self._ask("ls-files", "-v", "-z", index=index)[1]
+        lines = [os.fsdecode(one) for one in said.split(b"\0") if one]
+        return [line[2:] for line in lines if line[0].islower() or line[0] == "S"]
 
     def settings(self, path: str) -> list[tuple[str, str]]:
         """The settings in a file of git's, without those that it includes."""

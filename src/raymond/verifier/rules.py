@@ -22,6 +22,8 @@ class Watched(Struct, frozen=True, array_like=True):
     part: Part
     new: frozenset[str] = frozenset()
     """The names that count also when they are new."""
+    leads: bool = False
+    """It is on the PATH, so that a new program can hide another."""
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -37,10 +39,14 @@ class Rules(Struct, frozen=True, kw_only=True):
     """What make would take for done if there were a file of that name."""
     modules: frozenset[str] = frozenset()
     """Modules that a new file beside the tests would hide from Python."""
+    tests: frozenset[str] = frozenset()
+    """Folders of tests that have another name: links lead there."""
     skipped: frozenset[str] = frozenset()
     """Folders that are ignored by git, and hold nothing that it tracks."""
     ignored: frozenset[str] = frozenset()
     """Single files that are."""
+    path: tuple[str, ...] = ()
+    """The folders of programs outside of the tree."""
     seal: tuple[str, ...] = ()
     unseal: tuple[str, ...] = ()
 
@@ -60,13 +66,20 @@ def rules_of(
     named, folders = commands.paths(lines, top, cwd)
     roots = frozenset({*_above(os.path.relpath(cwd, top)), *folders})
     skipped, ignored = git.ignored(commit)
+    asked = commands.recipes(lines, roots, top)
+    for folder, recipe in asked:
+        more, _ = commands.paths([recipe], top, os.path.join(top, folder))
+        named |= more
     files: dict[str, Part] = dict.fromkeys({*named, *commands.scripts(roots, top)}, "named")
+    files |= dict.fromkeys(commands.included(roots, top), "loaded")
     return Rules(
         top=top,
         roots=roots,
         files=files,
         watched=_watched(top, roots, path, commands.programs(lines)),
         targets=commands.targets(lines, roots, top),
+        tests=frozenset(_linked_tests(top, roots)),
+        path=tuple(one for one in path.split(os.pathsep) if not _is_inside(one, top)),
         modules=frozenset({*sys.stdlib_module_names, "pytest", "_pytest", *_installed(top, path)}),
         skipped=skipped,
         ignored=ignored,
@@ -89,13 +102,15 @@ def _look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
     for folder, files, below in walk(rules.top, rules.skipped):
         prefix = f"{folder}/" if folder else ""
         above, _, last = folder.rpartition("/")
-        of_tests = last in names.TEST_FOLDERS or above in tests  # parents come before their children
+        # Parents come before their children.
+        of_tests = last in names.TEST_FOLDERS or above in tests or folder in rules.tests
         if of_tests:
             tests.add(folder)
         is_root = folder in rules.roots or "package.json" in files
         for name in files:
             path = prefix + name
-            part = names.loaded(name, folder, is_root=is_root) or rules.files.get(path)
+            is_target = is_root and name in rules.targets
+            part = names.loaded(name, folder, is_root=is_root) or ("target" if is_target else rules.files.get(path))
             if part is None and rules.seal and wanted(path):
                 part = "named"
             if part is None and (of_tests or names.is_test(name)) and path not in rules.ignored:
@@ -110,14 +125,15 @@ def _look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
 def _hiding(rules: Rules, prefix: str, files: list[str], below: list[str], *, is_root: bool) -> Iterator[str]:
     """What a runner would take for a target that is done, or Python for a module of its own."""
     if is_root:
-        yield from (prefix + name for name in (*files, *below) if name in rules.targets)
+        yield from (prefix + name for name in below if name in rules.targets)
     for name in files:
         if name.partition(".")[0] in rules.modules and name.endswith(_MODULES):
             yield prefix + name
     for name in below:
-        path = f"{prefix}{name}/__init__.py"
-        if name in rules.modules and os.path.lexists(f"{rules.top}/{path}"):
-            yield path
+        for ending in _MODULES if name in rules.modules else ():
+            path = f"{prefix}{name}/__init__{ending}"
+            if os.path.lexists(f"{rules.top}/{path}"):
+                yield path
 
 
 def _look_at_watched(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
@@ -137,7 +153,10 @@ def counts_when_new(rules: Rules, path: str, part: Part) -> bool:
         return False
     folder, _, name = path.rpartition("/")
     watched = rules.watched.get(folder)
-    return watched is None or watched.part != "program" or name in watched.new
+    if watched is None or watched.part != "program" or name in watched.new:
+        return True
+    # It would be found first.
+    return watched.leads and any(os.access(f"{one}/{name}", os.X_OK) for one in rules.path)
 
 
 def _above(folder: str) -> list[str]:
@@ -155,14 +174,27 @@ def _watched(top: str, roots: frozenset[str], path: str, started: frozenset[str]
     for entry in path.split(os.pathsep):
         inside = os.path.relpath(entry, top) if os.path.isabs(entry) else ".."
         if not inside.startswith("..") and inside != ".":
-            found[inside] = Watched("program", started)
+            found[inside] = Watched("program", started, leads=True)
     for root in roots:
         prefix = f"{root}/" if root else ""
         found.setdefault(f"{prefix}node_modules/.bin", Watched("program"))
         for name in _VIRTUAL:
             if os.path.isfile(f"{top}/{prefix}{name}/pyvenv.cfg"):
                 found |= _virtual(top, f"{prefix}{name}", started)
-    return {folder: one for folder, one in found.items() if os.path.isdir(f"{top}/{folder}")}
+    return found
+
+
+def _linked_tests(top: str, roots: frozenset[str]) -> Iterator[str]:
+    """Where links lead that are called like folders of tests."""
+    for root in roots:
+        for name in names.TEST_FOLDERS:
+            path = os.path.join(top, root, name)
+            if os.path.islink(path) and _is_inside(os.path.realpath(path), os.path.realpath(top)):
+                yield os.path.relpath(os.path.realpath(path), os.path.realpath(top))
+
+
+def _is_inside(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")
 
 
 def _virtual(top: str, folder: str, started: frozenset[str]) -> Mapping[str, Watched]:

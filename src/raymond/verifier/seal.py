@@ -3,13 +3,14 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from raymond.system.files import replace
+from raymond.system import files
 from raymond.verifier import manifests
 from raymond.verifier.control_plane import Control
 from raymond.verifier.names import Part
@@ -85,8 +86,8 @@ def make(rules: Rules, cwd: str, commit: str, control: Control, pack: Pack, form
 
 def over(handed: Seal, now: Seal) -> Seal:
     """The seal of a visit that follows one without a green check: what was sealed then stays as it was."""
-    if handed.rules.top != now.rules.top:
-        return now
+    if handed.rules.top != now.rules.top:  # somebody made or removed a repository
+        return replace(handed, cwd=now.cwd) if _is_below(now.cwd, handed.rules.top) else now
     since = {one.path for one in changes(handed) if one.how == "added"}
     fresh = {path: one for path, one in now.entries.items() if path not in since}
     return Seal(
@@ -97,6 +98,10 @@ def over(handed: Seal, now: Seal) -> Seal:
         commit=handed.commit,
         control=handed.control,
     )
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")
 
 
 def changes(seal: Seal) -> list[Change]:
@@ -110,13 +115,56 @@ def new_tests(seal: Seal) -> int:
 
 
 def _changes(seal: Seal) -> Iterator[Change]:
+    linked = _linked(seal)
     for path, entry in seal.entries.items():
-        if (found := _compared(seal.rules.top, path, entry)) is not None:
+        if any(path.startswith(folder) for folder in linked):
+            yield Change(path, "changed", "behind a link")  # where names are not looked for
+        elif (found := _compared(seal.rules.top, path, entry)) is not None:
             yield found
     for path, part, only_new in look(seal.rules):
-        is_new = path not in seal.entries and path not in seal.known
-        if is_new and (only_new or counts_when_new(seal.rules, path, part)):
+        if path in seal.entries or path in seal.known:
+            continue
+        if only_new or counts_when_new(seal.rules, path, part) or _hides(seal, path):
             yield Change(path, "added", _digest_now(f"{seal.rules.top}/{path}"))
+
+
+def _linked(seal: Seal) -> list[str]:
+    """The folders of sealed files that are links now."""
+    folders: set[str] = set()
+    for path in seal.entries:
+        folder = os.path.dirname(path)
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = os.path.dirname(folder)
+    return [f"{folder}/" for folder in folders if os.path.islink(f"{seal.rules.top}/{folder}")]
+
+
+def _hides(seal: Seal, path: str) -> bool:
+    """Whether a new file would be imported in the place of a sealed one."""
+    folder, _, name = path.rpartition("/")
+    stem = folder if name.startswith("__init__.") else f"{folder}/{name.partition('.')[0]}"
+    return f"{stem}.py" in seal.entries and f"{stem}.py" != path and name.endswith((".py", ".pyc", ".so"))
+
+
+def times(seal: Seal) -> dict[str, tuple[int, ...]]:
+    """How the sealed files are known now, so that it can be told whether one was touched since."""
+    found: dict[str, tuple[int, ...]] = {}
+    for path in seal.entries:
+        try:
+            found[path] = _known(os.lstat(f"{seal.rules.top}/{path}"))
+        except OSError:
+            found[path] = ()
+    return found
+
+
+def moved(seal: Seal, changed: Iterable[Change]) -> list[Change]:
+    """New test files with the content of sealed ones that are gone: the twin has them at their old place."""
+    gone = {seal.entries[one.path].digest for one in changed if one.how == "removed"}
+    if not gone:
+        return []
+    new = [path for path, part, _ in look(seal.rules) if part == "test" and path not in seal.entries]
+    found = [Change(path, "added", _digest_now(f"{seal.rules.top}/{path}")) for path in new]
+    return [one for one in found if one.digest in gone]
 
 
 def _compared(top: str, path: str, entry: Entry) -> Change | None:
@@ -130,7 +178,8 @@ def _compared(top: str, path: str, entry: Entry) -> Change | None:
     digest = _digest_now(whole)
     same_rights = (found.st_mode ^ entry.mode) & ~0o666 == 0
     if digest == entry.digest and same_rights:
-        return None
+        is_touched = entry.part == "target" and found.st_mtime_ns != entry.known[2]  # which is all that make looks at
+        return Change(path, "changed", f"{digest} {found.st_mtime_ns}") if is_touched else None
     is_manifest = entry.relevant and digest and same_rights
     if is_manifest and manifests.relevant(os.path.basename(path), _read(whole)) == entry.relevant:
         return None
@@ -192,7 +241,7 @@ def _read(path: str) -> bytes:
 
 def save(seal: Seal, path: str) -> None:
     """Write it so that no crash loses it."""
-    replace(path, msgspec.json.encode(seal), durable=True)
+    files.replace(path, msgspec.json.encode(seal), durable=True)
 
 
 def load(path: str) -> Seal:

@@ -1,6 +1,7 @@
 """Swap: sealed files in the place of the agent's while a check runs, written down first and undone after a kill."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from raymond.system.files import make_private, replace
+from raymond.system.files import make_private, private, replace
 from raymond.verifier import overlay
 
 _RECORD = "swap"
@@ -37,6 +38,11 @@ class Swap(Struct, frozen=True):
 @contextlib.contextmanager
 def swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator[None]:
     """Within it, `files` stand in the tree. What was there is saved in `folder` before anything is touched."""
+    with _alone(folder):
+        yield from _swapped(top, files, folder)
+
+
+def _swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator[None]:
     undo(folder)
     kept = os.path.join(folder, f"{_RECORD}.files")
     shutil.rmtree(kept, ignore_errors=True)
@@ -52,8 +58,27 @@ def swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator[
         undo(folder)
 
 
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Within it, no other check of the run exchanges files; a process that dies lets go."""
+    fd = private(os.path.join(folder, f"{_RECORD}.lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def recover(folder: str) -> list[str]:
+    """Put back what the agent had, if a check that was killed left files exchanged; the files that it was about."""
+    if not os.path.exists(os.path.join(folder, _RECORD)):
+        return []
+    with _alone(folder):
+        return undo(folder)
+
+
 def undo(folder: str) -> list[str]:
-    """Put back what the agent had, if a swap was left; the files that it was about."""
+    """Put back what the agent had; nobody else may be about to."""
     record = os.path.join(folder, _RECORD)
     try:
         with open(record, "rb") as file:

@@ -11,17 +11,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
 from raymond.system.files import make_private
 from raymond.verifier import overlay, pack, swap
+from raymond.verifier.assignment import Way
 from raymond.verifier.command import Place
 from raymond.verifier.seal import Change, Seal
 
-How: TypeAlias = Literal["overlay", "copy", "in place"]
-WAYS: tuple[How, ...] = ("overlay", "copy", "in place")
 MOST = 2 << 30
 """Bytes of a tree that is copied, unless the settings say otherwise."""
 
@@ -29,7 +28,7 @@ MOST = 2 << 30
 class Twin(Struct, frozen=True):
     """A twin that is ready."""
 
-    how: How
+    how: Way
     place: Place
 
 
@@ -40,7 +39,7 @@ def twin_of(
     folder: str,
     *,
     most: int = MOST,
-    ways: Sequence[How] = ("overlay", "copy", "in place"),
+    ways: Sequence[Way] = ("overlay", "copy", "in place"),
 ) -> Iterator[Twin]:
     """A twin with what `changes` names put back; none of them, and it is a twin of the tree as it stands."""
     make_private(folder)
@@ -152,4 +151,4 @@ def _is_inside(path: str, top: str) -> bool:
     return os.path.commonpath((os.path.realpath(path), os.path.realpath(top))) == os.path.realpath(top)
 
 
-_MADE: Mapping[How, Any] = {"overlay": _overlay, "copy": _copy, "in place": _in_place}
+_MADE: Mapping[Way, Any] = {"overlay": _overlay, "copy": _copy, "in place": _in_place}
