@@ -30,7 +30,9 @@ def gated(policy: str, *replies: str) -> dict[str, str]:
 
 def steps_of(text: str) -> str:
     """What is told of the commands, without what is sealed and how long a twin takes."""
-    return "".join(line for line in text.splitlines(True) if not line.startswith(("sealed ", "a twin of ")))
+    return "".join(
+        line for line in text.splitlines(True) if not line.startswith(("sealed ", "nothing is sealed", "a twin of "))
+    )
 
 
 DONE = "<result>done</result>"

@@ -31,8 +31,11 @@ def chosen(id: str | None, agent: str | None) -> tuple[RunHandle, Review]:
 
 def lines(run: RunHandle, review: Review) -> list[str]:
     """All of a review, and the commands that decide it."""
-    whom = f"{run.id} {pasted.word(review.agent, 'AGENT')}"
-    return [*_shown(run, review), f"accept: raymond accept {whom}", f"reject: raymond reject {whom} REASON"]
+    return [
+        *_shown(run, review),
+        f"accept: raymond accept {run.id} {pasted.word(review.agent, 'AGENT')}",
+        f"reject: raymond reject {run.id} {pasted.word(review.agent, 'AGENT')} REASON",
+    ]
 
 
 def _shown(run: RunHandle, review: Review) -> list[str]:

@@ -95,6 +95,9 @@ def _seal(given: Assignment, tell: Callable[[Told], None]) -> Seal:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     listed = f": {', '.join(names[:_NAMED])}{more}" if names else ""
     took = durations.brief(time.monotonic() - began)
+    if not names:
+        tell(Noted("nothing is sealed: Raymond knows of no file that decides this check; name some with `seal`"))
+        return sealed
     tell(Noted(f"sealed {len(names):,} {'file' if len(names) == 1 else 'files'} in {took}{listed}"))
     return sealed
 

@@ -55,7 +55,8 @@ def review(run: Run, event: AgentPaused) -> Message:
     agent = run.agents.get(event.agent)
     title = f"{id}: the work of {words.who(agent) if agent else event.agent} waits for a review"
     why = "\n".join(in_margin(event.reason, _QUOTE))
-    return Message(visible(title), f"look at it with: raymond review {id}\n\n{why}"[:LONGEST])
+    look = f"look at it with: raymond review {id}"
+    return Message(visible(title), "\n\n".join([look, why])[:LONGEST])
 
 
 def too_long(question: str, command: str) -> str:
