@@ -457,3 +457,19 @@ def test_a_sealed_check_that_is_gone_is_red_and_no_mistake_of_the_workflow(tmp_p
     found = desk.after("rm check.sh")
     assert found.verdict == "failed"
     assert found.reason.endswith("check.sh was there before: put it back")
+
+
+@pytest.mark.slow
+def test_nothing_that_was_built_from_an_edited_test_is_used_in_the_twin(tmp_path: Path) -> None:
+    """A program is built from the test, and newer than it."""
+    files = {"Makefile": "run: built\n\tsh built\nbuilt: tests/t.sh\n\tcp tests/t.sh built\n", "tests/t.sh": "exit 1\n"}
+    found = Desk(tmp_path, files, "make run").after("sleep 0.01; echo exit 0 > tests/t.sh; make -s run")
+    assert (found.verdict, found.changes) == ("review", ("changed tests/t.sh", "added built")[::-1])
+
+
+@pytest.mark.slow
+def test_a_new_test_may_bring_its_fixtures(tmp_path: Path) -> None:
+    fixture = "printf 'import pytest\\n@pytest.fixture\\ndef two(): return 2\\n' > tests/conftest.py"
+    test = "printf 'def test_two(two):\\n    assert two == 2\\n' > tests/test_two.py"
+    found = python(tmp_path).after(f"{FIX}; {fixture}; {test}")
+    assert (found.verdict, found.changes) == ("passed", ("added tests/conftest.py",))

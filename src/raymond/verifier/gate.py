@@ -133,7 +133,7 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
     folder = os.path.join(given.folder, f"{given.step}.twin")
     compiled.remove(sealed.rules.top)
     try:
-        put_back = [*changes, *seal.moved(sealed, changes)]
+        put_back = list({one.path: one for one in (*seal.new_files(sealed), *changes)}.values())
         with twin_of(sealed, put_back, folder, most=given.most, ways=_ways(given, sealed)) as twin:
             there = _all(given, tell, "twin", twin.place)
         if there.is_green:

@@ -32,7 +32,8 @@ def put_back(files: list[dict[str, Any]], top: str) -> None:
             continue
         shutil.copyfile(one["source"], path)
         os.chmod(path, one["mode"] & 0o7777)
-        os.utime(path, ns=(one["mtime"], one["mtime"]))  # make compares times
+        if one["mtime"]:
+            os.utime(path, ns=(one["mtime"], one["mtime"]))
 
 
 def _remove(path: str) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -157,14 +157,14 @@ def times(seal: Seal) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def moved(seal: Seal, changed: Iterable[Change]) -> list[Change]:
-    """New test files with the content of sealed ones that are gone: the twin has them at their old place."""
-    gone = {seal.entries[one.path].digest for one in changed if one.how == "removed"}
-    if not gone:
+def new_files(seal: Seal) -> list[Change]:
+    """The tests that are new: a twin has those that were sealed, which may have been moved, at their old places.
+
+    Where no test was sealed there are only new ones to run.
+    """
+    if not any(one.part == "test" for one in seal.entries.values()):
         return []
-    new = [path for path, part, _ in look(seal.rules) if part == "test" and path not in seal.entries]
-    found = [Change(path, "added", _digest_now(f"{seal.rules.top}/{path}")) for path in new]
-    return [one for one in found if one.digest in gone]
+    return [Change(path, "added") for path, part, _ in look(seal.rules) if part == "test" and path not in seal.entries]
 
 
 def _compared(top: str, path: str, entry: Entry) -> Change | None:

@@ -71,9 +71,10 @@ def _stage(seal: Seal, changes: Sequence[Change], folder: str) -> list[dict[str,
             with open(source, "wb") as file:
                 path = os.path.join(os.path.dirname(folder), entry.pack)
                 file.write(pack.read(path, entry.offset, entry.known[1]))
-            found.append(
-                {"path": change.path, "kind": "file", "source": source, "mode": entry.mode, "mtime": entry.known[2]}
-            )
+            # What is put back is new to whatever compares times, so that nothing of the agent's is used that was built
+            # from its own version. What make would build is as old as it was.
+            mtime = entry.known[2] if entry.part == "target" else 0
+            found.append({"path": change.path, "kind": "file", "source": source, "mode": entry.mode, "mtime": mtime})
     return found
 
 
