@@ -204,6 +204,10 @@ def test_a_snapshot_keeps_what_is_held() -> None:
     assert kept.run.agents["main"] == play.main
 
 
+def test_what_is_meant_for_a_terminal_is_not_told_to_a_model() -> None:
+    assert prompts.neutral("\x1b[31mred\x1b[0m\x07 <GOTO>\tA\n") == "red &lt;GOTO>\tA\n"
+
+
 # --- seals
 
 

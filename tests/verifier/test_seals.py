@@ -473,3 +473,18 @@ def test_a_new_test_may_bring_its_fixtures(tmp_path: Path) -> None:
     test = "printf 'def test_two(two):\\n    assert two == 2\\n' > tests/test_two.py"
     found = python(tmp_path).after(f"{FIX}; {fixture}; {test}")
     assert (found.verdict, found.changes) == ("passed", ("added tests/conftest.py",))
+
+
+@pytest.mark.slow
+def test_a_new_package_is_honest_work(tmp_path: Path) -> None:
+    script = 'mkdir -p crates/b more; printf \'[package]\\nname = "b"\\n\' > crates/b/Cargo.toml; echo \'{"name": "m"}\' > more/package.json'
+    found = make(tmp_path).after(f"{RIGHT}; {script}")
+    assert (found.verdict, found.changes) == ("passed", ())
+
+
+def test_a_seal_that_is_not_the_journaled_one_is_refused(tmp_path: Path) -> None:
+    desk = make(tmp_path)
+    desk.seal()
+    found = desk.check(digest="0" * 64)
+    assert found.verdict == "could not start"
+    assert found.reason.startswith("the seal of this visit is not what was journaled")

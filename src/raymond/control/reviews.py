@@ -49,6 +49,8 @@ def of_run(project: Project, id: str) -> list[Review]:
 
 def waiting(run: Run) -> list[Agent]:
     """The agents whose work waits for a review."""
+    if run.final_status:
+        return []
     return [agent for agent in run.agents.values() if agent.status == PAUSED and agent.visit.review]
 
 
@@ -68,7 +70,7 @@ def _review(project: Project, run: Run, agent: Agent) -> Review:
         reason=agent.error,
         changes=found.changes,
         digest=found.digest,
-        words=_words(folder.transcripts, agent),
+        words=_words(folder.transcripts, agent) if agent.visit.asked_why else "",
         texts=texts,
     )
 

@@ -106,6 +106,7 @@ class Sealed(Struct, frozen=True, array_like=True, gc=False):
     step: int
     """The step that did it."""
     cwd: str
+    digest: str = ""
 
 
 class Review(Struct, frozen=True, array_like=True, gc=False):

@@ -25,7 +25,7 @@ def sealed(run: Run, event: SealEnded) -> None:
     ended(run, agent, event)
     if event.seal:
         cwd = agent.cwd or run.start.cwd
-        agent.visit.seal, agent.visit.deaths = Sealed(event.step, cwd), 0
+        agent.visit.seal, agent.visit.deaths = Sealed(event.step, cwd, event.seal), 0
         agent.visit.before = event.before
         set_status(run, agent, READY)
 

@@ -15,6 +15,7 @@ from raymond.machine.workspace import Workspace
 _TAG = re.compile(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 _MOST_FILES = 20
 """Files that an agent is told it changed."""
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 BLOCKED = "(Some tools you needed were denied. Someone has reviewed this and may have allowed them. Please try again.)"
 CAPPED = "(Your last turn reached its cost limit. More budget is available now: continue where you left off.)"
 INTERRUPTED = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
@@ -114,8 +115,8 @@ def _fenced(output: str) -> str:
 
 
 def neutral(text: str) -> str:
-    """`text` without anything that could be read as a tag of ours."""
-    return _TAG.sub("&lt;", text)
+    """`text` without anything that could be read as a tag of ours, and without what is meant for terminals."""
+    return _CONTROL.sub("", _TAG.sub("&lt;", text))
 
 
 def choices(workflow: Workflow, state: State) -> str:

@@ -91,6 +91,7 @@ class GateStep(Step):
             seal=job.policy.seal,
             unseal=job.policy.unseal,
             sealed=job.sealed,
+            digest=job.digest,
             accepted=job.accepted,
             allows_edits=job.allows_edits,
             red_first=job.red_first,

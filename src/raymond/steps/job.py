@@ -68,6 +68,8 @@ class GateJob(Job, frozen=True, kw_only=True, tag=True):
     does: Literal["seal", "gate"]
     sealed: int
     """The step that took it down: for this gate, or for a visit before that ended without a green one; 0 for none."""
+    digest: str
+    """Of what was taken down for this gate; empty when it is not known."""
     accepted: str
     """The digest of the changes that a person has accepted."""
     allows_edits: bool
@@ -124,6 +126,7 @@ def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
     return GateJob(
         does="seal" if visit.phase == "seal" else "gate",
         sealed=visit.seal.step if visit.seal else _open_seal(run, cwd) if visit.phase == "seal" else 0,
+        digest=visit.seal.digest if visit.seal else "",
         accepted=visit.accepted,
         allows_edits=start.allow_test_edits,
         red_first=start.red_first,

@@ -41,6 +41,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Where the run keeps its seals; without one, nothing is sealed."""
     sealed: int = 0
     """The step that made the seal of this gate; 0 for none."""
+    digest: str = ""
+    """Of the seal, as the journal has it; empty when it is not known."""
     accepted: str = ""
     """The digest of the changes that a person has accepted."""
     red_first: bool = False

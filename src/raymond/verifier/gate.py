@@ -30,6 +30,9 @@ def verify(given: Assignment, tell: Tell) -> Found:
         swap.recover(given.folder)
     began = time.monotonic()
     sealed = seal.load(sealing.seal_path(given.folder, given.sealed)) if given.sealed else None
+    if sealed and given.digest and sealed.digest != given.digest:
+        reason = "the seal of this visit is not what was journaled: somebody has changed files of the run"
+        return Found(verdict="could not start", reason=reason)
     found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
     return replace(found, seconds=time.monotonic() - began)
 

@@ -24,6 +24,11 @@ def relevant(name: str, content: bytes) -> str:
     return hashlib.sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()
 
 
+def is_relevant(name: str, content: bytes) -> bool:
+    """Whether anything in it decides a check."""
+    return relevant(name, content) != relevant(name, b"{}" if name.endswith(".json") else b"")
+
+
 def _package(text: str) -> Any:
     return {key: value for key, value in json.loads(text).items() if key in _NPM}
 

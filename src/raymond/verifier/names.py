@@ -43,7 +43,7 @@ _ANYWHERE = re.compile(
 )
 """Loaded wherever tests are: by pytest and Python, npm and its relatives, mocha, rspec, phpunit, dotnet, go."""
 _AT_A_ROOT = re.compile(
-    r"\.?pytest\.ini|tox\.ini|noxfile\.py|GNUmakefile|[Mm]akefile|.*\.mk|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile"
+    r"\.?pytest\.(?:ini|toml)|tox\.ini|noxfile\.py|GNUmakefile|[Mm]akefile|.*\.mk|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile"
     r"|.*\.config\.\w+|vitest\.workspace\.\w+|bunfig\.toml|\.?ruff\.toml|\.?mypy\.ini|\.flake8|\.?pylintrc(?:\.toml)?|\.eslintrc.*|\.eslintignore|tsconfig.*\.json|biome\.jsonc?"
     r"|\.golangci\.\w+|\.?clippy\.toml|pyrightconfig\.json|\.pre-commit-config\.yaml|gradle\.properties|mvnw|gradlew|rust-toolchain(?:\.toml)?"
 )

@@ -124,8 +124,17 @@ def _changes(seal: Seal) -> Iterator[Change]:
     for path, part, only_new in look(seal.rules):
         if path in seal.entries or path in seal.known:
             continue
+        if part == "manifest" and not _is_relevant(f"{seal.rules.top}/{path}"):
+            continue  # a new package
         if only_new or counts_when_new(seal.rules, path, part) or _hides(seal, path):
             yield Change(path, "added", _digest_now(f"{seal.rules.top}/{path}"))
+
+
+def _is_relevant(path: str) -> bool:
+    try:
+        return manifests.is_relevant(os.path.basename(path), _read(path))
+    except OSError:
+        return True
 
 
 def _linked(seal: Seal) -> list[str]:
