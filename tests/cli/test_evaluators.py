@@ -113,6 +113,7 @@ def test_a_script_is_evaluated_by_what_it_prints(room: Room) -> None:
     assert (ran.code, ran.out) == (0, "fixed\n"), ran.err
 
 
+@pytest.mark.slow
 def test_the_log_of_transitions_has_what_was_requested_and_what_followed(room: Room) -> None:
     evaluator = "prompt: JUDGE\nverdicts: {COMMIT: <goto>FIX</goto>, REVIEW: keep}"
     ran = room.command(evaluated(evaluator, "<goto>START</goto>", JUDGE="[[hm, review], COMMIT]"), "--debug")

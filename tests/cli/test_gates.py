@@ -29,6 +29,7 @@ def verdicts(ran: Ran) -> list[str]:
     return [event.verdict for event in ran.all(GateEnded)]
 
 
+@pytest.mark.slow
 def test_a_claim_without_work_does_not_count(room: Room) -> None:
     claims = ["<result>done</result>"] * 4
     ran = room.command(gated("gate: test -e done", *claims))
@@ -49,6 +50,7 @@ def test_what_was_red_goes_green_and_counts(room: Room) -> None:
     assert steps == [(1, "seal"), (2, ""), (3, "gate"), (4, ""), (5, "gate")]
 
 
+@pytest.mark.slow
 def test_a_check_that_is_red_by_chance_is_flaky_and_passes(room: Room) -> None:
     check = "'echo x >> checks; test $(wc -l < checks) -gt 1'"
     ran = room.command(gated(f"gate: {check}", "<result>one</result>"))
@@ -58,6 +60,7 @@ def test_a_check_that_is_red_by_chance_is_flaky_and_passes(room: Room) -> None:
     assert "once more" not in ran.err
 
 
+@pytest.mark.slow
 def test_the_first_red_command_ends_the_gate(room: Room) -> None:
     policy = "gate: [touch a, {run: exit 3, timeout: 1m}, touch b]\ngate_tries: 0\non_fail: RED"
     red = {"RED.sh": 'echo "<result>$RAYMOND_ERROR</result>"'}
@@ -66,12 +69,14 @@ def test_the_first_red_command_ends_the_gate(room: Room) -> None:
     assert ((room.path / "a").exists(), (room.path / "b").exists()) == (True, False)
 
 
+@pytest.mark.slow
 def test_on_fail_gets_what_the_check_printed(room: Room) -> None:
     policy = "gate: 'echo 2 of 7 failed; exit 1'\ngate_tries: 0\non_fail: RED"
     ran = room.command(gated(policy, "<result>one</result>") | {"RED.sh": 'echo "<result>$RAYMOND_GATE</result>"'})
     assert (ran.code, ran.out) == (0, "2 of 7 failed\n")
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_exist_is_a_mistake_of_the_workflow(room: Room) -> None:
     ran = room.command(gated("gate: no-such-check --all", "<result>one</result>"))
     assert ran.code == 1
@@ -87,6 +92,7 @@ def test_a_program_that_does_not_exist_is_a_mistake_of_the_workflow(room: Room) 
     assert len([event for event in again.all(StepStarted) if not event.phase]) == 1, "the work is not done again"
 
 
+@pytest.mark.slow
 def test_a_check_finds_no_variable_that_could_change_it(room: Room) -> None:
     given = {"PYTHONPATH": "/evil", "NODE_OPTIONS": "-r evil", "LD_PRELOAD_X": "evil", "GIT_DIR": "evil", "ENV": "evil"}
     check = "'env > seen'\ngate_env: {CI: \"true\"}"
@@ -99,6 +105,7 @@ def test_a_check_finds_no_variable_that_could_change_it(room: Room) -> None:
     assert seen["MYPY_CACHE_DIR"] == f"{room.project.run('r').seals}/caches"
 
 
+@pytest.mark.slow
 def test_secrets_in_the_output_of_a_check_are_told_to_nobody(room: Room) -> None:
     policy = "gate: 'echo $MY_TOKEN; exit 1'\ngate_tries: 0\non_fail: RED"
     red = {"RED.sh": 'echo "<result>$RAYMOND_GATE</result>"'}

@@ -65,6 +65,7 @@ def test_the_agent_is_asked_why_and_then_a_person_is(room: Room) -> None:
     assert (one["verdict"], one["changes"]) == ("review", ["changed tests/check.sh"])
 
 
+@pytest.mark.slow
 def test_every_gate_names_what_was_checked(room: Room) -> None:
     ran = reviewed(room)
     [sealed] = ran.all(SealEnded)
@@ -121,6 +122,7 @@ def test_a_person_rejects_it_and_the_agent_hears_why(room: Room) -> None:
     assert "a person rejected the change: the check stays" in (room.path / "prompts").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_nobody_but_a_person_decides_or_goes_around_it(room: Room) -> None:
     reviewed(room)
     done = room.raymond("reject", "r", "main", "no")
@@ -136,12 +138,14 @@ def test_nobody_but_a_person_decides_or_goes_around_it(room: Room) -> None:
     assert not again.all(ReviewEnded)
 
 
+@pytest.mark.slow
 def test_changes_can_be_accepted_in_advance(room: Room) -> None:
     ran = room.command(FLOW, "--allow-test-edits")
     assert (ran.code, ran.out) == (0, "done\n"), ran.err
     assert ran.all(GateEnded)[-1].changes == ["changed tests/check.sh"]
 
 
+@pytest.mark.slow
 def test_on_review_names_the_state_that_decides(room: Room) -> None:
     files = {**FLOW, "SEE.sh": 'echo "<result>$RAYMOND_ERROR</result>"'}
     files["START.md"] = files["START.md"].replace("gate_reruns", "on_review: SEE\ngate_reruns")
@@ -150,6 +154,7 @@ def test_on_review_names_the_state_that_decides(room: Room) -> None:
     assert ran.out.startswith("green only with the agent's tests/check.sh: as sealed, ")
 
 
+@pytest.mark.slow
 def test_others_are_told_that_something_waits(room: Room) -> None:
     told = room.path.parent / "home"
     reviewed(room, "--notify", "cat > part.$$ && mv part.$$ told.$$")
@@ -179,6 +184,7 @@ def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(ro
     assert os.path.exists(room.path / "answer.txt")
 
 
+@pytest.mark.slow
 def test_a_check_that_was_red_before_the_work_says_so(room: Room) -> None:
     agent(room, 'grep -q "in the same way" prompts && echo right > answer.txt')
     ran = room.command(FLOW, "--red-first")
@@ -190,6 +196,7 @@ def test_a_check_that_was_red_before_the_work_says_so(room: Room) -> None:
     assert "ended with exit code 1 (it was red in the same way before you began)\n" in asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("does", "is_regression"), [("true", True), ("touch tests/test_new.sh", False)])
 def test_a_check_that_was_green_before_the_work_shows_little(room: Room, does: str, is_regression: bool) -> None:
     (room.path / "answer.txt").write_text("right\n")

@@ -52,6 +52,7 @@ def test_a_gate_given_with_set_is_judged_like_that_of_a_file(room: Room) -> None
     assert (tried.returncode, tried.stdout) == (6, "")
 
 
+@pytest.mark.slow
 def test_a_gate_that_comes_with_latest_is_judged_like_the_first(room: Room) -> None:
     ran = room.command(gated("gate: exit 1\ngate_tries: 0", DONE))
     assert ran.code == 1
@@ -226,6 +227,7 @@ def test_a_dry_run_lists_the_gates(room: Room) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_dry_run_can_run_the_gates(room: Room) -> None:
     flow = room.flow(gated("gate: exit 3\ngate_reruns: 0", DONE))
     red = room.raymond("run", flow, "--dry-run", "--run-gates")
@@ -255,6 +257,7 @@ def test_gates_are_run_only_in_a_dry_run(room: Room) -> None:
 # --- what agents may run
 
 
+@pytest.mark.slow
 def test_exactly_the_commands_of_the_gates_are_allowed(room: Room) -> None:
     files = gated("gate: [make test, 'test (1 -eq 1)']", DONE) | {"B.sh": "# /// raymond\n# gate: make test\n# ///\n"}
     flow = room.flow(files)
@@ -286,6 +289,7 @@ def test_there_has_to_be_a_gate_to_allow_its_commands(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_is_allowed_is_journaled_and_a_resume_can_allow_it_later(room: Room) -> None:
     ran = room.command(gated("gate: exit 1\ngate_tries: 0", DONE), "--allow-gate-commands")
     assert ran.run.start.allowed_tools == ["Bash(exit 1)"]
@@ -330,6 +334,7 @@ def test_status_shows_a_gate_that_runs_and_why_the_last_one_did_not_count(room: 
     assert [agent["gate"] for agent in agents] == [{"running": True, "told": 1, "reason": cut}]
 
 
+@pytest.mark.slow
 def test_logs_show_what_gates_found_and_printed(room: Room) -> None:
     policy = "gate: 'seq 20; test -e done'\ngate_reruns: 0\ngate_tries: 1\non_fail: RED"
     red = {"RED.sh": "# /// raymond\n# gate: ls -a\n# ///\necho '<result>red</result>'"}
@@ -359,6 +364,7 @@ def test_logs_show_what_gates_found_and_printed(room: Room) -> None:
     assert (document["ended"]["verdict"], document["transcript"][0]["gate"]) == ("failed", True)
 
 
+@pytest.mark.slow
 def test_the_debug_folder_has_what_was_requested_before_a_red_gate(room: Room) -> None:
     policy = "gate: exit 1\ngate_reruns: 0\ngate_tries: 0\non_fail: RED"
     ran = room.command(gated(policy, "<goto>B</goto>") | {"RED.sh": f"echo '{DONE}'", "B.md": DONE}, "--debug")

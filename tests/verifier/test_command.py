@@ -43,6 +43,7 @@ def test_it_reads_nothing_and_has_no_terminal() -> None:
     assert run("cat; test -t 0 || echo none; (exec 3< /dev/tty) 2> /dev/null || echo no tty").output == "none\nno tty\n"
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     result = run(f"trap '' TERM; sleep 600 & echo $! > {tmp_path}/pid; wait", seconds=0.3)
     assert result.timed_out

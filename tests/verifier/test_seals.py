@@ -225,6 +225,7 @@ def test_a_compiled_file_that_was_poisoned_is_not_used(tmp_path: Path) -> None:
     assert found.verdict == "failed"
 
 
+@pytest.mark.slow
 def test_a_program_on_a_path_inside_the_tree_is_sealed(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {**MAKE, f"{PATH_IN_TREE}/verify": "#!/bin/sh\ngrep -q right answer.txt\n"}, "verify")
     desk.bash(f"chmod +x {PATH_IN_TREE}/verify")
@@ -263,6 +264,7 @@ def test_an_object_that_stands_in_for_another_is_seen(tmp_path: Path) -> None:
     assert found.changes[0].startswith("added the replaced object ")
 
 
+@pytest.mark.slow
 def test_red_and_back_again_does_not_open_the_seal(tmp_path: Path) -> None:
     """A visit that ended red hands its seal on: what it changed is not what the next one starts from."""
     desk = make(tmp_path)
