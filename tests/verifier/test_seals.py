@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raymond.verifier import tree
-from raymond.verifier.assignment import Way
+from raymond.verifier.assignment import WAYS, Way
 from verifier.desk import Desk
 
 PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"
@@ -74,7 +74,8 @@ def test_honest_work_passes_untouched(tmp_path: Path, script: str) -> None:
 @pytest.mark.slow
 def test_a_reformatted_test_is_named(tmp_path: Path) -> None:
     found = python(tmp_path).after(f"{FIX}; echo '# a comment' >> tests/test_calc.py")
-    assert (found.verdict, found.changes, found.twin) == ("passed", ("changed tests/test_calc.py",), "overlay")
+    assert (found.verdict, found.changes) == ("passed", ("changed tests/test_calc.py",))
+    assert found.twin in WAYS
 
 
 def test_a_check_may_need_ignored_files_and_write_files(tmp_path: Path) -> None:
