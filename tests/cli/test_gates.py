@@ -95,6 +95,7 @@ def test_a_program_that_does_not_exist_is_a_mistake_of_the_workflow(room: Room) 
 @pytest.mark.slow
 def test_a_check_finds_no_variable_that_could_change_it(room: Room) -> None:
     given = {"PYTHONPATH": "/evil", "NODE_OPTIONS": "-r evil", "LD_PRELOAD_X": "evil", "GIT_DIR": "evil", "ENV": "evil"}
+    given |= {"MAKEFLAGS": "n", "MAKELEVEL": "1"}
     check = "'env > seen'\ngate_env: {CI: \"true\"}"
     room.environment.update(given)
     ran = room.command(gated(f"gate: {check}", "<result>one</result>"))

@@ -3,7 +3,10 @@
 import os
 from collections.abc import Mapping
 
-_UNSAFE = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "NODE_OPTIONS", "BASH_ENV", "ENV")
+_UNSAFE = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "NODE_OPTIONS", "BASH_ENV", "ENV"),
+    *("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKELEVEL"),
+)
 _UNSAFE_BEGINNINGS = ("LD_", "GIT_", "RAYMOND_", "BASH_FUNC_")
 """Variables with which an earlier step, or whoever started us, could change what a check does."""
 
