@@ -111,7 +111,8 @@ def _paid(ends: list[StepEnded]) -> float:
 def sessions(place: "Place") -> set[str]:
     """The conversations that were written: each is one answered turn."""
     names = _names(place.project.run(place.id).sessions)
-    return {name.removesuffix(".json") for name in names if not name.startswith(".")}
+    # A kill may leave the beginning of one, with another ending.
+    return {name.removesuffix(".json") for name in names if name.endswith(".json")}
 
 
 def _names(folder: str) -> list[str]:
