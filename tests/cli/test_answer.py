@@ -696,5 +696,8 @@ def test_nothing_of_a_label_is_at_the_beginning_of_a_line_of_a_narrow_terminal(r
     assert person.end() == 3
     lines = shown.splitlines()
     assert [line for line in lines if line.startswith(("second", "asks", "who", "first"))] == []
-    assert [line for line in lines if len(line) > 20] == ["  raymond answer r main_ask1 2>&1 | less"], "never cut"
+    # Whether the question has more lines than the terminal depends on its age, which is one of them.
+    whole = "  raymond answer r main_ask1 2>&1 | less"
+    assert {line for line in lines if len(line) > 20} <= {whole}
+    assert {line for line in lines if line.startswith("  raymond")} <= {whole}, "never cut"
     assert any(line.startswith("  | ") and "second" in line for line in lines)

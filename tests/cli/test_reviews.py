@@ -205,3 +205,24 @@ def test_a_check_that_was_green_before_the_work_shows_little(room: Room, does: s
     assert ran.code == 0, ran.err
     assert [event.as_before for event in ran.all(GateEnded)] == [is_regression]
     assert ("regression only: it was green before, and no test was added" in ran.err) == is_regression
+
+
+@pytest.mark.slow
+def test_cancelling_after_a_kill_gives_the_agent_its_files_back(room: Room) -> None:
+    room.environment["RAYMOND_HOME"] = str(room.path / "home")
+    check = room.path / "tests" / "check.sh"
+    check.write_text(f"grep -q right answer.txt && exit 0; touch sealed-runs; {GO}; exit 1\n")
+    with room.start("run", room.flow(FLOW), "--id", "r") as live:
+        until(lambda: (room.path / "sealed-runs").exists() or None, "the check with the sealed files")
+        live.process.kill()
+        live.process.wait()
+    done = room.raymond("cancel", "r")
+    assert done.returncode == 0, done.stderr
+    assert check.read_text() == "true\n"
+
+
+@pytest.mark.slow
+def test_a_variable_that_is_not_text_does_not_stop_a_gate(room: Room) -> None:
+    room.environment["ODD"] = os.fsdecode(b"\xff")
+    ran = room.command(FLOW, "--allow-test-edits")
+    assert (ran.code, ran.out) == (0, "done\n"), ran.err

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -182,9 +183,8 @@ PATH_IN_TREE = "tools/bin"
         *("conftest", "pytest.py", "pytest.ini", "pyproject", "times", *LATER),
     ],
 )
-def test_a_cheat_does_not_count(tmp_path: Path, made: object, script: str, changed: str) -> None:
-    desk: Desk = made(tmp_path)  # type: ignore[operator]
-    found = desk.after(script)
+def test_a_cheat_does_not_count(tmp_path: Path, made: Callable[[Path], Desk], script: str, changed: str) -> None:
+    found = made(tmp_path).after(script)
     assert (found.verdict, found.changes) == ("review", (changed,))
 
 
@@ -491,3 +491,21 @@ def test_a_seal_that_is_not_the_journaled_one_is_refused(tmp_path: Path) -> None
     found = desk.check(digest="0" * 64)
     assert found.verdict == "could not start"
     assert found.reason.startswith("the seal of this visit is not what was journaled")
+
+
+def test_compiled_files_behind_a_link_are_not_used(tmp_path: Path) -> None:
+    desk = make(tmp_path)
+    desk.seal()
+    desk.bash(f"{RIGHT}; mkdir ../compiled; ln -s ../../compiled scripts/__pycache__")
+    assert desk.check().verdict == "passed"
+    assert not (desk.tree / "scripts" / "__pycache__").is_symlink()
+
+
+def test_a_repository_that_is_made_later_does_not_open_a_seal(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {"pkg/tests/run.sh": "exit 1\n"}, "sh tests/run.sh")
+    desk.tree = desk.tree / "pkg"
+    desk.seal()
+    found = desk.after("git init -q .; echo exit 0 > tests/run.sh")
+    assert found.changes == ("changed pkg/tests/run.sh",)
+    desk.seal()
+    assert desk.check().changes == ("changed pkg/tests/run.sh",)

@@ -234,7 +234,6 @@ def _journal(
     project: Project, held: Lock, folded: Folded, workspace: Workspace, request: Request, face: Face | None
 ) -> Journaled | LeftBefore | Refusal:
     """Decide and write it here; the lock is held."""
-    recovery.put_back(project.run(folded.run.start.workflow_id).seals)
     run, id = folded.run, folded.run.start.workflow_id
     if face:
         face.on_decisions(run, [])
@@ -261,6 +260,7 @@ def _journal(
         return _clear(project, run, at_once=request.ends_steps) or refused
     # The driver is gone, and with it the step that the journal still calls running.
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
+    recovery.put_back(project.run(id).seals)
     was_running = agent is not None and agent.status == RUNNING
     for events in _cut(project, run, workspace, request):
         commit(events)

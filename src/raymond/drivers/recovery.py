@@ -35,7 +35,10 @@ def put_back(seals: str) -> list[str]:
         return []
     from raymond.verifier import swap
 
-    files = swap.recover(seals)
+    try:
+        files = swap.recover(seals)
+    except (OSError, ValueError) as error:
+        return [f"a check was cut off, and the agent's files could not be put back from {seals}/swap.files: {error}"]
     return [f"a check was cut off: {', '.join(files)} is as the agent left it again"] if files else []
 
 

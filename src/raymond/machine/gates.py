@@ -99,7 +99,7 @@ def _released(run: Run, workspace: Workspace, agent: Agent, time: float) -> list
 
 
 def _can_be_told(run: Run, rules: Policy, agent: Agent) -> bool:
-    """Whether an agent that could mend it has tries and money left; nobody can tell a script."""
+    """Whether there is an agent to tell, with tries and money left; a script cannot be told anything."""
     tries = TRIES if rules.gate_tries is None else rules.gate_tries
     is_script = pool_of(run, agent.state) == SCRIPTS
     return not is_script and agent.visit.gate_tries < tries and not budget.spent(rules, agent, 0.0)

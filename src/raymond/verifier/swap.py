@@ -59,11 +59,11 @@ def _swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator
 
 
 @contextlib.contextmanager
-def _alone(folder: str) -> Iterator[None]:
+def _alone(folder: str, *, waits: bool = True) -> Iterator[None]:
     """Within it, no other check of the run exchanges files; a process that dies lets go."""
     fd = private(os.path.join(folder, f"{_RECORD}.lock"), os.O_RDWR | os.O_CREAT)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         yield
     finally:
         os.close(fd)
@@ -73,8 +73,11 @@ def recover(folder: str) -> list[str]:
     """Put back what the agent had, if a check that was killed left files exchanged; the files that it was about."""
     if not os.path.exists(os.path.join(folder, _RECORD)):
         return []
-    with _alone(folder):
-        return undo(folder)
+    try:
+        with _alone(folder, waits=False):
+            return undo(folder)
+    except BlockingIOError:
+        return []  # whoever exchanged them lives, and puts them back
 
 
 def undo(folder: str) -> list[str]:
