@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -226,3 +227,20 @@ def test_a_variable_that_is_not_text_does_not_stop_a_gate(room: Room) -> None:
     room.environment["ODD"] = os.fsdecode(b"\xff")
     ran = room.command(FLOW, "--allow-test-edits")
     assert (ran.code, ran.out) == (0, "done\n"), ran.err
+
+
+@pytest.mark.slow
+def test_a_project_that_was_moved_is_checked_against_what_was_sealed(room: Room) -> None:
+    reviewed(room)
+    person = Typist(room, "accept", "r", "--no-resume")
+    person.sees("accept this change")
+    person.type("y\r")
+    assert person.end() == 0
+    there = room.path / "there"
+    shutil.copytree(room.path / "tests", there / "tests")
+    (there / "tests" / "check.sh").write_text("exit 0 # other than what was shown\n")
+    moved = room.raymond("resume", "r", "--cd", str(there))
+    assert moved.returncode == 3, moved.stderr
+    shown = room.raymond("review", "r", cwd=there).stdout
+    assert "  | -grep -q right answer.txt" in shown
+    assert "  | +exit 0 # other than what was shown\n" in shown

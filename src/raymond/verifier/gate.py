@@ -33,6 +33,8 @@ def verify(given: Assignment, tell: Tell) -> Found:
     if sealed and given.digest and sealed.digest != given.digest:
         reason = "the seal of this visit is not what was journaled: somebody has changed files of the run"
         return Found(verdict="could not start", reason=reason)
+    if sealed and sealed.cwd != os.getcwd():
+        sealed = sealing.moved(given, sealed, os.getcwd())
     found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
     return replace(found, seconds=time.monotonic() - began)
 

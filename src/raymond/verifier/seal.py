@@ -100,6 +100,14 @@ def over(handed: Seal, now: Seal) -> Seal:
     )
 
 
+def moved(seal: Seal, cwd: str, top: str, control: Control) -> Seal:
+    """The seal of a directory that a person has moved: the same files, somewhere else."""
+    below = os.path.relpath(seal.cwd, seal.rules.top)
+    if below != "." and cwd.endswith(f"/{below}"):
+        top = cwd[: -len(below) - 1]
+    return replace(seal, rules=replace(seal.rules, top=top), cwd=cwd, control=control)
+
+
 def _is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(f"{top}/")
 

@@ -46,6 +46,14 @@ def seal_here(given: Assignment, cwd: str) -> Seal:
     return found
 
 
+def moved(given: Assignment, sealed: Seal, cwd: str) -> Seal:
+    """A seal in the directory that a person has moved its run to; git stands there as it does."""
+    top = top_of(cwd)
+    private = git_of(given, top)
+    private.prepare(sealed.commit)
+    return seal.moved(sealed, cwd, top, control_plane.read(top, private))
+
+
 def seal_path(folder: str, step: int) -> str:
     """Where the seal that this step made is."""
     return os.path.join(folder, f"{step}.seal")
