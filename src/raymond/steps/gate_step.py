@@ -86,6 +86,7 @@ class GateStep(Step):
             key=job.key,
             step=job.step,
             turns=job.turns,
+            noted=self.host.noted,
             does=job.does,
             folder=self.host.seals,
             seal=job.policy.seal,

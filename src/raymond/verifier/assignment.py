@@ -36,6 +36,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Its own number: what a command left running is ended after it."""
     turns: tuple[int, ...] = ()
     """The steps whose leftovers are ended first."""
+    noted: str = ""
+    """The file of the processes that the driver has seen, with their steps."""
     does: Literal["gate", "seal"] = "gate"
     folder: str = ""
     """Where the run keeps its seals; without one, nothing is sealed."""
