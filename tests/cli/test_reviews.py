@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,6 +138,20 @@ def test_nobody_but_a_person_decides_or_goes_around_it(room: Room) -> None:
     again = room.resume()
     assert again.code == 3, "it waits on"
     assert not again.all(ReviewEnded)
+
+
+@pytest.mark.slow
+def test_what_an_agent_has_started_is_no_person_whatever_terminal_it_has(room: Room) -> None:
+    reviewed(room)
+    refused = "error: `accept` was asked for by what claude has started"
+    inside = Typist(room, "accept", "r", CLAUDECODE="1")
+    assert inside.end() == 2
+    assert refused in inside.said
+    # And where it has cleared that away.
+    script = f"exec -a claude bash -c '\"$0\" -m raymond accept r; exit $?' {sys.executable}"
+    below = Typist(room, program=["bash", "-c", script])
+    assert below.end() == 2
+    assert refused in below.said
 
 
 @pytest.mark.slow
