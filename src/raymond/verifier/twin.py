@@ -125,7 +125,7 @@ def _open_up(folder: str) -> None:
 @contextlib.contextmanager
 def _copy(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
     top, made = seal.rules.top, os.path.join(folder, "copy")
-    if _is_inside(folder, top) or not _fits(top, most):
+    if _is_inside(folder, top) or not _fits(top, most) or _is_named(seal, os.path.dirname(folder)):
         yield None
         return
     argv = ["cp", "-a", *(["--reflink=auto"] if sys.platform == "linux" else []), "--", f"{top}/.", made]
@@ -134,6 +134,17 @@ def _copy(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> It
         return
     overlay.put_back(files, made)
     yield Place(os.path.normpath(os.path.join(made, os.path.relpath(seal.cwd, top))))
+
+
+def _is_named(seal: Seal, packs: str) -> bool:
+    """Whether a sealed file, such as a recipe or a script of a virtual environment, has the path of the tree in it.
+
+    It would leave a copy for the original.
+    """
+    paths = {os.fsencode(one) for one in (seal.rules.top, os.path.realpath(seal.rules.top))}
+    kept = (one for one in seal.entries.values() if one.pack)
+    contents = (pack.read(os.path.join(packs, one.pack), one.offset, one.known[1]) for one in kept)
+    return any(path in content for content in contents for path in paths)
 
 
 def _fits(top: str, most: int) -> bool:
