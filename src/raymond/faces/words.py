@@ -355,7 +355,7 @@ def _step_line(event: Event, agent: str) -> str | None:
             what = "evaluator" if event.phase == "evaluate" else f"step {event.step}"
             return f"{agent} {what} failed ({event.kind}): {event.error}{again}"
         case StepInterrupted():
-            return f"{agent} step {event.step} interrupted"
+            return f"{agent} step {event.step} interrupted{f': {event.cause}' if event.cause else ''}"
         case GateEnded():
             return f"{agent} {gate(event)}"
         case SealEnded():
