@@ -103,6 +103,7 @@ class GateStep(Step):
             accepted=job.accepted,
             allows_edits=job.allows_edits,
             red_first=job.red_first,
+            most=job.twin_max,
         )
 
     def _environment(self) -> dict[str, str]:
