@@ -293,3 +293,24 @@ def test_others_that_worked_in_the_same_directory_are_named() -> None:
     ended = play.last[0]
     assert isinstance(ended, GateEnded)
     assert ended.reason == "green only so (also at work there: main_b1)"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        (
+            "review",
+            "You changed files that decide this check, and it is green only with your versions:\n- changed a\nUndo",
+        ),
+        ("tampered", "You changed how git or Raymond sees your work, which is not part of it:\n- changed a\nUndo"),
+        ("not comparable", "could not be found out:\n- changed a\nThat need not be your fault. Undo changes of yours"),
+    ],
+)
+def test_an_agent_is_told_what_fits_the_case(verdict: Verdict, told: str) -> None:
+    play = at()
+    play.say("<goto>A</goto>")
+    play.check(verdict, reason="why", output="before: x", changes=("changed a",), digest="d")
+    text = prompts.prompt(play.run, play.workspace, play.main)
+    assert told in text
+    assert "\nbefore: x\n" in text
+    assert ("You changed" in text) == (verdict != "not comparable")

@@ -205,7 +205,7 @@ class Driver:
             if step.agent in self._conductor.waiting:
                 step.pause()
         recovery.clear(self.run, self._endings, adopted, self._left)
-        for note in recovery.put_back(self._host.seals):
+        for note in recovery.tidy(self._host.seals):
             self._face.on_note(note)
 
     # --- a round

@@ -109,7 +109,7 @@ def apply(run: Run, decision: Decision) -> None:
         _CHANGES[type(event)](run, event)
     if is_by_driver(decision):
         run.driven_until, run.answered = decision.time, False
-    elif any(isinstance(event, AskEnded) for event in decision.events):
+    elif any(isinstance(event, AskEnded | ReviewEnded) for event in decision.events):
         run.answered = True
 
 

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from raymond.language.check import Check
+from raymond.machine.run_started import TWIN_MAX
 from raymond.machine.step_events import Verdict
 
 TAIL = 8 << 10
@@ -51,7 +52,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Of a seal: run the checks too."""
     allows_edits: bool = False
     """Changes of sealed files were accepted in advance."""
-    most: int = 2 << 30
+    most: int = TWIN_MAX
     """Bytes of a tree that may be copied."""
     seal: tuple[str, ...] = ()
     """Patterns of files that are sealed besides those that are known to decide a check."""

@@ -16,6 +16,7 @@ from raymond.system.noted import Noted
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
 from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Printed, Told, Way, Where
 from raymond.verifier.command import HERE, Place, Result
+from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 
 Tell = Callable[[Told], None]
@@ -83,8 +84,7 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     touched = [Change(path, "changed", "while the check ran") for path in times if times[path] != now[path]]
     changes = list({one.path: one for one in (*touched, *before, *seal.changes(sealed))}.values())
     tampered = control_plane.differences(sealed.control, control_plane.read(top, private))
-    if private.is_rewritten(sealed.commit, git.head(top)):
-        tampered.append("rewrote the history before its work")
+    tampered += control_plane.rewritten(private, sealed.commit, git.head(top))
     found = _judged(given, sealed, here, changes, tampered, tell) if changes or tampered else here.found
     return replace(found, **known, tree=private.tree())
 
@@ -98,21 +98,24 @@ def _missing(found: Found, changes: list[Change]) -> Found:
 
 
 def _judged(
-    given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tampered: list[str], tell: Tell
+    given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tampered: list[Difference], tell: Tell
 ) -> Found:
     """What a green check is worth when what decides it has changed."""
     from raymond.verifier import review
 
     digest = review.digest_of(changes, tampered)
-    named = (*(f"{one.how} {one.path}" for one in changes), *tampered)
+    named = (*(f"{one.how} {one.path}" for one in changes), *(one.words for one in tampered))
     known = replace(here.found, changes=named, digest=digest)
     if digest == given.accepted:
         return known
+    told = ""
     compared = _compare(given, sealed, here, changes, tell) if changes else _Compared(known)
     found = replace(compared.found, changes=named, digest=digest)
     if tampered:
-        reason = f"the agent changed what decides how its work is seen: {'; '.join(tampered)}"
-        found = replace(found, verdict="tampered", reason=reason)
+        told = "\n\n".join(one.shown() for one in tampered)
+        what = "; ".join(one.words for one in tampered)
+        reason = f"TAMPERED: the agent changed what decides how its work is seen, not only its work: {what}"
+        found = replace(found, verdict="tampered", reason=reason, output=told[:TAIL])
     elif found.verdict != "passed" and given.allows_edits:
         return replace(known, twin=found.twin)
     if found.verdict == "passed":
@@ -122,7 +125,7 @@ def _judged(
         os.path.join(given.folder, name),
         sealed,
         changes,
-        {"check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
+        {"tampered.txt": told, "check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
         Secrets.of(given.environment),
     )
     return replace(found, review=name)

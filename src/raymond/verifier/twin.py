@@ -15,14 +15,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from raymond.machine.run_started import TWIN_MAX
 from raymond.system.files import make_private
 from raymond.verifier import manifests, overlay, pack, swap
 from raymond.verifier.assignment import Way
 from raymond.verifier.command import Place
 from raymond.verifier.seal import Change, Entry, Seal, content
-
-MOST = 2 << 30
-"""Bytes of a tree that is copied, unless the settings say otherwise."""
 
 
 class Twin(Struct, frozen=True):
@@ -38,7 +36,7 @@ def twin_of(
     changes: Sequence[Change],
     folder: str,
     *,
-    most: int = MOST,
+    most: int = TWIN_MAX,
     ways: Sequence[Way] = ("overlay", "copy", "in place"),
 ) -> Iterator[Twin]:
     """A twin with what `changes` names put back; none of them, and it is a twin of the tree as it stands."""
