@@ -87,6 +87,14 @@ def test_a_check_may_need_ignored_files_and_write_files(tmp_path: Path) -> None:
     (desk.tree / "tests" / "report.txt").write_text("before\n")
     found = desk.after("echo work > a")
     assert (found.verdict, found.changes) == ("passed", ("changed tests/report.txt",))
+    assert found.wrote == ("tests/report.txt",)
+
+
+def test_what_the_check_itself_wrote_is_named_and_nothing_that_was_touched_is_new_or_is_ignored(tmp_path: Path) -> None:
+    files = {".gitignore": "cache\n", "a": "", "b": "", "c": "", "cache": ""}
+    desk = Desk(tmp_path, files, "echo x > a; touch b; rm c; echo x > cache; echo x > new")
+    found = desk.after("echo work > b")
+    assert (found.verdict, found.wrote) == ("passed", ("a", "c"))
 
 
 @pytest.mark.slow

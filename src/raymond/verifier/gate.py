@@ -20,6 +20,8 @@ from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 
 Tell = Callable[[Told], None]
+_NAMED = 20
+"""Files that a check wrote and that are named."""
 
 
 def verify(given: Assignment, tell: Tell) -> Found:
@@ -73,9 +75,11 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     private = sealing.git_of(given, top)
     before = seal.changes(sealed)
     compiled.remove(top)
+    private.remember()
     times = seal.times(sealed)
     here = _all(given, tell)
     known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
+    known["wrote"] = tuple(private.written()[:_NAMED])
     known["new_tests"] = seal.new_tests(sealed)
     if not here.is_green:
         return replace(_missing(here.found, before), **known)
