@@ -80,6 +80,15 @@ def recover(folder: str) -> list[str]:
         return []  # whoever exchanged them lives, and puts them back
 
 
+def tree_of(folder: str) -> str:
+    """The tree in which files are exchanged; empty when there is none."""
+    try:
+        with open(os.path.join(folder, _RECORD), "rb") as file:
+            return msgspec.json.decode(file.read(), type=Swap).top
+    except FileNotFoundError:
+        return ""
+
+
 def undo(folder: str) -> list[str]:
     """Put back what the agent had; nobody else may be about to."""
     record = os.path.join(folder, _RECORD)
