@@ -150,11 +150,12 @@ def test_ctrl_c_pauses_after_the_gate_and_twice_stops_it(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_turn_left_running_does_not_change_what_is_checked(room: Room) -> None:
+@pytest.mark.parametrize("clean", ["", "env -i PATH=$PATH "], ids=["marked", "without its environment"])
+def test_what_a_turn_left_running_does_not_change_what_is_checked(room: Room, clean: str) -> None:
     """The agent starts a process that makes the check green while it runs, and leaves it."""
     (room.path / "agent").write_text(
         "#!/bin/bash\n"
-        "[ -e said ] || (setsid bash -c 'echo $$ > daemon; sleep 600' > /dev/null 2>&1 &)\n"
+        f"[ -e said ] || ({clean}setsid bash -c 'echo $$ > daemon; sleep 600' > /dev/null 2>&1 &)\n"
         "until [ -s daemon ]; do sleep 0.01; done; touch said; echo '<result>done</result>'\n"
     )
     (room.path / "agent").chmod(0o755)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from e2e.model import Model, Request, Script, claude_environment, program, subscribed, turns
-from raymond.machine.events import StepStarted
+from e2e.responses import Responses, codex_environment
+from raymond.machine.events import SessionNamed, StepStarted
 from running import Live, Ran, Room, until
 
 SILENT = "lint: {ignore: {no-transition: the model is a script, dead-end: the model is a script}}\n"
@@ -70,6 +71,32 @@ class Desk(Room):
         live.process.wait()
 
 
+class Coder(Desk):
+    """A room of a person who has Codex, an empty home and nothing else in the environment."""
+
+    server: Responses
+
+    def __init__(self, path: Path, server: Responses) -> None:
+        Room.__init__(self, path)
+        self.server = server
+        self.user = path / "home"
+        own = codex_environment(self.user, server)
+        own["PATH"] = f"{os.path.dirname(program('codex') or '')}:{os.environ['PATH']}"
+        self.environment = own | {"TEST_ROOM": str(self.path)}
+
+    def begin(self, files: Mapping[str, str], *args: str) -> list[str]:
+        return ["run", self.flow(files), "--id", "r", "--backend", "codex", *args]
+
+    def threads(self) -> list[str]:
+        """The conversations, as Codex named them, in the order they were journaled."""
+        return [event.session for event in self.events() if isinstance(event, SessionNamed)]
+
+    def saw(self, prompt: str) -> list[str]:
+        """The prompts and replies of the conversation that was asked `prompt`, as the model got it."""
+        (question,) = [one for one in self.server.requests if one.prompt.startswith(prompt)]
+        return [text for _, text in question.turns]
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     """Makes the one desk of a test; nothing may have been asked of another host than the model's."""
@@ -79,6 +106,24 @@ def desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
         server = Model(script)
         server.start()
         made.append(Desk(tmp_path, server, **given))
+        return made[0]
+
+    yield make
+    for one in made:
+        one.clear()
+        one.server.close()
+        assert one.server.others == []
+
+
+@pytest.fixture
+def coder(tmp_path: Path) -> Iterator[Callable[[Script], Coder]]:
+    """Makes the one room of a test with Codex; nothing may have been asked of another host than the model's."""
+    made: list[Coder] = []
+
+    def make(script: Script) -> Coder:
+        server = Responses(script)
+        server.start()
+        made.append(Coder(tmp_path, server))
         return made[0]
 
     yield make

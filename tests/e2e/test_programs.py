@@ -4,12 +4,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from e2e.conftest import Desk
+from e2e.conftest import Coder, Desk
 from e2e.model import MISSING, Answer, Mute, Script, Text, Tool, program
 from e2e.responses import MISSING as NO_CODEX
 from e2e.responses import Responses, codex_environment
@@ -19,7 +19,6 @@ from raymond.machine.events import (
     AgentMoved,
     AgentReturned,
     AgentStarted,
-    SessionNamed,
     StepFinished,
     StepInterrupted,
     StepRefused,
@@ -83,50 +82,6 @@ EXPECTED = {
     "main_work1": [("AgentStarted", "WORK.md", "a"), ("AgentEnded", "", "one")],
     "main_work2": [("AgentStarted", "WORK.md", "b"), ("AgentEnded", "", "two")],
 }
-
-
-class Coder(Desk):
-    """A room of a person who has Codex, an empty home and nothing else in the environment."""
-
-    server: Responses
-
-    def __init__(self, path: Path, server: Responses) -> None:
-        Room.__init__(self, path)
-        self.server = server
-        self.user = path / "home"
-        own = codex_environment(self.user, server)
-        own["PATH"] = f"{os.path.dirname(program('codex') or '')}:{os.environ['PATH']}"
-        self.environment = own | {"TEST_ROOM": str(self.path)}
-
-    def begin(self, files: Mapping[str, str], *args: str) -> list[str]:
-        return ["run", self.flow(files), "--id", "r", "--backend", "codex", *args]
-
-    def threads(self) -> list[str]:
-        """The conversations, as Codex named them, in the order they were journaled."""
-        return [event.session for event in self.events() if isinstance(event, SessionNamed)]
-
-    def saw(self, prompt: str) -> list[str]:
-        """The prompts and replies of the conversation that was asked `prompt`, as the model got it."""
-        (question,) = [one for one in self.server.requests if one.prompt.startswith(prompt)]
-        return [text for _, text in question.turns]
-
-
-@pytest.fixture
-def coder(tmp_path: Path) -> Iterator[Callable[[Script], Coder]]:
-    """Makes the one room of a test with Codex; nothing may have been asked of another host than the model's."""
-    made: list[Coder] = []
-
-    def make(script: Script) -> Coder:
-        server = Responses(script)
-        server.start()
-        made.append(Coder(tmp_path, server))
-        return made[0]
-
-    yield make
-    for one in made:
-        one.clear()
-        one.server.close()
-        assert one.server.others == []
 
 
 def same(ran: Ran) -> None:

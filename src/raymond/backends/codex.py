@@ -51,6 +51,14 @@ _OFF = (
     "features.unbounded_connection_retries",
 )
 """Features that would contact anybody but the model."""
+_NO_TOOLS = (
+    "features.shell_tool=false",
+    "features.multi_agent=false",
+    "features.view_image=false",
+    "features.goals=false",
+    'web_search="disabled"',
+)
+"""What takes the tools from the model; the one that is left asks the user, who is not there."""
 _SKIP = "--dangerously-bypass-approvals-and-sandbox"
 _EDITING = ("", "acceptEdits", "auto")
 """The permission modes that let commands write; all others only let them read."""
@@ -87,11 +95,15 @@ class Codex:
         argv = [self._program, *_FIXED, *self._options.args]
         for name in _OFF:
             argv += ["-c", f"{name}=false"]
-        argv += codex_trust.flags(turn.cwd, _settings(home()), is_trusted=self._trust.covers(turn.cwd))
+        is_trusted = self._trust.covers(turn.cwd) and not turn.no_tools
+        # Who answers without tools needs no instructions for the work, which an agent could have written.
+        argv += codex_trust.flags(turn.cwd, _settings(home()), is_trusted=is_trusted, instructs=not turn.no_tools)
         # A branch inherits none of the three from its conversation: pass all of them every time.
         argv += ["-m", turn.model] if turn.model else []
         argv += ["-c", f"model_reasoning_effort={turn.effort}"] if turn.effort else []
         argv += self._rights(turn)
+        for setting in _NO_TOOLS if turn.no_tools else ():
+            argv += ["-c", setting]
         # All of these go before `fork`, which itself accepts fewer.
         argv += ["fork", turn.base] if turn.base else []
         return Command([*argv, "-"], without=OUTER)

@@ -21,12 +21,12 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """What TOML does not take in a text as it is."""
 
 
-def flags(cwd: str, own: Mapping[str, Any], *, is_trusted: bool) -> list[str]:
-    """The flags for a turn in `cwd`; `own` are the user's settings."""
+def flags(cwd: str, own: Mapping[str, Any], *, is_trusted: bool, instructs: bool = True) -> list[str]:
+    """The flags for a turn in `cwd`; `own` are the user's settings, `instructs` hands on the project's instructions."""
     if is_trusted:
         return ["-c", _projects("trusted", top_of(cwd))]
     told = ["-c", _projects("untrusted", os.path.realpath(cwd), top_of(cwd))]
-    said = _NO_TEXT.sub("", instructions.read(cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS))
+    said = _NO_TEXT.sub("", instructions.read(cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)) if instructs else ""
     if said:
         # These are left out with the settings. The user's own would be replaced, so they come first.
         before = own.get("developer_instructions")

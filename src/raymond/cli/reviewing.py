@@ -58,6 +58,7 @@ def _shown(run: RunHandle, review: Review) -> list[str]:
 
 def decide(id: str | None, agent: str | None, *, accepted: bool, reason: str = "", no_resume: bool = False) -> int:
     """Show it, ask, and do what the person says; then the run continues."""
+    inside.check_agent("accept" if accepted else "reject")
     run, review = chosen(id, agent)
     inside.check(run.start, "accept" if accepted else "reject")
     if accepted:

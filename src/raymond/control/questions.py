@@ -40,9 +40,9 @@ class Open(Struct, frozen=True):
     unreadable: dict[str, str]
     """Runs that cannot be read -> why."""
     names: tuple[AgentNames, ...] = ()
-    reviews: tuple["Reviews", ...] = ()
-    """The runs with work that waits for a review."""
     """What the agents of the runs that ask something are called."""
+    reviews: tuple[Reviews, ...] = ()
+    """The runs with work that waits for a review."""
 
 
 def of_run(project: Project, id: str) -> Open:

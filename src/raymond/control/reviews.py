@@ -58,9 +58,10 @@ def waiting(run: Run) -> list[Agent]:
 
 def nothing_else(project: Project, id: str) -> bool:
     """Whether to resume a run would change nothing, because only a review is missing."""
-    if runs.is_driven(project.run(id)):
+    folder = project.run(id)
+    if not os.path.isdir(folder.seals) or runs.is_driven(folder):  # without gates, its journal is not read for this
         return False
-    run = journal.read(project.run(id)).run
+    run = journal.read(folder).run
     return only_reviews(run) and not left_requests.of(project, run).fates
 
 

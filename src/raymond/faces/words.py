@@ -314,6 +314,7 @@ def gate(event: GateEnded) -> str:
         flaky = ", flaky: it was red the first time" if event.flaky else ""
         also = f"; {_changed(event)}" if event.changes else ""
         also += "; regression only: it was green before, and no test was added" if event.as_before else ""
+        also += f"; the check wrote {_some(event.wrote)}" if event.wrote else ""
         return f"gate passed ({took}{flaky}){also}"
     if event.verdict == "could not start":
         return f"gate could not start: {event.reason}"
@@ -326,9 +327,13 @@ def gate(event: GateEnded) -> str:
 
 def _changed(event: GateEnded) -> str:
     """What decides the check, and changed without changing its result, or by the leave of a person."""
-    more = f" and {len(event.changes) - 3} more" if len(event.changes) > 3 else ""
     with_them = "also as sealed" if event.twin else "accepted"
-    return f"{with_them}: {', '.join(event.changes[:3])}{more}"
+    return f"{with_them}: {_some(event.changes)}"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
 
 
 def evaluator(event: EvaluatorEnded) -> str:

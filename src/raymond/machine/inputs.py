@@ -118,6 +118,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     seal: str = ""
     tree: str = ""
     commit: str = ""
+    wrote: tuple[str, ...] = ()
     new_tests: int = 0
     spent: Spending = Spending()
 

@@ -167,6 +167,8 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     """Hash of the work tree that was checked."""
     commit: str = ""
     """The commit that the project was at."""
+    wrote: list[str] = []
+    """Files that the check itself changed, but for those that git ignores."""
 
 
 class SealEnded(StepEnded, frozen=True, kw_only=True):

@@ -94,6 +94,7 @@ class GateStep(Step):
             key=job.key,
             step=job.step,
             turns=job.turns,
+            noted=self.host.noted,
             does=job.does,
             folder=self.host.seals,
             seal=job.policy.seal,
@@ -259,6 +260,7 @@ class GateStep(Step):
             tree=found.tree,
             commit=found.commit,
             new_tests=found.new_tests,
+            wrote=tuple(clean(one) for one in found.wrote),
             spent=spent,
         )
 

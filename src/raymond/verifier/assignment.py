@@ -37,6 +37,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Its own number: what a command left running is ended after it."""
     turns: tuple[int, ...] = ()
     """The steps whose leftovers are ended first."""
+    noted: str = ""
+    """The file of the processes that the driver has seen, with their steps."""
     does: Literal["gate", "seal"] = "gate"
     folder: str = ""
     """Where the run keeps its seals; without one, nothing is sealed."""
@@ -109,6 +111,8 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     """How many files are sealed."""
     before: str = ""
     """Of a seal: what the checks found, if they ran."""
+    wrote: tuple[str, ...] = ()
+    """Files that the check itself changed."""
     new_tests: int = 0
     """Test files that were not there when it was sealed."""
     seal: str = ""

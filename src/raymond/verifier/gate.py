@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
 from raymond.redaction import Secrets
-from raymond.system import git
-from raymond.system.marks import Marks
+from raymond.system import git, kin, processes
+from raymond.system.marks import Marks, end_all
+from raymond.system.noted import Noted
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
 from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Printed, Told, Way, Where
 from raymond.verifier.command import HERE, Place, Result
@@ -22,12 +23,14 @@ from raymond.verifier.seal import Change, Seal
 Tell = Callable[[Told], None]
 _ROOM = 1 << 20
 """Bytes: a disk with less is full."""
+_NAMED = 20
+"""Files that a check wrote and that are named."""
 
 
 def verify(given: Assignment, tell: Tell) -> Found:
     """Run the checks; what happens is told as it does."""
-    for turn in given.turns:
-        Marks(given.key, "").end(step=turn)  # an agent that goes on could change what is checked
+    if given.turns:
+        end_all(lambda: _left(given))  # an agent that goes on could change what is checked
     if given.folder and os.path.exists(os.path.join(given.folder, "swap")):  # of a verifier that was killed
         from raymond.verifier import swap
 
@@ -37,8 +40,18 @@ def verify(given: Assignment, tell: Tell) -> Found:
     if sealed and given.digest and sealed.digest != given.digest:
         reason = "the seal of this visit is not what was journaled: somebody has changed files of the run"
         return Found(verdict="could not start", reason=reason)
+    if sealed and sealed.cwd != os.getcwd():
+        sealed = sealing.moved(given, sealed, os.getcwd())
     found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
     return replace(found, seconds=time.monotonic() - began)
+
+
+def _left(given: Assignment) -> dict[int, int]:
+    """What the turns of the visit have left running: by its mark, by what the driver saw, and by whom it comes from."""
+    noted = Noted(given.noted).left() if given.noted else {}
+    found = {pid: step for pid, step in noted.items() if step in given.turns}
+    found |= Marks(given.key, "").find(lambda step: step in given.turns)
+    return dict.fromkeys(kin.of(found), 0) if found and processes.HAS_PROC else found
 
 
 def before(given: Assignment, tell: Tell) -> str:
@@ -65,9 +78,11 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     private = sealing.git_of(given, top)
     before = seal.changes(sealed)
     compiled.remove(top)
+    private.remember()
     times = seal.times(sealed)
     here = _all(given, tell)
     known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
+    known["wrote"] = tuple(private.written()[:_NAMED])
     known["new_tests"] = seal.new_tests(sealed)
     if not here.is_green:
         return replace(_missing(here.found, before), **known)

@@ -78,6 +78,17 @@ class PrivateGit:
         folders = frozenset(path.rstrip("/") for path in paths if path.endswith("/"))
         return folders, frozenset(path for path in paths if not path.endswith("/"))
 
+    def remember(self) -> None:
+        """Take down the work tree as it stands, for `written`."""
+        with self._locked():
+            self._ask("add", "--all", "--ignore-errors")
+
+    def written(self) -> list[str]:
+        """The files, but for ignored ones, that were there at the last look and are not as they were."""
+        with self._locked():
+            said = self._ask("diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv")[1]
+        return [os.fsdecode(one) for one in said.split(b"\0") if one]
+
     def tree(self) -> str:
         """The hash of the work tree as it stands, without what git ignores; empty when it cannot be told."""
         with self._locked():
@@ -94,9 +105,8 @@ class PrivateGit:
 
     def commits(self, of: str, without: str) -> list[str]:
         """The last commits in the history of one that are not in that of another."""
-        said = self._ask("log", "--format=%h %s", f"-{_MOST_COMMITS}", of, *([f"^{without}"] if without else []), "--")[
-            1
-        ]
+        but = [f"^{without}"] if without else []
+        said = self._ask("log", "--format=%h %s", f"-{_MOST_COMMITS}", of, *but, "--")[1]
         return said.decode("utf-8", "replace").splitlines()
 
     def hidden(self, index: str) -> list[tuple[str, str]]:

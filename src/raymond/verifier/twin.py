@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from raymond.machine.run_started import TWIN_MAX
 from raymond.system.files import make_private
-from raymond.verifier import overlay, pack, swap
+from raymond.verifier import manifests, overlay, pack, swap
 from raymond.verifier.assignment import Way
 from raymond.verifier.command import Place
-from raymond.verifier.seal import Change, Seal
+from raymond.verifier.seal import Change, Entry, Seal, content
 
 
 class Twin(Struct, frozen=True):
@@ -67,13 +67,19 @@ def _stage(seal: Seal, changes: Sequence[Change], folder: str) -> list[dict[str,
         elif entry.pack:
             source = os.path.join(made, str(number))
             with open(source, "wb") as file:
-                path = os.path.join(os.path.dirname(folder), entry.pack)
-                file.write(pack.read(path, entry.offset, entry.known[1]))
+                file.write(_content(seal, change.path, entry, os.path.dirname(folder)))
             # What is put back is new to whatever compares times, so that nothing of the agent's is used that was built
             # from its own version. What make would build is as old as it was.
             mtime = entry.known[2] if entry.part == "target" else 0
             found.append({"path": change.path, "kind": "file", "source": source, "mode": entry.mode, "mtime": mtime})
     return found
+
+
+def _content(seal: Seal, path: str, entry: Entry, packs: str) -> bytes:
+    """What a file is to have: as it was sealed, but for what of a manifest decides nothing."""
+    sealed = pack.read(os.path.join(packs, entry.pack), entry.offset, entry.known[1])
+    current = content(f"{seal.rules.top}/{path}") if entry.part == "manifest" else b""
+    return manifests.put_back(os.path.basename(path), sealed, current) if current else sealed
 
 
 @contextlib.contextmanager
@@ -117,7 +123,7 @@ def _open_up(folder: str) -> None:
 @contextlib.contextmanager
 def _copy(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
     top, made = seal.rules.top, os.path.join(folder, "copy")
-    if _is_inside(folder, top) or not _fits(top, most):
+    if _is_inside(folder, top) or not _fits(top, most) or _is_named(seal, os.path.dirname(folder)):
         yield None
         return
     argv = ["cp", "-a", *(["--reflink=auto"] if sys.platform == "linux" else []), "--", f"{top}/.", made]
@@ -126,6 +132,17 @@ def _copy(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> It
         return
     overlay.put_back(files, made)
     yield Place(os.path.normpath(os.path.join(made, os.path.relpath(seal.cwd, top))))
+
+
+def _is_named(seal: Seal, packs: str) -> bool:
+    """Whether a sealed file, such as a recipe or a script of a virtual environment, has the path of the tree in it.
+
+    It would leave a copy for the original.
+    """
+    paths = {os.fsencode(one) for one in (seal.rules.top, os.path.realpath(seal.rules.top))}
+    kept = (one for one in seal.entries.values() if one.pack)
+    contents = (pack.read(os.path.join(packs, one.pack), one.offset, one.known[1]) for one in kept)
+    return any(path in content for content in contents for path in paths)
 
 
 def _fits(top: str, most: int) -> bool:
