@@ -1,5 +1,6 @@
 """A gate: its commands in order, the first red one ends it. Then, if what is sealed has changed, the same in a twin."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 
 Tell = Callable[[Told], None]
+_ROOM = 1 << 20
+"""Bytes: a disk with less is full."""
 _NAMED = 20
 """Files that a check wrote and that are named."""
 
@@ -157,14 +160,29 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
         put_back = list({one.path: one for one in (*seal.new_files(sealed), *changes)}.values())
         with twin_of(sealed, put_back, folder, most=given.most, ways=_ways(given, sealed)) as twin:
             there = _all(given, tell, "twin", twin.place)
+            place = sealed.rules.top if twin.how == "in place" else folder
+            is_full = _is_full(place, there)
         if there.is_green:
             return _Compared(replace(here.found, twin=twin.how, flaky=there.found.flaky or here.found.flaky))
         with twin_of(sealed, [], folder, most=given.most, ways=(twin.how,)) as same:
             control = _all(given, tell, "control", same.place)
+            is_full = is_full or _is_full(place, control)
     except OSError as error:
         reason = f"the check could not be repeated with the sealed files: {error}"
         return _Compared(replace(here.found, verdict="not comparable", reason=reason))
-    return _Compared(_weigh(here, there, control, changes, twin.how), there.printed, control.printed)
+    found = _weigh(here, there, control, changes, twin.how)
+    if is_full:
+        reason = f"the check could not be repeated with the sealed files: the disk of {os.path.dirname(place)} is full"
+        found = replace(found, verdict="not comparable", reason=reason)
+    return _Compared(found, there.printed, control.printed)
+
+
+def _is_full(place: str, ran: _Run) -> bool:
+    """Whether checks are red where there is no room for what they write."""
+    if ran.is_green:
+        return False
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize < _ROOM or os.strerror(errno.ENOSPC) in ran.printed
 
 
 def _ways(given: Assignment, sealed: Seal) -> tuple[Way, ...]:
