@@ -169,22 +169,22 @@ def test_what_a_turn_left_running_does_not_change_what_is_checked(room: Room, cl
 
 def test_a_gate_can_be_tried_before_the_night(room: Room) -> None:
     files = {
-        "START.md": "---\ngate: [ls a, {run: 'exit 3', timeout: 1m}]\ngate_reruns: 0\n---\n<goto>A.sh</goto>",
+        "START.md": "---\ngate: [sh a, {run: 'exit 3', timeout: 1m}]\ngate_reruns: 0\n---\n<goto>A.sh</goto>",
         "A.sh": "echo '<result/>'",
     }
     flow = room.flow(files)
-    (room.path / "a").touch()
+    (room.path / "a").write_text("echo a\n")
     done = room.raymond("gate", flow, "START")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (
         "sealed 1 file in 0s: a\n"
-        "$ ls a\n  | a\n  exit code 0 after 0s\n$ exit 3\n  exit code 3 after 0s\n"
+        "$ sh a\n  | a\n  exit code 0 after 0s\n$ exit 3\n  exit code 3 after 0s\n"
         "START.md: failed: `exit 3` ended with exit code 3\n"
     )
-    green = room.raymond("gate", flow, "START", "--set", "START.gate=ls a")
+    green = room.raymond("gate", flow, "START", "--set", "START.gate=sh a")
     assert green.returncode == 0
     assert re.fullmatch(
-        r"sealed 1 file in \w+: a\n\$ ls a\n  \| a\n  exit code 0 after \w+\n"
+        r"sealed 1 file in \w+: a\n\$ sh a\n  \| a\n  exit code 0 after \w+\n"
         r"a twin of this directory takes [\w.]+ \((overlay|copy|in place)\)\nSTART.md: passed\n",
         green.stdout,
     )

@@ -9,6 +9,8 @@ from glob import glob
 
 from msgspec import Struct
 
+from raymond.verifier import readers
+
 ALWAYS = ("bash", "sh", "env", "python", "python3", "node", "npm", "npx", "git", "make", "pytest")
 """Programs that checks start without naming them."""
 _BETWEEN = re.compile(r"[;&|()`<>\n{}]|\$\(")
@@ -67,14 +69,18 @@ def paths(commands: Iterable[str], top: str, cwd: str) -> Paths:
     """The files and the folders below `top` that the commands name."""
     found = Paths()
     for command in commands:
-        place = cwd
-        for words in parts(command):
+        place, simple = cwd, parts(command)
+        compares = readers.compares(simple)
+        for words in simple:
+            judged = frozenset[str]() if compares else readers.judged(words)
             runs_all = any(os.path.basename(word) in _WHOLE for word in words[:3])  # also after `npx` or `env X=1`
-            for path in (path for word in words for path in _meant(word, place, top)):
-                is_folder = os.path.isdir(os.path.join(top, path))
-                (found.folders if is_folder else found.files).add(path)
-                if is_folder and runs_all and path:
-                    found.suites.add(path)
+            for word in words:
+                for path in _meant(word, place, top):
+                    if not os.path.isdir(os.path.join(top, path)):
+                        found.files |= set() if word in judged else {path}
+                        continue
+                    found.folders.add(path)
+                    found.suites |= {path} if runs_all and path else set()
             if words[0] in ("cd", "pushd") and len(words) > 1:
                 place = os.path.join(place, words[1])
     return found
@@ -142,7 +148,9 @@ def scripts(folders: Iterable[str], top: str) -> set[str]:
     found: set[str] = set()
     for folder in folders:
         for name in _SCRIPTED:
-            for script in _SCRIPT.findall(_read(os.path.join(top, folder, name))):
+            lines = _read(os.path.join(top, folder, name)).splitlines()
+            started = (line for line in lines if not any(map(readers.judged, parts(line.lstrip("\t @-+")))))
+            for script in _SCRIPT.findall("\n".join(started)):
                 path = _inside(os.path.join(top, folder, script), top)
                 if path and os.path.isfile(os.path.join(top, path)):
                     found.add(path)
