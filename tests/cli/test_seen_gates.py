@@ -1,7 +1,6 @@
 """What people see of gates before and while they run, and which commands are refused."""
 
 import json
-import os
 import re
 import signal
 import subprocess
