@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from raymond import cli, durations
+from raymond import amounts, cli, durations
 from raymond.control import config
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -200,6 +200,8 @@ def _default(key: config.Key) -> str:
         return "none"
     if key.read is config.duration:
         return f"`{durations.written(key.default)}`"
+    if key.read is amounts.size:
+        return f"`{amounts.written(key.default)}`"
     if isinstance(key.default, bool):
         return f"`{str(key.default).lower()}`"
     return f"`{key.default}`"

@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import pace
 from running import Room
 
 # How long a machine takes to think of an input is not about what is tested.
@@ -24,6 +26,19 @@ def nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
             changed.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test that starts programs and has many cases, `make test` runs the first ones, and `make test-slow` the rest."""
+    seen = Counter[str]()
+    for item in items:
+        test, _, case = item.nodeid.partition("[")
+        is_daily = not any(map(item.get_closest_marker, ("slow", "torture", "crashpoints", "e2e")))
+        if case and is_daily and "room" in getattr(item, "fixturenames", ()):
+            seen[test] += 1
+            if seen[test] > pace.DAILY:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

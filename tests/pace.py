@@ -7,6 +7,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
+DAILY = 2
+"""Cases of a test that starts programs and that `make test` runs."""
 
 
 def mostly_slow(cases: Iterable[T], *, daily: int = 1) -> list[T | ParameterSet]:

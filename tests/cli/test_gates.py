@@ -1,5 +1,6 @@
 """Gates in runs: real commands, real agents' programs, real kills."""
 
+import json
 import os
 import re
 import signal
@@ -149,11 +150,12 @@ def test_ctrl_c_pauses_after_the_gate_and_twice_stops_it(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_turn_left_running_does_not_change_what_is_checked(room: Room) -> None:
+@pytest.mark.parametrize("clean", ["", "env -i PATH=$PATH "], ids=["marked", "without its environment"])
+def test_what_a_turn_left_running_does_not_change_what_is_checked(room: Room, clean: str) -> None:
     """The agent starts a process that makes the check green while it runs, and leaves it."""
     (room.path / "agent").write_text(
         "#!/bin/bash\n"
-        "[ -e said ] || (setsid bash -c 'echo $$ > daemon; sleep 600' > /dev/null 2>&1 &)\n"
+        f"[ -e said ] || ({clean}setsid bash -c 'echo $$ > daemon; sleep 600' > /dev/null 2>&1 &)\n"
         "until [ -s daemon ]; do sleep 0.01; done; touch said; echo '<result>done</result>'\n"
     )
     (room.path / "agent").chmod(0o755)
@@ -195,3 +197,17 @@ def test_a_gate_can_be_tried_before_the_night(room: Room) -> None:
     assert (none.returncode, none.stderr) == (2, "error: A.sh has no gate\nhint: these have one: START.md\n")
     assert room.raymond("gate", flow, "NOPE").returncode == 2
     assert not room.home.exists(), "nothing was started"
+
+
+@pytest.mark.slow
+def test_the_verifier_is_told_how_much_it_may_copy(room: Room) -> None:
+    """From the settings of a person, which a project may only lower."""
+    check = f"'cp {room.home}/projects/*/runs/*/spool/*.gate seen.json'"
+    for person, project, most in (("", "", 2 << 30), ("3GB", "4GB", 3 << 30), ("3GB", "1MB", 1 << 20)):
+        room.settings(f'twin_max = "{person}"\n' if person and not project.startswith("1") else "")
+        if project:
+            (room.path / ".raymond").mkdir(exist_ok=True)
+            (room.path / ".raymond" / "config.toml").write_text(f'twin_max = "{project}"\n')
+        ran = room.command(gated(f"gate: {check}", "<result>one</result>"), id=f"r{most}")
+        assert ran.code == 0, ran.err
+        assert json.loads((room.path / "seen.json").read_text("utf-8"))["most"] == most

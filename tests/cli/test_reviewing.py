@@ -60,7 +60,7 @@ def test_a_review_says_how_to_decide_it_and_accept_asks(room: Room) -> None:
 @pytest.mark.slow
 def test_a_green_check_that_does_not_count_is_not_called_red(room: Room) -> None:
     waits = room.raymond("status", "r").stdout
-    assert "      error: waits for a review: green only with the agent's tests/check.sh" in waits
+    assert "      review: green only with the agent's tests/check.sh" in waits
     assert "red:" not in waits
 
     (room.path / "tests" / "check.sh").write_text("exit 1\n", "utf-8")

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,6 +141,20 @@ def test_nobody_but_a_person_decides_or_goes_around_it(room: Room) -> None:
 
 
 @pytest.mark.slow
+def test_what_an_agent_has_started_is_no_person_whatever_terminal_it_has(room: Room) -> None:
+    reviewed(room)
+    refused = "error: `accept` was asked for by what claude has started"
+    inside = Typist(room, "accept", "r", CLAUDECODE="1")
+    assert inside.end() == 2
+    assert refused in inside.said
+    # And where it has cleared that away.
+    script = f"exec -a claude bash -c '\"$0\" -m raymond accept r; exit $?' {sys.executable}"
+    below = Typist(room, program=["bash", "-c", script])
+    assert below.end() == 2
+    assert refused in below.said
+
+
+@pytest.mark.slow
 def test_changes_can_be_accepted_in_advance(room: Room) -> None:
     ran = room.command(FLOW, "--allow-test-edits")
     assert (ran.code, ran.out) == (0, "done\n"), ran.err
@@ -226,3 +242,20 @@ def test_a_variable_that_is_not_text_does_not_stop_a_gate(room: Room) -> None:
     room.environment["ODD"] = os.fsdecode(b"\xff")
     ran = room.command(FLOW, "--allow-test-edits")
     assert (ran.code, ran.out) == (0, "done\n"), ran.err
+
+
+@pytest.mark.slow
+def test_a_project_that_was_moved_is_checked_against_what_was_sealed(room: Room) -> None:
+    reviewed(room)
+    person = Typist(room, "accept", "r", "--no-resume")
+    person.sees("accept this change")
+    person.type("y\r")
+    assert person.end() == 0
+    there = room.path / "there"
+    shutil.copytree(room.path / "tests", there / "tests")
+    (there / "tests" / "check.sh").write_text("exit 0 # other than what was shown\n")
+    moved = room.raymond("resume", "r", "--cd", str(there))
+    assert moved.returncode == 3, moved.stderr
+    shown = room.raymond("review", "r", cwd=there).stdout
+    assert "  | -grep -q right answer.txt" in shown
+    assert "  | +exit 0 # other than what was shown\n" in shown

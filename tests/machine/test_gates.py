@@ -226,12 +226,45 @@ def test_a_visit_that_ends_without_a_green_gate_hands_its_seal_on() -> None:
     assert play.run.seals == {}
 
 
-def test_a_run_that_was_moved_seals_anew() -> None:
-    play = Play({"START.md": "---\ngate: make\n---\n"})
+def test_the_seals_of_a_run_move_with_it() -> None:
+    play = Play({"START.md": "---\ngate: make\ngate_tries: 0\non_fail: B\n---\n", "B.md": "---\ngate: make\n---\n"})
+    play.say("<result>x</result>")
     play.begin()
-    assert play.main.visit.seal is not None
+    play.check("failed", reason="red")
+    play.begin()
     play.commit([RunMoved(cwd="/elsewhere")])
-    assert play.main.visit.seal is None
+    assert play.main.visit.seal is not None
+    assert play.main.visit.seal.cwd == "/elsewhere"
+    assert [*play.run.seals] == ["/elsewhere"]
+
+
+def test_an_agent_does_not_choose_another_directory_for_a_gate_that_is_not_green() -> None:
+    states = {
+        "START.md": "---\ngate: make\ngate_tries: 0\non_fail: FIX\n---\n",
+        "FIX.md": "---\nallowed_transitions:\n  - {tag: reset, target: START}\n  - {tag: goto, target: MOVE}\n---\n",
+        "MOVE.sh": "",
+    }
+    play = Play(states)
+    play.say("<reset cd='f'>START</reset>", cds={"f": "/project/f"})
+    play.begin()
+    play.check("failed", reason="red")
+    play.say("<reset cd='f'>START</reset>", cds={"f": "/project/f"})
+    assert (play.main.state, play.main.visit.reminders) == ("FIX.md", 1)
+    assert "the check of this directory is not green yet" in play.main.visit.reminder
+    play.say("<goto>MOVE</goto>")
+    play.say("<reset cd='f'>START</reset>", cds={"f": "/project/f"})
+    assert (play.main.state, play.main.cwd) == ("START.md", "/project/f"), "a script is the author's"
+
+
+def test_a_green_gate_lets_an_agent_go_where_it_asks_to() -> None:
+    play = Play({"START.md": "---\ngate: make\ngate_tries: 0\non_fail: B\n---\n", "B.md": "---\ngate: make\n---\n"})
+    play.say("<result>x</result>")
+    play.begin()
+    play.check("failed", reason="red")
+    play.say("<reset cd='f'>START</reset>", cds={"f": "/project/f"})
+    play.begin()
+    play.check("passed")
+    assert (play.main.state, play.main.cwd) == ("START.md", "/project/f")
 
 
 def test_without_a_seal_no_work_begins() -> None:
@@ -260,3 +293,24 @@ def test_others_that_worked_in_the_same_directory_are_named() -> None:
     ended = play.last[0]
     assert isinstance(ended, GateEnded)
     assert ended.reason == "green only so (also at work there: main_b1)"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        (
+            "review",
+            "You changed files that decide this check, and it is green only with your versions:\n- changed a\nUndo",
+        ),
+        ("tampered", "You changed how git or Raymond sees your work, which is not part of it:\n- changed a\nUndo"),
+        ("not comparable", "could not be found out:\n- changed a\nThat need not be your fault. Undo changes of yours"),
+    ],
+)
+def test_an_agent_is_told_what_fits_the_case(verdict: Verdict, told: str) -> None:
+    play = at()
+    play.say("<goto>A</goto>")
+    play.check(verdict, reason="why", output="before: x", changes=("changed a",), digest="d")
+    text = prompts.prompt(play.run, play.workspace, play.main)
+    assert told in text
+    assert "\nbefore: x\n" in text
+    assert ("You changed" in text) == (verdict != "not comparable")

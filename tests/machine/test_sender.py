@@ -41,6 +41,7 @@ def test_being_also_below_a_run_it_was_not_started_in_takes_that_right(kind: str
 def test_a_person_is_somebody_at_a_terminal_that_no_step_has_started() -> None:
     for way, terminal, steps in product(("face", "socket", "command", "inbox"), ("", "/dev/pts/1"), ([], ["r"])):
         sender = Sender(way=way, terminal=terminal, steps=steps)  # type: ignore[arg-type]
+        assert not Sender(way=way, terminal=terminal, steps=steps, agent="claude").is_person  # type: ignore[arg-type]
         assert sender.is_person == (way != "inbox" and bool(terminal) and not steps)
 
 

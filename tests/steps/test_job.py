@@ -92,6 +92,7 @@ def host_in(
         home=str(folder),
         spool=str(folder / "spool"),
         seals=str(folder / "seals"),
+        noted=str(folder / "processes"),
         clock=lambda: 0.0,
         report=lambda step, ending: ended.append((step, ending)),
         named=lambda agent, session: None,

@@ -87,6 +87,14 @@ def test_a_check_may_need_ignored_files_and_write_files(tmp_path: Path) -> None:
     (desk.tree / "tests" / "report.txt").write_text("before\n")
     found = desk.after("echo work > a")
     assert (found.verdict, found.changes) == ("passed", ("changed tests/report.txt",))
+    assert found.wrote == ("tests/report.txt",)
+
+
+def test_what_the_check_itself_wrote_is_named_and_nothing_that_was_touched_is_new_or_is_ignored(tmp_path: Path) -> None:
+    files = {".gitignore": "cache\n", "a": "", "b": "", "c": "", "cache": ""}
+    desk = Desk(tmp_path, files, "echo x > a; touch b; rm c; echo x > cache; echo x > new")
+    found = desk.after("echo work > b")
+    assert (found.verdict, found.wrote) == ("passed", ("a", "c"))
 
 
 @pytest.mark.slow
@@ -398,8 +406,40 @@ def test_a_tree_of_too_many_files_is_not_walked_to_its_end(tmp_path: Path) -> No
             "mkdir tests/helpers; echo x = 0 > tests/helpers/__init__.py",
             "added tests/helpers/__init__.py",
         ),
+        (
+            {"checks/one": "exit 1\n", "bin/bats": 'for each in "$1"/*; do sh "$each" || exit 1; done\n'},
+            "sh bin/bats checks",
+            "echo exit 0 > checks/one",
+            "changed checks/one",
+        ),
+        (
+            {"testcalc.py": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.fail()\n"},
+            "python3 -m unittest",
+            "printf 'import unittest\\nclass T(unittest.TestCase):\\n    def test(self): pass\\n' > testcalc.py",
+            "changed testcalc.py",
+        ),
+        (
+            {"pom.xml": "<project><properties><skip>false</skip></properties></project>"},
+            "grep -q '<skip>true' pom.xml",
+            "sed -i s/false/true/ pom.xml",
+            "changed pom.xml",
+        ),
     ],
-    ids=["recipe", "tests.py", "cd", "include", "include-absent", "link", "stamp", "script", "linter", "hidden-helper"],
+    ids=[
+        *(
+            "recipe",
+            "tests.py",
+            "cd",
+            "include",
+            "include-absent",
+            "link",
+            "stamp",
+            "script",
+            "linter",
+            "hidden-helper",
+        ),
+        *("folder", "unittest", "build-file"),
+    ],
 )
 def test_what_decides_is_found_behind_other_names(
     tmp_path: Path, files: dict[str, str], check: str, script: str, changed: str
@@ -509,3 +549,34 @@ def test_a_repository_that_is_made_later_does_not_open_a_seal(tmp_path: Path) ->
     assert found.changes == ("changed pkg/tests/run.sh",)
     desk.seal()
     assert desk.check().changes == ("changed pkg/tests/run.sh",)
+
+
+@pytest.mark.slow
+def test_a_dependency_that_the_work_needs_stays_when_a_setting_of_the_tests_is_put_back(tmp_path: Path) -> None:
+    files = {"package.json": '{"scripts": {"test": "sh tests/run"}}', "tests/run": "grep -q left-pad package.json\n"}
+    desk = Desk(tmp_path, files, "sh tests/run")
+    now = '{"scripts": {"test": "sh tests/run", "lint": "x"}, "dependencies": {"left-pad": "1"}}'
+    found = desk.after(f"echo '{now}' > package.json")
+    assert (found.verdict, found.changes, found.reason) == ("passed", ("changed package.json",), "")
+
+
+@pytest.mark.slow
+def test_a_module_of_the_project_may_become_a_package_although_the_project_is_installed(tmp_path: Path) -> None:
+    desk = python(tmp_path)
+    desk.write(".venv/pyvenv.cfg", "home = /usr/bin\n")
+    desk.write(".venv/lib/python3.11/site-packages/calc.pth", f"{desk.tree}\n")
+    desk.write(".venv/lib/python3.11/site-packages/other.py", "")
+    found = desk.after(f"{FIX}; mkdir calc; mv calc.py calc/__init__.py")
+    assert (found.verdict, found.changes) == ("passed", ())
+    found = desk.after("touch other.py")
+    assert found.changes == ("added other.py",), "that one is somebody else's"
+
+
+def test_a_repository_of_the_home_directory_is_not_the_tree_of_every_project_in_it(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "other" / "tests").mkdir(parents=True)
+    (tmp_path / "other" / "tests" / "test_a.py").touch()
+    desk = Desk(tmp_path, {"tests/test_b.py": ""}, "true", repository=False)
+    assert [*desk.seal().entries] == ["tests/test_b.py"]
+    desk.seen["HOME"], desk.sealed = "/elsewhere", 0
+    assert sorted(desk.seal().entries) == ["other/tests/test_a.py", "tree/tests/test_b.py"]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import durations
+from raymond import amounts, durations
 from raymond.control import config
 from raymond.faces.foreign_text import said
 
@@ -54,6 +54,8 @@ def written(name: str, value: Any) -> str:
     """As config.toml would have it."""
     if config.KEYS[name].read is config.duration:
         return f'"{durations.written(value)}"'
+    if config.KEYS[name].read is amounts.size:
+        return f'"{amounts.written(value)}"'
     if isinstance(value, list | str | dict):
         return msgspec.json.encode(value).decode()
     return str(value)

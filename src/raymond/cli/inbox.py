@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from raymond.control import questions
-from raymond.control.questions import Asked
+from raymond.control.questions import Asked, Reviews
 from raymond.faces import documents, question
 from raymond.faces.foreign_text import fitted, hung, said, width_of
 from raymond.text import visible
@@ -17,7 +17,10 @@ from raymond.text import visible
 @click.option("--here", is_flag=True, help="Only those of this project.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(here: bool, as_json: bool) -> int:
-    """List the open questions of all your projects, oldest first, each with the command that answers it."""
+    """List the open questions of all your projects, oldest first, each with the command that answers it.
+
+    Then the runs with work that waits for a review.
+    """
     found = questions.of_runs(every=not here)
     for id, error in found.unreadable.items():
         print(said(f"{id} cannot be read: {error}", sys.stderr), file=sys.stderr)
@@ -25,11 +28,18 @@ def command(here: bool, as_json: bool) -> int:
         listed = [documents.question(one.question, one.project.tree, questions.way(one)) for one in found.asked]
         sys.stdout.buffer.write(msgspec.json.encode(listed) + b"\n")
         sys.stdout.flush()
-    elif not found.asked:
+    elif not found.asked and not found.reviews:
         print("no agent is waiting for an answer", file=sys.stderr)
     else:
-        print("\n\n".join("\n".join(_lines(one)) for one in found.asked))
+        reviews = "\n".join(part for one in found.reviews for part in _review(one))
+        print("\n\n".join([*("\n".join(_lines(one)) for one in found.asked), *([reviews] if reviews else [])]))
     return 0
+
+
+def _review(found: Reviews) -> list[str]:
+    return fitted(
+        visible(f"{found.count} to review: {questions.way_to_review(found)}"), question.MARGIN, width_of(sys.stdout)
+    )
 
 
 def _lines(asked: Asked) -> list[str]:

@@ -8,10 +8,10 @@ from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, naming, runs, steer
+from raymond.control import inside, naming, reviews, runs, steer
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
-from raymond.faces import errors, words
+from raymond.faces import errors, summary, words
 
 
 @click.command("resume")
@@ -68,8 +68,19 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     if left:
         print(left, file=sys.stderr)
         return 0
+    if reviews.nothing_else(run.project, run.id):
+        return _wait_for_person(run, given)
     choice.warn_of_company(run)
     return (background.start if given.show.detach else foreground.drive)(run, given.show, how)
+
+
+def _wait_for_person(run: RunHandle, given: ResumeFlags) -> int:
+    """Say that only a person can make it continue; the exit code of a run that waits for one."""
+    print(f"nothing to resume until a person decides: raymond review {run.id}", file=sys.stderr)
+    if given.show.as_json:
+        found = run.read()
+        return summary.tell(found, runs.left(found), as_json=runs.whole(run.project, run.id))
+    return 3
 
 
 def _move(run: RunHandle, given: ResumeFlags) -> RunHandle:

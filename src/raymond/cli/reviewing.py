@@ -13,6 +13,9 @@ from raymond.faces.words import named
 from raymond.text import visible
 
 _MARGIN = "  | "
+_LOUD = "TAMPERED with what decides how its work is seen"
+_ASKED = {"tampered": "hardly any task needs this: accept what was tampered with?"}
+"""What is asked before something is accepted that is more than a changed check."""
 
 
 def chosen(id: str | None, agent: str | None) -> tuple[RunHandle, Review]:
@@ -41,10 +44,11 @@ def lines(run: RunHandle, review: Review) -> list[str]:
 def _shown(run: RunHandle, review: Review) -> list[str]:
     """All of a review; nothing of what others wrote is cut or hidden."""
     width = width_of(sys.stdout)
-    head = f"{run.id}, {named(review.agent, review.label)} in {review.state}: {review.verdict}"
+    verdict, label = (_LOUD, "what:  ") if review.verdict == "tampered" else (review.verdict, "sealed:")
+    head = f"{run.id}, {named(review.agent, review.label)} in {review.state}: {verdict}"
     shown = [*hung(visible(head), _MARGIN, width), *hung(visible(f"why:    {review.reason}"), _MARGIN, width)]
     for one in review.changes:
-        shown += hung(visible(f"sealed: {one}"), _MARGIN, width)
+        shown += hung(visible(f"{label} {one}"), _MARGIN, width)
     if review.words:
         shown += ["the agent says:", *in_margin(review.words, _MARGIN, width)]
     for what, text in review.texts.items():
@@ -54,6 +58,7 @@ def _shown(run: RunHandle, review: Review) -> list[str]:
 
 def decide(id: str | None, agent: str | None, *, accepted: bool, reason: str = "", no_resume: bool = False) -> int:
     """Show it, ask, and do what the person says; then the run continues."""
+    inside.check_agent("accept" if accepted else "reject")
     run, review = chosen(id, agent)
     inside.check(run.start, "accept" if accepted else "reject")
     if accepted:
@@ -61,7 +66,7 @@ def decide(id: str | None, agent: str | None, *, accepted: bool, reason: str = "
         if not picker.can_ask():
             what = "a change of what decides a check is accepted on a terminal, where it can be seen"
             raise UsageError(what, hint=f"type it in a terminal (ssh -t), with no pipe: raymond accept {run.id}")
-        if not picker.agrees("accept this change?"):
+        if not picker.agrees(_ASKED.get(review.verdict, "accept this change?")):
             print("nothing was accepted", file=sys.stderr)
             return 3
     done = reviews.decide(run.project, run.id, review, accepted=accepted, reason=reason)

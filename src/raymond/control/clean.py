@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from time import monotonic, sleep
 from time import time as now
 
@@ -78,7 +79,30 @@ def remove(run: RunHandle) -> None:
     # A driver that leaves ends what is left running, then removes the spool: looking again takes milliseconds a run.
     is_left = not read.final_status or os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
     left = Leftovers(folder, read.start) if is_left else None
-    clean.remove_run(run.project, run.id, left, finished=bool(read.final_status))
+    give_back = partial(_give_back, run.id, folder.seals)
+    clean.remove_run(run.project, run.id, left, finished=bool(read.final_status), first=give_back)
+
+
+def _give_back(id: str, seals: str) -> None:
+    """Where a check was killed with sealed files in place of the agent's, those are only in the run: put them back."""
+    if not os.path.exists(os.path.join(seals, "swap")):
+        return
+    from raymond.verifier import swap
+
+    try:
+        if not os.path.isdir(swap.tree_of(seals)):
+            return  # the tree is gone
+        swap.recover(seals)
+        is_left = swap.tree_of(seals)
+    except (OSError, ValueError) as error:
+        raise _exchanged(id, seals, str(error)) from None
+    if is_left:
+        raise _exchanged(id, seals, "the check still runs")
+
+
+def _exchanged(id: str, seals: str, why: str) -> JournalError:
+    what = f"{id} stays: files of the agent that a check had exchanged could not be put back: {why}"
+    return JournalError(what, hint=f"they are in {seals}/swap.files, and {seals}/swap says where they belong")
 
 
 def unused(project: Project, *, dry_run: bool) -> Iterator[str | JournalError]:

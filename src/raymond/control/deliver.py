@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from raymond.control import left_requests, leftovers, runs
 from raymond.control.leftovers import Leftover
-from raymond.drivers import origin, recovery
+from raymond.drivers import origin
 from raymond.drivers.face import Face
 from raymond.drivers.reception import IN_INBOX
 from raymond.errors import Error, JournalError, RunBusy
@@ -33,6 +33,7 @@ from raymond.store.journal import Folded
 from raymond.store.lock import Lock, Squatter
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
+from raymond.verifier import remains
 
 if TYPE_CHECKING:
     from raymond.backends import Reply, Trouble
@@ -260,7 +261,7 @@ def _journal(
         return _clear(project, run, at_once=request.ends_steps) or refused
     # The driver is gone, and with it the step that the journal still calls running.
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
-    recovery.put_back(project.run(id).seals)
+    remains.put_back(project.run(id).seals)
     was_running = agent is not None and agent.status == RUNNING
     for events in _cut(project, run, workspace, request):
         commit(events)

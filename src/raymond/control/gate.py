@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from raymond import durations
-from raymond.control import doubts, preflight
+from raymond.control import config, doubts, preflight
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
 from raymond.language.workflow import State, resolve
@@ -73,6 +73,7 @@ def try_out(state: State, tell: Callable[[Told], None]) -> Found:
             folder=os.path.join(folder, "seals"),
             seal=policy.seal,
             unseal=policy.unseal,
+            most=config.load(config.tree_of(os.getcwd()))["twin_max"],
         )
         try:
             try:

@@ -57,6 +57,15 @@ def refusal(start: RunStarted, what: str) -> Refusal | None:
     return barred(start.key, start.inside, what, origin.this())
 
 
+def check_agent(what: str) -> None:
+    """Refuse `what` to everything that an agent's program has started, inside of a run or outside."""
+    if agent := origin.this().agent:
+        raise UsageError(
+            f"`{what}` was asked for by what {agent} has started",
+            hint="a person does that, from a shell that no agent has started",
+        )
+
+
 def check_person(what: str) -> None:
     """Refuse `what` to every step."""
     sender = origin.this()

@@ -25,6 +25,14 @@ class Asked(Struct, frozen=True):
     question: Question
 
 
+class Reviews(Struct, frozen=True):
+    """How much of a run waits for the review of a person."""
+
+    project: Project
+    id: str
+    count: int
+
+
 class Open(Struct, frozen=True):
     """The open questions of some runs, the oldest first; not those whose time is over."""
 
@@ -33,6 +41,8 @@ class Open(Struct, frozen=True):
     """Runs that cannot be read -> why."""
     names: tuple[AgentNames, ...] = ()
     """What the agents of the runs that ask something are called."""
+    reviews: tuple[Reviews, ...] = ()
+    """The runs with work that waits for a review."""
 
 
 def of_run(project: Project, id: str) -> Open:
@@ -66,6 +76,7 @@ def _of(found: Iterable[Project]) -> Open:
     asked: list[Asked] = []
     unreadable: dict[str, str] = {}
     names: list[AgentNames] = []
+    reviews: list[Reviews] = []
     for project, id in [(one, id) for one in found for id in one.ids()]:
         row = runs.row(project, id)
         if row.status in _OVER:
@@ -76,8 +87,9 @@ def _of(found: Iterable[Project]) -> Open:
             unreadable[f"{id} in {project.tree}"] = str(error)
             continue
         asked += mine.asked
+        reviews += [Reviews(project, id, row.reviews)] if row.reviews else []
         names += mine.names if mine.asked else ()
-    return Open(sorted(asked, key=lambda one: one.question.asked_at), unreadable, tuple(names))
+    return Open(sorted(asked, key=lambda one: one.question.asked_at), unreadable, tuple(names), tuple(reviews))
 
 
 def begins_id(word: str) -> bool:
@@ -104,7 +116,17 @@ def changed(question: Question) -> list[str]:
 
 def way(asked: Asked) -> str:
     """The command that answers a question, wherever it is typed in this project."""
-    id, home = asked.question.workflow_id, runs.here()
-    others = [one for one in (home, *projects.known(home.home)) if one.tree != asked.project.tree]
-    there = f"-C {pasted.word(asked.project.tree, 'DIR')} " if any(one.run(id).exists for one in others) else ""
-    return f"raymond {there}answer {id} {pasted.word(asked.question.agent, 'AGENT')}"
+    id = asked.question.workflow_id
+    return f"raymond {_there(asked.project, id)}answer {id} {pasted.word(asked.question.agent, 'AGENT')}"
+
+
+def way_to_review(found: Reviews) -> str:
+    """The command that shows what waits for a review."""
+    return f"raymond {_there(found.project, found.id)}review {found.id}"
+
+
+def _there(project: Project, id: str) -> str:
+    """The option that says which project is meant, if several have a run of this name."""
+    home = runs.here()
+    others = [one for one in (home, *projects.known(home.home)) if one.tree != project.tree]
+    return f"-C {pasted.word(project.tree, 'DIR')} " if any(one.run(id).exists for one in others) else ""

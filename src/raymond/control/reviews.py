@@ -4,18 +4,20 @@ import os
 
 from msgspec import Struct
 
-from raymond.control import exposure, steer
+from raymond.control import exposure, left_requests, runs, steer
 from raymond.control.deliver import Delivery
 from raymond.drivers.face import Face
-from raymond.machine.agent import PAUSED, Agent
+from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store import journal, records
 from raymond.store.project import Project
 from raymond.system.files import contents
+from raymond.views.status import only_reviews, waits_for_review
 
 _MOST = 2 << 20
 """Bytes of a text that is shown."""
 TEXTS = {
+    "tampered.txt": "what was tampered with",
     "changes.diff": "what changed",
     "check.txt": "what the check printed",
     "sealed.txt": "what it printed with the sealed files",
@@ -51,7 +53,16 @@ def waiting(run: Run) -> list[Agent]:
     """The agents whose work waits for a review."""
     if run.final_status:
         return []
-    return [agent for agent in run.agents.values() if agent.status == PAUSED and agent.visit.review]
+    return [agent for agent in run.agents.values() if waits_for_review(agent)]
+
+
+def nothing_else(project: Project, id: str) -> bool:
+    """Whether to resume a run would change nothing, because only a review is missing."""
+    folder = project.run(id)
+    if not os.path.isdir(folder.seals) or runs.is_driven(folder):  # without gates, its journal is not read for this
+        return False
+    run = journal.read(folder).run
+    return only_reviews(run) and not left_requests.of(project, run).fates
 
 
 def _review(project: Project, run: Run, agent: Agent) -> Review:

@@ -13,7 +13,7 @@ from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
-from raymond.store import blobs, inbox, journal, lock
+from raymond.store import blobs, journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -170,13 +170,13 @@ def row(project: Project, id: str) -> RunRow:
 
 def _unheard(project: Project, folder: RunFolder) -> str | None:
     """That a stop was left for a driver that died here; the journal is only read when something was left."""
-    if not any(inbox.look(folder.inbox)):
-        return None
     try:
+        if not os.listdir(folder.inbox):
+            return None
         from raymond.control import left_requests  # which knows all that can be asked, and takes long to import
 
         return left_requests.of(project, journal.read(folder).run).stop() or None
-    except JournalError:
+    except (OSError, JournalError):
         return None
 
 

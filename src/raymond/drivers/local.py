@@ -127,6 +127,7 @@ class Driver:
             home=project.home.path,
             spool=folder.spool,
             seals=folder.seals,
+            noted=folder.noted,
             clock=self._clock,
             report=self._report,
             named=self._name,
@@ -204,7 +205,7 @@ class Driver:
             if step.agent in self._conductor.waiting:
                 step.pause()
         recovery.clear(self.run, self._endings, adopted, self._left)
-        for note in recovery.put_back(self._host.seals):
+        for note in recovery.tidy(self._host.seals):
             self._face.on_note(note)
 
     # --- a round
@@ -283,6 +284,8 @@ class Driver:
         while self._endings:
             step, ending = self._endings.pop(0)
             if self._steps.get(step.agent) in (step, None):
+                if step.job.policy.gate and self._orphans:
+                    self._note(self._orphans.new())  # while it is clear whose they are: the gate ends them
                 self._steps.pop(step.agent, None)
                 self._ended_at = self._clock()
                 ended.append(step)

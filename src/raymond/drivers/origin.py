@@ -12,7 +12,7 @@ from raymond.machine.sender import Given, Sender
 from raymond.redaction import Secrets
 from raymond.store import driven, journal
 from raymond.store.run_folder import RunFolder
-from raymond.system import ancestry
+from raymond.system import agent_programs, ancestry
 from raymond.system.marks import MARK
 
 _LONGEST = 200
@@ -35,9 +35,11 @@ def of(
         line = ancestry.line(pid)
         # What the kernel knows comes first; a mark is only what a process was started with.
         keys = dict.fromkeys((*_driven(line, pid, drives, helpers), *_marked(line, pid)))
+        agent = agent_programs.above(line, pid)
     except OSError:
         return Sender(way=way, pid=pid, unknown=True)
-    return Sender(way=way, pid=pid, terminal=ancestry.terminal(line[0]) if line else "", steps=list(keys))
+    terminal = ancestry.terminal(line[0]) if line else ""
+    return Sender(way=way, pid=pid, terminal=terminal, steps=list(keys), agent=agent)
 
 
 def described(sender: Sender, secrets: Secrets) -> Sender:

@@ -1,6 +1,5 @@
 """After a restart: what becomes of the steps that the driver before us had started."""
 
-import os
 from collections.abc import Iterable
 
 from raymond import durations
@@ -8,6 +7,7 @@ from raymond.machine.inputs import Ending, Interruption
 from raymond.machine.run import Run, is_lost
 from raymond.steps.step import Step
 from raymond.store.leftovers import Leftovers
+from raymond.verifier import remains
 
 
 def adopt(steps: Iterable[Step], *, restart: bool) -> list[Step]:
@@ -29,17 +29,10 @@ def clear(run: Run, endings: Iterable[tuple[Step, Ending]], adopted: Iterable[St
     left.end_unknown(since, [step.pid for step in adopted])
 
 
-def put_back(seals: str) -> list[str]:
-    """Give an agent its files back where a check was killed that had the sealed ones in their place."""
-    if not os.path.exists(os.path.join(seals, "swap")):
-        return []
-    from raymond.verifier import swap
-
-    try:
-        files = swap.recover(seals)
-    except (OSError, ValueError) as error:
-        return [f"a check was cut off, and the agent's files could not be put back from {seals}/swap.files: {error}"]
-    return [f"a check was cut off: {', '.join(files)} is as the agent left it again"] if files else []
+def tidy(seals: str) -> list[str]:
+    """Undo what checks that were cut off have left; what a person should know of it."""
+    remains.remove_twins(seals)
+    return remains.put_back(seals)
 
 
 def notes(run: Run, now: float) -> list[str]:

@@ -230,7 +230,7 @@ class Folder(Quiet):
                 why = "its share of the budget" if event.capped else "denied tools" if event.blocked else event.reason
                 self._log(at, event.agent, f"{state} asked again (reminder {count}): {why}", event)
             case StepInterrupted():
-                self._log(at, event.agent, f"{state} interrupted", event)
+                self._log(at, event.agent, f"{state} interrupted{f': {event.cause}' if event.cause else ''}", event)
             case StepFailed() if event.again:
                 error = self._named(event.error)
                 self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {error}", event)

@@ -7,7 +7,7 @@ from raymond import durations, pasted
 from raymond.machine import handled
 from raymond.machine.agent import FAILED, PAUSED, SCRIPTED, Agent
 from raymond.machine.run import Run, pool_of
-from raymond.views.status import failed_agents, run_status
+from raymond.views.status import failed_agents, run_status, waits_for_review
 
 _TO_BE_CHANGED = ("script", "unreadable", "visits", "cap", "refusal", "context")
 """Failures that come again, and may cost again, unless the state changes."""
@@ -23,7 +23,7 @@ def next_command(run: Run, now: float = 0.0) -> str:
     asking = [agent for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and not all(agent.visit.is_overdue(now) for agent in asking):
         return f"raymond answer {id}"
-    if any(agent.status == PAUSED and agent.visit.review for agent in run.agents.values()):
+    if any(waits_for_review(agent) for agent in run.agents.values()):
         return f"raymond review {id}"
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
@@ -53,7 +53,7 @@ def other_commands(run: Run) -> list[str]:
 def after_failure(run: Run, agent: Agent) -> str:
     """What lets an agent continue that has failed, or is paused, so that it does not fail the same way again."""
     id = run.start.workflow_id
-    if agent.status == PAUSED and agent.visit.review:
+    if waits_for_review(agent):
         return f"raymond review {id}"
     if agent.status == FAILED and _kind(agent) == "script" and agent.visit.detour:
         return _back(id, agent.id, *agent.visit.detour)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from time import time as now
 
+from raymond import pasted
 from raymond.faces import question, standing, words
 from raymond.faces.authored import authored
 from raymond.faces.foreign_text import fitted, hung, in_margin
@@ -16,7 +17,7 @@ from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views.checking import why_red
 from raymond.views.questions import question_of
-from raymond.views.status import collected_failures, main_result
+from raymond.views.status import collected_failures, main_result, waits_for_review
 
 SHOWN = 50
 """Agents that are shown unless every one is asked for."""
@@ -41,7 +42,7 @@ def overview(
     command, which is `then` if that is given. `checks` are the command that the gate of an agent runs, and how often
     the agent is told that it is red.
     """
-    id, why = run.start.workflow_id, words.reason(run, now())
+    id, why = run.start.workflow_id, words.reason(run, now(), briefly=True)
     driven = "" if pid else f", {host} may be running it" if host else ", not running"
     spent = f"{words.money(run)} of {prices.show(run.limits.budget)}" if run.limits.budget else words.money(run)
     process = f" in process {pid}" if pid and not run.final_status else ""
@@ -116,8 +117,7 @@ def _agents(
 def _gate(agent: Agent, command: str, tries: int, width: int) -> list[str]:
     """The command that its gate runs, and why the last one did not count."""
     told = [f"      checks: {one_line(command)}"] if command else []
-    waits_for_review = agent.visit.stuck and agent.visit.stuck.kind == "review"  # which says why by itself
-    if (why := why_red(agent)) and not waits_for_review:
+    if (why := why_red(agent)) and not waits_for_review(agent):  # which says why by itself
         label = "red:  " if agent.visit.reminded_for == "gate" else "gate: "
         told_so_far = agent.visit.gate_tries
         times = f"{told_so_far} of {words.many(tries, 'time')}" if tries else words.many(told_so_far, "time")
@@ -137,6 +137,8 @@ def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
         is_late = agent.visit.is_overdue(now())
         then = f"      next:  raymond {f'resume {id}' if is_late else f'answer {id} {agent.id}'}"
         return [*lines, *fitted(then, MARGIN, width)]
+    if waits_for_review(agent):
+        return _review(run, agent, width)
     if last and not last.rstrip().endswith("</ask>"):
         lines += hung(f"      last:  {one_line(authored(last, run.start.scope_dir))}", MARGIN, width)
     if agent.visit.stuck:
@@ -147,3 +149,16 @@ def _beside(run: Run, agent: Agent, last: str, width: int) -> list[str]:
         lines += fitted(visible(f"      next:  {after_failure(run, agent)}"), MARGIN, width)
         lines += fitted(f"      or:    raymond resume {id} --agent {agent.id} with {or_else}", MARGIN, width)
     return lines
+
+
+def _review(run: Run, agent: Agent, width: int) -> list[str]:
+    """Why its work waits for a person, and the commands that show it and decide it."""
+    id, name = run.start.workflow_id, pasted.word(agent.id, "AGENT")
+    commands = (
+        f"      next:  raymond review {id}",
+        f"      then:  raymond accept {id} {name}, or raymond reject {id} {name} REASON",
+        f"      or:    raymond resume {id} --agent {name} with --goto STATE or --give-up",
+    )
+    why = authored(agent.error, run.start.scope_dir)
+    lines = hung(visible(f"      review: {one_line(why)}"), MARGIN, width)
+    return [*lines, *(part for one in commands for part in fitted(visible(one), MARGIN, width))]

@@ -6,7 +6,7 @@ from raymond import durations, pasted
 from raymond.faces.clock import instant
 from raymond.faces.dollars import dollars
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, PAUSED, RUNNING, SCRIPTED, SCRIPTS, Agent
+from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SCRIPTED, SCRIPTS, Agent
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -50,7 +50,7 @@ from raymond.machine.events import (
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.step_events import TO_REVIEW
-from raymond.views.status import is_answered, run_status
+from raymond.views.status import is_answered, run_status, waits_for_review
 
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
 _RECEIVED = {"answer": "answer received", "limits": "new limits received"}
@@ -61,8 +61,8 @@ GONE = "its transcript is gone"
 """Of a step that was recorded, when the record cannot be read any more."""
 
 
-def reason(run: Run, now: float = 0.0) -> str | None:
-    """Why a run does not continue; with `now`, for how much longer."""
+def reason(run: Run, now: float = 0.0, *, briefly: bool = False) -> str | None:
+    """Why a run does not continue; with `now`, for how much longer. `briefly`: what is to be reviewed stands below."""
     if run.stop and run.final_status in ("", CANCELLED):
         return stop(run.stop)
     for backend, closed in run.closed.items():
@@ -76,13 +76,22 @@ def reason(run: Run, now: float = 0.0) -> str | None:
     if run.final_status == "failed" and run.started > 1:
         return failures(run)
     if is_answered(run):
-        return "not continued yet"
+        return f"{_decided(run)}not continued yet"
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
         return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
     if run_status(run) == "paused" and run.statuses.get(PAUSED):
         first = next(agent for agent in run.agents.values() if agent.status == PAUSED)
-        return f"{many(run.statuses[PAUSED], 'agent')} paused, {who(first)}: {stuck(first)}"
+        why = "waits for a review" if briefly and waits_for_review(first) else stuck(first)
+        return f"{many(run.statuses[PAUSED], 'agent')} paused, {who(first)}: {why}"
     return None
+
+
+def _decided(run: Run) -> str:
+    """What a person has decided about a change, if nothing has followed from it yet."""
+    visits = [agent.visit for agent in run.agents.values() if agent.status == READY]
+    if any(visit.accepted and visit.pending for visit in visits):
+        return "accepted, "
+    return "rejected, " if any(visit.reminded_for == "review" and not visit.review for visit in visits) else ""
 
 
 def crowd(pool: str, most: int) -> str:
@@ -305,6 +314,7 @@ def gate(event: GateEnded) -> str:
         flaky = ", flaky: it was red the first time" if event.flaky else ""
         also = f"; {_changed(event)}" if event.changes else ""
         also += "; regression only: it was green before, and no test was added" if event.as_before else ""
+        also += f"; the check wrote {_some(event.wrote)}" if event.wrote else ""
         return f"gate passed ({took}{flaky}){also}"
     if event.verdict == "could not start":
         return f"gate could not start: {event.reason}"
@@ -317,9 +327,13 @@ def gate(event: GateEnded) -> str:
 
 def _changed(event: GateEnded) -> str:
     """What decides the check, and changed without changing its result, or by the leave of a person."""
-    more = f" and {len(event.changes) - 3} more" if len(event.changes) > 3 else ""
     with_them = "also as sealed" if event.twin else "accepted"
-    return f"{with_them}: {', '.join(event.changes[:3])}{more}"
+    return f"{with_them}: {_some(event.changes)}"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
 
 
 def evaluator(event: EvaluatorEnded) -> str:
@@ -355,7 +369,7 @@ def _step_line(event: Event, agent: str) -> str | None:
             what = "evaluator" if event.phase == "evaluate" else f"step {event.step}"
             return f"{agent} {what} failed ({event.kind}): {event.error}{again}"
         case StepInterrupted():
-            return f"{agent} step {event.step} interrupted"
+            return f"{agent} step {event.step} interrupted{f': {event.cause}' if event.cause else ''}"
         case GateEnded():
             return f"{agent} {gate(event)}"
         case SealEnded():

@@ -328,6 +328,8 @@ def rename(agent: Agent, names: dict[str, str]) -> None:
 def relocate(agent: Agent, old: str, new: str, lost: Container[str]) -> None:
     """Follow a move from directory `old` to `new`, without the conversations that were `lost` on the way."""
     agent.cwd = rebased(agent.cwd, old, new)
+    if agent.visit.seal:
+        agent.visit.seal = replace(agent.visit.seal, cwd=rebased(agent.visit.seal.cwd, old, new))
     if agent.session in lost:
         agent.conversation = None
     for frame in agent.stack or ():

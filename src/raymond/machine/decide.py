@@ -270,10 +270,15 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
 def _interruption(run: Run, workspace: Workspace, input: Interruption) -> list[Event]:
     """The visit runs again, unless it seems to be what its drivers die of: that would be paid for without end."""
     agent = run.agents[input.agent]
-    cut = StepInterrupted(agent=agent.id, step=agent.step, by_death=input.by_death, **cost_of(input.spent))
+    cut = StepInterrupted(
+        agent=agent.id, step=agent.step, by_death=input.by_death, cause=input.cause, **cost_of(input.spent)
+    )
     if not input.by_death or agent.visit.deaths + 1 < failures.DEATHS:
         return [cut]
-    error = f"the process that drives the run died {failures.DEATHS} times in a row during this visit"
+    if input.cause:
+        error = f"{input.cause}; the visit was cut off {failures.DEATHS} times in a row"
+    else:
+        error = f"the process that drives the run died {failures.DEATHS} times in a row during this visit"
     return [cut, *transitions.fail(run, workspace, agent, "crash", error)]
 
 

@@ -109,7 +109,7 @@ def apply(run: Run, decision: Decision) -> None:
         _CHANGES[type(event)](run, event)
     if is_by_driver(decision):
         run.driven_until, run.answered = decision.time, False
-    elif any(isinstance(event, AskEnded) for event in decision.events):
+    elif any(isinstance(event, AskEnded | ReviewEnded) for event in decision.events):
         run.answered = True
 
 
@@ -190,10 +190,9 @@ def _run_moved(run: Run, event: RunMoved) -> None:
     roots = [rebased(root, old, new) for root in start.roots]
     scope = rebased(start.scope_dir, old, new)
     run.begun = replace(start, cwd=event.cwd, roots=roots, scope_dir=scope, commit=event.commit)
-    run.seals = {}  # they are about files that are elsewhere now
+    run.seals = {rebased(cwd, old, new): step for cwd, step in run.seals.items()}
     for agent in run.agents.values():
         relocate(agent, old, new, event.lost)
-        agent.visit.seal = None
 
 
 def _workflow_changed(run: Run, event: WorkflowChanged) -> None:

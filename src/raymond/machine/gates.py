@@ -69,6 +69,7 @@ def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
         seal=input.seal,
         tree=input.tree,
         commit=input.commit,
+        wrote=list(input.wrote),
         offset=input.spent.offset,
     )
 

@@ -93,7 +93,9 @@ class Interruption(Struct, frozen=True, kw_only=True):
     agent: str
     spent: Spending = Spending()
     by_death: bool = False
-    """The driver that had started it died."""
+    """The driver that had started it died, or the verifier."""
+    cause: str = ""
+    """What died, and how, if it was not the driver."""
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -116,6 +118,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     seal: str = ""
     tree: str = ""
     commit: str = ""
+    wrote: tuple[str, ...] = ()
     new_tests: int = 0
     spent: Spending = Spending()
 

@@ -21,6 +21,26 @@ CAPPED = "(Your last turn reached its cost limit. More budget is available now: 
 INTERRUPTED = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
 
 
+_SAY_WHY = (
+    "If the task itself needs them, say why in your reply, before the tag: a person will read it beside the difference."
+)
+_ASKED = {
+    "review": (
+        "You changed files that decide this check, and it is green only with your versions:",
+        "Undo these changes and do the work without them.",
+    ),
+    "tampered": (
+        "You changed how git or Raymond sees your work, which is not part of it:",
+        "Undo these changes, so that everything is as it was before, and do the work without them.",
+    ),
+    "not comparable": (
+        "These files decide the check and are not as they were; what it says without that could not be found out:",
+        "That need not be your fault. Undo changes of yours that the work can do without.",
+    ),
+}
+"""What an agent is told before and after the list of what changed."""
+
+
 def prompt(run: Run, workspace: Workspace, agent: Agent) -> str:
     """The text of the agent's next turn."""
     state, visit = workspace.workflow.states[agent.state], agent.visit
@@ -97,11 +117,8 @@ def changed(workflow: Workflow, state: State, visit: Visit) -> str:
         asked = "Undo that change, and do the work without it."
     else:
         files = "\n".join(f"- {neutral(one)}" for one in visit.review.changes[:_MOST_FILES])
-        asked = (
-            "You changed files that decide this check, and it is green only with your versions:\n"
-            f"{files}\nUndo these changes and do the work without them. If the task itself needs them, say why in your"
-            " reply, before the tag: a person will read it beside the difference."
-        )
+        first, then = _ASKED[visit.review.verdict]
+        asked = f"{first}\n{files}\n{then} {_SAY_WHY}"
     text = f"Raymond ran the check of this step, and its result does not count: {neutral(reason)}\n"
     return f"{text}{_fenced(output)}{asked}\nThen end your reply with exactly one of:\n{choices(workflow, state)}"
 

@@ -304,12 +304,11 @@ def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
     """Why nobody else may decide for an agent that asks for the approval of a person."""
     if not _needs_person(agent) or (request.sender and request.sender.is_person):
         return None
-    stuck = agent.visit.stuck
+    stuck, by = agent.visit.stuck, request.sender.agent if request.sender else ""
+    how = f"and this was asked for by what {by} has started" if by else "which has to be typed on a terminal"
     if stuck and stuck.kind == "review":
-        what = f"the work of {agent.id} waits for the review of a person, which has to be typed on a terminal"
-        return Refusal("needs_review", what)
-    what = f"{agent.id} asks for the approval of a person, which has to be typed on a terminal"
-    return Refusal("needs_person", what)
+        return Refusal("needs_review", f"the work of {agent.id} waits for the review of a person, {how}")
+    return Refusal("needs_person", f"{agent.id} asks for the approval of a person, {how}")
 
 
 def _among(what: str, name: str, names: list[str]) -> str:

@@ -40,7 +40,7 @@ class Run(Struct):
     driven_until: float = 0.0
     """Time of the last decision a driver made; requests journaled while nobody drives do not count."""
     answered: bool = False
-    """A question was answered while nobody drove the run, and no driver has decided anything since."""
+    """A question was answered, or a review decided, while nobody drove the run, and no driver has decided since."""
     driven: float = 0.0
     """Seconds that earlier drivers drove it."""
     clock: float = 0.0

@@ -31,6 +31,9 @@ class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unknown: bool = False
     """It could not be seen where the process comes from, or the process was gone: it may have been a step."""
 
+    agent: str = ""
+    """The agent's program that it was started by, inside of a run or outside."""
+
     @property
     def may_be_step(self) -> bool:
         """Whether a step of a run asks, or nobody can tell."""
@@ -38,8 +41,8 @@ class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_person(self) -> bool:
-        """Whether it was typed on a terminal, and not by anything that a step started."""
-        return self.way != "inbox" and bool(self.terminal) and not self.may_be_step
+        """Whether it was typed on a terminal, and not by anything that a step or an agent started."""
+        return self.way != "inbox" and bool(self.terminal) and not self.may_be_step and not self.agent
 
 
 class Given(Struct, frozen=True):

@@ -129,7 +129,9 @@ class StepInterrupted(StepEnded, frozen=True, kw_only=True):
     """The step was cut off with its driver or by a person; the visit runs again."""
 
     by_death: bool = False
-    """Its driver died; a visit is not tried for ever while that happens."""
+    """Its driver died, or the verifier; a visit is not tried for ever while that happens."""
+    cause: str = ""
+    """What died, and how, if it was not the driver."""
 
 
 class GateEnded(StepEnded, frozen=True, kw_only=True):
@@ -165,6 +167,8 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     """Hash of the work tree that was checked."""
     commit: str = ""
     """The commit that the project was at."""
+    wrote: list[str] = []
+    """Files that the check itself changed, but for those that git ignores."""
 
 
 class SealEnded(StepEnded, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from raymond.language.tags import (
 )
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
-from raymond.machine.agent import FAILED, WAITING, Agent
+from raymond.machine.agent import FAILED, SCRIPTS, WAITING, Agent
 from raymond.machine.asked_file import AskedFile
 from raymond.machine.events import (
     ZERO,
@@ -76,7 +76,7 @@ def follow(
     if isinstance(files, Refusal):
         return files
     refusal = _crowded(run, len(forks)) or _polluting(run, workspace, agent, asked)
-    refusal = refusal or _unnamable(asked) or _barred(workspace, asked)
+    refusal = refusal or _astray(run, agent, asked, places) or _unnamable(asked) or _barred(workspace, asked)
     if refusal:
         return refusal
     last, tag = asked[-1], ""
@@ -102,6 +102,20 @@ def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Tra
     if workspace.workflow.states[agent.state].policy.in_place:
         return None
     return Refusal("in_place", "`<call>` cannot be used here: the conversation cannot branch", "use <function> instead")
+
+
+def _astray(run: Run, agent: Agent, asked: Sequence[Transition], places: Mapping[str, str]) -> Refusal | None:
+    """Refuse to leave a directory whose gate has not passed: the next one would check whatever the agent has put there.
+
+    A script is written by whoever wrote the gate.
+    """
+    here = agent.cwd or run.start.cwd
+    if here not in run.seals or agent.visit.seal or pool_of(run, agent.state) == SCRIPTS:
+        return None
+    if all(places.get(one.cd, here) == here for one in asked if isinstance(one, Reset) and one.cd):
+        return None
+    reason = "`cd` cannot be used here: the check of this directory is not green yet"
+    return Refusal("directory", reason, "leave it out")
 
 
 def _unnamable(asked: Sequence[Transition]) -> Refusal | None:

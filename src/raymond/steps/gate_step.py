@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import time
@@ -18,12 +19,16 @@ from raymond.system import faults
 from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import spawn
+from raymond.verifier import remains
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told
 from raymond.verifier.environment import environment
 
 _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond.verifier.__main__ import main; main()"
 """Nothing is imported from the directory of the check, which an agent can write to."""
 _WHERE = {"": "", "twin": " with the sealed files", "control": " with the changed files again"}
+_BY_SIGNAL = 128
+"""What is added to the number of a signal that a program heeds before it ends, by custom."""
+_MOST_SAID = 300
 _SLICE = 256 << 10
 _LONGEST = 8 << 20
 """Bytes of a line of the verifier: it tells no longer ones."""
@@ -49,6 +54,9 @@ class GateStep(Step):
         """The end of what the last command printed."""
         self._found: Found | None = None
         self._has_ended = False
+        self._exit: int | None = None
+        self._said = ""
+        """The last line that was no message: why the verifier died, if it could say so."""
 
     def start(self) -> None:
         """Start the verifier."""
@@ -86,6 +94,7 @@ class GateStep(Step):
             key=job.key,
             step=job.step,
             turns=job.turns,
+            noted=self.host.noted,
             does=job.does,
             folder=self.host.seals,
             seal=job.policy.seal,
@@ -95,6 +104,7 @@ class GateStep(Step):
             accepted=job.accepted,
             allows_edits=job.allows_edits,
             red_first=job.red_first,
+            most=job.twin_max,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -146,7 +156,8 @@ class GateStep(Step):
         try:
             told: Told = msgspec.json.decode(line, type=Told)
         except msgspec.DecodeError:
-            self._record.add("note", self.host.secrets.clean(line.decode("utf-8", "replace")) + "\n")
+            self._said = self.host.secrets.clean(line.decode("utf-8", "replace"))
+            self._record.add("note", f"{self._said}\n")
             return
         match told:
             case Began():
@@ -173,8 +184,8 @@ class GateStep(Step):
         self._record.add("out", text)
         self._tail = (self._tail + text)[-TAIL:]
 
-    def _gone(self, _: int | None) -> None:
-        self._has_ended = True
+    def _gone(self, code: int | None) -> None:
+        self._has_ended, self._exit = True, code
         while self._read():
             pass
         self._conclude()
@@ -193,9 +204,25 @@ class GateStep(Step):
         if self.is_cut or (found is None and self._verdict):
             self.cut()
             return
+        if found is None and (self._exit is None or self._exit < 0 or self._exit > _BY_SIGNAL):
+            self._die()
+            return
         if found is None:
-            found = Found(verdict="could not start", reason=f"the verifier died: {UNKNOWN_EXIT}")
+            reason = f"the verifier ended with exit code {self._exit}: {self._said.strip()[-_MOST_SAID:]}".rstrip(": ")
+            found = Found(verdict="could not start", reason=reason)
         self.host.report(self, self._sealed(found) if self.job.does == "seal" else self._checked(found))
+
+    def _die(self) -> None:
+        """Somebody killed the verifier alone: it is started again, without the command that it ran beside it."""
+        self.host.marks.end(step=self.number)
+        remains.remove_twins(self.host.seals, self.number)
+        for note in remains.put_back(self.host.seals):
+            self.host.show(self.agent, "note", note)
+        spent = Spending(offset=self._record.end(interrupted=True))
+        cause = _cause(self._exit)
+        self.host.report(
+            self, Interruption(time=self.host.clock(), agent=self.agent, spent=spent, by_death=True, cause=cause)
+        )
 
     def _sealed(self, found: Found) -> SealTaken:
         reason = self.host.secrets.clean(found.reason)
@@ -233,6 +260,7 @@ class GateStep(Step):
             tree=found.tree,
             commit=found.commit,
             new_tests=found.new_tests,
+            wrote=tuple(clean(one) for one in found.wrote),
             spent=spent,
         )
 
@@ -249,6 +277,15 @@ class GateStep(Step):
             self.host.poll.unregister(self._socket.fileno())
         self._socket.close()
         self._socket = None
+
+
+def _cause(code: int | None) -> str:
+    """How a verifier died."""
+    if code is None:
+        return f"the verifier died: {UNKNOWN_EXIT}"
+    number = -code if code < 0 else code - _BY_SIGNAL
+    memory = ", perhaps for want of memory" if number == signal.SIGKILL else ""
+    return f"the verifier was killed by signal {number}{memory}"
 
 
 def _import_path() -> list[str]:

@@ -42,6 +42,7 @@ class Host:
         home: str,
         spool: str,
         seals: str,
+        noted: str,
         clock: Callable[[], float],
         report: Callable[["Step", Ending], None],
         named: Callable[[str, str], None],
@@ -57,6 +58,8 @@ class Host:
         """The project, which holds the task folders of agents."""
         self.spool = spool
         self.seals = seals
+        self.noted = noted
+        """The file of the processes that the driver has seen."""
         self._has_spool = False
         self.clock = clock
         self.report = report

@@ -28,8 +28,18 @@ _ABOUT_ASIDE = re.compile(r"project\.json\.[0-9a-f]{8}\.tmp")
 _ASIDE = re.compile(r"[0-9a-f]{64}\.zip\.[0-9a-f]{8}\.tmp")
 
 
-def remove_run(project: Project, id: str, left: Leftovers | None = None, *, finished: bool = True) -> None:
-    """Remove a run: what it `left` running and in its project, then its folder, gone as soon as that lost its name."""
+def remove_run(
+    project: Project,
+    id: str,
+    left: Leftovers | None = None,
+    *,
+    finished: bool = True,
+    first: Callable[[], None] = lambda: None,
+) -> None:
+    """Remove a run: what it `left` running and in its project, then its folder, gone as soon as that lost its name.
+
+    `first` is called when nothing of it runs any more.
+    """
     # Of a finished run, the name of a host that died does not count; whoever holds the lock is always respected.
     # Nothing is signed: a disk that is full is a reason to remove runs.
     held = lock.take(project.run(id), force=finished, sign=False, has_flag=False)
@@ -37,6 +47,7 @@ def remove_run(project: Project, id: str, left: Leftovers | None = None, *, fini
     try:
         if left:
             left.end()
+        first()
         exports.remove(project.tree, id)
         with folders.opened(project.runs) as runs:
             gone = f".{id}.{os.urandom(4).hex()}.old"

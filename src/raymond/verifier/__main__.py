@@ -16,7 +16,7 @@ from raymond.verifier.sealing import seal_here
 
 def main() -> None:
     """Do what stdin says. Whoever started us may end us at any time: the check ends with us."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     given = msgspec.json.decode(sys.stdin.buffer.read(), type=Assignment)
     out = os.dup(1)
     os.dup2(2, 1)

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from raymond.language.check import Check
+from raymond.machine.run_started import TWIN_MAX
 from raymond.machine.step_events import Verdict
 
 TAIL = 8 << 10
@@ -36,6 +37,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Its own number: what a command left running is ended after it."""
     turns: tuple[int, ...] = ()
     """The steps whose leftovers are ended first."""
+    noted: str = ""
+    """The file of the processes that the driver has seen, with their steps."""
     does: Literal["gate", "seal"] = "gate"
     folder: str = ""
     """Where the run keeps its seals; without one, nothing is sealed."""
@@ -49,7 +52,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Of a seal: run the checks too."""
     allows_edits: bool = False
     """Changes of sealed files were accepted in advance."""
-    most: int = 2 << 30
+    most: int = TWIN_MAX
     """Bytes of a tree that may be copied."""
     seal: tuple[str, ...] = ()
     """Patterns of files that are sealed besides those that are known to decide a check."""
@@ -108,6 +111,8 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     """How many files are sealed."""
     before: str = ""
     """Of a seal: what the checks found, if they ran."""
+    wrote: tuple[str, ...] = ()
+    """Files that the check itself changed."""
     new_tests: int = 0
     """Test files that were not there when it was sealed."""
     seal: str = ""

@@ -16,6 +16,8 @@ _ASSIGNED = re.compile(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
 _RULE = re.compile(r"^(?P<targets>[^\s#:=][^#:=\n]*?)\s*::?(?!=)(?P<needs>[^=\n]*)", re.MULTILINE)
 _INCLUDE = re.compile(r"^(?:-|s)?include[ \t]+([^#\n]+)", re.MULTILINE)
 _MOST_NAMED = 1000
+_WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "busted", "tape")
+"""Programs that run whatever is in a folder that they are given."""
 _SCRIPT = re.compile(r"[\w./-]+\.(?:sh|bash)\b")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _SCRIPTED = (*_MAKEFILES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
@@ -47,18 +49,35 @@ def programs(commands: Iterable[str]) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-def paths(commands: Iterable[str], top: str, cwd: str) -> tuple[set[str], set[str]]:
-    """The files and the folders below `top` that the commands name, relative to it."""
+class Paths(Struct):
+    """What commands name below a folder, relative to it."""
+
     files: set[str] = set()
     folders: set[str] = set()
+    suites: set[str] = set()
+    """Those of the folders that hold nothing but tests."""
+
+    def add(self, more: "Paths") -> None:
+        """Take what others name too, but for the folders: they begin nothing."""
+        self.files |= more.files
+        self.suites |= more.suites
+
+
+def paths(commands: Iterable[str], top: str, cwd: str) -> Paths:
+    """The files and the folders below `top` that the commands name."""
+    found = Paths()
     for command in commands:
         place = cwd
         for words in parts(command):
+            runs_all = any(os.path.basename(word) in _WHOLE for word in words[:3])  # also after `npx` or `env X=1`
             for path in (path for word in words for path in _meant(word, place, top)):
-                (folders if os.path.isdir(os.path.join(top, path)) else files).add(path)
+                is_folder = os.path.isdir(os.path.join(top, path))
+                (found.folders if is_folder else found.files).add(path)
+                if is_folder and runs_all and path:
+                    found.suites.add(path)
             if words[0] in ("cd", "pushd") and len(words) > 1:
                 place = os.path.join(place, words[1])
-    return files, folders
+    return found
 
 
 def _meant(word: str, cwd: str, top: str) -> Iterator[str]:

@@ -1,9 +1,11 @@
 """The control plane: what decides how git and Raymond see the work, and which no task has a reason to change."""
 
+import difflib
 import hashlib
 import os
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from msgspec import Struct
 
@@ -22,67 +24,147 @@ _FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkou
 _HUSKY = (".husky", ".husky/_")
 """Where a dependency of many projects puts hooks when it is installed."""
 _MOST = 1 << 20
+_TEXT = 16 << 10
+_ALL_TEXTS = 512 << 10
+"""Bytes of one part that are kept to be shown, and characters of all of them."""
+_UNKNOWN = "[not kept]"
 
 
 class Control(Struct, frozen=True):
     """The control plane of a tree: what there is -> its digest."""
 
     parts: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    """What there is -> what it says, so that a person can see the difference; seals of earlier versions lack it."""
+
+
+class Difference(Struct, frozen=True):
+    """A part of the control plane that is not as it was."""
+
+    what: str
+    how: Literal["added", "removed", "changed", "rewrote"]
+    digest: str
+    """Of what it is now: who accepts it accepts nothing else."""
+    before: str | None = None
+    """What it said; None when there was nothing, or nobody knows."""
+    now: str | None = None
+
+    @property
+    def words(self) -> str:
+        """It in a few words."""
+        return f"{self.how} {self.what}"
+
+    def shown(self) -> str:
+        """All that a person has to see of it."""
+        before, now = ("nothing" if text is None else text.rstrip("\n") for text in (self.before, self.now))
+        if "\n" not in before and "\n" not in now:
+            return f"{self.words}\n  before: {before}\n  now:    {now}"
+        old, new = ((text or "").splitlines() for text in (self.before, self.now))
+        # A whole file is short, and a person has to know what else is in it.
+        lines = difflib.unified_diff(old, new, "before", "now", n=len(old) + len(new), lineterm="")
+        return "\n".join([self.words, *(f"  {line}" for line in lines)])
 
 
 def read(top: str, private: PrivateGit) -> Control:
     """The control plane as it stands."""
-    return Control(dict(sorted(_parts(top, private))))
+    parts, texts, room = {}, {}, _ALL_TEXTS
+    for what, digest, content in sorted(_parts(top, private)):
+        parts[what] = digest
+        text = _text(content)
+        if len(text) <= room:
+            texts[what] = text
+            room -= len(text)
+    return Control(parts, texts)
 
 
-def differences(old: Control, new: Control) -> list[str]:
-    """What is not as it was, in words."""
+def differences(old: Control, new: Control) -> list[Difference]:
+    """What is not as it was."""
     found = []
     for what in sorted(old.parts.keys() | new.parts.keys()):
         before, now = old.parts.get(what), new.parts.get(what)
         if before != now:
-            found.append(f"{'added' if before is None else 'removed' if now is None else 'changed'} {what}")
+            how: Literal["added", "removed", "changed"]
+            how = "added" if before is None else "removed" if now is None else "changed"
+            said = old.texts.get(what, _UNKNOWN) if before is not None else None
+            says = new.texts.get(what, _UNKNOWN) if now is not None else None
+            found.append(Difference(what, how, now or "", said, says))
     return found
 
 
-def _parts(top: str, private: PrivateGit) -> Iterator[tuple[str, str]]:
+def rewritten(private: PrivateGit, old: str, new: str) -> list[Difference]:
+    """Whether commits from before the work are in no history any more."""
+    if not private.is_rewritten(old, new):
+        return []
+    lost = [f"{one} (in no branch any more)" for one in private.commits(old, new)]
+    instead = private.commits(new, old) if new else []
+    return [Difference("the history before its work", "rewrote", new, _head(old, lost), _head(new, instead))]
+
+
+def _head(commit: str, commits: list[str]) -> str:
+    return "\n".join([f"HEAD {commit or '(no commit)'}", *commits])
+
+
+def _text(content: bytes) -> str:
+    more = f"\n[and {len(content) - _TEXT:,} bytes more]" if len(content) > _TEXT else ""
+    return content[:_TEXT].decode("utf-8", "replace") + more
+
+
+def _parts(top: str, private: PrivateGit) -> Iterator[tuple[str, str, bytes]]:
+    """What there is, its digest, and what it says."""
     for name in ("config.toml", "workflow.toml"):
         if (content := _read(os.path.join(top, ".raymond", name))) is not None:
-            yield f".raymond/{name}", _digest(content)
+            yield f".raymond/{name}", _digest(content), content
     folder, common = git.directories(top)
     if not folder:
         return
-    for path in {os.path.join(common, "config"), os.path.join(folder, "config.worktree")}:
-        for key, value in private.settings(path) if os.path.isfile(path) else ():
-            is_husky = key.lower() == "core.hookspath" and value in _HUSKY
-            if _DECISIVE.fullmatch(key) and not is_husky:
-                yield f"the git setting {key}", _digest(value.encode())
+    for key, values in _settings(private, folder, common).items():
+        value = "\n".join(values).encode()  # a setting may have several
+        yield f"the git setting {key}", _digest(value), value
     for name in _FILES:
         if content := _read(os.path.join(common, name)):
-            yield f".git/{name}", _digest(content)
-    for path in private.hidden(os.path.join(folder, "index")):
-        yield f"the index flag that hides {path}", "hidden"
+            yield f".git/{name}", _digest(content), content
+    for path, flag in private.hidden(os.path.join(folder, "index")):
+        yield f"the index flag that hides {path}", "hidden", flag.encode()
     yield from _hooks(common)
     yield from _replaced(common)
 
 
-def _hooks(common: str) -> Iterator[tuple[str, str]]:
+def _settings(private: PrivateGit, folder: str, common: str) -> dict[str, list[str]]:
+    """The settings that matter, and all their values in order."""
+    found: dict[str, list[str]] = {}
+    for path in (os.path.join(common, "config"), os.path.join(folder, "config.worktree")):
+        for key, value in private.settings(path) if os.path.isfile(path) else ():
+            is_husky = key.lower() == "core.hookspath" and value in _HUSKY
+            if _DECISIVE.fullmatch(key) and not is_husky:
+                found.setdefault(key, []).append(value)
+    return found
+
+
+def _hooks(common: str) -> Iterator[tuple[str, str, bytes]]:
     folder = os.path.join(common, "hooks")
     for name in _listed(folder):
         content = None if name.endswith(".sample") else _read(os.path.join(folder, name))
         if content is not None:
-            yield f".git/hooks/{name}", _digest(content)
+            yield f".git/hooks/{name}", _digest(content), content
 
 
-def _replaced(common: str) -> Iterator[tuple[str, str]]:
+def _replaced(common: str) -> Iterator[tuple[str, str, bytes]]:
     """Objects that stand in for others."""
-    for name in _listed(os.path.join(common, "refs", "replace")):
-        yield f"the replaced object {name[:12]}", name
+    folder = os.path.join(common, "refs", "replace")
+    for name in _listed(folder):
+        yield _stand_in(name, _read(os.path.join(folder, name)) or b"")
     for line in (_read(os.path.join(common, "packed-refs")) or b"").splitlines():
-        reference = line.partition(b" ")[2]
+        instead, _, reference = line.partition(b" ")
         if reference.startswith(b"refs/replace/"):
-            said = reference.removeprefix(b"refs/replace/").decode("ascii", "replace")
-            yield f"the replaced object {said[:12]}", said
+            yield _stand_in(reference.removeprefix(b"refs/replace/").decode("ascii", "replace"), instead)
+
+
+def _stand_in(name: str, instead: bytes) -> tuple[str, str, bytes]:
+    return (
+        f"the replaced object {name[:12]}",
+        name,
+        b"git shows %b in the place of %b" % (instead.strip(), name.encode()),
+    )
 
 
 def _listed(folder: str) -> list[str]:

@@ -1,5 +1,6 @@
 """A gate: its commands in order, the first red one ends it. Then, if what is sealed has changed, the same in a twin."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -10,20 +11,26 @@ from msgspec.structs import replace
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
 from raymond.redaction import Secrets
-from raymond.system import git
-from raymond.system.marks import Marks
+from raymond.system import git, kin, processes
+from raymond.system.marks import Marks, end_all
+from raymond.system.noted import Noted
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
 from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Printed, Told, Way, Where
 from raymond.verifier.command import HERE, Place, Result
+from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 
 Tell = Callable[[Told], None]
+_ROOM = 1 << 20
+"""Bytes: a disk with less is full."""
+_NAMED = 20
+"""Files that a check wrote and that are named."""
 
 
 def verify(given: Assignment, tell: Tell) -> Found:
     """Run the checks; what happens is told as it does."""
-    for turn in given.turns:
-        Marks(given.key, "").end(step=turn)  # an agent that goes on could change what is checked
+    if given.turns:
+        end_all(lambda: _left(given))  # an agent that goes on could change what is checked
     if given.folder and os.path.exists(os.path.join(given.folder, "swap")):  # of a verifier that was killed
         from raymond.verifier import swap
 
@@ -33,8 +40,18 @@ def verify(given: Assignment, tell: Tell) -> Found:
     if sealed and given.digest and sealed.digest != given.digest:
         reason = "the seal of this visit is not what was journaled: somebody has changed files of the run"
         return Found(verdict="could not start", reason=reason)
+    if sealed and sealed.cwd != os.getcwd():
+        sealed = sealing.moved(given, sealed, os.getcwd())
     found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
     return replace(found, seconds=time.monotonic() - began)
+
+
+def _left(given: Assignment) -> dict[int, int]:
+    """What the turns of the visit have left running: by its mark, by what the driver saw, and by whom it comes from."""
+    noted = Noted(given.noted).left() if given.noted else {}
+    found = {pid: step for pid, step in noted.items() if step in given.turns}
+    found |= Marks(given.key, "").find(lambda step: step in given.turns)
+    return dict.fromkeys(kin.of(found), 0) if found and processes.HAS_PROC else found
 
 
 def before(given: Assignment, tell: Tell) -> str:
@@ -61,9 +78,11 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     private = sealing.git_of(given, top)
     before = seal.changes(sealed)
     compiled.remove(top)
+    private.remember()
     times = seal.times(sealed)
     here = _all(given, tell)
     known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
+    known["wrote"] = tuple(private.written()[:_NAMED])
     known["new_tests"] = seal.new_tests(sealed)
     if not here.is_green:
         return replace(_missing(here.found, before), **known)
@@ -72,8 +91,7 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     touched = [Change(path, "changed", "while the check ran") for path in times if times[path] != now[path]]
     changes = list({one.path: one for one in (*touched, *before, *seal.changes(sealed))}.values())
     tampered = control_plane.differences(sealed.control, control_plane.read(top, private))
-    if private.is_rewritten(sealed.commit, git.head(top)):
-        tampered.append("rewrote the history before its work")
+    tampered += control_plane.rewritten(private, sealed.commit, git.head(top))
     found = _judged(given, sealed, here, changes, tampered, tell) if changes or tampered else here.found
     return replace(found, **known, tree=private.tree())
 
@@ -87,21 +105,24 @@ def _missing(found: Found, changes: list[Change]) -> Found:
 
 
 def _judged(
-    given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tampered: list[str], tell: Tell
+    given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tampered: list[Difference], tell: Tell
 ) -> Found:
     """What a green check is worth when what decides it has changed."""
     from raymond.verifier import review
 
     digest = review.digest_of(changes, tampered)
-    named = (*(f"{one.how} {one.path}" for one in changes), *tampered)
+    named = (*(f"{one.how} {one.path}" for one in changes), *(one.words for one in tampered))
     known = replace(here.found, changes=named, digest=digest)
     if digest == given.accepted:
         return known
+    told = ""
     compared = _compare(given, sealed, here, changes, tell) if changes else _Compared(known)
     found = replace(compared.found, changes=named, digest=digest)
     if tampered:
-        reason = f"the agent changed what decides how its work is seen: {'; '.join(tampered)}"
-        found = replace(found, verdict="tampered", reason=reason)
+        told = "\n\n".join(one.shown() for one in tampered)
+        what = "; ".join(one.words for one in tampered)
+        reason = f"TAMPERED: the agent changed what decides how its work is seen, not only its work: {what}"
+        found = replace(found, verdict="tampered", reason=reason, output=told[:TAIL])
     elif found.verdict != "passed" and given.allows_edits:
         return replace(known, twin=found.twin)
     if found.verdict == "passed":
@@ -111,7 +132,7 @@ def _judged(
         os.path.join(given.folder, name),
         sealed,
         changes,
-        {"check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
+        {"tampered.txt": told, "check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
         Secrets.of(given.environment),
     )
     return replace(found, review=name)
@@ -139,14 +160,29 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
         put_back = list({one.path: one for one in (*seal.new_files(sealed), *changes)}.values())
         with twin_of(sealed, put_back, folder, most=given.most, ways=_ways(given, sealed)) as twin:
             there = _all(given, tell, "twin", twin.place)
+            place = sealed.rules.top if twin.how == "in place" else folder
+            is_full = _is_full(place, there)
         if there.is_green:
             return _Compared(replace(here.found, twin=twin.how, flaky=there.found.flaky or here.found.flaky))
         with twin_of(sealed, [], folder, most=given.most, ways=(twin.how,)) as same:
             control = _all(given, tell, "control", same.place)
+            is_full = is_full or _is_full(place, control)
     except OSError as error:
         reason = f"the check could not be repeated with the sealed files: {error}"
         return _Compared(replace(here.found, verdict="not comparable", reason=reason))
-    return _Compared(_weigh(here, there, control, changes, twin.how), there.printed, control.printed)
+    found = _weigh(here, there, control, changes, twin.how)
+    if is_full:
+        reason = f"the check could not be repeated with the sealed files: the disk of {os.path.dirname(place)} is full"
+        found = replace(found, verdict="not comparable", reason=reason)
+    return _Compared(found, there.printed, control.printed)
+
+
+def _is_full(place: str, ran: _Run) -> bool:
+    """Whether checks are red where there is no room for what they write."""
+    if ran.is_green:
+        return False
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize < _ROOM or os.strerror(errno.ENOSPC) in ran.printed
 
 
 def _ways(given: Assignment, sealed: Seal) -> tuple[Way, ...]:

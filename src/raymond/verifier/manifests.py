@@ -1,11 +1,20 @@
-"""Manifests: the part of package.json, pyproject.toml, setup.cfg and Cargo.toml that decides a check."""
+"""Manifests: the part of package.json, pyproject.toml, Cargo.toml and their like that decides a check."""
 
 import hashlib
 import json
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
-_NPM = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "eslintConfig", "eslintIgnore")
+from raymond.verifier import build_files
+
+_JSON = {
+    "package.json": ("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "eslintConfig", "eslintIgnore"),
+    "composer.json": ("scripts",),
+    "deno.json": ("tasks", "test", "lint"),
+}
+"""The keys that count."""
 _PYTHON_TOOLS = ("pytest", "tox", "nox", "coverage", "poe", "taskipy", "ward", "ruff", "mypy", "pyright", "pylint")
 _PYTHON_SCRIPTS = {"hatch": ("envs", "env"), "pdm": ("scripts",), "rye": ("scripts",)}
 """Tools whose tables also hold other things."""
@@ -13,24 +22,96 @@ _SECTIONS = ("tool:pytest", "pytest", "tox", "coverage", "nosetests", "aliases",
 _TARGETS = ("lib", "bin", "example", "bench")
 _OF_A_TARGET = ("harness", "test", "doctest")
 """What says whether and how the tests of a target run; a task may add a target."""
+_PROFILES = ("dev", "test")
+_HEADER = re.compile(r"^[ \t]*\[\[?(?P<name>[^\]\n]+)\]\]?[ \t]*(?:[#;].*)?$", re.MULTILINE)
+_PARTS = {
+    "pyproject.toml": (
+        *(f"tool.{tool}" for tool in _PYTHON_TOOLS),
+        *(f"tool.{tool}.{key}" for tool, keys in _PYTHON_SCRIPTS.items() for key in keys),
+    ),
+    "Cargo.toml": ("test", *(f"profile.{name}" for name in _PROFILES)),
+    "setup.cfg": _SECTIONS,
+}
+"""The tables that count as a whole."""
+
+
+def is_manifest(name: str) -> bool:
+    """Whether only a part of a file with this name counts."""
+    return _kind(name) in _READERS
+
+
+def _kind(name: str) -> str:
+    return name if name in _READERS else os.path.splitext(name)[1]
 
 
 def relevant(name: str, content: bytes) -> str:
     """A digest of what decides a check; of everything when the file cannot be read."""
     try:
-        found: Any = _READERS[name](content.decode("utf-8"))
+        found = _read(name, content)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return hashlib.sha256(content).hexdigest()
     return hashlib.sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def is_relevant(name: str, content: bytes) -> bool:
-    """Whether anything in it decides a check."""
-    return relevant(name, content) != relevant(name, b"{}" if name.endswith(".json") else b"")
+def counts_when_new(name: str, content: bytes) -> bool:
+    """Whether a file that was not there before decides a check; a build file is about its own folder."""
+    if _kind(name) in build_files.READERS:
+        return False
+    try:
+        return bool(_emptied(_read(name, content)))
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return True
 
 
-def _package(text: str) -> Any:
-    return {key: value for key, value in json.loads(text).items() if key in _NPM}
+def put_back(name: str, sealed: bytes, current: bytes) -> bytes:
+    """`current` with the part that decides as it is in `sealed`; `sealed` itself where that cannot be done.
+
+    A dependency that the work needs stays, whatever else was changed in the file.
+    """
+    try:
+        _read(name, current)
+        found = _joined(name, sealed.decode("utf-8"), current.decode("utf-8")).encode()
+        return found if relevant(name, found) == relevant(name, sealed) else sealed
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return sealed
+
+
+def _read(name: str, content: bytes) -> Any:
+    return _READERS[_kind(name)](content.decode("utf-8"))
+
+
+def _emptied(value: Any) -> Any:
+    """What is left of a value without what says nothing."""
+    if isinstance(value, dict):
+        return {key: kept for key, one in value.items() if (kept := _emptied(one)) not in (None, {}, [])}
+    return value
+
+
+def _joined(name: str, sealed: str, current: str) -> str:
+    if keys := _JSON.get(name):
+        kept = {key: value for key, value in json.loads(current).items() if key not in keys}
+        old = {key: value for key, value in json.loads(sealed or "{}").items() if key in keys}
+        return json.dumps({**kept, **old}, indent=2) + "\n"
+    tables = [text for table, text in _tables(current) if not _counts(name, table)]
+    tables += [text for table, text in _tables(sealed) if _counts(name, table)]
+    return "".join(f"{one}\n" if one and not one.endswith("\n") else one for one in tables)
+
+
+def _tables(text: str) -> Iterator[tuple[str, str]]:
+    """The tables of a text with their names, as they stand there; first what comes before them all."""
+    name, at = "", 0
+    for header in _HEADER.finditer(text):
+        yield name, text[at : header.start()]
+        name, at = re.sub(r"[\s\"']", "", header["name"]), header.start()
+    yield name, text[at:]
+
+
+def _counts(name: str, table: str) -> bool:
+    return any(table == one or table.startswith((f"{one}.", f"{one}:")) for one in _PARTS[name])
+
+
+def _of_json(name: str) -> Callable[[str], Any]:
+    return lambda text: {key: value for key, value in json.loads(text or "{}").items() if key in _JSON[name]}
 
 
 def _pyproject(text: str) -> Any:
@@ -63,7 +144,7 @@ def _cargo(text: str) -> Any:
     return {
         "test": data.get("test"),
         "autotests": data.get("package", {}).get("autotests"),
-        "profile": {key: data.get("profile", {}).get(key) for key in ("dev", "test")},
+        "profile": {key: data.get("profile", {}).get(key) for key in _PROFILES},
         "targets": [one for one in told if one.keys() & set(_OF_A_TARGET)],
     }
 
@@ -73,8 +154,9 @@ def _listed(value: Any) -> list[Any]:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    "package.json": _package,
+    **{name: _of_json(name) for name in _JSON},
     "pyproject.toml": _pyproject,
     "setup.cfg": _setup,
     "Cargo.toml": _cargo,
+    **build_files.READERS,
 }

@@ -7,6 +7,8 @@ A name that a runner would load is sealed also while there is no such file: a ne
 import re
 from typing import Literal, TypeAlias
 
+from raymond.verifier import manifests
+
 Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "program", "target"]
 """What a sealed file is to the check. A new file counts as a change unless it is a `test`."""
 
@@ -33,23 +35,21 @@ SKIPPED = frozenset(
 """Folders of tools, which no check is decided by, or (`node_modules`, `.venv`) which every new dependency changes."""
 
 _TEST = re.compile(
-    r"tests?\.\w+|test_.*|.*_tests?\..*|.*\.tests?\..*|.*\.spec\..*|.*_spec\..*|.*Tests?\.\w+|.*\.snap|.*\.golden|.*\.bats|.*\.feature"
+    r"tests?\.\w+|test_.*|test\w*\.py|.*_tests?\..*|.*\.tests?\..*|.*\.spec\..*|.*_spec\..*|.*Tests?\.\w+|.*\.snap|.*\.golden|.*\.bats|.*\.feature"
     r"|.*\.cy\.\w+|(?:jest|vitest)\.setup\.\w+|setupTests\.\w+",
     re.DOTALL,
 )
 _ANYWHERE = re.compile(
     r"conftest\.py|(?:site|user)customize\.py|.*\.pth|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.c?js|\.mocharc.*|\.rspec"
-    r"|phpunit\.xml(?:\.dist)?|Directory\.Build\..*|\.runsettings|go\.work|\.coveragerc|entry_points\.txt|.*\.egg-link|\.babelrc.*"
+    r"|phpunit\.xml(?:\.dist)?|Directory\.Build\..*|\.runsettings|go\.work|\.coveragerc|entry_points\.txt|\.nycrc(?:\.\w+)?|(?:karma|wdio|protractor)\.conf\.\w+|.*\.egg-link|\.babelrc.*"
 )
 """Loaded wherever tests are: by pytest and Python, npm and its relatives, mocha, rspec, phpunit, dotnet, go."""
 _AT_A_ROOT = re.compile(
-    r"\.?pytest\.(?:ini|toml)|tox\.ini|noxfile\.py|GNUmakefile|[Mm]akefile|.*\.mk|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile"
+    r"\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)|noxfile\.py|GNUmakefile|[Mm]akefile|.*\.mk|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile"
     r"|.*\.config\.\w+|vitest\.workspace\.\w+|bunfig\.toml|\.?ruff\.toml|\.?mypy\.ini|\.flake8|\.?pylintrc(?:\.toml)?|\.eslintrc.*|\.eslintignore|tsconfig.*\.json|biome\.jsonc?"
     r"|\.golangci\.\w+|\.?clippy\.toml|pyrightconfig\.json|\.pre-commit-config\.yaml|gradle\.properties|mvnw|gradlew|rust-toolchain(?:\.toml)?"
 )
 """Loaded from where a runner starts, or from a folder above it."""
-_MANIFESTS = frozenset({"package.json", "pyproject.toml", "setup.cfg", "Cargo.toml"})
-"""Only their part about tests counts (`manifests.py`): a task may add a dependency."""
 _SETTINGS = {
     ".cargo": re.compile(r"config(?:\.toml)?"),
     ".mvn": re.compile(r".*"),
@@ -65,8 +65,8 @@ def is_test(name: str) -> bool:
 
 def loaded(name: str, folder: str, *, is_root: bool) -> Part | None:
     """What a file in `folder` is to a runner; a root is a folder where one starts."""
-    if name in _MANIFESTS:
-        return "manifest"
+    if manifests.is_manifest(name):
+        return "manifest"  # only a part of it counts: a task may add a dependency
     if _ANYWHERE.fullmatch(name) or (is_root and _AT_A_ROOT.fullmatch(name)):
         return "loaded"
     settings = _SETTINGS.get(folder.rpartition("/")[2])

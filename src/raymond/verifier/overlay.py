@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from typing import Any
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
@@ -19,7 +20,10 @@ FAILED = 125
 
 
 def put_back(files: list[dict[str, Any]], top: str) -> None:
-    """Give the files below `top` the contents that they are to have; `kind` is file, link or nothing."""
+    """Give the files below `top` the contents that they are to have; `kind` is file, link or nothing.
+
+    A file without an `mtime` is new.
+    """
     for one in files:
         path = os.path.join(top, one["path"])
         if one["kind"] == "nothing":
@@ -32,8 +36,9 @@ def put_back(files: list[dict[str, Any]], top: str) -> None:
             continue
         shutil.copyfile(one["source"], path)
         os.chmod(path, one["mode"] & 0o7777)
-        if one["mtime"]:
-            os.utime(path, ns=(one["mtime"], one["mtime"]))
+        # A file system counts in ticks, behind the clock: what was built a moment ago must not be as new as this.
+        moment = one["mtime"] or time.time_ns()
+        os.utime(path, ns=(moment, moment))
 
 
 def _remove(path: str) -> None:

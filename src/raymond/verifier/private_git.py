@@ -16,6 +16,7 @@ from raymond.system.files import make_private, private, replace
 
 PATIENCE = 300.0
 """Seconds for one question: a first look at a large repository reads all of it."""
+_MOST_COMMITS = 20
 _CONFIG = b"""[core]
 \trepositoryformatversion = 0
 \tbare = false
@@ -77,6 +78,17 @@ class PrivateGit:
         folders = frozenset(path.rstrip("/") for path in paths if path.endswith("/"))
         return folders, frozenset(path for path in paths if not path.endswith("/"))
 
+    def remember(self) -> None:
+        """Take down the work tree as it stands, for `written`."""
+        with self._locked():
+            self._ask("add", "--all", "--ignore-errors")
+
+    def written(self) -> list[str]:
+        """The files, but for ignored ones, that were there at the last look and are not as they were."""
+        with self._locked():
+            said = self._ask("diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv")[1]
+        return [os.fsdecode(one) for one in said.split(b"\0") if one]
+
     def tree(self) -> str:
         """The hash of the work tree as it stands, without what git ignores; empty when it cannot be told."""
         with self._locked():
@@ -91,13 +103,20 @@ class PrivateGit:
         is_lost = not new or self._ask("merge-base", "--is-ancestor", old, new)[0] == 1
         return is_lost and not git.is_reachable(self.top, old)
 
-    def hidden(self, index: str) -> list[str]:
-        """The files that an index of the project takes for unchanged without looking."""
+    def commits(self, of: str, without: str) -> list[str]:
+        """The last commits in the history of one that are not in that of another."""
+        but = [f"^{without}"] if without else []
+        said = self._ask("log", "--format=%h %s", f"-{_MOST_COMMITS}", of, *but, "--")[1]
+        return said.decode("utf-8", "replace").splitlines()
+
+    def hidden(self, index: str) -> list[tuple[str, str]]:
+        """The files that an index of the project takes for unchanged without looking, and what says so."""
         if not os.path.isfile(index):
             return []
         said = self._ask("ls-files", "-v", "-z", index=index)[1]
         lines = [os.fsdecode(one) for one in said.split(b"\0") if one]
-        return [line[2:] for line in lines if line[0].islower() or line[0] == "S"]
+        found = [line for line in lines if line[0].islower() or line[0] == "S"]
+        return [(line[2:], "skip-worktree" if line[0] in "sS" else "assume-unchanged") for line in found]
 
     def settings(self, path: str) -> list[tuple[str, str]]:
         """The settings in a file of git's, without those that it includes."""

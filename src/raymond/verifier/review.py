@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from raymond.redaction import Secrets
 from raymond.system.files import make_private, replace
 from raymond.verifier import pack
+from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 
 DIFF = "changes.diff"
@@ -15,9 +16,12 @@ _LARGEST = 1 << 20
 """Bytes of a file that is compared line by line, and of the whole difference."""
 
 
-def digest_of(changes: Sequence[Change], tampered: Sequence[str]) -> str:
+def digest_of(changes: Sequence[Change], tampered: Sequence[Difference]) -> str:
     """What is accepted: exactly these changes."""
-    lines = [*(f"{one.how} {one.path} {one.digest}" for one in changes), *tampered]
+    lines = [
+        *(f"{one.how} {one.path} {one.digest}" for one in changes),
+        *(f"{one.words} {one.digest}" for one in tampered),
+    ]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 

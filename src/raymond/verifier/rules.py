@@ -40,7 +40,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     modules: frozenset[str] = frozenset()
     """Modules that a new file beside the tests would hide from Python."""
     tests: frozenset[str] = frozenset()
-    """Folders of tests that have another name: links lead there."""
+    """Folders of tests that have another name: links lead there, or a command runs all that is in them."""
     skipped: frozenset[str] = frozenset()
     """Folders that are ignored by git, and hold nothing that it tracks."""
     ignored: frozenset[str] = frozenset()
@@ -63,14 +63,13 @@ def rules_of(
 ) -> Rules:
     """The rules for commands that run in `cwd` with this PATH, while the project stands at `commit`."""
     top = git.top
-    named, folders = commands.paths(lines, top, cwd)
-    roots = frozenset({*_above(os.path.relpath(cwd, top)), *folders})
+    named = commands.paths(lines, top, cwd)
+    roots = frozenset({*_above(os.path.relpath(cwd, top)), *named.folders})
     skipped, ignored = git.ignored(commit)
     asked = commands.recipes(lines, roots, top)
     for folder, recipe in asked:
-        more, _ = commands.paths([recipe], top, os.path.join(top, folder))
-        named |= more
-    files: dict[str, Part] = dict.fromkeys({*named, *commands.scripts(roots, top)}, "named")
+        named.add(commands.paths([recipe], top, os.path.join(top, folder)))
+    files: dict[str, Part] = dict.fromkeys({*named.files, *commands.scripts(roots, top)}, "named")
     files |= dict.fromkeys(commands.included(roots, top), "loaded")
     return Rules(
         top=top,
@@ -78,9 +77,9 @@ def rules_of(
         files=files,
         watched=_watched(top, roots, path, commands.programs(lines)),
         targets=commands.targets(lines, roots, top),
-        tests=frozenset(_linked_tests(top, roots)),
+        tests=frozenset({*_linked_tests(top, roots), *named.suites}),
         path=tuple(one for one in path.split(os.pathsep) if not _is_inside(one, top)),
-        modules=frozenset({*sys.stdlib_module_names, "pytest", "_pytest", *_installed(top, path)}),
+        modules=frozenset({*sys.stdlib_module_names, "pytest", "_pytest", *_installed(top, path)} - _own(top, roots)),
         skipped=skipped,
         ignored=ignored,
         seal=tuple(seal),
@@ -212,6 +211,16 @@ def _installed(top: str, path: str) -> Iterator[str]:
             yield from _packages(os.path.dirname(entry))
     for name in _VIRTUAL:
         yield from _packages(f"{top}/{name}")
+
+
+def _own(top: str, roots: frozenset[str]) -> set[str]:
+    """The modules of the project itself, which may be installed: what takes their place is its work."""
+    found: set[str] = set()
+    for folder in (os.path.join(top, root) for root in roots):
+        for name in _listed(folder):
+            if name.endswith(".py") or os.path.isfile(os.path.join(folder, name, "__init__.py")):
+                found.add(name.partition(".")[0])
+    return found
 
 
 def _packages(prefix: str) -> Iterator[str]:

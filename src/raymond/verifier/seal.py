@@ -100,6 +100,14 @@ def over(handed: Seal, now: Seal) -> Seal:
     )
 
 
+def moved(seal: Seal, cwd: str, top: str, control: Control) -> Seal:
+    """The seal of a directory that a person has moved: the same files, somewhere else."""
+    below = os.path.relpath(seal.cwd, seal.rules.top)
+    if below != "." and cwd.endswith(f"/{below}"):
+        top = cwd[: -len(below) - 1]
+    return replace(seal, rules=replace(seal.rules, top=top), cwd=cwd, control=control)
+
+
 def _is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(f"{top}/")
 
@@ -124,15 +132,15 @@ def _changes(seal: Seal) -> Iterator[Change]:
     for path, part, only_new in look(seal.rules):
         if path in seal.entries or path in seal.known:
             continue
-        if part == "manifest" and not _is_relevant(f"{seal.rules.top}/{path}"):
+        if part == "manifest" and not _decides(f"{seal.rules.top}/{path}"):
             continue  # a new package
         if only_new or counts_when_new(seal.rules, path, part) or _hides(seal, path):
             yield Change(path, "added", _digest_now(f"{seal.rules.top}/{path}"))
 
 
-def _is_relevant(path: str) -> bool:
+def _decides(path: str) -> bool:
     try:
-        return manifests.is_relevant(os.path.basename(path), _read(path))
+        return manifests.counts_when_new(os.path.basename(path), _read(path))
     except OSError:
         return True
 
@@ -235,6 +243,14 @@ def _digest_now(path: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
+
+
+def content(path: str) -> bytes:
+    """What is in a file; nothing when it is none, or cannot be read."""
+    try:
+        return _read(path) if stat.S_ISREG(os.lstat(path).st_mode) else b""
+    except OSError:
+        return b""
 
 
 def _read(path: str) -> bytes:

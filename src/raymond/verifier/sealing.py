@@ -20,7 +20,7 @@ _LAST = "last"
 
 def seal_here(given: Assignment, cwd: str) -> Seal:
     """Seal `cwd` for the checks of `given`; the seal is on the disk when this returns."""
-    top = top_of(cwd)
+    top = _top(given, cwd)
     private, commit = git_of(given, top), git.head(top)
     make_private(given.folder)
     private.prepare(commit)
@@ -44,6 +44,19 @@ def seal_here(given: Assignment, cwd: str) -> Seal:
     seal.save(found, path)
     _remember(given, top, path)
     return found
+
+
+def moved(given: Assignment, sealed: Seal, cwd: str) -> Seal:
+    """A seal in the directory that a person has moved its run to; git stands there as it does."""
+    top = _top(given, cwd)
+    private = git_of(given, top)
+    private.prepare(sealed.commit)
+    return seal.moved(sealed, cwd, top, control_plane.read(top, private))
+
+
+def _top(given: Assignment, cwd: str) -> str:
+    home = given.environment.get("HOME", "")
+    return top_of(cwd, os.path.realpath(home) if home else "")
 
 
 def seal_path(folder: str, step: int) -> str:

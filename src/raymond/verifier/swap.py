@@ -5,7 +5,8 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ class Saved(Struct, frozen=True):
     """Where it is kept; of a link, where it leads."""
     mode: int = 0
     mtime: int = 0
+    """Of what make would build; another file is new when it is put back, so that nothing built meanwhile is used."""
 
 
 class Swap(Struct, frozen=True):
@@ -47,7 +49,7 @@ def _swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator
     kept = os.path.join(folder, f"{_RECORD}.files")
     shutil.rmtree(kept, ignore_errors=True)
     make_private(kept)
-    saved = [_save(top, one["path"], os.path.join(kept, str(number))) for number, one in enumerate(files)]
+    saved = [_save(top, one, os.path.join(kept, str(number))) for number, one in enumerate(files)]
     record = os.path.join(folder, _RECORD)
     os.sync()
     replace(record, msgspec.json.encode(Swap(top, saved)), durable=True)
@@ -80,6 +82,15 @@ def recover(folder: str) -> list[str]:
         return []  # whoever exchanged them lives, and puts them back
 
 
+def tree_of(folder: str) -> str:
+    """The tree in which files are exchanged; empty when there is none."""
+    try:
+        with open(os.path.join(folder, _RECORD), "rb") as file:
+            return msgspec.json.decode(file.read(), type=Swap).top
+    except FileNotFoundError:
+        return ""
+
+
 def undo(folder: str) -> list[str]:
     """Put back what the agent had; nobody else may be about to."""
     record = os.path.join(folder, _RECORD)
@@ -95,7 +106,8 @@ def undo(folder: str) -> list[str]:
     return [one.path for one in found.saved]
 
 
-def _save(top: str, path: str, source: str) -> Saved:
+def _save(top: str, one: Mapping[str, Any], source: str) -> Saved:
+    path = one["path"]
     whole = os.path.join(top, path)
     if os.path.realpath(os.path.dirname(whole)) != os.path.join(os.path.realpath(top), os.path.dirname(path)).rstrip(
         "/"
@@ -111,7 +123,7 @@ def _save(top: str, path: str, source: str) -> Saved:
         shutil.copytree(whole, source, symlinks=True)
         return Saved(path, "folder", source)
     shutil.copyfile(whole, source)
-    return Saved(path, "file", source, found.st_mode, found.st_mtime_ns)
+    return Saved(path, "file", source, found.st_mode, found.st_mtime_ns if one.get("mtime") else 0)
 
 
 def _restore(top: str, one: Saved) -> None:
@@ -119,4 +131,10 @@ def _restore(top: str, one: Saved) -> None:
         overlay.put_back([{**msgspec.structs.asdict(one)}], top)
         return
     overlay.put_back([{"path": one.path, "kind": "nothing"}], top)
-    shutil.copytree(one.source, os.path.join(top, one.path), symlinks=True)
+    shutil.copytree(one.source, os.path.join(top, one.path), symlinks=True, copy_function=_copy_as_new)
+
+
+def _copy_as_new(source: str, path: str) -> None:
+    shutil.copy(source, path)
+    now = time.time_ns()
+    os.utime(path, ns=(now, now))

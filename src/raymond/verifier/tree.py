@@ -10,12 +10,15 @@ MOST = 1_000_000
 """Files of a tree; a home directory or a whole disk has more."""
 
 
-def top_of(cwd: str) -> str:
-    """The nearest folder that has a `.git`, at `cwd` or above it; without one, `cwd` itself."""
+def top_of(cwd: str, home: str = "") -> str:
+    """The nearest folder that has a `.git`, at `cwd` or above it; without one, `cwd` itself.
+
+    A repository of the whole home directory keeps somebody's settings: a project further below is not a part of it.
+    """
     folder = cwd
     while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
-        if above == folder:
+        if above in (folder, home):
             return cwd
         folder = above
     return folder

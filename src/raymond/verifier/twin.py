@@ -15,14 +15,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from raymond.machine.run_started import TWIN_MAX
 from raymond.system.files import make_private
-from raymond.verifier import overlay, pack, swap
+from raymond.verifier import manifests, overlay, pack, swap
 from raymond.verifier.assignment import Way
 from raymond.verifier.command import Place
-from raymond.verifier.seal import Change, Seal
-
-MOST = 2 << 30
-"""Bytes of a tree that is copied, unless the settings say otherwise."""
+from raymond.verifier.seal import Change, Entry, Seal, content
 
 
 class Twin(Struct, frozen=True):
@@ -38,7 +36,7 @@ def twin_of(
     changes: Sequence[Change],
     folder: str,
     *,
-    most: int = MOST,
+    most: int = TWIN_MAX,
     ways: Sequence[Way] = ("overlay", "copy", "in place"),
 ) -> Iterator[Twin]:
     """A twin with what `changes` names put back; none of them, and it is a twin of the tree as it stands."""
@@ -69,13 +67,19 @@ def _stage(seal: Seal, changes: Sequence[Change], folder: str) -> list[dict[str,
         elif entry.pack:
             source = os.path.join(made, str(number))
             with open(source, "wb") as file:
-                path = os.path.join(os.path.dirname(folder), entry.pack)
-                file.write(pack.read(path, entry.offset, entry.known[1]))
+                file.write(_content(seal, change.path, entry, os.path.dirname(folder)))
             # What is put back is new to whatever compares times, so that nothing of the agent's is used that was built
             # from its own version. What make would build is as old as it was.
             mtime = entry.known[2] if entry.part == "target" else 0
             found.append({"path": change.path, "kind": "file", "source": source, "mode": entry.mode, "mtime": mtime})
     return found
+
+
+def _content(seal: Seal, path: str, entry: Entry, packs: str) -> bytes:
+    """What a file is to have: as it was sealed, but for what of a manifest decides nothing."""
+    sealed = pack.read(os.path.join(packs, entry.pack), entry.offset, entry.known[1])
+    current = content(f"{seal.rules.top}/{path}") if entry.part == "manifest" else b""
+    return manifests.put_back(os.path.basename(path), sealed, current) if current else sealed
 
 
 @contextlib.contextmanager

@@ -22,9 +22,22 @@ def run_status(run: Run) -> str:
 
 
 def is_answered(run: Run) -> bool:
-    """Whether a person answered it after its driver had left, and nobody has continued it: no process was lost."""
+    """Whether a person answered or decided after its driver had left, and nobody has continued it."""
     is_idle = not run.statuses.get(RUNNING) and wake_at(run) is None
     return run.answered and is_idle and run_status(run) == "running"
+
+
+def waits_for_review(agent: Agent) -> bool:
+    """Whether a person has to look at its work before it continues."""
+    return agent.status == PAUSED and agent.visit.review is not None
+
+
+def only_reviews(run: Run) -> bool:
+    """Whether nothing but reviews keeps the run from continuing: to resume it would change nothing."""
+    if run.stop or run.closed or run.final_status or wake_at(run) is not None:
+        return False
+    idle = [agent for agent in run.agents.values() if agent.status != WAITING]
+    return bool(idle) and all(waits_for_review(agent) for agent in idle)
 
 
 def main_result(run: Run) -> str | None:
