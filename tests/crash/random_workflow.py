@@ -22,10 +22,14 @@ SHORT = ("goto", "reset", "later", "ask", "late", "loop", "error", "wait")
 that goes to itself until its visits are used up, and `error` a script that fails and names a state for that."""
 DEEP = ("call", "function", "fork", "spread")
 """Moves with other states below them; `fork` is followed by a wait at once, `spread` goes on without one."""
+GATED = ("goto", "reset", "later", "result")
+"""Moves that pass a gate."""
 QUICK = "quick"
 """The input of a run that should do nothing: for other runs of the same workflow."""
 JUDGE, JUDGED = "JUDGE.md", 0.05
 """What judges, and what that costs."""
+DECOY = "DECOY.sh"
+"""Where states want to go whose evaluator sends them elsewhere; nobody may ever come there."""
 UNANSWERED = "nobody answers "
 """How the question of a `late` begins."""
 
@@ -55,11 +59,21 @@ class State(Struct):
     by_file: bool = False
     """The script says its transition in RAYMOND_OUT."""
     evaluator: str = ""
-    """What decides about its transition, and keeps it: a `pattern` or a `prompt`."""
+    """What decides about its transition: a `pattern` or a `prompt`."""
+    overrides: bool = False
+    """The evaluator does not keep it: the state asks for the decoy, and goes on only because it is sent there."""
+    gate: str = ""
+    """What a prompt makes of its sealed check: `green` at once; `red`, and green after the second turn; or `edited`,
+    green with a check that it has reformatted, so that the sealed one runs too."""
 
     @property
     def is_prompt(self) -> bool:
         return self.name.endswith(".md")
+
+    @property
+    def reds(self) -> int:
+        """How many turns end in a red gate."""
+        return int(self.gate == "red")
 
     @property
     def mark(self) -> str:
@@ -113,7 +127,14 @@ class Maker:
         state.visits = chance.randint(2, 3) if move == "loop" else 1
         evaluator = chance.choice(("", "", "", "pattern", "prompt" if state.is_prompt else "pattern"))
         state.evaluator = evaluator if "judges" in self._features else ""
+        state.overrides = bool(state.evaluator) and move in ("goto", "result") and chance.random() < 0.5
         if state.is_prompt:
+            is_gated = main and move in GATED and "gates" in self._features
+            state.gate = (
+                chance.choice(("green", "red", "edited") if "tries" in self._features else ("green", "edited"))
+                if is_gated
+                else ""
+            )
             state.cost = chance.randint(1, 40) / 100
             tries = chance.choice(([], [], [], ["crash"], ["refused"], ["limit"], ["refused", "crash"]))
             state.tries = tries if "tries" in self._features else []
@@ -132,9 +153,14 @@ class RandomWorkflow:
         self.start = maker.path(0, "START.sh", True, main=True)
         self.states = maker.states
 
-    def write(self, folder: Path) -> Path:
-        """The files."""
+    def write(self, folder: Path, room: Path) -> Path:
+        """The files of the workflow, and the checks of its gates in the directory where it runs."""
         folder.mkdir(parents=True)
+        for state in self.states:
+            if state.gate:
+                (room / "tests").mkdir(parents=True, exist_ok=True)
+                (room / "tests" / f"{state.mark}.sh").write_text(_CHECK, "utf-8")
+        (folder / DECOY).write_text("exit 9\n", "utf-8")
         for state in self.states:
             (folder / state.name).write_text(_prompt(state) if state.is_prompt else _script(state), "utf-8")
         replies: dict[str, Any] = {state.name: [_reply(state)] for state in self.states if state.is_prompt}
@@ -145,9 +171,14 @@ class RandomWorkflow:
         (folder / "workflow.yaml").write_text("name: random\n", "utf-8")
         return folder
 
+    def left(self, room: Path) -> dict[Path, str]:
+        """What the agents leave of the checks of their gates."""
+        return {room / "tests" / f"{one.mark}.sh": _checked(one) for one in self.states if one.gate}
+
     def expected(self, input: str) -> Expected:
         """What a run of it should come to."""
-        found = Expected(result="", finished=Counter(), cost=0.0, talks={})
+        gates = {state.name: ["failed"] * state.reds + ["passed"] for state in self.states if state.gate}
+        found = Expected(result="", finished=Counter(), cost=0.0, talks={}, gates=gates)
         found.result = _Walker(found, "main").walk(self.start, input, [])
         return found
 
@@ -168,6 +199,8 @@ class _Walker:
         """What the agent returns from here on; `talk` is what its conversation holds."""
         while state:
             said, talk = self._visit(state, given, talk)
+            if state.overrides:
+                said = "" if state.move == "goto" else state.mark
             match state.move:
                 case "result":
                     return said
@@ -195,7 +228,7 @@ class _Walker:
             self._found.finished[self._agent, state.name] += state.visits
         if not state.is_prompt:
             return given + f".{state.mark}" * state.visits, talk
-        asked = 1 + state.tries.count("refused")
+        asked = 1 + state.tries.count("refused") + state.reds
         self._found.cost += state.cost * asked + (JUDGED if state.evaluator == "prompt" else 0.0)
         talk = talk + [state.name] * asked
         self._found.talks[state.name] = talk
@@ -214,6 +247,8 @@ class _Walker:
 
 def _tag(state: State, given: str) -> str:
     """What the state says, when `given` stands for what it was given."""
+    if state.overrides:
+        return f'<goto input="{given}">{DECOY}</goto>'
     next, into = (state.next.name if state.next else ""), (state.into[0].name if state.into else "")
     said = f"{given}.{state.mark}"
     forks = "".join(f'<fork n="{at}" input="{state.mark}_{at}">{into}</fork>' for at in range(len(state.into)))
@@ -236,14 +271,34 @@ def _tag(state: State, given: str) -> str:
 
 
 def _prompt(state: State) -> str:
-    head = "".join(f"{line}\n" for line in ("---", *_evaluator(state), "---")) if state.evaluator else ""
+    keys = [*_gate(state), *_evaluator(state)]
+    head = "".join(f"{line}\n" for line in ("---", *keys, "---")) if keys else ""
     return f"{head}This is {state.name}, given {{{{input}}}}.\n"
 
 
+_CHECK = 'read -rt 0.03 <> "$PAUSE"\n[ "$(cat "made/$1")" = right ]\n'
+"""A check that takes a moment: an agent has to have made something."""
+
+
+def _checked(state: State) -> str:
+    """The check of a state, as it is left."""
+    return f"{_CHECK}# tidy\n" if state.gate == "edited" else _CHECK
+
+
+def _gate(state: State) -> list[str]:
+    return [f"gate: bash tests/{state.mark}.sh {state.mark}", "gate_reruns: 0"] if state.gate else []
+
+
 def _evaluator(state: State) -> list[str]:
+    next = state.next.name if state.next else ""
+    chosen = f"<goto>{next}</goto>" if state.move == "goto" else f"<result>{state.mark}</result>"
+    follows = chosen if state.overrides else "keep"
     if state.evaluator == "prompt":
-        return [f"evaluator: {{prompt: {JUDGE}, verdicts: {{KEEP: keep}}}}"]
-    return ["evaluator: {pattern: '[</>]', verdicts: {match: keep, none: keep}}"] if state.evaluator else []
+        return [f"evaluator: {{prompt: {JUDGE}, verdicts: {{KEEP: {follows}}}}}"]
+    if state.evaluator:
+        # What is said in RAYMOND_OUT is not searched.
+        return [f"evaluator: {{pattern: '[</>]', verdicts: {{match: {follows}, none: {follows}}}}}"]
+    return []
 
 
 def _reply(state: State) -> list[dict[str, Any]]:
@@ -254,7 +309,14 @@ def _reply(state: State) -> list[dict[str, Any]]:
         "refused": {"text": "There is no tag in this.", "cost": state.cost},
     }
     answer = {"text": _tag(state, "{{input}}"), "cost": state.cost, "delay": f"{state.pause * 1000:.0f}ms"}
-    return [*(before[one] for one in state.tries), *[answer] * 6]
+    done = answer | ({"writes": _made(state)} if state.gate else {})
+    return [*(before[one] for one in state.tries), *[answer] * state.reds, *[done] * 6]
+
+
+def _made(state: State) -> dict[str, str]:
+    """What the agent writes so that its check is green."""
+    edited = {f"tests/{state.mark}.sh": _checked(state)} if state.gate == "edited" else {}
+    return {f"made/{state.mark}": "right\n", **edited}
 
 
 _GIVEN = r"""given=$RAYMOND_INPUT all=$RAYMOND_RESULTS

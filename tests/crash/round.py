@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
 
-from crash import leftovers, nothing_lost, trouble
+from crash import gates, leftovers, nothing_lost, trouble
 from crash.machine import Machine
 from crash.random_workflow import QUICK, UNANSWERED, RandomWorkflow
 from crash.torture import Command, end
@@ -33,9 +33,13 @@ class Round:
         self.plan = trouble.plan(Random(f"{seed} trouble"), without)
         self._chance = Random(f"{seed} chance")
         self.workflow = RandomWorkflow(Random(f"{seed} workflow"), self.plan.features)
-        flow = self.workflow.write(folder / "flow")
+        room = folder / "room"
+        flow = self.workflow.write(folder / "flow", room)
+        if self._chance.random() < 0.5:
+            (folder / ".git").mkdir()  # then the runs are kept inside of the tree, and files are exchanged in place
         self.machine = Machine(folder, flow, self.plan.condition, self._chance)
         self._flow = str(flow)
+        self._left = self.workflow.left(room)
         self._drivers: list[Command] = []
         self._kills = 0
         self._abandoned = False
@@ -222,6 +226,7 @@ class Round:
         crashes = any("crash" in state.tries for state in self.workflow.states)
         gentle = self.machine.program and not crashes and self.plan.names <= trouble.GENTLE
         nothing_lost.check(self.machine, self.workflow.expected("it"), endings, paid_once=gentle)
+        gates.check_files(self.machine, self._left)
         assert all(taken <= 1 for taken in self._successes.values()), "two answers to one question were taken"
         if not self.plan.names & {"all", "resumes"}:
             leftovers.check(self.machine.ledger)

@@ -58,6 +58,7 @@ class Plan(Struct):
         if self.condition in ("processes", "disk"):
             return found  # a script that could start nothing or write nothing would fail by itself
         found |= {"judges"}
+        found |= {"gates"} if self.condition != "descriptors" else set()  # a check that can open nothing is red
         found |= {"out", "plain", "holding"} if "leftovers" in self.leftovers else {"out"}
         if self.condition == "portable":
             return found  # without /proc, only what stays in the group of its script is found

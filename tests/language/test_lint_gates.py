@@ -13,7 +13,7 @@ def check(head: str, **files: str) -> list[Diagnostic]:
     return lint.check(workflow.build("flow", {"START.md": f"---\n{head}\n---\n<goto>NEXT</goto> {END}", **others}))
 
 
-NEXT = {"NEXT_md": END}
+NEXT = {"NEXT_md": f"---\ngate: make\n---\n{END}"}
 
 
 def test_a_gate_that_could_do_harm_is_refused_at_its_place() -> None:
@@ -24,7 +24,7 @@ def test_a_gate_that_could_do_harm_is_refused_at_its_place() -> None:
 
 
 def test_no_comment_silences_it() -> None:
-    files = {"NEXT.md": END, "START.md": "---\ngate: git reset --hard\n---\n<goto>NEXT</goto>"}
+    files = {"START.md": "---\ngate: git reset --hard\n---\n<result>x</result>"}
     files["START.md"] += "<!-- raymond: ignore gate-command-unsafe I mean it -->"
     found = lint.check(workflow.build("flow", files))
     assert [(one.id, one.message) for one in found] == [
@@ -34,7 +34,7 @@ def test_no_comment_silences_it() -> None:
 
 
 def test_a_state_that_nothing_leads_to_is_judged_as_well() -> None:
-    [found] = check("gate: make", NEXT_md=END, OTHER_sh="# /// raymond\n# gate: rm -rf /\n# ///\necho")
+    [found] = check("gate: make", **NEXT, OTHER_sh="# /// raymond\n# gate: rm -rf /\n# ///\necho")
     assert (found.id, found.file, found.line) == ("gate-command-unsafe", "OTHER.sh", 2)
 
 
@@ -84,3 +84,74 @@ def test_a_way_out_that_ends_red_or_comes_to_a_gate_is_fine() -> None:
 def test_an_entry_that_leaves_the_state_open_leads_to_all_that_are_named() -> None:
     free = "{tag: goto, gate: false}, {tag: reset, target: NEXT}"
     assert bypasses(free, NEXT_md=END) == [UNCHECKED.format("NEXT.md")]
+
+
+PAST = "nothing keeps the agent from passing this gate by, as with a `function` that returns to {}"
+
+
+def open_ways(**files: str) -> list[str]:
+    return [one.message for one in check("gate: make", **files) if one.id == "gate-bypass"]
+
+
+def test_a_gated_prompt_that_may_do_everything_can_pass_its_gate_by() -> None:
+    [found] = check("gate: make", NEXT_md=END)
+    assert (found.severity, found.id, found.line, found.column) == ("warning", "gate-bypass", 2, 7)
+    assert found.message == PAST.format("NEXT.md")
+    assert found.hint == "list its `allowed_transitions`, put a gate on NEXT.md, or ignore this with a reason"
+    assert open_ways(**NEXT, OTHER_sh="echo '<result>x</result>'") == [PAST.format("OTHER.sh")] * 2, (
+        "agents may name it"
+    )
+    files = {"START.md": f"---\ngate: make\n---\n{END} <!-- raymond: ignore gate-bypass so be it -->", "NEXT.md": END}
+    assert lint.check(workflow.build("flow", files)) == []
+
+
+def test_it_is_fine_where_no_state_without_a_gate_ends() -> None:
+    assert open_ways(**NEXT) == []
+    assert open_ways(NEXT_md="<goto>START</goto>") == []
+    assert open_ways(NEXT_sh="echo no >&2\nexit 1") == []
+    listed = "---\nallowed_transitions: [{tag: goto, target: START}]\n---\n{{transitions}} or <result>x</result>"
+    assert open_ways(NEXT_md=listed) == []
+    judge = "---\ngate: make\nevaluator: {prompt: JUDGE, model: haiku, verdicts: {YES: keep}}\n---\n<result>x</result>"
+    found = lint.check(workflow.build("flow", {"START.md": judge, "JUDGE.md": f"{{{{output}}}} YES? {END}"}))
+    assert [one for one in found if one.id == "gate-bypass"] == [], "nobody can go to a judge"
+
+
+def test_a_script_goes_where_its_author_says() -> None:
+    script = "# /// raymond\n# gate: make\n# ///\necho '<goto>NEXT</goto>'"
+    assert lint.check(workflow.build("flow", {"START.sh": script, "NEXT.sh": f"echo '{END}'"})) == []
+
+
+LEADS = "{}, and it leads to a `result` of NEXT.md that none has checked"
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("{tag: call, target: SUB, return: NEXT}", "`call` passes no gate"),
+        ("{tag: function, target: SUB, return: NEXT}", "`function` passes no gate"),
+        ("{tag: ask, next: NEXT}", "`ask` passes no gate"),
+        ("{tag: ask, next: START, timeout: 1h, timeout_next: NEXT}", "`ask` passes no gate"),
+        ("{tag: fork, target: SUB, next: NEXT}", "`fork` passes no gate"),
+        ("{tag: fork, target: SUB}, {tag: goto, target: NEXT}", "after a `fork` this passes no gate"),
+        ("{tag: fork, target: SUB}, {tag: wait, target: NEXT}", "after a `fork` this passes no gate"),
+    ],
+)
+def test_an_entry_that_passes_no_gate_and_continues_at_a_result_is_told(entry: str, why: str) -> None:
+    assert bypasses(entry, NEXT_md=END, SUB_sh=f"echo '{END}'") == [LEADS.format(why)]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{tag: call, target: SUB, return: START}",
+        "{tag: function, target: NEXT, return: START}",
+        "{tag: ask, next: START}",
+        "{tag: ask, approve: person, next: NEXT}",
+        "{tag: fork, target: NEXT, next: START}",
+        "{tag: goto, target: NEXT}",
+        "{tag: fork, target: SUB}, {tag: wait, target: START}",
+    ],
+)
+def test_an_entry_that_comes_back_to_a_gate_is_fine(entry: str) -> None:
+    """The result of a subtask, or of another agent, does not end the work of this one."""
+    assert bypasses(entry, NEXT_md=END, SUB_sh=f"echo '{END}'") == []

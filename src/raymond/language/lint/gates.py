@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from raymond.errors import Diagnostic
-from raymond.language import frontmatter, gate_rules, reach, reading, template
+from raymond.language import frontmatter, gate_rules, judges, reach, reading, template
 from raymond.language.allowed_transitions import FIELDS, GATED, Allowed, Entries
 from raymond.language.reach import Names
 from raymond.language.workflow import State, Workflow, mark_of
@@ -11,6 +11,11 @@ from raymond.language.workflow import State, Workflow, mark_of
 _LOOKS = "a check only looks: remove this, or do it yourself before the run"
 _DELETES = "let the build tool do it, as in `make clean`, or ignore this with a reason"
 _UNKNOWN = "put it into a file of the project, as in `./check.sh`, or ignore this with a reason"
+_OPEN = "list its `allowed_transitions`, put a gate on {}, or ignore this with a reason"
+_ONWARD = ("return", "next", "timeout_next")
+"""Where a tag that passes no gate says how its agent continues."""
+_AFTER_FORKS = ("goto", "wait")
+"""What can follow forks, and then passes no gate either."""
 _BYPASS = "let it end in a script that fails (`exit 1`), put a gate on the way, or ignore this with a reason"
 
 
@@ -34,6 +39,8 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
                 message = f"`{one.what}` is no test runner, build tool or file of the project that Raymond knows"
                 yield frontmatter.diagnose(mark, "gate-command-unknown", message, _UNKNOWN)
     yield from _bypasses(workflow, state)
+    if state.kind == "prompt" and state.name not in judges.of(workflow):
+        yield from _ways_past(workflow, state)
 
 
 def _bypasses(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
@@ -49,6 +56,43 @@ def _bypasses(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
         elif end := _unchecked_end(workflow, _targets(workflow, entries, entry)):
             message = f"`gate: false` leads to a `result` of {end} that no gate has checked"
             yield frontmatter.diagnose(mark, "gate-bypass", message, _BYPASS)
+
+
+def _ways_past(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
+    """Tags that pass no gate, with which an agent can continue where a `result` is reached without any."""
+    allowed = state.policy.allowed_transitions
+    if not allowed:
+        anywhere = sorted(workflow.states.keys() - judges.of(workflow).keys())
+        if end := _unchecked_end(workflow, anywhere):
+            message = f"nothing keeps the agent from passing this gate by, as with a `function` that returns to {end}"
+            yield frontmatter.diagnose(mark_of(workflow, state, ("gate",)), "gate-bypass", message, _OPEN.format(end))
+        return
+    entries = Entries(allowed)
+    has_forks = any(one.tag == "fork" for one in allowed)
+    for at, entry in enumerate(allowed):
+        if entry.tag not in GATED:
+            end, why = _unchecked_end(workflow, _onward(workflow, entries, entry)), f"`{entry.tag}` passes no gate"
+        elif has_forks and entry.gate and entry.tag in _AFTER_FORKS:
+            end, why = (
+                _unchecked_end(workflow, _targets(workflow, entries, entry)),
+                "after a `fork` this passes no gate",
+            )
+        else:
+            continue
+        if end:
+            message = f"{why}, and it leads to a `result` of {end} that none has checked"
+            yield frontmatter.diagnose(
+                mark_of(workflow, state, ("allowed_transitions", at)), "gate-bypass", message, _BYPASS
+            )
+
+
+def _onward(workflow: Workflow, entries: Entries, entry: Allowed) -> list[str]:
+    """Where an agent can continue, without anybody's approval, after what an entry begins."""
+    fields = _ONWARD if "approve" not in entry.fields else ("timeout_next",)
+    given = [value for field, value in entry.fields.items() if field in fields]
+    if any(field in fields for field in entries.chosen(entry)):
+        given += entries.named or workflow.states
+    return sorted(Names(workflow.states).of(given))
 
 
 def _targets(workflow: Workflow, entries: Entries, entry: Allowed) -> list[str]:
