@@ -49,6 +49,7 @@ def test_a_run_that_is_done_says_so_in_four_lines_and_only_its_result_on_stdout(
     ]
 
 
+@pytest.mark.slow
 def test_everything_that_happens_is_told_in_lines_with_their_time(room: Room) -> None:
     ran = room.command({"START.sh": "echo '<goto>END</goto>'", "END.sh": "echo '<result>done</result>'"})
     shown = ran.err.splitlines()[:-4]
@@ -76,6 +77,7 @@ def test_an_empty_result_is_one_empty_line(room: Room) -> None:
     assert room.command({"START.sh": "echo '<result></result>'"}).out == "\n"
 
 
+@pytest.mark.slow
 def test_a_long_result_is_cut_in_the_ending_and_whole_on_stdout(room: Room) -> None:
     ran = room.command({"START.py": "print('<result>' + 'x' * 500 + '</result>')"})
     assert ran.out == "x" * 500 + "\n"

@@ -87,6 +87,7 @@ def tried(room: Room, command: str, *policy: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_without_a_state_all_gates_are_tried_in_order(room: Room) -> None:
     done = room.raymond("gate", room.flow(TWO))
     assert (done.returncode, done.stderr) == (1, "")
@@ -127,6 +128,7 @@ def test_a_check_that_cannot_start_is_a_mistake_of_the_workflow(room: Room, comm
     assert (code, shown.splitlines()[-1]) == (6, f"START.md: could not start: {why}")
 
 
+@pytest.mark.slow
 def test_a_check_of_nothing_is_refused(room: Room) -> None:
     for command, message in (
         ("", "`gate` must be text"),
@@ -247,6 +249,7 @@ def test_a_dry_run_can_run_the_gates(room: Room) -> None:
     assert not room.home.exists(), "nothing was started"
 
 
+@pytest.mark.slow
 def test_gates_are_run_only_in_a_dry_run(room: Room) -> None:
     flow = room.flow(gated("gate: ls", DONE))
     done = room.raymond("run", flow, "--run-gates")

@@ -248,6 +248,7 @@ def test_latest_is_refused_with_every_state_that_is_gone_and_nothing_is_written(
     assert done.stdout.startswith('new [{"agent":"main_held1"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
@@ -273,6 +274,7 @@ def test_a_map_that_leads_nowhere_is_refused_and_nothing_is_written(
     assert done.stderr == f"{error}\n"
 
 
+@pytest.mark.slow
 def test_latest_with_files_that_are_wrong_is_refused_and_nothing_is_written(room: Room) -> None:
     room.drive(ASKS)
     before = bytes_of(room)
@@ -316,6 +318,7 @@ def test_latest_looks_at_states_that_only_the_run_leads_to(room: Room, told: str
     assert done.stderr.startswith("error: PLAN.md does not tell the agent how to end its answer\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"workflow.yaml": "name: thing"}], ids=["unnamed", "named"])
 def test_latest_of_a_run_of_one_file_takes_that_file_again(room: Room, settings: dict[str, str]) -> None:
     flow = room.flow({"ONE.sh": ASKS["START.sh"], "END.sh": ASKS["END.sh"], **settings})
@@ -325,6 +328,7 @@ def test_latest_of_a_run_of_one_file_takes_that_file_again(room: Room, settings:
     assert (done.returncode, done.stdout) == (0, "new\n")
 
 
+@pytest.mark.slow
 def test_latest_of_a_run_of_a_zip_takes_the_zip_as_it_is_now(room: Room) -> None:
     def pack(end: str) -> None:
         with zipfile.ZipFile(room.path / "flow.zip", "w") as made:
@@ -369,6 +373,7 @@ def test_a_person_decides_for_an_agent_and_the_run_goes_on(
     assert (done.returncode, done.stdout) == (code, out)
 
 
+@pytest.mark.slow
 def test_an_input_or_result_can_come_from_a_file_or_from_stdin(room: Room) -> None:
     (room.path / "in.txt").write_text("from a file")
     room.drive(ASKS, id="a")
@@ -414,6 +419,7 @@ def test_what_is_asked_of_one_agent_concerns_no_other(room: Room, flags: list[st
     assert {one.agent for one in ran(room).all(AgentRetried)} <= {"main_bad1"}
 
 
+@pytest.mark.slow
 def test_an_agent_that_was_given_up_is_not_tried_again_by_a_resume(room: Room) -> None:
     room.drive(ASKS)
     room.raymond("resume", "r", "--agent", "main", "--give-up")
@@ -679,6 +685,7 @@ def test_a_pause_that_is_asked_for_again_after_its_driver_was_killed_is_kept(roo
     assert "left:" not in room.raymond("status", "r").stdout
 
 
+@pytest.mark.slow
 def test_an_agent_whose_driver_was_killed_is_not_said_to_be_paused(room: Room) -> None:
     kill(background(room, HELD, "started.r"))
     before = bytes_of(room)

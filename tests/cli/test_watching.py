@@ -67,6 +67,7 @@ def ran(room: Room) -> Ran:
 # --- logs
 
 
+@pytest.mark.slow
 def test_logs_are_the_lines_the_run_told(room: Room) -> None:
     run = room.command(MIXED)
     shown = run.err.splitlines()[:-5]
@@ -185,6 +186,7 @@ def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(
     )
 
 
+@pytest.mark.slow
 def test_logs_of_a_step_can_be_read_by_programs(room: Room) -> None:
     room.command(MIXED)
     lines = [json.loads(line) for line in room.raymond("logs", "r", "--step", "2", "--json").stdout.splitlines()]

@@ -374,6 +374,7 @@ def test_a_program_killed_under_its_driver_is_an_attempt_that_failed(scene: Scen
     assert journal.read(scene.project.run(ID)).run.cost == 0.75
 
 
+@pytest.mark.slow
 def test_a_script_whose_end_was_not_journaled_is_ended_and_runs_again_under_the_same_key(tmp_path: Path) -> None:
     place = Place(tmp_path)
     os.mkfifo(place.room / "gate")

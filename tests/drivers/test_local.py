@@ -99,6 +99,7 @@ def test_after_one_ctrl_c_a_resume_goes_on_with_the_next_step(room: Room) -> Non
     assert ran.all(StepInterrupted) == []
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_stops_at_once_and_the_step_runs_again_on_resume(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -115,6 +116,7 @@ def test_a_second_ctrl_c_stops_at_once_and_the_step_runs_again_on_resume(room: R
     assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_sigterm_and_sighup_stop_at_once(room: Room, number: signal.Signals, code: int) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
@@ -588,6 +590,7 @@ def test_only_one_process_drives_a_run(room: Room) -> None:
 # Limits
 
 
+@pytest.mark.slow
 def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
     script = 'if [ $RAYMOND_VISIT = 5 ]; then echo "<result>five</result>"; else echo "<goto>START</goto>"; fi'
     ran = room.command({"START.sh": script}, "--max-iterations", "3")

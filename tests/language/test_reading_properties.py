@@ -391,6 +391,7 @@ def test_a_tag_after_fifty_megabytes_of_noise_is_found_in_bounded_memory(noise: 
     assert most <= 2 * scanner.LIMIT
 
 
+@pytest.mark.slow
 def test_what_is_allocated_stays_small_too() -> None:
     chunk = ("<goto>A</goto> <result>r</result> `<wait>W</wait>`\n" * CHUNK)[:CHUNK]
     reader = reading.Reader()

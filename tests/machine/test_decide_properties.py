@@ -651,7 +651,7 @@ class Machine(RuleBasedStateMachine):
                 assert plain(evolve.fold(decisions[cut:], kept)) == whole
 
 
-Machine.TestCase.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
+Machine.TestCase.settings = settings(max_examples=20, stateful_step_count=50, deadline=None)
 TestTheCoreAndAReferenceAgree = Machine.TestCase
 
 
@@ -714,7 +714,7 @@ TEXT = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(PIECES), max_siz
 
 
 @given(st.sampled_from(sorted(STATES)), st.lists(TEXT, min_size=1, max_size=5), st.text(max_size=20))
-@examples(300)
+@examples(150)
 def test_whatever_an_agent_says_the_core_decides(state: str, texts: list[str], input: str) -> None:
     play = Play(FILES, input=input)
     play.ask("move", agent="main", state=state, text=input)
@@ -774,7 +774,7 @@ EVENTS = [
 
 
 @given(st.integers(1, 2**53), values(float), st.lists(st.one_of(EVENTS), min_size=1, max_size=4))
-@examples(300)
+@examples(150)
 def test_every_event_comes_back_from_its_line_as_it_was(seq: int, time: float, happened: list[Event]) -> None:
     decision = Decision(seq=seq, time=time, events=happened)
     assert msgspec.json.decode(events.encode(decision), type=Decision) == decision

@@ -48,6 +48,7 @@ def test_clean_removes_the_folder_of_a_run_and_its_export(room: Place) -> None:
     assert [path.name for path in (room.path / ".raymond").rglob("r*")] == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_runs_and_removes_nothing(room: Place) -> None:
     ended(room)
     before = contents(room.home)
@@ -82,6 +83,7 @@ def test_a_snapshot_that_a_run_needs_stays_however_old_it_is(room: Place) -> Non
     assert room.resume().out == "told yes\n"
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_is_young_stays(room: Place) -> None:
     """A run that is just being started may be about to use it."""
     ended(room)

@@ -54,6 +54,7 @@ def a_link(path: Path) -> None:
     path.symlink_to(path.parent.parent / "moved")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [edited, missing, cut, a_link])
 def test_a_long_text_that_is_not_what_was_kept_is_damage_of_its_line(room: Place, harm: Callable[[Path], None]) -> None:
     room.ask(files=LONG)
@@ -68,6 +69,7 @@ def test_a_long_text_that_is_not_what_was_kept_is_damage_of_its_line(room: Place
     assert room.journal().read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [edited, missing])
 def test_damage_of_a_long_text_can_be_repaired(room: Place, harm: Callable[[Path], None]) -> None:
     """The step that said it runs again."""

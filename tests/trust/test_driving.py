@@ -36,6 +36,7 @@ def nobody_else_drives(room: Place) -> None:
     assert room.ledger() == ["START"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_no_file_lets_another_process_drive_when_it_is_gone(room: Place, live: Live, name: str) -> None:
     clear_away(room.part(name))
