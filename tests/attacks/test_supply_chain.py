@@ -1,11 +1,14 @@
 """What is fetched to build, test and run Raymond: known by hash, bounded, named in a bill of materials."""
 
+import contextlib
 import json
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib import metadata
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +78,7 @@ def version(pin: Requirement) -> str:
 
 @pytest.mark.parametrize("name", PINS)
 def test_a_file_of_pins_holds_exact_versions_with_hashes_and_nothing_else(name: str) -> None:
-    pin = r"[a-z0-9-]+==[0-9][a-z0-9.]*( ; [^\\#@]+?)?( --hash=sha256:[0-9a-f]{64})+"
+    pin = r"[a-z0-9-]+(\[[a-z0-9,-]+\])?==[0-9][a-z0-9.]*( ; [^\\#@]+?)?( --hash=sha256:[0-9a-f]{64})+"
     assert logical_lines(name) != []
     assert [line for line in logical_lines(name) if not re.fullmatch(pin, line)] == []
     assert "://" not in text(name)
@@ -91,6 +94,17 @@ def test_every_tool_of_a_contributor_is_pinned_within_its_bounds() -> None:
     pinned = pins("requirements-dev.txt")
     tools = requirements(description()["project"]["optional-dependencies"]["dev"])
     assert [str(one) for one in tools if not fits(one, pinned[canonicalize_name(one.name)])] == []
+
+
+def test_a_package_that_is_needed_with_an_extra_is_pinned_with_it() -> None:
+    """Otherwise pip refuses all pins as soon as there is a newer release of that package."""
+    pinned = pins("requirements-dev.txt")
+    for name in pinned:
+        with contextlib.suppress(PackageNotFoundError):  # on other platforms only
+            needed = [Requirement(one) for one in metadata.requires(name) or ()]
+            for one in needed:
+                if one.extras and (one.marker is None or one.marker.evaluate({"extra": ""})):
+                    assert one.extras <= pinned[canonicalize_name(one.name)].extras, f"{name} needs {one}"
 
 
 def test_what_users_run_is_what_the_tests_ran_with() -> None:
