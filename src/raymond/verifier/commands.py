@@ -9,23 +9,19 @@ from glob import glob
 
 from msgspec import Struct
 
-from raymond.verifier import readers
+from raymond.verifier import makefiles, readers
+from raymond.verifier.makefiles import text as _read
 
 ALWAYS = ("bash", "sh", "env", "python", "python3", "node", "npm", "npx", "git", "make", "pytest")
 """Programs that checks start without naming them."""
 _BETWEEN = re.compile(r"[;&|()`<>\n{}]|\$\(")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
-_RULE = re.compile(r"^(?P<targets>[^\s#:=][^#:=\n]*?)\s*::?(?!=)(?P<needs>[^=\n]*)", re.MULTILINE)
-_INCLUDE = re.compile(r"^(?:-|s)?include[ \t]+([^#\n]+)", re.MULTILINE)
 _MOST_NAMED = 1000
 _WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "busted", "tape")
 """Programs that run whatever is in a folder that they are given."""
 _SCRIPT = re.compile(r"[\w./-]+\.(?:sh|bash)\b")
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_SCRIPTED = (*_MAKEFILES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
+_SCRIPTED = (*makefiles.NAMES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
 """Files whose recipes start scripts."""
-_MOST = 1 << 20
-"""Bytes read of one of them."""
 
 
 def parts(command: str) -> list[list[str]]:
@@ -106,8 +102,8 @@ def recipes(commands: Sequence[str], folders: Iterable[str], top: str) -> list[t
     found: list[tuple[str, str]] = []
     words = [word for command in commands for part in parts(command) for word in part]
     for folder in folders:
-        rules = _rules(folder, top)
-        reached = _reached(
+        rules = makefiles.read(os.path.join(top, folder))
+        reached = makefiles.reached(
             {word for word in words if word in rules.needs} | ({""} if "make" in words else set()), rules.needs
         )
         found += [(folder, line) for target in reached for line in rules.lines.get(target, ())]
@@ -136,8 +132,8 @@ def included(folders: Iterable[str], top: str) -> set[str]:
     """What Makefiles include, whether or not it is there."""
     found: set[str] = set()
     for folder in folders:
-        for name in _MAKEFILES:
-            for line in _INCLUDE.findall(_read(os.path.join(top, folder, name))):
+        for name in makefiles.NAMES:
+            for line in makefiles.includes(_read(os.path.join(top, folder, name))):
                 paths = (_inside(os.path.join(top, folder, one), top) for one in line.split() if "$" not in one)
                 found |= {path for path in paths if path}
     return found
@@ -169,44 +165,9 @@ def targets(commands: Sequence[str], folders: Iterable[str], top: str) -> frozen
         return frozenset()
     needs: dict[str, set[str]] = {}
     for folder in folders:
-        for target, wanted in _rules(folder, top).needs.items():
+        for target, wanted in makefiles.read(os.path.join(top, folder)).needs.items():
             needs.setdefault(target, set()).update(wanted)
-    return frozenset(_reached(asked, needs) - needs.get(".PHONY", set()) - {"", ".PHONY"})
-
-
-class _Rules(Struct):
-    """The rules of a Makefile: what each target needs, and the lines that make it."""
-
-    needs: dict[str, set[str]] = {}
-    lines: dict[str, list[str]] = {}
-
-
-def _rules(folder: str, top: str) -> _Rules:
-    text = next(filter(None, (_read(os.path.join(top, folder, name)) for name in _MAKEFILES)), "")
-    found, targets = _Rules(), list[str]()
-    for line in text.replace("\\\n", " ").splitlines():
-        rule = _RULE.match(line)
-        if line.startswith("\t"):
-            for target in targets:
-                found.lines.setdefault(target, []).append(line.strip().lstrip("@-+"))
-        elif rule:
-            targets = rule["targets"].split()
-            needs, _, recipe = rule["needs"].partition(";")
-            for target in targets:
-                found.needs.setdefault(target, set()).update(needs.split())
-                found.needs.setdefault("", {target})  # the first rule is what make does unasked
-                found.lines.setdefault(target, []).extend([recipe] if recipe else [])
-    return found
-
-
-def _reached(asked: set[str], needs: dict[str, set[str]]) -> set[str]:
-    found, pending = set[str](), list(asked)
-    while pending:
-        target = pending.pop()
-        if target not in found:
-            found.add(target)
-            pending += needs.get(target, ())
-    return {target for target in found if target in needs and "$" not in target}
+    return frozenset(makefiles.reached(asked, needs) - needs.get(".PHONY", set()) - {"", ".PHONY"})
 
 
 def _inside(path: str, top: str) -> str | None:
@@ -215,11 +176,3 @@ def _inside(path: str, top: str) -> str | None:
         return None
     found = os.path.relpath(os.path.normpath(path), top)
     return None if found.startswith("..") else "" if found == "." else found
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_MOST).decode("utf-8", "replace")
-    except OSError:
-        return ""

@@ -1,4 +1,4 @@
-"""Programs that judge the files they are given: `ruff check app.py` is about app.py, which does not decide anything.
+"""Programs that judge or build the files they are given: `ruff check app.py` is about app.py, which decides nothing.
 
 A program that runs its files, or compares them with others, is none of them.
 """
@@ -13,10 +13,16 @@ _ASKS = frozenset({"test", "[", "[[", "ls", "stat", "file", "wc", "cat", "head",
 _READERS = _ASKS.union(
     ("grep", "egrep", "fgrep", "rg", "jq", "yq", "ruff", "mypy", "pyright", "black", "isort", "flake8", "pylint"),
     ("pycodestyle", "pyflakes", "pydocstyle", "bandit", "py_compile", "compileall", "json.tool", "eslint", "prettier"),
-    ("tsc", "jshint", "stylelint", "biome", "shellcheck", "shfmt", "gofmt", "golint", "rustfmt", "clang-format"),
+    ("jshint", "stylelint", "biome", "shellcheck", "shfmt", "gofmt", "golint", "rustfmt", "clang-format"),
     ("clang-tidy", "cppcheck", "yamllint", "jsonlint", "hadolint", "markdownlint", "rubocop", "phpcs", "phpstan"),
     ("ktlint", "swiftlint", "luacheck", "xmllint", "actionlint"),
 )
+_COMPILERS = frozenset(
+    {"cc", "gcc", "g++", "c++", "clang", "clang++", "ld", "ar", "as", "nasm", "gfortran", "rustc", "javac"}
+    | {"kotlinc", "scalac", "swiftc", "ghc", "ocamlc", "ocamlopt", "dmd", "tsc", "esbuild", "sassc"}
+)  # fmt: skip
+_CHECKER = re.compile(r"(?:^|[\W_])(?:check|verify|test|spec)", re.IGNORECASE)
+"""In the names of sources that are built to check the others."""
 _COMPARES = ("diff", "cmp", "comm")
 _BEFORE = frozenset(
     {"npx", "bunx", "uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "rye", "bundle", "run", "exec", "env", "time"}
@@ -48,6 +54,8 @@ def judged(words: Sequence[str]) -> frozenset[str]:
         rest, name = rest[2:], rest[2] if len(rest) > 2 else ""
     elif any(option in rest[1:2] for option in _CHECKS_ONLY.get(name, ())):
         name = "test"
+    if name in _COMPILERS:
+        return frozenset(word for word in rest[1:] if not _CHECKER.search(word))
     if name not in _READERS:
         return frozenset()
     return frozenset(word for before, word in pairwise(rest) if name in _ASKS or not _TAKES_FILE.fullmatch(before))

@@ -1,0 +1,93 @@
+"""Makefiles, as far as targets, what they need, plain variables and recipes go."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+NAMES = ("GNUmakefile", "makefile", "Makefile")
+"""In the order in which make looks for them."""
+_RULE = re.compile(r"^(?P<targets>[^\s#:=][^#:=\n]*?)\s*::?(?!=)(?P<needs>[^=\n]*)", re.MULTILINE)
+_ASSIGNMENT = re.compile(r"^(?:export\s+|override\s+)?(?P<name>[\w.-]+)\s*(?::{1,3}|\?)?=(?P<value>[^#]*)")
+_VARIABLE = re.compile(r"\$(?:[({]([\w.-]+|[@<^+])[)}]|([@<^+]))")
+_VARIABLES = {"CC": "cc", "CXX": "g++", "LD": "ld", "AR": "ar", "MAKE": "make", "SHELL": "sh"}
+"""What make itself knows."""
+_DEEPEST = 5
+"""How often a variable may stand for others."""
+_LONGEST = 10_000
+"""Characters of a line, or of the value of a variable, that are expanded."""
+_INCLUDE = re.compile(r"^(?:-|s)?include[ \t]+([^#\n]+)", re.MULTILINE)
+_MOST = 1 << 20
+"""Bytes read of a file."""
+
+
+class Rules(Struct):
+    """The rules of a Makefile: what each target needs, and the lines that make it."""
+
+    needs: dict[str, set[str]] = {}
+    lines: dict[str, list[str]] = {}
+
+    def recipe(self, target: str, variables: Mapping[str, str]) -> list[str]:
+        """The lines of a target as make would run them; what it needs stands also where only the first is meant."""
+        needs = " ".join(sorted(self.needs.get(target, ())))
+        own = {**variables, "@": target, "<": needs, "^": needs, "+": needs}
+        return [_expanded(line, own) for line in self.lines.get(target, ())]
+
+
+def _expanded(line: str, variables: Mapping[str, str]) -> str:
+    """A line with its variables, as far as they are plain."""
+    for _ in range(_DEEPEST):
+        said = _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), line)
+        if said == line or len(said) > _LONGEST:
+            break
+        line = said
+    return line
+
+
+def read(folder: str) -> Rules:
+    """The rules of the Makefile that make would take in a folder."""
+    said = next(filter(None, (text(os.path.join(folder, name)) for name in NAMES)), "")
+    found, targets, variables = Rules(), list[str](), dict(_VARIABLES)
+    for line in said.replace("\\\n", " ").splitlines():
+        if line.startswith("\t"):
+            for target in targets:
+                found.lines.setdefault(target, []).append(line.strip().lstrip("@-+"))
+        elif assigned := _ASSIGNMENT.match(line):
+            variables[assigned["name"]] = assigned["value"].strip()[:_LONGEST]
+        elif rule := _RULE.match(_expanded(line, variables)):
+            targets = rule["targets"].split()
+            needs, _, recipe = rule["needs"].partition(";")
+            for target in targets:
+                found.needs.setdefault(target, set()).update(needs.split())
+                found.needs.setdefault("", {target})  # the first rule is what make does unasked
+                found.lines.setdefault(target, []).extend([recipe] if recipe else [])
+    found.lines = {target: found.recipe(target, variables) for target in found.lines}
+    return found
+
+
+def reached(asked: set[str], needs: dict[str, set[str]]) -> set[str]:
+    """The targets that make comes to from those that it is asked for."""
+    found, pending = set[str](), list(asked)
+    while pending:
+        target = pending.pop()
+        if target not in found:
+            found.add(target)
+            pending += needs.get(target, ())
+    return {target for target in found if target in needs and "$" not in target}
+
+
+def includes(said: str) -> list[str]:
+    """What the text of a Makefile includes, as it stands there."""
+    return _INCLUDE.findall(said)
+
+
+def text(path: str) -> str:
+    """The beginning of a file; empty when there is none, or it is no plain file: a pipe would keep us waiting."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with open(fd, "rb") as file:
+        return file.read(_MOST).decode("utf-8", "replace") if stat.S_ISREG(os.fstat(fd).st_mode) else ""
