@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -206,10 +207,19 @@ def test_a_check_that_was_red_before_the_work_says_so(room: Room) -> None:
     ran = room.command(FLOW, "--red-first")
     assert (ran.code, ran.out) == (0, "done\n"), ran.err
     [sealed] = ran.all(SealEnded)
-    assert sealed.before == "`sh tests/check.sh` ended with exit code 1"
+    assert re.fullmatch(r"`sh tests/check.sh` ended with exit code 1 \[[0-9a-f]{12}\]", sealed.before)
     assert [event.as_before for event in ran.all(GateEnded)] == [True, False]
     asked = (room.path / "prompts").read_text("utf-8")
     assert "ended with exit code 1 (it was red in the same way before you began)\n" in asked
+
+
+@pytest.mark.slow
+def test_another_failure_with_the_same_exit_code_is_not_the_same(room: Room) -> None:
+    (room.path / "tests" / "check.sh").write_text("echo took 0.$RANDOM s; cat answer.txt; exit 1\n")
+    agent(room, "test -e prompts && grep -q again prompts && echo other > answer.txt; echo again >> prompts")
+    flow = {**FLOW, "START.md": FLOW["START.md"].replace("gate_reruns: 0", "gate_reruns: 0\ngate_tries: 1")}
+    ran = room.command(flow, "--red-first")
+    assert [event.as_before for event in ran.all(GateEnded)] == [True, False], ran.err
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from raymond.verifier.environment import environment
 from raymond.verifier.gate import verify
 from raymond.verifier.seal import Seal
 
-_NAMED = 10
+_NAMED = 50
 """Sealed files that are named."""
 _STEP = 1
 """The only step there is."""
@@ -92,15 +92,21 @@ def try_out(state: State, tell: Callable[[Told], None]) -> Found:
 def _seal(given: Assignment, tell: Callable[[Told], None]) -> Seal:
     began = time.monotonic()
     sealed = sealing.seal_here(given, os.getcwd())
-    names = sorted(sealed.entries)
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    listed = f": {', '.join(names[:_NAMED])}{more}" if names else ""
-    took = durations.brief(time.monotonic() - began)
-    if not names:
+    took, count = durations.brief(time.monotonic() - began), len(sealed.entries)
+    if count:
+        tell(Noted(f"sealed {count:,} {'file' if count == 1 else 'files'} in {took}: {', '.join(_names(sealed))}"))
+    else:
         tell(Noted("nothing is sealed: Raymond knows of no file that decides this check; name some with `seal`"))
-        return sealed
-    tell(Noted(f"sealed {len(names):,} {'file' if len(names) == 1 else 'files'} in {took}{listed}"))
     return sealed
+
+
+def _names(sealed: Seal) -> list[str]:
+    """The sealed files; programs, of which an environment has dozens, are counted."""
+    names = sorted(path for path, one in sealed.entries.items() if one.part != "program")
+    programs = len(sealed.entries) - len(names)
+    more = [f"and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+    counted = [f"{programs} {'program' if programs == 1 else 'programs'}"] if programs else []
+    return [*names[:_NAMED], *counted, *more]
 
 
 def _twin(given: Assignment, sealed: Seal, tell: Callable[[Told], None]) -> None:

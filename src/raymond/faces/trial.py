@@ -44,10 +44,10 @@ class Trial:
 
     def _print(self, text: str, *, whole: bool = False) -> None:
         """Print the lines that are complete: a command may print half of one."""
-        lines, _, self._rest = (self._rest + text).rpartition("\n")
+        lines, end, self._rest = (self._rest + text).rpartition("\n")
         if self._rest and (whole or len(self._rest) > _HELD):
-            lines, self._rest = f"{lines}\n{self._rest}" if lines else self._rest, ""
-        if lines:
+            lines, end, self._rest = f"{lines}{end}{self._rest}", "\n", ""
+        if end:
             self._put(in_margin(lines, _MARGIN, self._width))
 
     def _say(self, line: str) -> None:

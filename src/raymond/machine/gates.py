@@ -86,7 +86,7 @@ def _as_before(agent: Agent, input: Checked) -> bool:
     before = agent.visit.before
     if input.verdict == PASSED:
         return before == GREEN and not input.new_tests
-    return bool(before) and before == brief(input.reason)
+    return bool(before and input.sign) and before.endswith(f"[{input.sign}]")
 
 
 def _released(run: Run, workspace: Workspace, agent: Agent, time: float) -> list[Event]:

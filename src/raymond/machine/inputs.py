@@ -118,6 +118,8 @@ class Checked(Struct, frozen=True, kw_only=True):
     seal: str = ""
     tree: str = ""
     commit: str = ""
+    sign: str = ""
+    """The same for the same failure."""
     wrote: tuple[str, ...] = ()
     new_tests: int = 0
     spent: Spending = Spending()

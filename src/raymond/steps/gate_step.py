@@ -260,6 +260,7 @@ class GateStep(Step):
             tree=found.tree,
             commit=found.commit,
             new_tests=found.new_tests,
+            sign=found.sign,
             wrote=tuple(clean(one) for one in found.wrote),
             spent=spent,
         )

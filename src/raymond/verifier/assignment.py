@@ -111,6 +111,8 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     """How many files are sealed."""
     before: str = ""
     """Of a seal: what the checks found, if they ran."""
+    sign: str = ""
+    """Of a red command: the same for the same failure."""
     wrote: tuple[str, ...] = ()
     """Files that the check itself changed."""
     new_tests: int = 0

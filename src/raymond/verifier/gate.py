@@ -1,7 +1,9 @@
 """A gate: its commands in order, the first red one ends it. Then, if what is sealed has changed, the same in a twin."""
 
 import errno
+import hashlib
 import os
+import re
 import time
 from collections.abc import Callable
 
@@ -23,6 +25,8 @@ from raymond.verifier.seal import Change, Seal
 Tell = Callable[[Told], None]
 _ROOM = 1 << 20
 """Bytes: a disk with less is full."""
+_REASON = 300
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _NAMED = 20
 """Files that a check wrote and that are named."""
 
@@ -57,7 +61,7 @@ def _left(given: Assignment) -> dict[int, int]:
 def before(given: Assignment, tell: Tell) -> str:
     """What the checks find before the work: `green`, or why they are red."""
     found = _all(given, tell).found
-    return GREEN if found.verdict == "passed" else found.reason
+    return GREEN if found.verdict == "passed" else f"{found.reason[:_REASON]} [{found.sign}]"
 
 
 class _Run(Struct, frozen=True):
@@ -249,4 +253,10 @@ def _red(check: Check, result: Result, why: str) -> Found:
         exit_code=result.exit_code,
         reason=f"`{check.run}` {why}",
         output=result.output.strip("\n")[-TAIL:],
+        sign=_sign(f"{check.run} {why}\n{result.output[-TAIL:]}"),
     )
+
+
+def _sign(text: str) -> str:
+    """The same for the same failure: times and addresses differ from run to run."""
+    return hashlib.sha256(_NUMBER.sub("0", text).encode("utf-8", "replace")).hexdigest()[:12]
