@@ -168,7 +168,7 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     commit: str = ""
     """The commit that the project was at."""
     wrote: list[str] = []
-    """Files that the check itself changed, but for those that git ignores."""
+    """The tracked files that the check itself wrote."""
 
 
 class SealEnded(StepEnded, frozen=True, kw_only=True):

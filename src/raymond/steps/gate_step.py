@@ -91,6 +91,7 @@ class GateStep(Step):
             timeout=job.timeout,
             reruns=job.reruns,
             environment=self._environment(),
+            cwd=job.cwd,
             key=job.key,
             step=job.step,
             turns=job.turns,

@@ -26,7 +26,17 @@ def main() -> None:
         while data:
             data = data[os.write(out, data) :]
 
-    tell((_seal if given.does == "seal" else verify)(given, tell))
+    tell(_lost(given) or (_seal if given.does == "seal" else verify)(given, tell))
+
+
+def _lost(given: Assignment) -> Found | None:
+    """Go to where the checks run: whatever an agent left behind may have put another directory in its place."""
+    try:
+        os.chdir(given.cwd or ".")
+    except OSError as error:
+        reason = f"the directory {given.cwd} cannot be entered: {(error.strerror or '').lower()}"
+        return Found(verdict="could not start", reason=reason)
+    return None
 
 
 def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:

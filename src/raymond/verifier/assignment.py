@@ -31,6 +31,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """How often a red command runs again before it counts."""
     environment: dict[str, str]
     """What commands find in their environment."""
+    cwd: str = ""
+    """Where the checks run, whatever has happened to the directory that this process was started in; empty for here."""
     key: str = ""
     """The mark of the run."""
     step: int = 0

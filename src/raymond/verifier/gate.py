@@ -21,6 +21,7 @@ from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Fo
 from raymond.verifier.command import HERE, Place, Result
 from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
+from raymond.verifier.written import Written
 
 Tell = Callable[[Told], None]
 _ROOM = 1 << 20
@@ -44,8 +45,8 @@ def verify(given: Assignment, tell: Tell) -> Found:
     if sealed and given.digest and sealed.digest != given.digest:
         reason = "the seal of this visit is not what was journaled: somebody has changed files of the run"
         return Found(verdict="could not start", reason=reason)
-    if sealed and sealed.cwd != os.getcwd():
-        sealed = sealing.moved(given, sealed, os.getcwd())
+    if sealed and given.cwd and sealed.cwd != os.path.realpath(given.cwd):  # a person has moved the run
+        sealed = sealing.moved(given, sealed, os.path.realpath(given.cwd))
     found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
     return replace(found, seconds=time.monotonic() - began)
 
@@ -82,11 +83,11 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     private = sealing.git_of(given, top)
     before = seal.changes(sealed)
     compiled.remove(top)
-    private.remember()
+    written = Written(top, private.tracked())
     times = seal.times(sealed)
     here = _all(given, tell)
     known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
-    known["wrote"] = tuple(private.written()[:_NAMED])
+    known["wrote"] = tuple(written.names()[:_NAMED])
     known["new_tests"] = seal.new_tests(sealed)
     if not here.is_green:
         return replace(_missing(here.found, before), **known)

@@ -8,6 +8,7 @@ the project lends only its objects, whose names are their content.
 import contextlib
 import fcntl
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 
@@ -25,6 +26,7 @@ _CONFIG = b"""[core]
 \texcludesFile = /dev/null
 \tattributesFile = /dev/null
 \tuntrackedCache = false
+\tcompression = 0
 \tsafecrlf = false
 [gc]
 \tauto = 0
@@ -78,22 +80,25 @@ class PrivateGit:
         folders = frozenset(path.rstrip("/") for path in paths if path.endswith("/"))
         return folders, frozenset(path for path in paths if not path.endswith("/"))
 
-    def remember(self) -> None:
-        """Take down the work tree as it stands, for `written`."""
-        with self._locked():
-            self._ask("add", "--all", "--ignore-errors")
+    def _forget(self) -> None:
+        """Only their names are needed: without this, every version of every file would be kept."""
+        objects = os.path.join(self.path, "objects")
+        for name in os.listdir(objects):
+            if len(name) == 2:
+                shutil.rmtree(os.path.join(objects, name), ignore_errors=True)
 
-    def written(self) -> list[str]:
-        """The files, but for ignored ones, that were there at the last look and are not as they were."""
+    def tracked(self) -> list[str]:
+        """The files that the project had committed when this was made."""
         with self._locked():
-            said = self._ask("diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv")[1]
+            said = self._ask("ls-files", "-z", index="tracked")[1]
         return [os.fsdecode(one) for one in said.split(b"\0") if one]
 
     def tree(self) -> str:
         """The hash of the work tree as it stands, without what git ignores; empty when it cannot be told."""
         with self._locked():
             self._ask("add", "--all", "--ignore-errors")
-            code, said = self._ask("write-tree")
+            code, said = self._ask("write-tree", "--missing-ok")
+            self._forget()
         return said.decode("ascii", "replace").strip() if code == 0 else ""
 
     def is_rewritten(self, old: str, new: str) -> bool:
