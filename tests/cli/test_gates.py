@@ -176,7 +176,7 @@ def test_a_gate_can_be_tried_before_the_night(room: Room) -> None:
     (room.path / "a").write_text("echo a\n")
     done = room.raymond("gate", flow, "START")
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == (
+    assert re.sub(r"(in|after) \w+", r"\1 0s", done.stdout) == (
         "sealed 1 file in 0s: a\n"
         "$ sh a\n  | a\n  exit code 0 after 0s\n$ exit 3\n  exit code 3 after 0s\n"
         "START.md: failed: `exit 3` ended with exit code 3\n"
@@ -211,3 +211,41 @@ def test_the_verifier_is_told_how_much_it_may_copy(room: Room) -> None:
         ran = room.command(gated(f"gate: {check}", "<result>one</result>"), id=f"r{most}")
         assert ran.code == 0, ran.err
         assert json.loads((room.path / "seen.json").read_text("utf-8"))["most"] == most
+
+
+@pytest.mark.parametrize("check", ["false; true", "false\ntrue\n", "echo a && false; echo b"])
+def test_a_check_ends_with_the_first_of_its_commands_that_fails(room: Room, check: str) -> None:
+    flow = room.flow({"START.md": f"---\ngate: {json.dumps(check)}\n---\nDo it. <result/>"})
+    done = room.raymond("gate", flow)
+    assert (done.returncode, done.stdout.splitlines()[-1].partition(":")[0]) == (1, "START.md")
+
+
+def test_a_pattern_that_seals_nothing_is_told(room: Room) -> None:
+    flow = room.flow({"START.md": "---\ngate: 'true'\nseal: [here.txt, there.txt]\n---\nDo it. <result/>"})
+    (room.path / "here.txt").touch()
+    told, sealed, *_ = room.raymond("gate", flow).stdout.splitlines()
+    assert told == "`seal: there.txt` matches nothing here now"
+    assert re.fullmatch(r"sealed 1 file in \w+: here.txt", sealed)
+
+
+def test_a_check_that_cannot_start_is_mended_in_its_file_and_the_run_goes_on(room: Room) -> None:
+    files = {"START.md": "---\ngate: no-such-check\n---\nDo it. <result>done</result>", "replies.yaml": REPLIES}
+    done = room.raymond("run", room.flow(files), "--id", "r")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("then: raymond resume r --latest")
+    room.flow({"START.md": "---\ngate: 'true'\n---\nDo it. <result>done</result>"})
+    done = room.raymond("resume", "r", "--latest")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+REPLIES = "START:\n  - <result>done</result>\n"
+
+
+def test_replies_that_are_given_for_a_run_are_used_whatever_the_settings_name(room: Room) -> None:
+    room.settings('backend = "mine"\n[backends.mine]\ncommand = ["false"]\ncost = 1.00\n')
+    (room.path / "mine.yaml").write_text(REPLIES)
+    flow = room.flow({"START.md": "Do it. <result>done</result>"})
+    done = room.raymond("run", flow, "--replies", "mine.yaml")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    done = room.raymond("run", flow, "--replies", "mine.yaml", "--backend", "mine", "--dry-run")
+    assert "mine" in done.stdout, "what was typed counts"

@@ -90,6 +90,7 @@ def test_nothing_is_an_empty_mapping(text: str) -> None:
             (1, 4, 9, "a: !!set {x}"),
             "remove the `!`",
         ),
+        ("a: ! b c", "YAML drops a `!` at the beginning of a value", (1, 4, 5, "a: ! b c"), "put the value in quotes"),
         ("a: !x [b]", "the type `!x` is not supported", (1, 4, 6, "a: !x [b]"), "remove the `!`"),
         (
             "a: b: c",

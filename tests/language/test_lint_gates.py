@@ -42,6 +42,9 @@ def test_a_state_that_nothing_leads_to_is_judged_as_well() -> None:
     ("command", "id", "message"),
     [
         ("rm -rf build", "gate-command-deletes", "this check deletes directories with `rm -r`"),
+        ("make test | tee log", "gate-command-masked", "this check is green whatever comes before `| tee`"),
+        ("make test || true", "gate-command-masked", "this check is green whatever comes before `|| true`"),
+        ("make test 2>&1 | tail -n 5", "gate-command-masked", "this check is green whatever comes before `| tail`"),
         (
             "deploy --check",
             "gate-command-unknown",

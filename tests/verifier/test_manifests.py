@@ -15,7 +15,7 @@ CSPROJ = (
     "<Project><PropertyGroup><IsTestProject>true</IsTestProject></PropertyGroup>"
     '<ItemGroup><PackageReference Include="x" Version="1"/></ItemGroup></Project>'
 )
-GRADLE = "plugins { id 'java' }\nversion = '1'\ndependencies {\n  implementation('a') { because 'b' }\n}\ntest { maxHeapSize = '1g' }\n"
+GRADLE = "plugins { id 'java' }\nversion = '1'\ndependencies {\n  implementation('a')\n}\ntest { maxHeapSize = '1g' }\n"
 MIX = (
     'defmodule A.MixProject do\n  def project do\n    [\n      app: :a,\n      version: "1",\n      deps: deps()\n    ]\n  end\n'
     "  defp deps do\n    [{:b, path: 'b'}]\n  end\nend\n"
@@ -32,6 +32,16 @@ COMPOSER = '{"require": {"a": "1"}, "scripts": {"test": "phpunit"}}'
         ("pom.xml", POM, "<artifactId>b<", "<artifactId>c<", ("false", "true")),
         ("a.csproj", CSPROJ, 'Version="1"', 'Version="2"', ("true", "false")),
         ("a.fsproj", CSPROJ, '<PackageReference Include="x"', '<PackageReference Include="y"', ('Include="x"', 'Remove="t"')),
+        ("b.csproj", CSPROJ, 'Version="1"', 'Version="2"', ("<ItemGroup>", "<ItemGroup Condition=\"'1' == '2'\">")),
+        ("pom.xml", POM, "<version>1<", "<version>2<", ("<properties>", "<modules><module>b</module></modules><properties>")),
+        ("build.gradle", GRADLE, "implementation('a')", "implementation 'c:d:1'", ("dependencies {", "dependencies {\n test.enabled = false\n")),
+        ("mix.exs", MIX, "{:b, path: 'b'}", "{:c, \"~> 1.0\"}", ("defp deps do", "defp deps do\n    System.halt(0)\n")),
+        ("CMakeLists.txt", CMAKE, "a a.c", "a a.c c.c", ("enable_testing()", "enable_testing()\nreturn()")),
+        ("CMakeLists.txt", CMAKE + "add_executable(t tests/t.c)\n", "a a.c", "a b.c", ("tests/t.c", "empty.c")),
+        ("meson.build", MESON + "executable('t', 'tests/t.c')\n", "'a.c'", "'b.c'", ("'tests/t.c'", "'empty.c'")),
+        ("Cargo.toml", CARGO + '[workspace]\nmembers = ["x", "y"]\n', 'b = "1"', 'c = "2"', ('"x", "y"', '"x"')),
+        ("setup.cfg", "[metadata]\nname = x\n[tool:pytest]\naddopts = -q\n", "name = x", "name = y", ("addopts", "ADDOPTS")),
+        ("setup.cfg", "[options]\na = 1\n[flake8]\nb = 1\n", "a = 1", "a = 2", ("[flake8]", "[mypy]\nignore_errors = 1\n[flake8]")),
         ("build.gradle", GRADLE, "implementation('a')", "implementation('c')", ("test {", "test { enabled = false;")),
         ("build.gradle.kts", GRADLE, "version = '1'", "version = '2'", ("java", "groovy")),
         ("mix.exs", MIX, "{:b, path: 'b'}", "{:b, path: 'b'}, {:c, path: 'c'}", ("app: :a", "test_paths: []")),
@@ -50,9 +60,34 @@ def test_a_dependency_is_free_and_what_is_said_about_tests_counts(
     assert relevant(name, text.replace(*decisive).encode()) != relevant(name, text.encode())
 
 
-@pytest.mark.parametrize("name", ["pom.xml", "build.gradle", "a.csproj", "package.json", "Cargo.toml"])
+@pytest.mark.parametrize("name", ["pom.xml", "a.csproj", "package.json", "Cargo.toml"])
 def test_of_a_file_that_cannot_be_read_everything_counts(name: str) -> None:
     assert relevant(name, b"dependencies { <") != relevant(name, b"dependencies { <<")
+
+
+HOSTILE = [
+    "test(",
+    "dependencies {\n",
+    "defp deps do\n",
+    "add_test(",
+    "[[",
+    " ",
+    "a",
+    "x = ",
+    "implementation ",
+    "{:a,",
+    "<a>",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize(
+    "name", ["meson.build", "build.gradle", "mix.exs", "CMakeLists.txt", "pom.xml", "pyproject.toml"]
+)
+def test_no_text_takes_long(name: str, piece: str) -> None:
+    """A pattern that looks back at every place would not be done before the timeout of the tests."""
+    text = (piece * (250_000 // len(piece))).encode()
+    assert relevant(name, text) == relevant(name, put_back(name, text, text))
 
 
 def test_a_dependency_stays_when_the_tables_of_the_tests_are_put_back() -> None:

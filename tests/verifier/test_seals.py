@@ -140,6 +140,7 @@ def test_a_change_that_the_task_needs_is_accepted_as_it_was_seen_and_no_other(tm
 def test_changes_can_be_accepted_in_advance(tmp_path: Path) -> None:
     found = make(tmp_path).after("echo true > scripts/check.sh", allows_edits=True)
     assert (found.verdict, found.changes) == ("passed", ("changed scripts/check.sh",))
+    assert found.reason.startswith("accepted in advance, green only with the agent's scripts/check.sh: as sealed, ")
 
 
 # --- cheats
@@ -591,3 +592,11 @@ def test_a_repository_of_the_home_directory_is_not_the_tree_of_every_project_in_
     assert [*desk.seal().entries] == ["tests/test_b.py"]
     desk.seen["HOME"], desk.sealed = "/elsewhere", 0
     assert sorted(desk.seal().entries) == ["other/tests/test_a.py", "tree/tests/test_b.py"]
+
+
+def test_a_directory_that_is_no_repository_and_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).touch()
+    tree.check_size(str(tmp_path), 3)
+    with pytest.raises(OSError, match="there are more than 2 files in"):
+        tree.check_size(str(tmp_path), 2)

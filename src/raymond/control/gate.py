@@ -15,7 +15,7 @@ from raymond.language.workflow import State, resolve
 from raymond.machine import gates
 from raymond.store.loader import Loaded
 from raymond.system.marks import MARK, Marks
-from raymond.verifier import sealing, twin
+from raymond.verifier import globs, sealing, twin
 from raymond.verifier.assignment import Assignment, Found, Noted, Told
 from raymond.verifier.environment import environment
 from raymond.verifier.gate import verify
@@ -92,6 +92,9 @@ def try_out(state: State, tell: Callable[[Told], None]) -> Found:
 def _seal(given: Assignment, tell: Callable[[Told], None]) -> Seal:
     began = time.monotonic()
     sealed = sealing.seal_here(given, os.getcwd())
+    for pattern in given.seal:
+        if not any(map(globs.matcher([pattern]), sealed.entries)):
+            tell(Noted(f"`seal: {pattern}` matches nothing here now"))
     took, count = durations.brief(time.monotonic() - began), len(sealed.entries)
     if count:
         tell(Noted(f"sealed {count:,} {'file' if count == 1 else 'files'} in {took}: {', '.join(_names(sealed))}"))

@@ -18,6 +18,7 @@ from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, RunExists, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
+from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import UNRECORDED, Decision, Recording, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.run_started import TWIN_MAX
@@ -84,6 +85,7 @@ class Choices(Options, kw_only=True):
     """The backends of the configuration."""
     prices: dict[str, Price] = {}
     unknown_turn_cost: float = UNKNOWN_TURN
+    backend_was_typed: bool = False
     small_model: str = ""
     twin_max: int = TWIN_MAX
     budget_from: str = ""
@@ -164,6 +166,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         trust_project=options.trust_project,
         strict=options.strict,
         backend=settings.said("backend") or "",
+        backend_was_typed=settings.settings["backend"].origin.startswith("--"),
         model=settings["model"],
         effort=settings["effort"],
         small_model=settings["small_model"],
@@ -331,7 +334,10 @@ def _tools(workflow: Workflow, options: Choices) -> list[str]:
 def _backend(workflow: Workflow, loaded: Loaded, options: Choices) -> str:
     """What answers the prompts that name no backend."""
     of_workflow: str = workflow.settings.defaults.get("backend", "")
-    return options.backend or of_workflow or registry.default(options.replies, loaded.files)
+    found = options.backend or of_workflow or registry.default(options.replies, loaded.files)
+    # Replies that were given for this run are meant to be used, whatever a file says about all of them.
+    is_meant = options.replies and not options.backend_was_typed
+    return SCRIPTED[0] if is_meant and found not in SCRIPTED else found
 
 
 def _key() -> str:

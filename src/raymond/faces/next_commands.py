@@ -78,6 +78,8 @@ def _at_fault(run: Run, agent: Agent) -> str:
     kind = _kind(agent)
     if kind == "setup" and pool_of(run, agent.state) in SCRIPTED:
         return "replies.yaml"
+    if kind == "gate" and agent.visit.pending:
+        return agent.state  # its check could not start
     return agent.state if kind in (*_TO_BE_CHANGED, *_TOO_SHORT) else ""
 
 

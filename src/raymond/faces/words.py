@@ -327,7 +327,7 @@ def gate(event: GateEnded) -> str:
 
 def _changed(event: GateEnded) -> str:
     """What decides the check, and changed without changing its result, or by the leave of a person."""
-    with_them = "also as sealed" if event.twin else "accepted"
+    with_them = event.reason or ("also as sealed" if event.twin else "accepted")
     return f"{with_them}: {_some(event.changes)}"
 
 

@@ -68,6 +68,7 @@ FINDINGS: dict[str, Finding] = {
     "unbound-variable": _WARNING,
     "missing-include": _WARNING,
     "gate-command-deletes": _WARNING,
+    "gate-command-masked": _WARNING,
     "gate-command-unknown": _WARNING,
     "gate-bypass": _WARNING,
     # What only a start can know: store/loader, backends/replies, control/doubts.

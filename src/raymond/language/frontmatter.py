@@ -188,6 +188,8 @@ def _value(node: Any, path: Path, document: Document, lines: list[str], seen: se
     seen.add(id(node))
     document.marks[path] = _mark(node, document.file, lines)
     if node.id == "scalar":
+        if document.marks[path].source[node.start_mark.column :].startswith("! "):
+            raise _wrong_at(node, "YAML drops a `!` at the beginning of a value", "put the value in quotes")
         return _scalar(node)
     if node.id == "sequence" and node.tag == "tag:yaml.org,2002:seq":
         return [_value(item, (*path, index), document, lines, seen) for index, item in enumerate(node.value)]

@@ -152,6 +152,8 @@ READERS = frozenset(
     objdump jq yq xmllint tidy tar gzip gunzip zcat unzip zip xz which expr bc ps pgrep lsof nc ss timeout nice nohup
     xargs parallel""".split()
 )
+_PASSES_ON = frozenset("tee cat tail head less more".split())
+"""Programs that succeed whatever they are given."""
 ALLOWED = TEST_RUNNERS | BUILD_TOOLS | BUILT_INS | READERS | SHELLS | INTERPRETERS | frozenset(WRAPPERS)
 """Programs that a gate is known to use."""
 
@@ -159,6 +161,16 @@ ALLOWED = TEST_RUNNERS | BUILD_TOOLS | BUILT_INS | READERS | SHELLS | INTERPRETE
 def judge(line: str) -> list[Judgement]:
     """What is wrong with a line that a shell would run, each thing once; empty when nothing is."""
     return list(dict.fromkeys(_lines(shell_line.read(line), 0)))
+
+
+def masks(line: str) -> str:
+    """What hides that a command of a line has failed: the end of a pipe, or `|| true`; empty for none."""
+    if found := re.search(r"\|\|\s*(true|:|exit 0)\s*;?\s*\Z", line):
+        return f"|| {found[1]}"
+    last = next(reversed(shell_line.read(line)), [])
+    words = _unwrapped(last[-1].words) if len(last) > 1 else []
+    name = _name(words[0]) if words else ""
+    return f"| {name}" if name in _PASSES_ON and "pipefail" not in line else ""
 
 
 def _lines(pipelines: Sequence[Pipeline], depth: int) -> Iterator[Judgement]:

@@ -1,7 +1,7 @@
 """Build files of Maven, .NET, Gradle, Mix, CMake and Meson: what in them decides a check.
 
-A dependency, a version or a source file may come and go. Of the files that are programs themselves, everything else
-counts; of the lists of sources, only what is said about tests.
+A dependency, a version or a source file may come and go; everything else counts. Every pattern here looks at a text
+once: an agent can write what it likes.
 """
 
 import re
@@ -9,29 +9,30 @@ from collections.abc import Callable
 from typing import Any
 
 _FREE_OF_MAVEN = frozenset(
-    {"modelVersion", "groupId", "artifactId", "version", "packaging", "parent", "modules", "name", "description", "url"}
-    | {
-        "dependencies",
-        "dependencyManagement",
-        "repositories",
-        "distributionManagement",
-        "licenses",
-        "developers",
-        "scm",
-    }
+    {"modelVersion", "groupId", "artifactId", "version", "name", "description", "url", "inceptionYear", "organization"}
+    | {"dependencies", "dependencyManagement", "repositories", "licenses", "developers", "contributors", "scm"}
 )
 _ITEMS = "ItemGroup"
-_LESS = frozenset({"Remove", "Exclude"})
-"""Attributes of .NET that leave files out."""
-_GRADLE_BLOCK = re.compile(r"^[ \t]*dependencies[ \t]*\{", re.MULTILINE)
-_GRADLE_LINE = re.compile(r"^[ \t]*(?:group|version|description)\b[ \t]*=?[ \t]*[\"'].*$", re.MULTILINE)
-_MIX_DEPENDENCIES = re.compile(r"^(?P<in>[ \t]*)defp?[ \t]+deps\b[^\n]*\bdo[ \t]*\n.*?^(?P=in)end[ \t]*$", re.M | re.S)
-_MIX_LINE = re.compile(r"^[ \t]*(?:@?version|description)\b:?[ \t]*\"[^\"\n]*\",?[ \t]*$", re.MULTILINE)
+_FREE_ITEMS = frozenset({"PackageReference", "ProjectReference", "Compile", "Content", "None", "EmbeddedResource"})
+_FREE_ATTRIBUTES = frozenset({"Include", "Version", "PrivateAssets", "IncludeAssets"})
+_GRADLE = re.compile(
+    r"^[ \t]*(?:(?:\w+(?:Implementation|Api|Only|Processor)|implementation|api|kapt|ksp|classpath)[ \t]*[( ][^;{}\n]*"
+    r"|(?:group|version|description)\b[ \t]*=?[ \t]*[\"'][^\"'\n]*[\"'])[ \t]*$",
+    re.MULTILINE,
+)
+"""A line that is a dependency, or a name."""
+_MIX = re.compile(r"^[ \t]*(?:\[?\{:\w+,[^\n]*\}[\],]{0,2}|@?version:? \"[^\"\n]*\",?)[ \t]*$", re.MULTILINE)
 _CMAKE = re.compile(
-    r"\b(?:add_test|enable_testing|gtest_\w+|catch_\w+|doctest_\w+|set_tests_properties|include\s*\(\s*CTest)\b[^)]*",
+    r"\b(?:add_executable|add_library|target_sources|target_link_libraries|target_include_directories|find_package"
+    r"|cmake_minimum_required|project)[ \t]*\(([^()]*)\)",
     re.IGNORECASE,
 )
-_MESON = re.compile(r"\b(?:test|benchmark|add_test_setup)\s*\([^)]*\)")
+_MESON = re.compile(
+    r"\b(?:executable|library|static_library|shared_library|dependency|files|project)[ \t]*\(([^()]*)\)"
+)
+_COMMENT = re.compile(r"#[^\n]*")
+_TESTS = re.compile(r"test|spec|check|verify", re.IGNORECASE)
+"""In the names of sources that are built to check others."""
 
 
 def _maven(text: str) -> Any:
@@ -41,11 +42,15 @@ def _maven(text: str) -> Any:
 def _dotnet(text: str) -> Any:
     found = []
     for one in _xml(text):
-        if _tag(one) != _ITEMS:
+        if _tag(one) != _ITEMS or one.attrib:
             found.append(_flat(one))
         else:
-            found += [_flat(item) for item in one if _LESS & item.attrib.keys()]
+            found += [_flat(item) for item in one if not _is_free(item)]
     return found
+
+
+def _is_free(item: Any) -> bool:
+    return _tag(item) in _FREE_ITEMS and item.attrib.keys() <= _FREE_ATTRIBUTES
 
 
 def _xml(text: str) -> Any:
@@ -67,31 +72,24 @@ def _flat(element: Any) -> Any:
 
 
 def _gradle(text: str) -> Any:
-    while block := _GRADLE_BLOCK.search(text):
-        text = text[: block.start()] + text[_closing(text, block.end()) :]
-    return _GRADLE_LINE.sub("", text).split()
-
-
-def _closing(text: str, at: int) -> int:
-    """Where the block ends that was opened just before `at`."""
-    depth = 1
-    for sign in re.finditer(r"[{}]", text[at:]):
-        depth += 1 if sign[0] == "{" else -1
-        if not depth:
-            return at + sign.end()
-    raise ValueError("a block is not closed")
+    return _GRADLE.sub("", text).split()
 
 
 def _mix(text: str) -> Any:
-    return _MIX_LINE.sub("", _MIX_DEPENDENCIES.sub("", text)).split()
+    return _MIX.sub("", text).split()
 
 
 def _cmake(text: str) -> Any:
-    return [one.split() for one in _CMAKE.findall(text)]
+    return _CMAKE.sub(_without_sources, _COMMENT.sub("", text)).split()
 
 
 def _meson(text: str) -> Any:
-    return [one.split() for one in _MESON.findall(text)]
+    return _MESON.sub(_without_sources, _COMMENT.sub("", text)).split()
+
+
+def _without_sources(call: "re.Match[str]") -> str:
+    """The words of a call that are about tests."""
+    return " ".join(word for word in call[1].split() if _TESTS.search(word))
 
 
 READERS: dict[str, Callable[[str], Any]] = {

@@ -62,7 +62,7 @@ def run(
     """Run a command of a gate; what it prints is also told as it comes."""
     began = time.monotonic()
     process = subprocess.Popen(
-        [*place.before, SHELL, "-c", check.run],
+        [*place.before, SHELL, "-e", "-c", "--", check.run],
         cwd=place.cwd or None,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

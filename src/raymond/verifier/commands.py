@@ -19,7 +19,7 @@ _ASSIGNED = re.compile(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
 _MOST_NAMED = 1000
 _WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "busted", "tape")
 """Programs that run whatever is in a folder that they are given."""
-_SCRIPT = re.compile(r"[\w./-]+\.(?:sh|bash)\b")
+_SCRIPT = re.compile(r"(?<![\w./-])[\w./-]+\.(?:sh|bash)\b")
 _SCRIPTED = (*makefiles.NAMES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
 """Files whose recipes start scripts."""
 

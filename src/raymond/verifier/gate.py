@@ -129,7 +129,7 @@ def _judged(
         reason = f"TAMPERED: the agent changed what decides how its work is seen, not only its work: {what}"
         found = replace(found, verdict="tampered", reason=reason, output=told[:TAIL])
     elif found.verdict != "passed" and given.allows_edits:
-        return replace(known, twin=found.twin)
+        return replace(known, twin=found.twin, reason=f"accepted in advance, {found.reason}")
     if found.verdict == "passed":
         return found
     name = f"{given.step}.review"

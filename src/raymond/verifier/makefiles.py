@@ -9,7 +9,6 @@ from msgspec import Struct
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """In the order in which make looks for them."""
-_RULE = re.compile(r"^(?P<targets>[^\s#:=][^#:=\n]*?)\s*::?(?!=)(?P<needs>[^=\n]*)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^(?:export\s+|override\s+)?(?P<name>[\w.-]+)\s*(?::{1,3}|\?)?=(?P<value>[^#]*)")
 _VARIABLE = re.compile(r"\$(?:[({]([\w.-]+|[@<^+])[)}]|([@<^+]))")
 _VARIABLES = {"CC": "cc", "CXX": "g++", "LD": "ld", "AR": "ar", "MAKE": "make", "SHELL": "sh"}
@@ -56,15 +55,22 @@ def read(folder: str) -> Rules:
                 found.lines.setdefault(target, []).append(line.strip().lstrip("@-+"))
         elif assigned := _ASSIGNMENT.match(line):
             variables[assigned["name"]] = assigned["value"].strip()[:_LONGEST]
-        elif rule := _RULE.match(_expanded(line, variables)):
-            targets = rule["targets"].split()
-            needs, _, recipe = rule["needs"].partition(";")
+        elif rule := _rule(_expanded(line, variables)):
+            targets, (needs, _, recipe) = rule[0].split(), rule[1].partition(";")
             for target in targets:
                 found.needs.setdefault(target, set()).update(needs.split())
                 found.needs.setdefault("", {target})  # the first rule is what make does unasked
                 found.lines.setdefault(target, []).extend([recipe] if recipe else [])
     found.lines = {target: found.recipe(target, variables) for target in found.lines}
     return found
+
+
+def _rule(line: str) -> tuple[str, str] | None:
+    """What stands before and after the colon of a rule."""
+    targets, colon, needs = line.partition(":")
+    is_rule = colon and targets.strip() and targets[0] not in " #" and not any(sign in targets for sign in "=#")
+    needs = needs.removeprefix(":")
+    return (targets, needs) if is_rule and not needs.startswith("=") else None
 
 
 def reached(asked: set[str], needs: dict[str, set[str]]) -> set[str]:

@@ -10,7 +10,10 @@ from typing import Any
 from raymond.verifier import build_files
 
 _JSON = {
-    "package.json": ("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "eslintConfig", "eslintIgnore"),
+    "package.json": (
+        *("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "eslintConfig", "eslintIgnore"),
+        *("babel", "workspaces"),
+    ),
     "composer.json": ("scripts",),
     "deno.json": ("tasks", "test", "lint"),
 }
@@ -18,7 +21,8 @@ _JSON = {
 _PYTHON_TOOLS = ("pytest", "tox", "nox", "coverage", "poe", "taskipy", "ward", "ruff", "mypy", "pyright", "pylint")
 _PYTHON_SCRIPTS = {"hatch": ("envs", "env"), "pdm": ("scripts",), "rye": ("scripts",)}
 """Tools whose tables also hold other things."""
-_SECTIONS = ("tool:pytest", "pytest", "tox", "coverage", "nosetests", "aliases", "unittest")
+_FREE_SECTIONS = ("metadata", "options", "bdist", "sdist", "build", "install", "develop", "egg_info", "bumpversion")
+"""Sections of setup.cfg that are about the package itself."""
 _TARGETS = ("lib", "bin", "example", "bench")
 _OF_A_TARGET = ("harness", "test", "doctest")
 """What says whether and how the tests of a target run; a task may add a target."""
@@ -30,9 +34,12 @@ _PARTS = {
         *(f"tool.{tool}.{key}" for tool, keys in _PYTHON_SCRIPTS.items() for key in keys),
     ),
     "Cargo.toml": ("test", *(f"profile.{name}" for name in _PROFILES)),
-    "setup.cfg": _SECTIONS,
 }
-"""The tables that count as a whole."""
+"""The tables that count as a whole, with those below them."""
+_ALONE = {"Cargo.toml": ("workspace",)}
+"""And those without."""
+_MOST = 256 << 10
+"""Bytes of a file that is taken apart: of a larger one, everything counts."""
 
 
 def is_manifest(name: str) -> bool:
@@ -77,6 +84,8 @@ def put_back(name: str, sealed: bytes, current: bytes) -> bytes:
 
 
 def _read(name: str, content: bytes) -> Any:
+    if len(content) > _MOST:
+        raise ValueError("too large to be taken apart")
     return _READERS[_kind(name)](content.decode("utf-8"))
 
 
@@ -107,7 +116,10 @@ def _tables(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _counts(name: str, table: str) -> bool:
-    return any(table == one or table.startswith((f"{one}.", f"{one}:")) for one in _PARTS[name])
+    if name == "setup.cfg":
+        return bool(table) and not table.startswith(_FREE_SECTIONS)
+    is_below = any(table == one or table.startswith(f"{one}.") for one in _PARTS[name])
+    return is_below or table in _ALONE.get(name, ())
 
 
 def _of_json(name: str) -> Callable[[str], Any]:
@@ -128,11 +140,12 @@ def _setup(text: str) -> Any:
     import configparser
 
     parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
     try:
         parser.read_string(text)
     except configparser.Error as error:
         raise ValueError(str(error)) from None
-    return {name: dict(parser[name]) for name in parser.sections() if name.startswith(_SECTIONS)}
+    return {name: dict(parser[name]) for name in parser.sections() if not name.startswith(_FREE_SECTIONS)}
 
 
 def _cargo(text: str) -> Any:
@@ -143,7 +156,9 @@ def _cargo(text: str) -> Any:
     told = [{key: one[key] for key in ("name", *_OF_A_TARGET) if key in one} for one in targets]
     return {
         "test": data.get("test"),
-        "autotests": data.get("package", {}).get("autotests"),
+        "package": {key: data.get("package", {}).get(key) for key in ("autotests", "build")},
+        "workspace": {key: data.get("workspace", {}).get(key) for key in ("members", "exclude", "default-members")},
+        "features": data.get("features", {}).get("default"),
         "profile": {key: data.get("profile", {}).get(key) for key in _PROFILES},
         "targets": [one for one in told if one.keys() & set(_OF_A_TARGET)],
     }

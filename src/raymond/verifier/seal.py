@@ -140,7 +140,7 @@ def _changes(seal: Seal) -> Iterator[Change]:
 
 def _decides(path: str) -> bool:
     try:
-        return manifests.counts_when_new(os.path.basename(path), _read(path))
+        return os.lstat(path).st_size > _LARGEST or manifests.counts_when_new(os.path.basename(path), _read(path))
     except OSError:
         return True
 
@@ -197,7 +197,7 @@ def _compared(top: str, path: str, entry: Entry) -> Change | None:
     if digest == entry.digest and same_rights:
         is_touched = entry.part == "target" and found.st_mtime_ns != entry.known[2]  # which is all that make looks at
         return Change(path, "changed", f"{digest} {found.st_mtime_ns}") if is_touched else None
-    is_manifest = entry.relevant and digest and same_rights
+    is_manifest = entry.relevant and digest and same_rights and found.st_size <= _LARGEST
     if is_manifest and manifests.relevant(os.path.basename(path), _read(whole)) == entry.relevant:
         return None
     return Change(path, "changed", digest)

@@ -12,7 +12,7 @@ from raymond.verifier.pack import Pack
 from raymond.verifier.private_git import PrivateGit
 from raymond.verifier.rules import rules_of
 from raymond.verifier.seal import Seal
-from raymond.verifier.tree import top_of
+from raymond.verifier.tree import check_size, top_of
 
 _GIT = "git"
 _LAST = "last"
@@ -21,6 +21,8 @@ _LAST = "last"
 def seal_here(given: Assignment, cwd: str) -> Seal:
     """Seal `cwd` for the checks of `given`; the seal is on the disk when this returns."""
     top = _top(given, cwd)
+    if not os.path.lexists(os.path.join(top, ".git")):
+        check_size(top)
     private, commit = git_of(given, top), git.head(top)
     make_private(given.folder)
     private.prepare(commit)

@@ -8,6 +8,8 @@ from raymond.verifier.names import SKIPPED
 
 MOST = 1_000_000
 """Files of a tree; a home directory or a whole disk has more."""
+_MOST_LOOSE = 100_000
+"""Files of a directory that is no repository, which may be the wrong one."""
 
 
 def top_of(cwd: str, home: str = "") -> str:
@@ -22,6 +24,12 @@ def top_of(cwd: str, home: str = "") -> str:
             return cwd
         folder = above
     return folder
+
+
+def check_size(top: str, most: int = _MOST_LOOSE) -> None:
+    """Refuse a directory that is no repository and has too many files, before anything of it is read."""
+    for _ in walk(top, (), most):
+        pass
 
 
 def walk(top: str, skipped: Collection[str], most: int = MOST) -> Iterator[tuple[str, list[str], list[str]]]:

@@ -10,6 +10,7 @@ from raymond.language.workflow import State, Workflow, mark_of
 
 _LOOKS = "a check only looks: remove this, or do it yourself before the run"
 _DELETES = "let the build tool do it, as in `make clean`, or ignore this with a reason"
+_MASKED = "leave that out (Raymond keeps the output), or begin with `set -o pipefail;`, or ignore this with a reason"
 _UNKNOWN = "put it into a file of the project, as in `./check.sh`, or ignore this with a reason"
 _OPEN = "list its `allowed_transitions`, put a gate on {}, or ignore this with a reason"
 _ONWARD = ("return", "next", "timeout_next")
@@ -32,6 +33,10 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     """What is doubtful about the gate of a state."""
     for at, check in enumerate(state.policy.gate):
         mark = mark_of(workflow, state, ("gate", at, "run"))
+        hidden = gate_rules.masks(check.run) if not (check.contains or check.matches or check.exit) else ""
+        if hidden:
+            message = f"this check is green whatever comes before `{hidden}`"
+            yield frontmatter.diagnose(mark, "gate-command-masked", message, _MASKED)
         for one in gate_rules.judge(check.run):
             if one.kind == "deletes":
                 yield frontmatter.diagnose(mark, "gate-command-deletes", f"this check {one.what}", _DELETES)
