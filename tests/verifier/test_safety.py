@@ -152,3 +152,15 @@ def test_what_a_person_has_written_after_a_kill_stays(tmp_path: Path) -> None:
     assert (top / "a").read_text() == "a person's"
     [kept] = Path(swap.kept(str(folder))).iterdir()
     assert kept.read_text() == "agent's"
+
+
+@pytest.mark.slow
+def test_a_check_that_writes_over_what_decides_it_shows_nothing(tmp_path: Path) -> None:
+    files = {"Makefile": "test:\n\tpython3 calc.py; sh tests/run.sh\n", "tests/run.sh": "exit 1\n", "calc.py": ""}
+    desk = Desk(tmp_path, files, "make test")
+    desk.policy["unseal"] = ("calc.py",)
+    found = desk.after("""echo 'open("tests/run.sh", "w").write("true")' > calc.py""")
+    assert (found.verdict, found.reason) == (
+        "not comparable",
+        "the check itself writes tests/run.sh, so it cannot be told what it says as sealed",
+    )

@@ -90,10 +90,10 @@ def test_a_check_may_need_ignored_files_and_write_files(tmp_path: Path) -> None:
 
 
 def test_tracked_files_that_the_check_itself_wrote_are_named(tmp_path: Path) -> None:
-    files = {".gitignore": "cache\n", "a": "", "b": "", "c": ""}
-    desk = Desk(tmp_path, files, "echo x > a; rm c; echo x > cache; echo x > new; echo x > made")
-    found = desk.after("echo work > b; echo x > made; echo x > cache")
-    assert (found.verdict, found.wrote) == ("passed", ("a", "c"))
+    files = {".gitignore": "cache\n", "a.txt": "", "b": "", "c.txt": ""}
+    desk = Desk(tmp_path, files, "echo x > a.txt; rm c.txt; echo x > cache; echo x > new; echo x > made.txt")
+    found = desk.after("echo work > b; echo x > made.txt; echo x > cache")
+    assert (found.verdict, found.wrote) == ("passed", ("a.txt", "c.txt"))
 
 
 def test_no_copies_of_the_work_tree_stay_in_the_folder_of_the_run(tmp_path: Path) -> None:

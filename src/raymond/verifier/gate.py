@@ -26,6 +26,7 @@ _ROOM = 1 << 20
 """Bytes: a disk with less is full."""
 _REASON = 300
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_CODE = frozenset(".py .sh .bash .js .mjs .cjs .ts .tsx .jsx .rs .go .rb .php .pl .t .c .cc .cpp .java .kt".split())
 _NAMED = 20
 """Files that a check wrote and that are named."""
 
@@ -166,6 +167,10 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
             there = _all(given, tell, "twin", twin.place)
             place = sealed.rules.top if twin.how == "in place" else folder
             is_full = _is_full(place, there)
+            written = [path for path in twin.rewritten() if _decides(sealed, path)] if there.is_green else []
+        if written:
+            reason = f"the check itself writes {_listed(written)}, so it cannot be told what it says as sealed"
+            return _Compared(replace(here.found, verdict="not comparable", reason=reason, twin=twin.how), there.printed)
         if there.is_green:
             return _Compared(replace(here.found, twin=twin.how, flaky=there.found.flaky or here.found.flaky))
         with twin_of(sealed, [], folder, most=given.most, ways=(twin.how,)) as same:
@@ -181,6 +186,14 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
         reason = f"the check could not be repeated with the sealed files: the disk of {os.path.dirname(place)} is full"
         found = replace(found, verdict="not comparable", reason=reason)
     return _Compared(found, there.printed, control.printed)
+
+
+def _decides(sealed: Seal, path: str) -> bool:
+    """Whether a sealed file is a part of the check, and no data or report that a check may write."""
+    entry, ending = sealed.entries[path], os.path.splitext(path)[1]
+    if entry.part not in ("test", "named"):
+        return True
+    return ending in _CODE or bool(entry.mode & 0o111) or (entry.part == "named" and not ending)
 
 
 def _is_full(place: str, ran: _Run) -> bool:

@@ -20,7 +20,10 @@ from raymond.system.files import make_private
 from raymond.verifier import manifests, overlay, pack, swap
 from raymond.verifier.assignment import Way
 from raymond.verifier.command import Place
-from raymond.verifier.seal import Change, Entry, Seal, content
+from raymond.verifier.seal import Change, Entry, Seal, content, digest_now
+
+_ROOTS: Mapping[Way, str] = {"overlay": "upper", "copy": "copy"}
+"""Where in the folder of a twin its files stand; of one in place, in the tree itself."""
 
 
 class Twin(Struct, frozen=True):
@@ -28,6 +31,16 @@ class Twin(Struct, frozen=True):
 
     how: Way
     place: Place
+    root: str = ""
+    """Where the files stand that were put back."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Their paths, and where what was put there is kept."""
+
+    def rewritten(self) -> list[str]:
+        """Those of them that are not any more as they were put there."""
+        return [
+            path for path, source in self.files if digest_now(f"{self.root}/{path}") not in ("", digest_now(source))
+        ]
 
 
 @contextlib.contextmanager
@@ -46,7 +59,8 @@ def twin_of(
         for how in ways:
             with _MADE[how](seal, files, folder, most) as place:
                 if place is not None:
-                    yield Twin(how, place)
+                    put = tuple((one["path"], one["source"]) for one in files if one["kind"] == "file")
+                    yield Twin(how, place, os.path.join(folder, _ROOTS[how]) if how in _ROOTS else seal.rules.top, put)
                     return
         raise OSError("there is no way to make a twin of this tree")
     finally:
