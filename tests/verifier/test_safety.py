@@ -125,6 +125,21 @@ def exchange(folder: Path, top: Path) -> list[dict[str, object]]:
     return [{"path": "a", "kind": "file", "source": str(folder / "sealed"), "mode": 0o600, "mtime": 0}]
 
 
+def test_exchanged_files_are_put_back_where_the_tree_was_moved_to(tmp_path: Path) -> None:
+    folder, top = tmp_path / "seals", tmp_path / "top"
+    folder.mkdir()
+    top.mkdir()
+    child = os.fork()
+    if not child:
+        with swap.swapped(str(top), exchange(folder, top), str(folder)):
+            os._exit(0)
+    os.waitpid(child, 0)
+    top.rename(tmp_path / "moved")
+    swap.move(str(folder), str(tmp_path / "moved"))
+    assert swap.recover(str(folder)) == ["a"]
+    assert (tmp_path / "moved" / "a").read_text() == "agent's"
+
+
 def test_what_others_write_while_files_are_exchanged_is_kept(tmp_path: Path) -> None:
     folder, top = tmp_path / "seals", tmp_path / "top"
     folder.mkdir()

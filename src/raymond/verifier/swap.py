@@ -88,6 +88,14 @@ def recover(folder: str) -> list[str]:
         return []  # whoever exchanged them lives, and puts them back
 
 
+def move(folder: str, tree: str) -> None:
+    """The tree in which files are exchanged, if there is one, is `tree` now."""
+    with contextlib.suppress(FileNotFoundError):
+        with open(os.path.join(folder, _RECORD), "rb") as file:
+            found = msgspec.json.decode(file.read(), type=Swap)
+        replace(os.path.join(folder, _RECORD), msgspec.json.encode(Swap(tree, found.saved)), durable=True)
+
+
 def tree_of(folder: str) -> str:
     """The tree in which files are exchanged; empty when there is none."""
     try:
