@@ -91,6 +91,7 @@ def test_what_an_agent_says_is_cleaned(room: Room, backend: str) -> None:
     assert ran.transcript()[0]["said"] == "the token is [secret MY_API_TOKEN] <result>[secret MY_API_TOKEN]</result>"
 
 
+@pytest.mark.slow
 def test_short_values_paths_and_words_are_left_alone(room: Room) -> None:
     ran = room.command({"START.sh": 'echo "<result>$SHORT_KEY $KEY_PATH</result>"'})
     assert ran.result == "abc123 /etc/ssl/keys"
@@ -167,6 +168,7 @@ def test_a_private_key_over_several_lines_of_an_answer_is_cleaned(room: Room) ->
     assert leaks(room, *body.split()) == []
 
 
+@pytest.mark.slow
 def test_scripted_replies_pass_the_door_too(room: Room) -> None:
     said = {"text": f"it is {TOKEN} <result>{TOKEN}</result>", "tools": [{"name": "Bash", "input": {"command": TOKEN}}]}
     ran = room.command({"START.md": "Go.", "replies.yaml": json.dumps({"START": said})})

@@ -59,6 +59,7 @@ def typed(room: Place, *args: str) -> tuple[int, str]:
 # A step that answers for the person
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_no_step_answers_a_question_of_its_own_run(room: Place, disguise: str) -> None:
     out = room.path.parent / "out"
@@ -693,6 +694,7 @@ def test_what_a_step_prints_moves_no_cursor(room: Place) -> None:
     assert said in room.raymond("resume", "r").stdout  # a program gets it as it is
 
 
+@pytest.mark.slow
 def test_status_shows_all_of_a_question(room: Place) -> None:
     room.command({**ASKS, "START.sh": 'echo \'<ask next="END">\'; seq 1 90; echo "last</ask>"'})
     seen = room.raymond("status", "r").stdout

@@ -80,6 +80,7 @@ class TestOneThatRemembersNothing(OwnProgram):
     options: ClassVar = {"command": ["{new}"]}
 
 
+@pytest.mark.slow
 def test_the_contract_can_be_broken() -> None:
     """A suite that passes whatever a backend does would be worth nothing."""
 

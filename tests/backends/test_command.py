@@ -81,6 +81,7 @@ def test_the_prompt_comes_on_stdin_and_the_answer_on_stdout(room: Room) -> None:
     assert turn["said"] == "I thought.\n\n<result>it is é 🦊</result>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "result"),
     [
@@ -109,6 +110,7 @@ def test_an_answer_of_a_megabyte_is_taken_whole(room: Room) -> None:
     assert (ran.code, ran.result) == (0, "x" * 1_000_000)
 
 
+@pytest.mark.slow
 def test_a_program_by_its_whole_path_with_arguments_of_its_own(room: Room) -> None:
     path = agent(room, "printf '<result>%s</result>' \"$2\"", name="other name")
     table(room, f'command = ["{path}", "--say", "two words; $HOME `x` {{{{}}"]')
@@ -147,6 +149,7 @@ def test_a_turn_that_a_person_stops_is_recorded_as_interrupted_and_not_as_failed
 ONCE = {"START.md": "---\nretries: 0\n---\nDo it."}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "error"),
     [
@@ -171,6 +174,7 @@ def test_what_is_no_answer_is_a_crash_with_its_last_word_on_stderr(room: Room, b
     assert f"failed: main in START.md: {error}" in ran.lines
 
 
+@pytest.mark.slow
 def test_a_program_that_was_killed_is_said_with_its_signal(room: Room) -> None:
     agent(room, "echo '<result>whole</result>'; kill -9 $$")
     table(room)
@@ -223,6 +227,7 @@ def test_a_program_that_may_not_be_started_is_said_before_the_run_begins(room: R
 # --- cost
 
 
+@pytest.mark.slow
 def test_a_turn_costs_what_the_table_says(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     table(room, 'command = ["my-agent"]\ncost = 0.02')

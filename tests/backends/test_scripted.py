@@ -443,6 +443,7 @@ def wrong_reply(line: str, at: str, reason: str, file: str = "../flow/replies.ya
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("replies", "at", "reason"), WRONG)
 def test_a_wrong_reply_ends_the_command_with_6_before_a_run_begins(
     room: Room, replies: str, at: str, reason: str

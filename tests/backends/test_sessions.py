@@ -180,6 +180,7 @@ def test_the_parent_keeps_its_conversation_over_fork_and_wait(run: Callable[...,
     assert sees(ran, "JOIN") == ["START", "MIDDLE", "JOIN"]
 
 
+@pytest.mark.slow
 def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(run: Callable[..., Ran], room: Room) -> None:
     ran = run({"START": '<ask next="NEXT">Which one?</ask>', "NEXT": "<result>{{input}}</result>"})
     assert ran.code == 3

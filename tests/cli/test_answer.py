@@ -192,6 +192,7 @@ def test_the_beginning_of_several_ids_is_no_answer(room: Room, raymond: Command)
     assert answers(room, "yes-1") == answers(room, "yes-2") == []
 
 
+@pytest.mark.slow
 def test_several_questions_are_named_where_nobody_can_be_asked(room: Room, raymond: Command) -> None:
     room.drive(BOTH)
     for words in ((), ("r",)):

@@ -69,10 +69,12 @@ def test_quiet_tells_only_what_steps_print_and_the_ending(room: Room) -> None:
     assert len(ran.lines) == 5
 
 
+@pytest.mark.slow
 def test_a_result_that_ends_in_a_newline_gets_no_second_one(room: Room) -> None:
     assert room.command({"START.sh": "printf '<result>a\\n\\n</result>'"}).out == "a\n"
 
 
+@pytest.mark.slow
 def test_an_empty_result_is_one_empty_line(room: Room) -> None:
     assert room.command({"START.sh": "echo '<result></result>'"}).out == "\n"
 
@@ -96,11 +98,13 @@ CODES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("files", "flags", "code"), CODES.values(), ids=CODES)
 def test_every_ending_has_its_exit_code(room: Room, files: dict[str, str], flags: tuple[str, ...], code: int) -> None:
     assert room.command(files, *flags).code == code
 
 
+@pytest.mark.slow
 def test_an_agent_that_failed_comes_before_one_that_asks(room: Room) -> None:
     files = {**ASKS, "FIRST.sh": "echo '<fork>BAD</fork><goto>START</goto>'", "BAD.sh": "exit 1"}
     room.flow(files)
@@ -217,6 +221,7 @@ def test_an_input_can_be_a_text_a_file_or_stdin(room: Room) -> None:
     assert piped.stdout == "from stdin é\n"
 
 
+@pytest.mark.slow
 def test_an_input_that_is_not_utf_8_is_refused(room: Room) -> None:
     flow = room.flow(DONE)
     (room.path / "in.txt").write_bytes(b"caf\xe9")
@@ -339,6 +344,7 @@ def test_the_version_is_told(room: Room) -> None:
 # In the background
 
 
+@pytest.mark.slow
 def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> None:
     done = room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     log = Path(room.project.run("r").log)
@@ -357,6 +363,7 @@ def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> 
     assert oct(log.stat().st_mode)[-3:] == "600"
 
 
+@pytest.mark.slow
 def test_a_run_in_the_background_has_left_the_terminal(room: Room) -> None:
     room.raymond("run", room.flow(HELD), "--id", "r", "-d")
     held(room)
@@ -492,6 +499,7 @@ def test_status_shows_every_agent_and_the_command_that_leads_on(room: Room) -> N
     ]
 
 
+@pytest.mark.slow
 def test_status_of_a_live_run_names_the_process_and_how_to_watch_it(room: Room) -> None:
     with room.start("run", room.flow(HELD), "--id", "r") as live:
         held(room)
@@ -629,6 +637,7 @@ def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
 def test_an_id_that_leads_elsewhere_is_refused(room: Room, command: str) -> None:
     room.drive(DONE)
@@ -640,6 +649,7 @@ def test_an_id_that_leads_elsewhere_is_refused(room: Room, command: str) -> None
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "resume", "stop"])
 def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: str) -> None:
     room.drive(ASKS)
@@ -776,6 +786,7 @@ def test_stopping_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
     assert room.raymond("status").stdout.startswith("r: stopped (on request), not running\n")
 
 
+@pytest.mark.slow
 def test_a_run_that_has_ended_cannot_be_stopped(room: Room) -> None:
     room.drive(DONE)
     assert told(room.raymond("stop", "r")) == (
@@ -817,6 +828,7 @@ def test_a_run_does_not_mind_streams_that_are_closed(room: Room, numbers: tuple[
     assert json.loads(text)["err"] == "err\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("status",), ("status", "--json"), ("list",), ("list", "--json"), ("--help",)])
 def test_a_reader_that_left_ends_a_command_without_a_word(room: Room, args: tuple[str, ...]) -> None:
     room.drive(DONE)

@@ -59,6 +59,7 @@ def test_start_is_run(room: Room) -> None:
     assert helps[0] == helps[1]
 
 
+@pytest.mark.slow
 def test_with_cd_agents_work_there_and_their_project_is_found_from_there(room: Room) -> None:
     flow = room.flow({"START.sh": 'echo "<result>$(pwd)</result>"'})
     there = room.path.parent / "elsewhere" / "deep"
@@ -96,6 +97,7 @@ def test_with_cd_other_flags_name_files_where_the_command_was_typed(room: Room) 
     assert (room.path / "log.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_directory_that_is_not_there_is_refused_and_nothing_is_written(room: Room) -> None:
     assert told(room.raymond("run", room.flow(DONE), "--cd", "nowhere")) == (
         2,
@@ -141,6 +143,7 @@ def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> 
     assert changed.max_time == 86400.0
 
 
+@pytest.mark.slow
 def test_max_parallel_says_how_many_steps_run_at_once(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork>A</fork><fork>A</fork><fork>A</fork><wait>END</wait>'",
@@ -151,6 +154,7 @@ def test_max_parallel_says_how_many_steps_run_at_once(room: Room) -> None:
     assert (begun(room).max_turns_at_once, begun(room).max_scripts_at_once) == (1, 1)
 
 
+@pytest.mark.slow
 def test_what_agents_may_do_unasked_stands_in_the_journal(room: Room) -> None:
     flags = ("--allow-tool", "Bash(make test)", "--allow-tool", "Read", "--permission-mode", "plan")
     room.command(DONE, *flags, "--dangerously-skip-permissions", "--var", "a=b", "--set", "START.retries=2")
@@ -166,6 +170,7 @@ def test_what_agents_may_do_unasked_stands_in_the_journal(room: Room) -> None:
 # --- --dry-run
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) -> None:
     flow = room.flow({"START.sh": "touch started", "workflow.yaml": "max_iterations: 60"})
     done = room.raymond("run", flow, "--dry-run", "--id", "r", "--var", "k=v", "--max-parallel", "2", "--budget", "5")
@@ -208,6 +213,7 @@ def test_the_names_a_dry_run_shows_are_those_the_script_gets(room: Room) -> None
     assert room.raymond("run", flow, "--var", "k=v").stdout.split() == shown[1].split(", ")
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
     flow = room.flow(PROMPT)
     flags = ("--input", "it", "--var", "colour=red", "--allow-tool", "Read", "--max-time", "2h", "--timeout", "90s")
@@ -285,6 +291,7 @@ OUTCOMES: dict[str, tuple[dict[str, str], tuple[str, ...], int, dict[str, Any]]]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", OUTCOMES)
 def test_with_json_one_document_stands_on_stdout_and_nothing_else(room: Room, status: str) -> None:
     files, flags, code, says = OUTCOMES[status]
@@ -306,6 +313,7 @@ def test_with_json_one_document_stands_on_stdout_and_nothing_else(room: Room, st
     assert (found["ended_at"] is None) == (status == "waiting")
 
 
+@pytest.mark.slow
 def test_quiet_leaves_what_steps_print_and_the_ending(room: Room) -> None:
     ran = room.command(DONE, "--quiet")
     assert [ran.lines[0], ran.lines[1].partition(" ")[0], len(ran.lines)] == ["main | hello", "completed:", 5]
@@ -358,6 +366,7 @@ def test_a_run_stops_after_its_turns_and_goes_on_with_more(room: Room) -> None:
     assert (again.code, again.out, again.all(LimitsChanged)[-1].max_turns) == (0, "ok\n", 2)
 
 
+@pytest.mark.slow
 def test_no_turns_at_all_make_no_sense(room: Room) -> None:
     done = room.raymond("run", room.flow(DONE), "--max-turns", "0")
     assert (done.returncode, done.stdout) == (2, "")
@@ -401,6 +410,7 @@ def test_a_log_file_gets_the_lines_of_every_driver_and_is_private(room: Room) ->
     assert oct((room.path / "new.txt").stat().st_mode)[-3:] == "600"
 
 
+@pytest.mark.slow
 def test_a_log_file_can_have_a_json_object_a_line(room: Room) -> None:
     room.command(DONE, "--log-file", "log.jsonl", "--log-format", "json")
     lines = [json.loads(line) for line in (room.path / "log.jsonl").read_text().splitlines()]
@@ -435,6 +445,7 @@ def test_a_log_file_that_cannot_be_opened_is_refused_before_anything_starts(
     assert Path(room.project.run("r").journal).read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_log_that_cannot_be_written_any_more_does_not_cost_the_run(room: Room, form: str) -> None:
     ran = room.command(DONE, "--log-file", "/dev/full", "--log-format", form)
@@ -473,6 +484,7 @@ while data := os.read(fd, 4096):
 """What `cat pipe` does, and says when it reads: it ends when nobody has the pipe open for writing any more."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detached", [(), ("-d",)])
 def test_whoever_reads_a_log_from_a_pipe_is_not_lost_before_the_run_begins(
     room: Room, detached: tuple[str, ...]
@@ -514,6 +526,7 @@ def transitions(folder: Path) -> str:
     return re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", (folder / "transitions.log").read_text())
 
 
+@pytest.mark.slow
 def test_debug_keeps_every_step_and_transition_as_files(room: Room) -> None:
     ran = room.command(BOTH, "--debug")
     [folder] = debug_folders(room)

@@ -1255,6 +1255,7 @@ def test_an_error_that_nobody_can_read_keeps_its_exit_code(room: Room) -> None:
 # Places that lack something
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["TERM", "PATH", "LANG", "USER"])
 def test_a_run_needs_no_variable_of_the_environment(room: Room, missing: str) -> None:
     done = run(room, *RAYMOND, "run", room.flow(DONE), "--id", "r", environment={missing: None})
@@ -1290,6 +1291,7 @@ def test_a_project_that_may_not_be_written_costs_the_run_nothing_but_its_state_f
     finished(room, "r", "done")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locale", ["C", "POSIX"])
 def test_letters_beyond_ascii_are_shown_in_a_locale_that_has_none(room: Room, locale: str) -> None:
     room.flow({"STÄRT.sh": "echo '<result>größe ☃</result>'"}, "room/flöw")

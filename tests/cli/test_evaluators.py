@@ -125,6 +125,7 @@ def test_the_log_of_transitions_has_what_was_requested_and_what_followed(room: R
     assert "requested: goto START\n  actual: goto FIX.sh (by the evaluator, COMMIT)\n" in entries[3]
 
 
+@pytest.mark.slow
 def test_the_log_of_transitions_has_where_a_red_gate_led(room: Room) -> None:
     files = {"START.md": "---\ngate: 'echo \"<goto>X</goto>\"; exit 1'\ngate_tries: 1\non_fail: FIX\n---\nDo it.\n"}
     files |= {"replies.yaml": f"START: {DONE!r}\n", "FIX.sh": "echo '<result>fixed</result>'"}

@@ -167,6 +167,7 @@ def test_what_a_turn_left_running_does_not_change_what_is_checked(room: Room, cl
     assert "gate is red" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_gate_can_be_tried_before_the_night(room: Room) -> None:
     files = {
         "START.md": "---\ngate: [sh a, {run: 'exit 3', timeout: 1m}]\ngate_reruns: 0\n---\n<goto>A.sh</goto>",

@@ -47,6 +47,7 @@ def reviewed(room: Room, *args: str) -> Ran:
     return ran
 
 
+@pytest.mark.slow
 def test_the_agent_is_asked_why_and_then_a_person_is(room: Room) -> None:
     ran = reviewed(room)
     assert [event.verdict for event in ran.all(GateEnded)] == ["review", "review"]

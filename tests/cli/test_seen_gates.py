@@ -62,6 +62,7 @@ def test_a_gate_that_comes_with_latest_is_judged_like_the_first(room: Room) -> N
     assert room.events() == ran.events, "nothing was changed"
 
 
+@pytest.mark.slow
 def test_a_gate_that_is_doubtful_is_told_before_the_first_turn(room: Room) -> None:
     ran = room.command(gated("gate: my-check", DONE))
     warning = "warning: `my-check` is no test runner, build tool or file of the project that Raymond knows"
@@ -114,6 +115,7 @@ def test_a_check_that_needs_a_terminal_is_red(room: Room) -> None:
     assert tried(room, "read answer")[0] == 1, "there is nothing to read"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "why"),
     [
@@ -200,6 +202,7 @@ def test_a_flood_of_a_gigabyte_is_cut_and_memory_is_bounded(room: Room) -> None:
 # --- before a run
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_the_gates(room: Room) -> None:
     head = "gate: [make lint, {run: make test, expected: 2, timeout: 5m}]\ngate_tries: 1\non_fail: RED"
     red = {"RED.sh": "# /// raymond\n# gate: ls\n# ///\necho '<result/>'"}

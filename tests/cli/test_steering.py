@@ -288,12 +288,14 @@ def test_latest_with_files_that_are_wrong_is_refused_and_nothing_is_written(room
     assert done.stderr.startswith("error: there is no key `max_vists`\n --> ../flow/END.sh:2:3\n")
 
 
+@pytest.mark.slow
 def test_latest_lets_a_person_send_an_agent_to_a_state_that_is_new(room: Room) -> None:
     room.drive(ASKS)
     room.flow({"NEW.sh": "echo '<result>new</result>'"})
     assert room.raymond("resume", "r", "--latest", "--agent", "main", "--goto", "NEW").stdout == "new\n"
 
 
+@pytest.mark.slow
 def test_latest_does_not_look_at_files_that_the_run_cannot_come_to(room: Room) -> None:
     room.drive(
         {
@@ -308,6 +310,7 @@ def test_latest_does_not_look_at_files_that_the_run_cannot_come_to(room: Room) -
     assert "PLAN.md" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", ["goto", "needed"])
 def test_latest_looks_at_states_that_only_the_run_leads_to(room: Room, told: str) -> None:
     room.drive({**ASKS, "PLAN.md": "- [ ] all of it"})
@@ -364,6 +367,7 @@ MOVES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flags", "code", "out"), MOVES.values(), ids=MOVES)
 def test_a_person_decides_for_an_agent_and_the_run_goes_on(
     room: Room, flags: tuple[str, ...], code: int, out: str
@@ -403,6 +407,7 @@ def test_an_agent_that_was_denied_a_tool_tries_again_with_it_as_status_says(room
     assert asked == ["limits", "retry"]
 
 
+@pytest.mark.slow
 def test_retry_lets_an_agent_that_failed_try_again(room: Room) -> None:
     room.drive({"START.sh": "test -e fixed && echo '<result>ok</result>'"})
     (room.path / "fixed").touch()
@@ -410,6 +415,7 @@ def test_retry_lets_an_agent_that_failed_try_again(room: Room) -> None:
     assert len(ran(room).all(AgentRetried)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--retry"], ["--retry", "--fresh"], ["--give-up"]], ids=" ".join)
 def test_what_is_asked_of_one_agent_concerns_no_other(room: Room, flags: list[str]) -> None:
     room.drive(
@@ -510,6 +516,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("args", "error"), WRONG.values(), ids=WRONG)
 def test_flags_that_make_no_sense_together_are_refused_and_nothing_is_written(
     room: Room, args: tuple[str, ...], error: str | None
@@ -588,6 +595,7 @@ def test_an_agent_of_a_run_nobody_drives_is_stopped_at_once(room: Room) -> None:
     assert ran(room).run.agents["main"].status == "paused"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "error"),
     [

@@ -60,6 +60,7 @@ def test_standard_output_that_cannot_be_written_is_named(room: Room, words: tupl
     assert (done.returncode, done.stderr.splitlines()) == (1, [UNWRITTEN, f"{LOST} try again"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
 @pytest.mark.parametrize("flags", [(), ("--json",), ("-d",)])
 def test_a_run_whose_result_cannot_be_printed_is_not_to_be_resumed(room: Room, flags: tuple[str, ...]) -> None:

@@ -162,6 +162,7 @@ def test_logs_of_a_step_show_what_a_script_said(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(room: Room) -> None:
     run = room.command(MIXED)
     first, second = run.sessions("main", "PLAN.md")
@@ -256,6 +257,7 @@ def following(room: Room, *flags: str) -> Iterator[IO[str]]:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), ("--json",), ("--agent", "main")])
 def test_logs_that_follow_tell_what_comes_until_the_run_ends(room: Room, flags: tuple[str, ...]) -> None:
     background(room, HELD)
@@ -357,6 +359,7 @@ def test_attach_to_a_run_nobody_drives_tells_how_it_stands(room: Room) -> None:
 # --- wait
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("end", "code", "out"), [("<result>ok</result>", 0, "ok\n"), ("<goto>NOWHERE</goto>", 1, "")])
 def test_wait_ends_with_the_run_its_exit_code_and_its_result(room: Room, end: str, code: int, out: str) -> None:
     background(room, {"START.sh": f"touch started; {GO}; echo '{end}'"})

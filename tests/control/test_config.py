@@ -61,6 +61,7 @@ def test_a_flag_comes_before_the_environment_and_that_before_the_files(room: Roo
     assert (start.budget, start.model, start.effort) == (4.0, "env", "user")
 
 
+@pytest.mark.slow
 def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
     user = of_user(room, 'notify = ["tell me"]\nkeep = "7d"\nbudget = 4\n[backends.mine]\ncommand = ["my-agent"]\n')
     project = of_project(room, "budget = 2.5\n")
@@ -104,6 +105,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
     assert found["timeout"] == {"value": 90.0, "origin": "RAYMOND_TIMEOUT", "unused": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -231,6 +233,7 @@ def test_the_tables_of_a_person_reach_the_run(room: Room) -> None:
     assert {model: (price.input, price.output) for model, price in start.prices.items()} == {"big": (10.0, 20.5)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -267,6 +270,7 @@ def test_new_limits_come_from_the_configuration_into_the_run(room: Room) -> None
     assert start.retryable == ["upstream .* reset"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "flags", "said"),
     [
@@ -285,6 +289,7 @@ def test_the_first_line_says_the_budget_and_where_it_comes_from(
     assert ran.lines[0] == f"run r started: flow at START.sh, {said.replace('PATH', str(path))}"
 
 
+@pytest.mark.slow
 def test_the_budget_of_a_workflow_counts_when_nobody_set_another(room: Room) -> None:
     ran = room.command({**DONE, "workflow.yaml": "budget: 1.5\n"})
     assert ran.lines[0] == "run r started: flow at START.sh, budget $1.50 (the workflow)"

@@ -244,6 +244,7 @@ def test_a_journal_that_is_gone_is_named(corner: Corner) -> None:
     goes_on(corner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["journal.jsonl", ".", "transcripts", "sessions"])
 def test_what_may_not_be_written_is_named(corner: Corner, name: str) -> None:
     before = as_anyone()
@@ -292,6 +293,7 @@ def test_a_project_that_takes_no_state_file_does_not_stop_the_run(corner: Corner
     assert path.read_text() == "in the way"
 
 
+@pytest.mark.slow
 def test_a_request_needs_no_room_on_the_disk(corner: Corner) -> None:
     """The disk of the one who asks is full, while another process drives the run."""
     flow = runs.workflow(corner.folder / "flow", START_sh="cat gate", END_sh="echo '<result>x</result>'")

@@ -120,6 +120,7 @@ def finished_once(scene: Scene) -> None:
     assert not scene.marked()
 
 
+@pytest.mark.slow
 def test_a_result_in_the_spool_is_taken_and_paid_once(anywhere: Scene) -> None:
     pid = anywhere.kill_driver()
     anywhere.open_gate()
@@ -211,6 +212,7 @@ def test_a_last_line_without_its_end_is_taken_from_the_spool(scene: Scene) -> No
     finished_once(scene)
 
 
+@pytest.mark.slow
 def test_a_program_that_lives_is_followed(anywhere: Scene) -> None:
     pid = anywhere.kill_driver()
 
@@ -323,6 +325,7 @@ def test_a_pid_that_another_process_has_now_is_left_alone(scene: Scene) -> None:
     assert len(scene.events(StepInterrupted)) == 1
 
 
+@pytest.mark.slow
 def test_when_the_program_is_dead_the_step_runs_again(anywhere: Scene) -> None:
     end(anywhere.kill_driver())
     resumed = anywhere.resume()

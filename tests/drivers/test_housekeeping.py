@@ -102,6 +102,7 @@ def test_it_says_what_the_state_file_says_and_nothing_of_the_journal(room: Room)
     assert json.loads(export.read_text())["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_it_is_there_while_the_run_goes_on(room: Room) -> None:
     """Written at the start, not only at the end: a script of the run waits for it."""
     waits = "while [ ! -e .raymond/workflows/r.json ]; do sleep 0.02; done"

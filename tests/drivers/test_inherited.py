@@ -57,6 +57,7 @@ def crashing(room: Room) -> dict[str, str]:
     return {"START.md": "---\nretries: 1\n---\nhello"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("portable", ["", pytest.param("1", marks=SLOW)])
 def test_a_script_fails_although_whoever_started_us_ignores_the_end_of_children(room: Room, portable: str) -> None:
     if portable:
@@ -71,6 +72,7 @@ def test_a_turn_that_crashes_uses_up_its_attempts_although_the_end_of_children_i
     assert (ran.code, [(one.kind, one.charged) for one in ran.all(StepFailed)]) == (1, [("crash", True)] * 2)
 
 
+@pytest.mark.slow
 def test_a_script_hears_of_its_own_children_and_has_no_signal_blocked(room: Room) -> None:
     look = "grep -E '^Sig(Blk|Ign)' /proc/self/status > seen; echo '<result>ok</result>'"
     assert command(room, f"{IGNORED}\n{BLOCKED}", {"START.sh": look}).code == 0
@@ -79,6 +81,7 @@ def test_a_script_hears_of_its_own_children_and_has_no_signal_blocked(room: Room
     assert not int(masks["SigIgn"], 16) & (1 << (signal.SIGCHLD - 1))
 
 
+@pytest.mark.slow
 def test_signals_that_were_blocked_when_we_were_started_still_stop_the_run(room: Room) -> None:
     argv = launcher(BLOCKED, "run", room.flow({"START.sh": "touch runs; sleep 600"}), "--id", "r")
     with subprocess.Popen(argv, cwd=room.path, env=room.environment, stderr=subprocess.DEVNULL) as live:
@@ -90,6 +93,7 @@ def test_signals_that_were_blocked_when_we_were_started_still_stop_the_run(room:
     room.nothing_runs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "state", [CLOSED, *(pytest.param(one, marks=SLOW) for one in (DETACHED, f"{CLOSED}\n{DETACHED}"))]
 )
@@ -106,6 +110,7 @@ def modes(top: Path) -> dict[str, int]:
     return {str(path.relative_to(top)): stat.S_IMODE(path.lstat().st_mode) for path in top.rglob("*")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", ["0777", pytest.param("0000", marks=SLOW), pytest.param("0277", marks=SLOW)])
 def test_our_files_are_private_and_usable_and_those_of_scripts_follow_the_umask(room: Room, mask: str) -> None:
     files = {"START.sh": "umask > mask; touch made; echo '<goto>MORE</goto>'", "MORE.md": "say it"}

@@ -86,6 +86,7 @@ def test_one_ctrl_c_waits_for_the_running_step_and_starts_nothing_new(room: Room
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_after_one_ctrl_c_a_resume_goes_on_with_the_next_step(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -164,6 +165,7 @@ def test_without_pidfds_and_proc_what_a_killed_driver_left_is_ended_before_it_ru
     assert ran_steps(room) == ["START.sh 1", "START.sh 2", "END.sh 1"]
 
 
+@pytest.mark.slow
 def test_a_ctrl_c_of_the_terminal_reaches_raymond_but_not_its_scripts(room: Room) -> None:
     """A terminal signals the whole foreground group."""
     script = f"trap 'echo hit > hit' INT; echo $$ > pid; {HELD}"
@@ -177,6 +179,7 @@ def test_a_ctrl_c_of_the_terminal_reaches_raymond_but_not_its_scripts(room: Room
     assert not (room.path / "hit").exists()
 
 
+@pytest.mark.slow
 def test_under_nohup_a_hangup_changes_nothing(room: Room) -> None:
     flow = room.flow({"START.sh": HELD, "END.sh": END})
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -203,6 +206,7 @@ def test_a_run_that_ends_with_the_step_ctrl_c_waited_for_is_done(room: Room) -> 
     assert ran.run.final_status == "completed"
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_everybody_sleeps_ends_at_once(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": "echo '<goto after=\"1h\">START</goto>'"}), "--id", "r") as live:
         live.sees("main START.sh -> START.sh (goto), sleeps until 2")
@@ -212,6 +216,7 @@ def test_ctrl_c_while_everybody_sleeps_ends_at_once(room: Room) -> None:
     assert "paused: nothing is running" in ran.lines
 
 
+@pytest.mark.slow
 def test_a_run_that_pauses_names_five_of_the_agents_it_waits_for(room: Room) -> None:
     files = {
         "START.sh": 'for n in 1 2 3 4 5 6 7; do echo "<fork>WORK</fork>"; done; echo "<wait>END</wait>"',
@@ -573,6 +578,7 @@ def test_a_pause_that_was_left_for_a_dead_driver_holds_for_the_step_that_it_ran(
     assert ran_steps(room).count("END.sh 1") == 0, "it waits for main_b2"
 
 
+@pytest.mark.slow
 def test_only_one_process_drives_a_run(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
@@ -606,6 +612,7 @@ def test_a_limit_of_steps_stops_the_run_and_a_higher_one_goes_on(room: Room) -> 
     assert (again.code, again.out) == (0, "five\n")
 
 
+@pytest.mark.slow
 def test_a_budget_stops_the_run_and_a_higher_one_goes_on(room: Room) -> None:
     files = {
         "START.md": "",
@@ -641,6 +648,7 @@ def test_a_limit_of_time_stops_the_run_in_its_sleep_and_a_higher_one_goes_on(roo
     assert ran.result == "end"
 
 
+@pytest.mark.slow
 def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork>SLOW</fork><goto>FAST</goto>'",
@@ -661,6 +669,7 @@ def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room: Room) -> N
 # Failures
 
 
+@pytest.mark.slow
 def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
     script = 'if [ -e mended ]; then echo "<result>mended</result>"; else exit 1; fi'
     ran = room.command({"START.sh": script})

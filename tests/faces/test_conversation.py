@@ -207,6 +207,7 @@ def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) ->
     assert not Faces([Quiet()]).wants_raw
 
 
+@pytest.mark.slow
 def test_a_conversation_names_the_label_of_an_agent(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
     room.drive(
         {

@@ -1179,6 +1179,7 @@ def test_a_question_answered_elsewhere_goes_with_what_was_typed(room: Room) -> N
         assert pane.sees("echo")[4] == "main | told: yes"
 
 
+@pytest.mark.slow
 @in_tmux
 def test_what_a_script_prints_cannot_clear_the_terminal(room: Room) -> None:
     files = {"START.sh": r"printf '<print>\033[2J\033[Hgotcha\033]2;mine\007</print><goto>WAITS</goto>'"}
@@ -1192,6 +1193,7 @@ def test_what_a_script_prints_cannot_clear_the_terminal(room: Room) -> None:
         assert not pane.tmux("display-message", "-p", "#{pane_title}").startswith("raymond")
 
 
+@pytest.mark.slow
 @in_tmux
 def test_ctrl_c_pauses_and_the_header_says_what_it_waits_for(room: Room) -> None:
     with terminal(room, WAITS) as pane:

@@ -811,6 +811,7 @@ def test_without_proc_what_runs_in_the_background_of_an_ended_script_is_gone_whe
     room.clear()
 
 
+@pytest.mark.slow
 def test_a_daemon_is_gone_when_the_run_is_paused(room: Room) -> None:
     with room.start(
         "run", room.flow({"START.sh": DAEMON, "LATER.sh": GO + "; echo '<goto>END</goto>'", "END.sh": ""}), "--id", "r"
@@ -828,6 +829,7 @@ def test_a_daemon_is_gone_when_the_run_is_paused(room: Room) -> None:
 # A Raymond inside a script
 
 
+@pytest.mark.slow
 def test_a_raymond_inside_a_script_has_a_project_of_its_own_and_adds_to_the_path_of_marks(room: Room) -> None:
     inner = room.flow(
         {"START.sh": 'echo "<result>$RAYMOND_STEP $RAYMOND_WORKFLOW_ID ${RAYMOND_VAR_colour-none}</result>"'}, "inner"

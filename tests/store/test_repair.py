@@ -74,6 +74,7 @@ def test_no_step_has_the_number_of_one_that_was_lost(room: Room) -> None:
     assert [number - cut.steps for number in numbered(room)[1:]] == [1, 2]
 
 
+@pytest.mark.slow
 def test_what_a_repair_says_goes_beyond_lines_that_are_missing(room: Room) -> None:
     """Of lines that nobody can read, those after them tell what they were; the others are counted by their length."""
     path = Path(room.project.run("r").journal)
@@ -101,6 +102,7 @@ def test_a_second_repair_does_not_come_back_to_the_numbers_of_the_first(room: Ro
     assert second.steps > first.steps > 100
 
 
+@pytest.mark.slow
 def test_a_torn_line_may_have_begun_a_step_whose_number_is_not_used_again(room: Room) -> None:
     """What is taken for torn may have been whole once, and something may have followed from it."""
     path = Path(room.project.run("r").journal)
@@ -111,6 +113,7 @@ def test_a_torn_line_may_have_begun_a_step_whose_number_is_not_used_again(room: 
     assert min(numbered(room)[1:]) > 2
 
 
+@pytest.mark.slow
 def test_a_request_that_cuts_off_a_torn_line_keeps_its_numbers_from_coming_again(room: Room) -> None:
     path = Path(room.project.run("r").journal)
     lines = path.read_bytes().replace(b"StepStarred", b"StepStarted").split(b"\n")

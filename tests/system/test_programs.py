@@ -62,12 +62,14 @@ def test_a_program_that_is_not_there_is_no_fault_unless_it_is_wanted(room: Room)
     assert "BAD  claude: there is no program `claude` on the PATH" in shown.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_backend_of_the_configuration_that_is_not_there_says_which_program_is_missing(room: Room) -> None:
     of_a_person(room, '[backends.mine]\ncommand = ["no-such-agent"]\n')
     shown = room.raymond("doctor").stdout.splitlines()
     assert "-    mine: unavailable: there is no program `no-such-agent` on the PATH" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "payer"),
     [
@@ -330,6 +332,7 @@ def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_probe_can_ask_a_program_of_ones_own(room: Room) -> None:
     room.settings('[backends.mine]\ncommand = ["cat"]\n')
     done = room.raymond("doctor", "--probe", "--backend", "mine")
@@ -337,11 +340,13 @@ def test_a_probe_can_ask_a_program_of_ones_own(room: Room) -> None:
     assert last == "ok   probe: mine answered after T s for ~$0.5000: Reply with the single word: ready"
 
 
+@pytest.mark.slow
 def test_a_probe_asks_the_backend_that_is_set(room: Room) -> None:
     room.settings('backend = "mine"\n[backends.mine]\ncommand = ["cat"]\n')
     assert "probe: mine answered" in room.raymond("doctor", "--probe").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "error"),
     [

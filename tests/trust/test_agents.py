@@ -43,6 +43,7 @@ def test_a_work_tree_that_is_wiped_in_the_middle_of_a_run_costs_nothing(room: Pl
     assert "WIPE.sh" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wipe", WIPES.values(), ids=WIPES)
 def test_a_run_that_is_not_killed_ends_well_in_a_wiped_work_tree(room: Place, wipe: str) -> None:
     states = {"START.sh": f"{wipe}\necho '<goto>END.sh</goto>'", "END.sh": "echo '<result>fine</result>'"}

@@ -27,6 +27,7 @@ def digest_of(room: Place, files: dict[str, str]) -> str:
 # --- links
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOLDERS)
 def test_clean_leaves_alone_what_a_link_in_a_checkout_points_to(room: Place, name: str) -> None:
     victim = room.repository().victim()

@@ -38,6 +38,7 @@ def ended(room: Place, id: str = "r") -> None:
     assert room.command(DONE, id=id).code == 0
 
 
+@pytest.mark.slow
 def test_clean_removes_the_folder_of_a_run_and_its_export(room: Place) -> None:
     ended(room)
     folder = room.folder()

@@ -27,6 +27,7 @@ def test_status_and_logs_find_a_run_from_the_root_directory(room: Place) -> None
     assert "Which?" in logs.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "logs", "cost", "wait"])
 def test_a_prefix_is_enough_to_read(room: Place, command: str) -> None:
     room.ask("nightly-1")

@@ -553,6 +553,7 @@ def test_compiled_files_behind_a_link_are_not_used(tmp_path: Path) -> None:
     assert not (desk.tree / "scripts" / "__pycache__").is_symlink()
 
 
+@pytest.mark.slow
 def test_a_repository_that_is_made_later_does_not_open_a_seal(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {"pkg/tests/run.sh": "exit 1\n"}, "sh tests/run.sh")
     desk.tree = desk.tree / "pkg"
