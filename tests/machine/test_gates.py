@@ -241,7 +241,8 @@ def test_the_seals_of_a_run_move_with_it() -> None:
 def test_an_agent_does_not_choose_another_directory_for_a_gate_that_is_not_green() -> None:
     states = {
         "START.md": "---\ngate: make\ngate_tries: 0\non_fail: FIX\n---\n",
-        "FIX.md": "---\nallowed_transitions:\n  - {tag: reset, target: START}\n  - {tag: goto, target: MOVE}\n---\n",
+        "FIX.md": "---\nallowed_transitions:\n  - {tag: reset, target: START}\n  - {tag: goto, target: MOVE}\n"
+        "  - {tag: fork, target: START, next: MOVE}\n---\n",
         "MOVE.sh": "",
     }
     play = Play(states)
@@ -251,6 +252,8 @@ def test_an_agent_does_not_choose_another_directory_for_a_gate_that_is_not_green
     play.say("<reset cd='f'>START</reset>", cds={"f": "/project/f"})
     assert (play.main.state, play.main.visit.reminders) == ("FIX.md", 1)
     assert "the check of this directory is not green yet" in play.main.visit.reminder
+    play.say("<fork cd='f' next='MOVE'>START</fork>", cds={"f": "/project/f"})
+    assert (play.main.state, [*play.run.agents]) == ("FIX.md", ["main"])
     play.say("<goto>MOVE</goto>")
     play.say("<reset cd='f'>START</reset>", cds={"f": "/project/f"})
     assert (play.main.state, play.main.cwd) == ("START.md", "/project/f"), "a script is the author's"

@@ -605,13 +605,17 @@ def test_a_module_of_the_project_may_become_a_package_although_the_project_is_in
 
 
 def test_a_repository_of_the_home_directory_is_not_the_tree_of_every_project_in_it(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
     (tmp_path / "other" / "tests").mkdir(parents=True)
     (tmp_path / "other" / "tests" / "test_a.py").touch()
     desk = Desk(tmp_path, {"tests/test_b.py": ""}, "true", repository=False)
+    desk.bash("cd ..; git init -q .; git add other; git commit -qm settings")
     assert [*desk.seal().entries] == ["tests/test_b.py"]
+    everything = ["other/tests/test_a.py", "tree/tests/test_b.py"]
     desk.seen["HOME"], desk.sealed = "/elsewhere", 0
-    assert sorted(desk.seal().entries) == ["other/tests/test_a.py", "tree/tests/test_b.py"]
+    assert sorted(desk.seal().entries) == everything
+    desk.bash("cd ..; git add tree; git commit -qm 'the project is a part of it'")
+    desk.seen["HOME"], desk.sealed = str(tmp_path), 0
+    assert sorted(desk.seal().entries) == everything
 
 
 def test_a_directory_that_is_no_repository_and_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def _astray(run: Run, agent: Agent, asked: Sequence[Transition], places: Mapping
     here = agent.cwd or run.start.cwd
     if here not in run.seals or agent.visit.seal or pool_of(run, agent.state) == SCRIPTS:
         return None
-    if all(places.get(one.cd, here) == here for one in asked if isinstance(one, Reset) and one.cd):
+    if all(places.get(one.cd, here) == here for one in asked if isinstance(one, Reset | Fork) and one.cd):
         return None
     reason = "`cd` cannot be used here: the check of this directory is not green yet"
     return Refusal("directory", reason, "leave it out")

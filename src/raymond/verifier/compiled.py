@@ -9,7 +9,10 @@ _FOLDER = "__pycache__"
 
 
 def remove(top: str) -> None:
-    """Remove those of the tree; Python makes them again. What is installed in it keeps its own."""
+    """Remove those of the tree; Python makes them again. What is installed in it keeps its own.
+
+    OSError: one cannot be removed, so nothing that Python says could be believed.
+    """
     for folder, files, below in walk(top, frozenset()):
         if _FOLDER in files:  # a link: what is behind it is not ours to remove
             with contextlib.suppress(OSError):
@@ -20,8 +23,9 @@ def remove(top: str) -> None:
 
 
 def _clear(folder: str, sources: set[str]) -> None:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(PermissionError):
+        os.chmod(folder, 0o700)  # an agent may have closed it
+    with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(folder):
             if name.endswith(".pyc") and name.partition(".")[0] in sources:
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(folder, name))
+                os.unlink(os.path.join(folder, name))

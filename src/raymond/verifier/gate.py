@@ -1,6 +1,5 @@
 """A gate: its commands in order, the first red one ends it. Then, if what is sealed has changed, the same in a twin."""
 
-import errno
 import hashlib
 import os
 import re
@@ -13,11 +12,10 @@ from msgspec.structs import replace
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
 from raymond.redaction import Secrets
-from raymond.system import git, kin, processes
+from raymond.system import git, kin, noted, processes
 from raymond.system.marks import Marks, end_all
-from raymond.system.noted import Noted
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
-from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Printed, Told, Way, Where
+from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Noted, Printed, Told, Way, Where
 from raymond.verifier.command import HERE, Place, Result
 from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
@@ -53,8 +51,8 @@ def verify(given: Assignment, tell: Tell) -> Found:
 
 def _left(given: Assignment) -> dict[int, int]:
     """What the turns of the visit have left running: by its mark, by what the driver saw, and by whom it comes from."""
-    noted = Noted(given.noted).left() if given.noted else {}
-    found = {pid: step for pid, step in noted.items() if step in given.turns}
+    seen = noted.Noted(given.noted).left() if given.noted else {}
+    found = {pid: step for pid, step in seen.items() if step in given.turns}
     found |= Marks(given.key, "").find(lambda step: step in given.turns)
     return dict.fromkeys(kin.of(found), 0) if found and processes.HAS_PROC else found
 
@@ -153,7 +151,8 @@ class _Compared(Struct, frozen=True):
 
 def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tell: Tell) -> _Compared:
     """Run the checks with the sealed files put back, and if they are red then, once more without that."""
-    from raymond.verifier.twin import twin_of  # hardly any gate needs one
+    from raymond.verifier import swap  # hardly any gate needs a twin
+    from raymond.verifier.twin import twin_of
 
     lost = [one.path for one in changes if one.path in sealed.entries and not sealed.entries[one.path].can_be_put_back]
     if lost:
@@ -175,6 +174,8 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
     except OSError as error:
         reason = f"the check could not be repeated with the sealed files: {error}"
         return _Compared(replace(here.found, verdict="not comparable", reason=reason))
+    if twin.how == "in place" and (kept := swap.kept(given.folder)):
+        tell(Noted(f"somebody wrote to files while they were exchanged: what it was is in {kept}"))
     found = _weigh(here, there, control, changes, twin.how)
     if is_full:
         reason = f"the check could not be repeated with the sealed files: the disk of {os.path.dirname(place)} is full"
@@ -187,7 +188,7 @@ def _is_full(place: str, ran: _Run) -> bool:
     if ran.is_green:
         return False
     found = os.statvfs(place)
-    return found.f_bavail * found.f_frsize < _ROOM or os.strerror(errno.ENOSPC) in ran.printed
+    return found.f_bavail * found.f_frsize < _ROOM
 
 
 def _ways(given: Assignment, sealed: Seal) -> tuple[Way, ...]:

@@ -9,8 +9,10 @@ import ctypes
 import json
 import os
 import shutil
+import stat
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
@@ -25,39 +27,75 @@ def put_back(files: list[dict[str, Any]], top: str) -> None:
     A file without an `mtime` is new.
     """
     for one in files:
-        path = os.path.join(top, one["path"])
-        if one["kind"] == "nothing":
-            _remove(path)
-            continue
-        _make_room(os.path.dirname(path), top)
-        _remove(path)
-        if one["kind"] == "link":
-            os.symlink(one["source"], path)
-            continue
-        shutil.copyfile(one["source"], path)
-        os.chmod(path, one["mode"] & 0o7777)
-        # A file system counts in ticks, behind the clock: what was built a moment ago must not be as new as this.
-        moment = one["mtime"] or time.time_ns()
-        os.utime(path, ns=(moment, moment))
+        *folders, name = one["path"].split("/")
+        with _opened(top, folders, make=one["kind"] != "nothing") as folder:
+            if folder is None:
+                continue
+            _remove(name, folder)
+            if one["kind"] == "link":
+                os.symlink(one["source"], name, dir_fd=folder)
+            elif one["kind"] == "file":
+                _write(one, name, folder)
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(path)
+@contextlib.contextmanager
+def _opened(top: str, folders: list[str], *, make: bool) -> Iterator[int | None]:
+    """The folder of a file below `top`, reached through no link; what stands in the way of one that is made is removed.
+
+    Nobody needs the folder of a file that is not to be there; a link on the way to it goes, because it hid the folder.
+    """
+    fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in folders:
+            below = _folder(name, fd)
+            if below is None and (make or _is_link(name, fd)):
+                _remove(name, fd)
+            if below is None and make:
+                os.mkdir(name, dir_fd=fd)
+                below = _folder(name, fd)
+            if below is None:
+                yield None
+                return
+            os.close(fd)
+            fd = below
+        yield fd
+    finally:
+        os.close(fd)
 
 
-def _make_room(folder: str, top: str) -> None:
-    """Make a folder where something else may stand now."""
-    below = os.path.relpath(folder, top)
-    path = top
-    for name in () if below == "." else below.split("/"):
-        path = os.path.join(path, name)
-        if os.path.islink(path) or not os.path.isdir(path):
-            _remove(path)
-            os.mkdir(path)
+def _folder(name: str, above: int) -> int | None:
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    except OSError:
+        return None
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _write(one: dict[str, Any], name: str, folder: int) -> None:
+    with open(one["source"], "rb") as source:
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        with open(fd, "wb") as file:
+            shutil.copyfileobj(source, file)
+            file.flush()
+            os.fchmod(fd, one["mode"] & 0o7777)
+            # A file system counts in ticks, behind the clock: what was built a moment ago must not be as new as this.
+            moment = one["mtime"] or time.time_ns()
+            os.utime(fd, ns=(moment, moment))
+
+
+def _remove(name: str, folder: int) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except (IsADirectoryError, PermissionError):
+        shutil.rmtree(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
 
 
 def main() -> None:
@@ -84,9 +122,9 @@ def enter(top: str, upper: str, work: str) -> None:
     options = ""
     if user != 0 or libc.unshare(_NEWNS) != 0:
         _call(libc.unshare(_NEWUSER | _NEWNS))
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{user} {user} 1")
-        _write("/proc/self/gid_map", f"{group} {group} 1")
+        _say("/proc/self/setgroups", "deny")
+        _say("/proc/self/uid_map", f"{user} {user} 1")
+        _say("/proc/self/gid_map", f"{group} {group} 1")
         options = ",userxattr"
     _call(libc.mount(b"none", b"/", None, _PRIVATE, None))
     # A path may have any character, and options are separated by commas and colons.
@@ -106,7 +144,7 @@ def _call(result: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _write(path: str, text: str) -> None:
+def _say(path: str, text: str) -> None:
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, text.encode("ascii"))

@@ -13,11 +13,12 @@ import subprocess
 from collections.abc import Iterator
 
 from raymond.system import git
-from raymond.system.files import make_private, private, replace
+from raymond.system.files import contents, make_private, private, replace
 
 PATIENCE = 300.0
 """Seconds for one question: a first look at a large repository reads all of it."""
 _MOST_COMMITS = 20
+_MOST_SHALLOW = 16 << 20
 _CONFIG = b"""[core]
 \trepositoryformatversion = 0
 \tbare = false
@@ -65,8 +66,9 @@ class PrivateGit:
         }
         for name, content in files.items():
             replace(os.path.join(self.path, name), content)
-        with contextlib.suppress(OSError), open(os.path.join(os.path.dirname(lent), "shallow"), "rb") as file:
-            replace(os.path.join(self.path, "shallow"), file.read())
+        shallow = os.path.join(os.path.dirname(lent), "shallow")
+        if lent and os.path.isfile(shallow):
+            replace(os.path.join(self.path, "shallow"), contents(shallow, _MOST_SHALLOW))
 
     def ignored(self, commit: str) -> tuple[frozenset[str], frozenset[str]]:
         """The folders and the single files that are ignored, less what `commit` tracks; none when git cannot tell."""
@@ -87,6 +89,10 @@ class PrivateGit:
             if len(name) == 2:
                 shutil.rmtree(os.path.join(objects, name), ignore_errors=True)
 
+    def tracks(self, commit: str, folder: str) -> bool:
+        """Whether `commit` has anything in a folder."""
+        return bool(commit and self._ask("ls-tree", "-r", "--name-only", "-z", commit, "--", folder)[1])
+
     def tracked(self) -> list[str]:
         """The files that the project had committed when this was made."""
         with self._locked():
@@ -96,7 +102,11 @@ class PrivateGit:
     def tree(self) -> str:
         """The hash of the work tree as it stands, without what git ignores; empty when it cannot be told."""
         with self._locked():
-            self._ask("add", "--all", "--ignore-errors")
+            # `git add` would start git in repositories inside of the tree, with settings that an agent has written.
+            listed = [self._ask("ls-files", "-z", index=index)[1] for index in ("tracked", "index")]
+            listed.append(self._ask("ls-files", "--others", "--exclude-standard", "-z")[1])
+            paths = dict.fromkeys(path for said in listed for path in said.split(b"\0") if path and path[-1:] != b"/")
+            self._ask("update-index", "--add", "--remove", "-z", "--stdin", given=b"\0".join(paths))
             code, said = self._ask("write-tree", "--missing-ok")
             self._forget()
         return said.decode("ascii", "replace").strip() if code == 0 else ""
@@ -105,7 +115,7 @@ class PrivateGit:
         """Whether `old` is not in the history of `new` any more."""
         if not old or old == new:
             return False
-        is_lost = not new or self._ask("merge-base", "--is-ancestor", old, new)[0] == 1
+        is_lost = not new or self._ask("merge-base", "--is-ancestor", old, new)[0] not in (0, None)
         return is_lost and not git.is_reachable(self.top, old)
 
     def commits(self, of: str, without: str) -> list[str]:
@@ -142,8 +152,11 @@ class PrivateGit:
         finally:
             os.close(fd)
 
-    def _ask(self, *args: str, index: str = "index") -> tuple[int | None, bytes]:
-        """The exit code of git and what it printed; None when there is no git, or it took too long."""
+    def _ask(self, *args: str, index: str = "index", given: bytes = b"") -> tuple[int | None, bytes]:
+        """The exit code of git and what it printed; None when there is no git, or it took too long.
+
+        `given` is its input.
+        """
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         ours = {
             "GIT_DIR": self.path,
@@ -156,7 +169,7 @@ class PrivateGit:
                 ["git", *args],
                 cwd=self.top,
                 env={**kept, **ours},
-                stdin=subprocess.DEVNULL,
+                input=given,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=PATIENCE,

@@ -19,7 +19,10 @@ def put_back(seals: str) -> list[str]:
         files = swap.recover(seals)
     except (OSError, ValueError) as error:
         return [f"a check was cut off, and the agent's files could not be put back from {seals}/swap.files: {error}"]
-    return [f"a check was cut off: {', '.join(files)} is as the agent left it again"] if files else []
+    notes = [f"a check was cut off: {', '.join(files)} is as the agent left it again"] if files else []
+    if files and (kept := swap.kept(seals)):
+        notes.append(f"somebody has written to them since, which stays; what the agent had is in {kept}")
+    return notes
 
 
 def remove_twins(seals: str, step: int = 0) -> None:

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.verifier import commands, globs, names
 from raymond.verifier.names import Part
@@ -87,6 +88,24 @@ def rules_of(
     )
 
 
+def joined(old: Rules, new: Rules, sealed: Iterable[str]) -> Rules:
+    """What either of two rules for a tree says: whoever changed it in between cannot make less of it count.
+
+    `sealed` are the files that the old ones have found: a folder with one of them is looked at, ignored or not.
+    """
+    held = {above for path in sealed for above in _above(os.path.dirname(path))}
+    return replace(
+        new,
+        roots=old.roots | new.roots,
+        files={**new.files, **old.files},
+        watched={**new.watched, **old.watched},
+        targets=old.targets | new.targets,
+        modules=old.modules | new.modules,
+        tests=old.tests | new.tests,
+        skipped=frozenset(folder for folder in new.skipped if folder in old.skipped or folder not in held),
+    )
+
+
 def look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
     """Every file that is sealed, with what it is, and whether only a new one counts."""
     open_again = globs.matcher(rules.unseal)
@@ -141,9 +160,19 @@ def _look_at_watched(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
             found = os.listdir(f"{rules.top}/{folder}")
         except OSError:
             continue
+        if link := _link_to(rules.top, folder):
+            yield link, "loaded", False  # where it leads is somebody else's
+            continue
         for name in found:
             if one.part == "program" or names.loaded(name, folder, is_root=False) or name in one.new:
                 yield f"{folder}/{name}", one.part, False
+
+
+def _link_to(top: str, folder: str) -> str:
+    """The link through which a folder of the tree is reached; empty for none."""
+    parts = folder.split("/")
+    paths = ("/".join(parts[: end + 1]) for end in range(len(parts)))
+    return next((path for path in paths if os.path.islink(f"{top}/{path}")), "")
 
 
 def counts_when_new(rules: Rules, path: str, part: Part) -> bool:

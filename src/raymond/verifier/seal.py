@@ -15,7 +15,7 @@ from raymond.verifier import manifests
 from raymond.verifier.control_plane import Control
 from raymond.verifier.names import Part
 from raymond.verifier.pack import Pack
-from raymond.verifier.rules import Rules, counts_when_new, look
+from raymond.verifier.rules import Rules, counts_when_new, joined, look
 
 How: TypeAlias = Literal["changed", "added", "removed"]
 _LARGEST = 64 << 20
@@ -91,7 +91,7 @@ def over(handed: Seal, now: Seal) -> Seal:
     since = {one.path for one in changes(handed) if one.how == "added"}
     fresh = {path: one for path, one in now.entries.items() if path not in since}
     return Seal(
-        rules=now.rules,
+        rules=joined(handed.rules, now.rules, handed.entries),
         cwd=now.cwd,
         entries={**fresh, **handed.entries},
         known=now.known - since,
@@ -100,12 +100,12 @@ def over(handed: Seal, now: Seal) -> Seal:
     )
 
 
-def moved(seal: Seal, cwd: str, top: str, control: Control) -> Seal:
+def moved(seal: Seal, cwd: str, top: str) -> Seal:
     """The seal of a directory that a person has moved: the same files, somewhere else."""
     below = os.path.relpath(seal.cwd, seal.rules.top)
     if below != "." and cwd.endswith(f"/{below}"):
         top = cwd[: -len(below) - 1]
-    return replace(seal, rules=replace(seal.rules, top=top), cwd=cwd, control=control)
+    return replace(seal, rules=replace(seal.rules, top=top), cwd=cwd)
 
 
 def _is_below(path: str, top: str) -> bool:
@@ -135,7 +135,7 @@ def _changes(seal: Seal) -> Iterator[Change]:
         if part == "manifest" and not _decides(f"{seal.rules.top}/{path}"):
             continue  # a new package
         if only_new or counts_when_new(seal.rules, path, part) or _hides(seal, path):
-            yield Change(path, "added", _digest_now(f"{seal.rules.top}/{path}"))
+            yield Change(path, "added", digest_now(f"{seal.rules.top}/{path}"))
 
 
 def _decides(path: str) -> bool:
@@ -192,7 +192,7 @@ def _compared(top: str, path: str, entry: Entry) -> Change | None:
         return Change(path, "removed")
     if _known(found) == entry.known and found.st_mode == entry.mode:
         return None
-    digest = _digest_now(whole)
+    digest = digest_now(whole)
     same_rights = (found.st_mode ^ entry.mode) & ~0o666 == 0
     if digest == entry.digest and same_rights:
         is_touched = entry.part == "target" and found.st_mtime_ns != entry.known[2]  # which is all that make looks at
@@ -215,7 +215,7 @@ def _entry(top: str, path: str, part: Part, pack: Pack, former: Entry | None) ->
         if not stat.S_ISREG(found.st_mode):
             return None
         if found.st_size > _LARGEST:
-            return Entry(part, _known(found), found.st_mode, _digest_now(whole))
+            return Entry(part, _known(found), found.st_mode, digest_now(whole))
         content = _read(whole)
     except OSError:
         return None  # nobody can read it, or it has just gone
@@ -231,7 +231,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _digest_now(path: str) -> str:
+def digest_now(path: str) -> str:
     """Of a file, or of where a link leads; of nothing else."""
     try:
         found = os.lstat(path).st_mode

@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import os
 
+from msgspec.structs import replace
+
 from raymond.system import git
 from raymond.system.files import make_private
 from raymond.verifier import control_plane, seal
@@ -39,7 +41,8 @@ def seal_here(given: Assignment, cwd: str) -> Seal:
     try:
         found = seal.make(rules, cwd, commit, control_plane.read(top, private), pack, _former(given, top))
         if given.sealed:
-            found = seal.over(seal.load(seal_path(given.folder, given.sealed)), found)
+            handed = seal.load(seal_path(given.folder, given.sealed))
+            found = seal.over(moved(given, handed, cwd) if handed.cwd != cwd else handed, found)
     finally:
         pack.close()
     path = seal_path(given.folder, given.step)
@@ -50,15 +53,22 @@ def seal_here(given: Assignment, cwd: str) -> Seal:
 
 def moved(given: Assignment, sealed: Seal, cwd: str) -> Seal:
     """A seal in the directory that a person has moved its run to; git stands there as it does."""
-    top = _top(given, cwd)
-    private = git_of(given, top)
-    private.prepare(sealed.commit)
-    return seal.moved(sealed, cwd, top, control_plane.read(top, private))
+    found = seal.moved(sealed, cwd, _top(given, cwd))
+    top = found.rules.top
+    private, commit = git_of(given, top), git.head(top)
+    private.prepare(commit)
+    return replace(found, commit=commit, control=control_plane.read(top, private))
 
 
 def _top(given: Assignment, cwd: str) -> str:
-    home = given.environment.get("HOME", "")
-    return top_of(cwd, os.path.realpath(home) if home else "")
+    """The tree of `cwd`: not a repository of the home directory that knows nothing of it, which keeps settings."""
+    top, home = top_of(cwd), given.environment.get("HOME", "")
+    if top == cwd or not home or top != os.path.realpath(home):
+        return top
+    private, commit = git_of(given, top), git.head(top)
+    make_private(given.folder)
+    private.prepare(commit)
+    return top if private.tracks(commit, os.path.relpath(cwd, top)) else cwd
 
 
 def seal_path(folder: str, step: int) -> str:

@@ -14,8 +14,12 @@ from msgspec import Struct
 
 from raymond.system.files import make_private, private, replace
 from raymond.verifier import overlay
+from raymond.verifier.seal import digest_now as digest
 
 _RECORD = "swap"
+_KEPT = "kept"
+"""The folder, among the seals, with versions of exchanged files that somebody else's took the place of."""
+_NOTHING = "nothing"
 
 
 class Saved(Struct, frozen=True):
@@ -26,6 +30,8 @@ class Saved(Struct, frozen=True):
     source: str = ""
     """Where it is kept; of a link, where it leads."""
     mode: int = 0
+    put: str = ""
+    """The digest of what is put in its place; empty for nothing, and where a version before did not say so."""
     mtime: int = 0
     """Of what make would build; another file is new when it is put back, so that nothing built meanwhile is used."""
 
@@ -46,10 +52,10 @@ def swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator[
 
 def _swapped(top: str, files: Sequence[dict[str, Any]], folder: str) -> Iterator[None]:
     undo(folder)
-    kept = os.path.join(folder, f"{_RECORD}.files")
-    shutil.rmtree(kept, ignore_errors=True)
-    make_private(kept)
-    saved = [_save(top, one, os.path.join(kept, str(number))) for number, one in enumerate(files)]
+    kept_here = os.path.join(folder, f"{_RECORD}.files")
+    shutil.rmtree(kept_here, ignore_errors=True)
+    make_private(kept_here)
+    saved = [_save(top, one, os.path.join(kept_here, str(number))) for number, one in enumerate(files)]
     record = os.path.join(folder, _RECORD)
     os.sync()
     replace(record, msgspec.json.encode(Swap(top, saved)), durable=True)
@@ -77,7 +83,7 @@ def recover(folder: str) -> list[str]:
         return []
     try:
         with _alone(folder, waits=False):
-            return undo(folder)
+            return undo(folder, leaves_newer=True)
     except BlockingIOError:
         return []  # whoever exchanged them lives, and puts them back
 
@@ -91,8 +97,11 @@ def tree_of(folder: str) -> str:
         return ""
 
 
-def undo(folder: str) -> list[str]:
-    """Put back what the agent had; nobody else may be about to."""
+def undo(folder: str, *, leaves_newer: bool = False) -> list[str]:
+    """Put back what the agent had; nobody else may be about to.
+
+    What somebody has written meanwhile is kept aside; or it stays (`leaves_newer`), and what the agent had is kept.
+    """
     record = os.path.join(folder, _RECORD)
     try:
         with open(record, "rb") as file:
@@ -100,7 +109,11 @@ def undo(folder: str) -> list[str]:
     except FileNotFoundError:
         return []
     for one in found.saved:
-        _restore(found.top, one)
+        is_newer = _is_newer(found.top, one)
+        if is_newer:
+            _keep(one.source if leaves_newer else os.path.join(found.top, one.path), one, folder)
+        if not (is_newer and leaves_newer):
+            _restore(found.top, one)
     os.unlink(record)
     shutil.rmtree(os.path.join(folder, f"{_RECORD}.files"), ignore_errors=True)
     return [one.path for one in found.saved]
@@ -113,17 +126,38 @@ def _save(top: str, one: Mapping[str, Any], source: str) -> Saved:
         "/"
     ):
         raise OSError(f"{os.path.dirname(path)} is a link now")
+    put = digest(one["source"]) if one["kind"] == "file" else _NOTHING
     try:
         found = os.lstat(whole)
     except OSError:
-        return Saved(path, "nothing")
+        return Saved(path, "nothing", put=put)
     if stat.S_ISLNK(found.st_mode):
-        return Saved(path, "link", os.readlink(whole))
+        return Saved(path, "link", os.readlink(whole), put=put)
     if stat.S_ISDIR(found.st_mode):
         shutil.copytree(whole, source, symlinks=True)
-        return Saved(path, "folder", source)
+        return Saved(path, "folder", source, put=put)
     shutil.copyfile(whole, source)
-    return Saved(path, "file", source, found.st_mode, found.st_mtime_ns if one.get("mtime") else 0)
+    mtime = found.st_mtime_ns if one.get("mtime") else 0
+    return Saved(path, "file", source, found.st_mode, put=put, mtime=mtime)
+
+
+def _is_newer(top: str, one: Saved) -> bool:
+    """Whether what is there now is neither what was put there nor what was there before."""
+    now = digest(os.path.join(top, one.path))
+    return bool(now and one.put and now not in (one.put, digest(one.source) if one.kind == "file" else ""))
+
+
+def _keep(source: str, one: Saved, folder: str) -> None:
+    if os.path.isfile(source):
+        make_private(os.path.join(folder, _KEPT))
+        name = f"{os.path.basename(one.path)}.{os.urandom(4).hex()}"
+        shutil.copyfile(source, os.path.join(folder, _KEPT, name), follow_symlinks=False)
+
+
+def kept(folder: str) -> str:
+    """Where such versions are kept; empty when there are none."""
+    path = os.path.join(folder, _KEPT)
+    return path if os.path.isdir(path) and os.listdir(path) else ""
 
 
 def _restore(top: str, one: Saved) -> None:

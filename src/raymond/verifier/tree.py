@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Collection, Iterator
 
+from raymond.system import git
 from raymond.verifier.names import SKIPPED
 
 MOST = 1_000_000
@@ -12,18 +13,9 @@ _MOST_LOOSE = 100_000
 """Files of a directory that is no repository, which may be the wrong one."""
 
 
-def top_of(cwd: str, home: str = "") -> str:
-    """The nearest folder that has a `.git`, at `cwd` or above it; without one, `cwd` itself.
-
-    A repository of the whole home directory keeps somebody's settings: a project further below is not a part of it.
-    """
-    folder = cwd
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above in (folder, home):
-            return cwd
-        folder = above
-    return folder
+def top_of(cwd: str) -> str:
+    """The top of the repository that holds `cwd`, if it is ours or git trusts it; without one, `cwd` itself."""
+    return git.top(cwd) or cwd
 
 
 def check_size(top: str, most: int = _MOST_LOOSE) -> None:

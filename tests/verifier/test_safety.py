@@ -1,0 +1,154 @@
+"""Whatever a tree holds, the verifier runs nothing of it and touches nothing outside of it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from raymond.verifier import overlay, swap
+from verifier.desk import Desk
+
+
+def outside(path: Path) -> Path:
+    """A folder beside the tree with programs that somebody needs."""
+    folder = path / "outside"
+    folder.mkdir()
+    for name in ("mytool", "notes"):
+        (folder / name).write_text("#!/bin/sh\necho precious\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.mark.slow
+def test_a_folder_of_programs_that_becomes_a_link_costs_nobody_their_files(tmp_path: Path) -> None:
+    others = outside(tmp_path)
+    desk = Desk(tmp_path, {"calc.py": "wrong\n", "Makefile": "test:\n\tgrep -q fixed calc.py\n"}, "make test")
+    desk.seen["PATH"] = f"{desk.tree}/bin:{desk.seen['PATH']}:{others}"
+    found = desk.after(f"echo fixed > calc.py; ln -s {others} bin")
+    assert (found.verdict, found.changes) == ("passed", ("added bin",))
+    assert sorted(os.listdir(others)) == ["mytool", "notes"]
+    assert os.readlink(desk.tree / "bin") == str(others)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "file", "link"])
+def test_nothing_is_put_back_through_a_link(tmp_path: Path, kind: str) -> None:
+    others, top = outside(tmp_path), tmp_path / "top"
+    (top / "a").mkdir(parents=True)
+    (top / "a" / "bin").symlink_to(others)
+    (tmp_path / "source").write_text("sealed")
+    given = {"path": "a/bin/notes", "kind": kind, "source": str(tmp_path / "source"), "mode": 0o600, "mtime": 0}
+    overlay.put_back([given], str(top))
+    assert (others / "notes").read_text().endswith("echo precious\n")
+    assert not (top / "a" / "bin").is_symlink()
+    assert os.path.lexists(top / "a" / "bin" / "notes") == (kind != "nothing")
+
+
+def test_a_file_in_the_place_of_a_folder_stays_where_nothing_is_to_be(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("work")
+    overlay.put_back([{"path": "a/b", "kind": "nothing"}], str(tmp_path))
+    assert (tmp_path / "a").read_text() == "work"
+
+
+@pytest.mark.slow
+def test_a_repository_inside_of_the_tree_is_asked_nothing(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {"a": ""}, "true")
+    ran = tmp_path / "ran"
+    (tmp_path / "evil.sh").write_text(f"#!/bin/sh\ntouch {ran}\nexit 1\n")
+    (tmp_path / "evil.sh").chmod(0o755)
+    inner = (
+        "mkdir -p sub; cd sub; git init -q .; echo x > f; git add f; git commit -qm x --allow-empty; "
+        f"git config core.fsmonitor {tmp_path}/evil.sh; git config filter.x.clean {tmp_path}/evil.sh"
+    )
+    for number in range(3):  # from the second look on, git knows the repository
+        desk.after(f"echo {number} > a; {inner}; rm -f {ran}")
+        assert not ran.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_a_repository_of_another_user_above_is_not_the_tree(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    (tmp_path / "other" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "other" / "m.py").touch()
+    (tmp_path / "other" / "__pycache__" / "m.cpython-311.pyc").touch()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for folder, _, files in os.walk(tmp_path / ".git"):
+        for name in (folder, *(os.path.join(folder, one) for one in files)):
+            os.chown(name, 65534, 65534)
+    desk = Desk(tmp_path, {"tests/test_a.py": ""}, "true", repository=False)
+    assert [*desk.seal().entries] == ["tests/test_a.py"]
+    assert desk.check().verdict == "passed"
+    assert (tmp_path / "other" / "__pycache__" / "m.cpython-311.pyc").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("printf 'import os,sys\\nsys.exit(0 if os.path.exists(\"go\") else 1)\\n' > pytest.py", "touch go"),
+        ("printf '.PHONY: test\\n' >> Makefile", "git checkout -q Makefile; touch test"),
+        ("echo tests/ > .gitignore; git rm -rq --cached tests; git commit -qam x", "echo true > tests/run.sh"),
+    ],
+    ids=["module", "target", "ignored"],
+)
+def test_what_a_red_visit_prepares_does_not_change_the_rules_of_the_next(tmp_path: Path, first: str, then: str) -> None:
+    files = {"Makefile": "test:\n\tsh tests/run.sh && python3 -m pytest --version\n", "tests/run.sh": "exit 1\n"}
+    desk = Desk(tmp_path, files, "make test")
+    assert desk.after(first).verdict == "failed"
+    assert desk.after(f"echo true > tests/run.sh; {then}").verdict == "review"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "script",
+    [
+        "git commit -q --amend -m other; git reflog expire --expire=now --all; rm -f .git/ORIG_HEAD; git gc -q --prune=now",
+        "rm -rf .git; git init -q .; git add -A; git commit -qm mine",
+    ],
+    ids=["pruned", "made anew"],
+)
+def test_history_that_is_gone_was_rewritten(tmp_path: Path, script: str) -> None:
+    found = Desk(tmp_path, {"a": ""}, "true").after(script)
+    assert (found.verdict, found.changes[-1]) == ("tampered", "rewrote the history before its work")
+
+
+def test_a_closed_folder_of_compiled_files_is_opened(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {"a.py": ""}, "test ! -e __pycache__/a.cpython-311.pyc")
+    found = desk.after("mkdir __pycache__; touch __pycache__/a.cpython-311.pyc; chmod 555 __pycache__")
+    assert found.verdict == "passed"
+
+
+def exchange(folder: Path, top: Path) -> list[dict[str, object]]:
+    (folder / "sealed").write_text("sealed")
+    (top / "a").write_text("agent's")
+    return [{"path": "a", "kind": "file", "source": str(folder / "sealed"), "mode": 0o600, "mtime": 0}]
+
+
+def test_what_others_write_while_files_are_exchanged_is_kept(tmp_path: Path) -> None:
+    folder, top = tmp_path / "seals", tmp_path / "top"
+    folder.mkdir()
+    top.mkdir()
+    with swap.swapped(str(top), exchange(folder, top), str(folder)):
+        assert (top / "a").read_text() == "sealed"
+        (top / "a").write_text("another agent's")
+    assert (top / "a").read_text() == "agent's"
+    [kept] = Path(swap.kept(str(folder))).iterdir()
+    assert kept.read_text() == "another agent's"
+
+
+def test_what_a_person_has_written_after_a_kill_stays(tmp_path: Path) -> None:
+    folder, top = tmp_path / "seals", tmp_path / "top"
+    folder.mkdir()
+    top.mkdir()
+    child = os.fork()
+    if not child:
+        with swap.swapped(str(top), exchange(folder, top), str(folder)):
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert (top / "a").read_text() == "sealed"
+    (top / "a").write_text("a person's")
+    assert swap.recover(str(folder)) == ["a"]
+    assert (top / "a").read_text() == "a person's"
+    [kept] = Path(swap.kept(str(folder))).iterdir()
+    assert kept.read_text() == "agent's"
