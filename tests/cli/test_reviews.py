@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from raymond.machine.events import AgentPaused, GateEnded, ReviewEnded, SealEnded
+from raymond.system import ancestry
 from running import GO, Ran, Room, until
 from typist import Typist
 
@@ -200,6 +202,24 @@ def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(ro
     assert check.read_text() == "true\n"
     assert not [*(room.path / "home").rglob("seals/swap"), *(room.path / "home").rglob("seals/swap.files")]
     assert os.path.exists(room.path / "answer.txt")
+
+
+@pytest.mark.slow
+def test_cancel_says_that_it_put_back_what_a_killed_verifier_had_exchanged(room: Room) -> None:
+    room.environment["RAYMOND_HOME"] = str(room.path / "home")
+    check, seen = room.path / "tests" / "check.sh", room.path / "sealed-runs"
+    check.write_text(f"grep -q right answer.txt && exit 0; echo $$ > part; mv part sealed-runs; {GO}; exit 1\n")
+    with room.start("run", room.flow(FLOW), "--id", "r") as live:
+        until(lambda: seen.exists() or None, "the check with the sealed files")
+        above = ancestry.line(int(seen.read_text()))
+        [verifier] = [one.pid for one in above if "raymond.verifier" in ancestry.command(one.pid)]
+        live.process.kill()
+        os.kill(verifier, signal.SIGKILL)
+        live.process.wait()
+    done = room.raymond("cancel", "r")
+    assert done.returncode == 0, done.stderr
+    assert check.read_text() == "true\n"
+    assert "a check was cut off: tests/check.sh is as the agent left it again\n" in done.stderr
 
 
 @pytest.mark.slow
