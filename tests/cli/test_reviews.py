@@ -179,6 +179,7 @@ def test_on_review_names_the_state_that_decides(room: Room) -> None:
 def test_others_are_told_once_that_something_waits(room: Room) -> None:
     told = room.path.parent / "home"
     reviewed(room, "--notify", "cat > part.$$ && mv part.$$ told.$$")
+    until(lambda: [*told.glob("told.*")] or None, "a notification")
     [review] = [json.loads(path.read_text("utf-8")) for path in told.glob("told.*")]
     assert review["event"] == "review", "and not that the run is paused for the same reason"
     assert review["text"].startswith("look at it with: raymond review r\n")
